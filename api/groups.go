@@ -136,6 +136,7 @@ func (a *api) listGroups(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer leave()
 	found, err := a.Groups.Query.List(ctx, sender, f, before, limit+1)
+	leave()
 	if err != nil {
 		return err
 	}
@@ -199,7 +200,7 @@ func (a *api) group(w http.ResponseWriter, r *http.Request) error {
 	if shown.Members, err = a.members(ctx, v, g.Chain, members); err != nil {
 		return err
 	}
-	if shown.CancelPlan, err = a.cancelPlan(ctx, v, g); err != nil {
+	if shown.CancelPlan, err = a.cancelPlan(ctx, v, g, leave); err != nil {
 		return err
 	}
 	return reply(w, http.StatusOK, shown)
@@ -282,9 +283,11 @@ const (
 	nonceLimit = 2 * time.Second // for asking the chain about its nonce
 )
 
-// cancelPlan is about the members that the viewer is shown.
-func (a *api) cancelPlan(ctx context.Context, v viewer, g groups.Group) (cancelPlan, error) {
+// cancelPlan is about the members that the viewer is shown. It calls read when it has read
+// the database, and before it asks a node.
+func (a *api) cancelPlan(ctx context.Context, v viewer, g groups.Group, read func()) (cancelPlan, error) {
 	nonces, err := a.Groups.Query.Nonces(ctx, g.ID, v.members(), planMax+1)
+	read()
 	if err != nil {
 		return cancelPlan{}, err
 	}

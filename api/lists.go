@@ -52,8 +52,8 @@ type listWaiter struct {
 // NewLists returns places that the APIs of a process share: they read one database.
 func NewLists() *Lists { return &Lists{free: listPlaces, held: map[payee]int{}} }
 
-// enter waits for a place until ctx ends. It refuses ([ErrRateLimited]) a list of a client
-// with as many that wait as one may have.
+// enter waits for a place until ctx ends. leave may be called again. It refuses
+// ([ErrRateLimited]) a list of a client of which [listQueue] lists wait.
 func (l *Lists) enter(ctx context.Context, of payee) (leave func(), err error) {
 	w := &listWaiter{of: of, moved: make(chan struct{})}
 	l.mu.Lock()
@@ -76,11 +76,11 @@ func (l *Lists) enter(ctx context.Context, of payee) (leave func(), err error) {
 		l.give(of) // it got one in the same moment
 		return nil, ctx.Err()
 	}
-	return func() {
+	return sync.OnceFunc(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.give(of)
-	}, nil
+	}), nil
 }
 
 // waiting returns the number of a client's lists that wait. The lock is held.

@@ -26,8 +26,8 @@ func (r testRun) runs(folder, test string) bool {
 	})
 }
 
-// shell is a reader of scripts that finds the commands that run Go tests. It understands as much of
-// the shell as .ci/run and the Makefile use around such commands, and overlooks a command rather
+// shell reads scripts and finds the commands that run Go tests. It supports the shell syntax
+// that .ci/run and the Makefile use around such commands. In doubt it overlooks a command rather
 // than count one whose failure is ignored.
 type shell struct{ make *makefile }
 
@@ -51,8 +51,8 @@ func (s shell) testRuns(script string) (all []testRun, err error) {
 	return all, nil
 }
 
-// beforeCommand are words that may stand before the command proper: settings of the environment,
-// and programs that run another.
+// beforeCommand are words that may precede the actual command: environment settings, and
+// programs that run another.
 var beforeCommand = regexp.MustCompile(`^(\w+=.*|timeout|nice|--kill-after=\d+|-n|\d+[smh]?)$`)
 
 func (s shell) command(words []string) ([]testRun, error) {
@@ -86,7 +86,7 @@ func goTest(words []string, packages string) ([]testRun, error) {
 	for i := 0; i < len(words); i++ {
 		flag, isFlag := strings.CutPrefix(words[i], "-")
 		if !isFlag {
-			if !strings.ContainsAny(words[i], "<>$") { // a redirection, or a variable of the shell
+			if !strings.ContainsAny(words[i], "<>$") { // a shell redirection or variable
 				r.packages = append(r.packages, words[i])
 			}
 			continue
@@ -116,7 +116,7 @@ func goTest(words []string, packages string) ([]testRun, error) {
 }
 
 func (r *testRun) set(name, value string) (err error) {
-	pattern, _, _ := strings.Cut(value, "/") // the rest is of subtests
+	pattern, _, _ := strings.Cut(value, "/") // the rest names subtests
 	switch name {
 	case "run":
 		r.run, err = regexp.Compile(pattern)
@@ -130,8 +130,8 @@ func (r *testRun) set(name, value string) (err error) {
 	return err
 }
 
-// commandsOf splits a line of a script into commands, and those into words. A command that runs when
-// the one before it has failed begins with the word ||.
+// commandsOf splits a line of a script into commands, and each into words. A command that runs
+// after the failure of the previous one begins with the word ||.
 func commandsOf(line string) (all [][]string) {
 	var now []string
 	end := func() {

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// link is a link of Markdown to something in the tree.
+// link is a Markdown link to a file in the tree.
 var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 
 func TestLinksLeadSomewhere(t *testing.T) {
 	seen := 0
 	for _, file := range files(t) {
-		if path.Ext(file) != ".md" || strings.Contains(file, "/testdata/") { // whose texts become parts of others
+		if path.Ext(file) != ".md" || strings.Contains(file, "/testdata/") { // testdata texts become parts of other pages
 			continue
 		}
 		text, err := os.ReadFile(path.Join(root, file))
@@ -33,11 +33,10 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// inCode is what stands in backticks.
+// inCode matches text in backticks.
 var inCode = regexp.MustCompile("`([a-z0-9/]+)`")
 
-// Whoever looks for a package's place finds it in the architecture, and nothing there
-// is gone.
+// The architecture page lists the place of every package, and no package that is gone.
 func TestArchitectureNamesThePackages(t *testing.T) {
 	text, err := os.ReadFile(path.Join(root, "docs/architecture.md"))
 	if err != nil {
@@ -63,8 +62,8 @@ func TestArchitectureNamesThePackages(t *testing.T) {
 	}
 }
 
-// Pages that end in a table of settings are what people write, and the table, which a test
-// of the settings compares. What people write is a file of its own.
+// A page with a table of settings is a handwritten part followed by the table, which a test of
+// the settings compares. The handwritten part is a file of its own.
 func TestPagesBeginWithWhatPeopleWrite(t *testing.T) {
 	for page, written := range map[string]string{
 		"docs/configuration.md": "cmd/watchtower/config/testdata/preamble.md",

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// imageNames finds the images that files name: of services, of build stages and their copies, of the
-// builder's syntax, and of docker's commands in documents.
+// imageNames finds the images named in files: of services, of build stages and their copies, of
+// the builder's syntax, and of docker commands in documents.
 var imageNames = regexp.MustCompile(`(?m)^\s*image:\s*["']?([^\s"'#]+)|^FROM\s+(?:--\S+\s+)?(\S+)(?:\s+(?i:AS)\s+(\S+))?|--from=(\S+)|^#\s*syntax=(\S+)|` +
 	`docker (?:run|pull|create)\b[^\n` + "`" + `]*?\s([a-z0-9./-]+/[a-z0-9./-]+(?:[:@][\w.:@-]+)?|[a-z][a-z0-9-]+:[\w.-]+)(?:[\s` + "`" + `]|$)`)
 
@@ -94,8 +94,8 @@ func TestImagesFindFaults(t *testing.T) {
 	}
 }
 
-// TestContainersHaveFewRights: the images that we build run as nonroot, and the compose file takes the
-// rights away from our services that they do not need.
+// TestContainersHaveFewRights: the images that we build run as nonroot, and the compose file
+// removes the rights that our services do not need.
 func TestContainersHaveFewRights(t *testing.T) {
 	read := func(file string) string {
 		text, err := os.ReadFile(filepath.Join(root, file))
@@ -130,8 +130,8 @@ func TestContainersHaveFewRights(t *testing.T) {
 	}
 }
 
-// TestDigests runs make digests with a crane of the test's own: it writes a line for each image, and
-// nothing at all where a registry does not answer.
+// TestDigests runs make digests with a crane double: it prints a line for each image, and
+// nothing at all if a registry does not respond.
 func TestDigests(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package cmd holds what must be true of the whole tree: who may import whom
-// (this file), and what else holds for every file (tidy_test.go).
+// Package cmd checks rules for the whole tree: the allowed imports (this file), and rules for
+// every file (tidy_test.go).
 package cmd
 
 import (
@@ -17,9 +17,9 @@ import (
 
 const module = "github.com/tempo-watchtower/watchtower/"
 
-// layers are the top-level folders that hold Go, and for each the layers its
-// packages may import. Within a layer, siblings do not import each other; but a
-// package may import what lies in its own folder, and the layer's root package.
+// layers are the top-level directories with Go code, and the layers that each may import. Within
+// a layer, siblings do not import each other, but a package may import packages in its own
+// directory, and the layer's root package.
 var layers = map[string][]string{
 	"domain":      {},
 	"migrations":  {},
@@ -33,18 +33,17 @@ var layers = map[string][]string{
 	"simulation":  {"domain", "migrations", "commands", "projections", "infra", "api", "cmd"},
 }
 
-// forTests are layers that a layer's tests may import besides: what they run on is
-// the real thing, not a mock of it, and infra's tests hold it against the ports.
+// forTests are additional layers that a layer's tests may import: tests use the real
+// implementations instead of mocks, and infra's tests check them against the ports.
 var forTests = map[string][]string{
 	"commands":    {"infra", "migrations"},
-	"projections": {"infra", "migrations", "commands"}, // which make the history that is folded
+	"projections": {"infra", "migrations", "commands"}, // they record the history to be folded
 	"api":         {"infra", "migrations"},
 	"infra":       {"commands"},
 	"clients":     {"domain", "commands", "projections", "infra", "api"},
 }
 
-// An exception lets siblings import each other. From and To are packages with all
-// that lies below them.
+// An exception lets siblings import each other. From and To include all packages below them.
 type exception struct {
 	from, to string
 	test     bool // only in tests
@@ -87,8 +86,8 @@ var exceptions = []exception{
 	{from: "cmd", to: "cmd", test: true, reason: "tests of programs run other programs"},
 }
 
-// mustNotLink lists, for each program, what may not be in it. A name stands for
-// the package and all below it.
+// mustNotLink lists, for each program, the packages that it must not contain. A name includes
+// all packages below it.
 var mustNotLink = map[string]map[string]string{
 	"cmd/watchtower": {
 		module + "infra/keys":                      "delivery never sees a private key",
@@ -130,7 +129,7 @@ var mustNotLink = map[string]map[string]string{
 	},
 }
 
-// domainImports are the modules that the domain may use beside Go's own library.
+// domainImports are the modules that the domain may use beside the standard library.
 var domainImports = []string{"golang.org/x/crypto/sha3", "github.com/holiman/uint256"}
 
 type goPackage struct {
@@ -162,7 +161,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// isTests reports whether a package of the domain is for tests, as its name says.
+// isTests reports whether a package of the domain is for tests, judging by its name.
 func isTests(name string) bool {
 	return strings.HasPrefix(name, "domain/") && strings.HasSuffix(name, "test")
 }
@@ -186,7 +185,7 @@ func report(t *testing.T, from, imported string, test bool) {
 	}
 }
 
-// forbidden tells why one package of ours may not import another; empty if it may.
+// forbidden returns why one of our packages may not import another; empty if it may.
 func forbidden(from, to string, test bool) string {
 	below := layers[layer(from)]
 	if test {
@@ -266,7 +265,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// kept tells why a package may not be in a program; empty if it may.
+// kept returns why a package may not be in a program; empty if it may.
 func kept(program, linked string) string {
 	for name, reason := range mustNotLink[program] {
 		if within(linked, name) {
@@ -279,8 +278,8 @@ func kept(program, linked string) string {
 	return ""
 }
 
-// Every package that handles private keys is one that delivery is kept free of, and so
-// is what opens them: the rule would find it.
+// Every package that handles private keys is forbidden in delivery, and so are the libraries
+// that open them: the rule would find each.
 func TestDeliveryIsKeptFreeOfKeys(t *testing.T) {
 	const program = "cmd/watchtower"
 	for _, p := range list(t, "./infra/keys/...", "./cmd/devnet/wallet") {
@@ -295,7 +294,7 @@ func TestDeliveryIsKeptFreeOfKeys(t *testing.T) {
 	}
 }
 
-// list asks the go command about packages.
+// list runs go list on packages.
 func list(t *testing.T, args ...string) []goPackage {
 	t.Helper()
 	return listIn(t, ".", args...)
@@ -321,7 +320,7 @@ func listIn(t *testing.T, folder string, args ...string) []goPackage {
 	return packages
 }
 
-// goCommand runs the go command in a folder of the tree, and gives what it writes.
+// goCommand runs the go command in a folder of the tree, and returns its output.
 func goCommand(t *testing.T, folder string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", args...)
@@ -341,8 +340,8 @@ func layer(p string) string {
 	return first
 }
 
-// component is the folder within which packages belong together: the second level,
-// and below infra/chain the third.
+// component is the directory of packages that belong together: the second level, and below
+// infra/chain the third.
 func component(p string) string {
 	depth := 2
 	if within(p, "infra/chain") {
@@ -352,5 +351,5 @@ func component(p string) string {
 	return path.Join(elements[:min(depth, len(elements))]...)
 }
 
-// within tells whether a package is another, or lies below it.
+// within reports whether a package equals another, or is below it.
 func within(p, folder string) bool { return p == folder || strings.HasPrefix(p, folder+"/") }

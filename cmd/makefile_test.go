@@ -11,7 +11,7 @@ import (
 type makefile struct {
 	variables map[string]string
 	needs     map[string][]string // a target's prerequisites
-	recipes   map[string]string   // a target's commands, a line each
+	recipes   map[string]string   // a target's commands, one per line
 }
 
 var (
@@ -28,7 +28,7 @@ func readMakefile(text string) *makefile {
 		if isRecipe {
 			recipe = strings.TrimLeft(recipe, "@+")
 			for _, target := range targets {
-				if !strings.HasPrefix(recipe, "-") { // its failure is ignored
+				if !strings.HasPrefix(recipe, "-") { // make ignores its failure
 					m.recipes[target] += recipe
 				}
 			}

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// modules are the folders of the tree that are modules of their own, so that the root's
-// does not depend on what they need. The go command leaves them out of its ./... at the
-// root: what is to hold for every package is held against them here.
+// modules are the directories with a module of their own, so that the root module does not need
+// their dependencies. The go command leaves them out of ./... at the root: the rules for every
+// package are checked here for them.
 func modules(t *testing.T) []string {
 	t.Helper()
 	var folders []string
@@ -24,7 +24,7 @@ func modules(t *testing.T) []string {
 	return folders
 }
 
-// notInModules are what the programs of modules must not link.
+// notInModules are the packages that the modules' programs must not link.
 var notInModules = map[string]string{
 	module + "commands":            "they sign, and do nothing else",
 	module + "projections":         "they sign, and do nothing else",
@@ -36,8 +36,8 @@ var notInModules = map[string]string{
 	"testing":                      "that is for tests",
 }
 
-// Every module passes its tests, and says of itself what is true: go vet and go test
-// fail if its go.mod or go.sum lack something.
+// Every module passes its tests, and its go.mod is right: go vet and go test fail if go.mod or
+// go.sum lack something.
 func TestModules(t *testing.T) {
 	for _, folder := range modules(t) {
 		t.Run(folder, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// What modules of their own are for: the root's needs nothing of what they bring along.
+// The reason for separate modules: the root module needs none of their dependencies.
 func TestRootNeedsNothingOfModules(t *testing.T) {
 	text, err := os.ReadFile(path.Join(root, "go.mod"))
 	if err != nil {

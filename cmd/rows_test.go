@@ -36,7 +36,7 @@ func (p *proofs) agree(d demand) error {
 	return err
 }
 
-// The resolver finds the tests that no suite runs: made-up scripts, and real tests.
+// The resolver finds the tests that no suite runs, in invented scripts and for real tests.
 func TestSuitesFindFaults(t *testing.T) {
 	script := strings.Join([]string{
 		"set -e",
@@ -105,7 +105,7 @@ func TestSuitesFindFaults(t *testing.T) {
 	}
 }
 
-// A test by hand is there, and its page says how to run it.
+// A test run by hand exists, and its page describes how to run it.
 func TestOutsideTestsAreDescribed(t *testing.T) {
 	p := newProofs(t)
 	for name, page := range outsideTests() {

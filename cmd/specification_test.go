@@ -12,24 +12,23 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// The pages whose tables name for each demand the code that fulfils it and the tests that prove it.
-// The tables of [reliability] also name the suites that run the tests.
+// The pages with tables that list, for each demand, the code that fulfils it and the tests that
+// prove it. The tables of [reliability] also name the suites that run the tests.
 const (
 	specification = "docs/specification.md"
 	relay         = "docs/relay-specification.md"
 	reliability   = "docs/reliability.md"
 )
 
-// specified are the sections of the customer's specification, each a table of the
-// page. Its 6.6 are two: the group's page, and the format of nonce keys.
+// specified are the sections of the customer's specification, each a table of the page. Section
+// 6.6 is two tables: the page on groups, and the format of nonce keys.
 var specified = []string{
 	"1", "2.1", "3", "4", "5", "6", "6.0", "6.1", "6.2", "6.3", "6.4", "6.5", "6.6", "6.6 (nonce keys)", "6.7",
 	"7", "8.1", "8.2", "8.3", "9", "10", "11", "12", "13", "14", "15", "16", "Result",
 }
 
-// asked are the sections of what the relay was asked for, in four documents: a nonce
-// manager (A), a worker (B), a pool of keys (C), leases and fencing (D); and what was asked
-// for beside them (E).
+// asked are the sections of the relay's requirements, from four documents: a nonce manager (A),
+// a worker (B), a pool of keys (C), leases and fencing (D); and additional requirements (E).
 var asked = slices.Concat(
 	upTo("A", 1, 14), upTo("B", 1, 13), upTo("C", 1, 13), upTo("D", 1, 5), upTo("D6.", 1, 6), upTo("D", 7, 12), upTo("E", 1, 7),
 )
@@ -99,7 +98,7 @@ func TestPromisesAreListed(t *testing.T) {
 	}
 }
 
-// The reader of tables reads rows, and rows without a proof, as they are written.
+// The table reader reads rows, also rows without a proof.
 func TestSpecificationFindsFaults(t *testing.T) {
 	lines := "## 7 States\n| what | where | proof |\n| --- | --- | --- |\n| `a`, b | `x/y`, `z` | `p.TestA` `q.TestB` |\n| no proof | `x` | |\n"
 	got := fmt.Sprintf("%q", demandsIn(t, lines, 3))
@@ -168,8 +167,7 @@ func demandsIn(t *testing.T, text string, columns int) (all []demand) {
 	return all
 }
 
-// hasDemands reports whether a section's tables are of demands: figures of runs are none, and neither
-// are the suites.
+// hasDemands reports whether a section's tables list demands: figures of runs and suites do not.
 func hasDemands(section string) bool { return section != "Figures" && section != "Suites" }
 
 // quotedIn returns the texts in backquotes.

@@ -11,7 +11,7 @@ import (
 
 const threatModel = "docs/threat-model.md"
 
-// stride are the six kinds of threat that each section must have a row for.
+// stride are the six kinds of threat; each section must have a row for each.
 var stride = []string{"Spoofing", "Tampering", "Repudiation", "Information disclosure", "Denial of service", "Elevation of privilege"}
 
 // attacked are the sections of [threatModel]: listeners, outgoing connections, and programs.

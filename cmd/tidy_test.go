@@ -16,9 +16,9 @@ import (
 	"testing"
 )
 
-const root = ".." // of the module, as a test of this package sees it
+const root = ".." // the module's root, relative to this package's folder
 
-// emptyNames say nothing about what is inside.
+// emptyNames are names that do not describe their contents.
 var emptyNames = []string{
 	"base", "common", "helper", "helpers", "impl", "manager", "managers", "misc", "models",
 	"service", "services", "shared", "type", "types", "util", "utils", "core",
@@ -38,14 +38,14 @@ func TestNamesSaySomething(t *testing.T) {
 	}
 }
 
-// aClock is what the domain may not ask: time is data, and comes in as an argument.
+// aClock are the functions that the domain must not call: time is data, passed as an argument.
 var aClock = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 
-// outside is what the domain may not import: it does no IO, waits for nobody, and
-// randomness comes in as an argument.
+// outside are the packages that the domain must not import: it does no IO and no waiting, and
+// randomness is passed as an argument.
 var outside = regexp.MustCompile(`^(os|net|log|syscall|database)(/.*)?$|^(context|crypto/rand)$`)
 
-// chance may not be imported by the domain's tests either: rapid's is repeatable.
+// chance is forbidden in the domain's tests, too: rapid's randomness is repeatable.
 var chance = regexp.MustCompile(`^math/rand(/v2)?$`)
 
 func TestDomainIsPure(t *testing.T) {
@@ -98,7 +98,7 @@ func TestNothingHappensBeforeMain(t *testing.T) {
 	}
 }
 
-// somebodysMachine are paths that mean something on one machine only.
+// somebodysMachine are paths that make sense on one machine only.
 var somebodysMachine = regexp.MustCompile(`(^|[^\w.])/(` + strings.Join([]string{"work", "tmp/", "Users/"}, "|") + `)`)
 
 func TestNoPathOfSomebodysMachine(t *testing.T) {
@@ -108,7 +108,7 @@ func TestNoPathOfSomebodysMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		if bytes.IndexByte(text, 0) >= 0 || path.Ext(file) == ".sum" {
-			continue // not a text, or hashes
+			continue // not a text file, or hashes
 		}
 		for i, line := range strings.Split(string(text), "\n") {
 			if found := somebodysMachine.FindString(line); found != "" {
@@ -134,8 +134,7 @@ func TestSomebodysMachine(t *testing.T) {
 	}
 }
 
-// files are the tree's files, by their paths from the root, without what
-// .gitignore keeps out.
+// files lists the tree's files, by path from the root, without those ignored by .gitignore.
 func files(t *testing.T) []string {
 	t.Helper()
 	ignored := ignoredFolders(t)
@@ -152,7 +151,7 @@ func files(t *testing.T) []string {
 		switch {
 		case d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules" || slices.Contains(ignored, relative)):
 			return filepath.SkipDir
-		case d.Name() == ".git": // a working tree's, which is a file that names a folder
+		case d.Name() == ".git": // in a git worktree it is a file that names a folder
 		case d.Type().IsRegular():
 			all = append(all, relative)
 		}

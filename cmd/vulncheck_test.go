@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestVulncheck runs make vulncheck's script with a go command of the test's own: findings and a
-// database that cannot be reached are failures, and the latter says so.
+// TestVulncheck runs make vulncheck's script with a double of the go command. Findings are
+// failures, and so is an unreachable database, with a message that says so.
 func TestVulncheck(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package commands turns wishes into recorded facts. Three kinds of author cause
-// events: people (through api), the chain (through commands/watcher), and other
-// facts (the process managers in the folders below). All of them go through one
-// [Handler], the only code that appends.
+// Package commands decides commands and appends the resulting events. Events have three
+// kinds of source: clients (through api), the chain (through commands/watcher), and other
+// events (through the process managers in the folders below). All three append through
+// [Handler] and nothing else.
 package commands

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Each calls do for 0 to n-1, at most so many at once, so that what they append shares
-// commits. It returns when all have ended, with all their errors.
+// Each calls do for 0 to n-1, at most atOnce calls at a time, so that their appends share
+// commits. It returns the joined errors after all calls have ended.
 func Each(n, atOnce int, do func(i int) error) error {
 	var working sync.WaitGroup
 	slots := make(chan struct{}, atOnce)

@@ -8,30 +8,30 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Feeding folds what a log records into a queue of work: each event into what it means
-// to the queue. One replica at a time runs it; the checkpoint's compare-and-set is what
-// keeps two from both applying.
+// Feeding folds the events of a log into changes to a work queue. One replica at a time
+// should run it. The checkpoint's compare-and-set keeps two replicas from both applying a
+// batch.
 type Feeding[C any] struct {
 	Store       Store
 	Checkpoints Checkpoints
 	Reader      string // the name of the checkpoint
 	Filter      event.Filter
-	// Plan is what an event means to the queue. An error ends the feeding before the
-	// event: going on without a fact would lose work in silence.
+	// Plan returns the changes to the queue that an event causes. An error stops the
+	// feeding before the event, because skipping an event would lose work silently.
 	Plan func(ctx context.Context, r event.Recorded) ([]C, error)
-	// Apply makes changes and moves the checkpoint in one transaction; event.ErrMoved if
-	// the checkpoint is not at from.
+	// Apply makes changes and moves the checkpoint in one transaction. It returns
+	// event.ErrMoved if the checkpoint is not at from.
 	Apply func(ctx context.Context, from, to event.Position, changes []C) error
 	// Moved, when set, is called with the position up to which the queue is fed.
 	Moved func(at event.Position)
 	Log   *slog.Logger
 }
 
-const feedMax = 1000 // events folded in one go
+const feedMax = 1000 // events folded per batch
 
-// Run feeds the queue until ctx ends, the checkpoint was moved by another, or an event
-// cannot be read: then the error is an *event.Stuck, and what stands before the event has
-// been applied.
+// Run feeds the queue until ctx ends, another replica moves the checkpoint, or an event
+// cannot be read. In the last case the error is an *event.Stuck, and all earlier events
+// have been applied.
 func (f Feeding[C]) Run(ctx context.Context) error {
 	from, err := f.Checkpoints.Checkpoint(ctx, f.Reader)
 	if err != nil {
@@ -49,8 +49,8 @@ func (f Feeding[C]) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Fold folds a batch that was read from a position on, and returns how far the queue has
-// come. Its errors are those of [Feeding.Run].
+// Fold folds a batch that starts after from, and returns the position up to which the queue
+// is now fed. Its errors are the errors of [Feeding.Run].
 func (f Feeding[C]) Fold(ctx context.Context, from event.Position, batch event.Batch) (event.Position, error) {
 	if batch.Next == from {
 		return from, nil
@@ -79,7 +79,7 @@ func (f Feeding[C]) moved(at event.Position) {
 	}
 }
 
-// plans are the changes that events make, up to the first that cannot be read.
+// plans returns the changes of events, up to the first event that cannot be read.
 func (f Feeding[C]) plans(ctx context.Context, events []event.Recorded) ([]C, error) {
 	changes := make([]C, 0, len(events))
 	for _, r := range events {

@@ -9,13 +9,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// The pauses between two looks at a checkpoint.
+// The shortest and longest pause between two reads of a checkpoint.
 const (
 	lookFirst = 2 * time.Millisecond
 	lookLast  = 50 * time.Millisecond
 )
 
-// Reached waits until a reader's checkpoint has come to a position.
+// Reached waits until a reader's checkpoint has reached a position.
 func Reached(ctx context.Context, to event.Position, checkpoint func(context.Context) (event.Position, error)) error {
 	for wait := lookFirst; ; wait = min(2*wait, lookLast) {
 		if at, err := checkpoint(ctx); err != nil || at >= to {
@@ -27,21 +27,22 @@ func Reached(ctx context.Context, to event.Position, checkpoint func(context.Con
 	}
 }
 
-// Follower reads the log from its own checkpoint and handles what it finds, at
-// least once: a crash between handling and moving the checkpoint repeats.
+// Follower reads the log from its own checkpoint and handles each event at least once:
+// after a crash between handling and moving the checkpoint it handles the batch again.
 type Follower struct {
 	Store       Store
 	Checkpoints Checkpoints
-	Reader      string // names the checkpoint
+	Reader      string // the name of the checkpoint
 	Filter      event.Filter
-	Max         int // events handled in one go
-	// Moved, when set, is told where the checkpoint stands, from the beginning on.
+	Max         int // events per batch
+	// Moved, when set, is called with the checkpoint's position: once at the start and
+	// after each move.
 	Moved func(at event.Position)
 }
 
-// Run handles batch after batch until ctx ends or handle fails. The checkpoint
-// moves after handle has returned nil, over filtered stretches too. An [event.Stuck]
-// of handle's stops it before that event, not before the batch.
+// Run handles batch after batch until ctx ends or handle fails. The checkpoint moves after
+// handle has returned nil. It also moves past events that the filter excludes. If handle
+// returns an [event.Stuck], Run stops before that event, not before its batch.
 func (f Follower) Run(ctx context.Context, handle func(ctx context.Context, events []event.Recorded) error) error {
 	from, err := f.Checkpoints.Checkpoint(ctx, f.Reader)
 	if err != nil {
@@ -69,8 +70,8 @@ func (f Follower) Run(ctx context.Context, handle func(ctx context.Context, even
 	return ctx.Err()
 }
 
-// before handles what a batch holds before the event that handle cannot get past, so
-// that nothing older waits for it, and returns what is the matter.
+// before handles the events of a batch that precede the stuck event, so that no older event
+// waits for it. It returns the error that stopped the follower.
 func (f Follower) before(ctx context.Context, from event.Position, batch event.Batch, handle func(context.Context, []event.Recorded) error, stuck error) error {
 	head, ok := batch.Before(stuck)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-// told is a log in which guests came to several parties.
+// told returns a log of guests arriving at the given streams, and a follower of it.
 func told(t *testing.T, streams ...event.Stream) (*embedded.DB, commands.Follower) {
 	t.Helper()
 	db := open(t)
@@ -26,7 +26,7 @@ func told(t *testing.T, streams ...event.Stream) (*embedded.DB, commands.Followe
 	return db, commands.Follower{Store: db.Log(), Checkpoints: db.Work(), Reader: "test", Max: 2}
 }
 
-// checkpoint is where the follower would go on.
+// checkpoint returns the position of the follower's checkpoint.
 func checkpoint(t *testing.T, f commands.Follower) event.Position {
 	t.Helper()
 	at, err := f.Checkpoints.Checkpoint(context.Background(), f.Reader)
@@ -34,7 +34,8 @@ func checkpoint(t *testing.T, f commands.Follower) event.Position {
 	return at
 }
 
-// watched counts the moves of a checkpoint and stops when it has come far enough.
+// watched counts the moves of a checkpoint and stops the follower once the checkpoint has
+// reached until.
 type watched struct {
 	commands.Checkpoints
 	until event.Position
@@ -49,7 +50,7 @@ func (w watched) MoveCheckpoint(ctx context.Context, reader string, from, to eve
 	return err
 }
 
-// follow runs a follower until its checkpoint has come to a position, and returns the
+// follow runs a follower until its checkpoint has reached a position, and returns the
 // positions it handled.
 func follow(t *testing.T, f commands.Follower, until event.Position) (seen []event.Position) {
 	t.Helper()
@@ -71,7 +72,7 @@ func follow(t *testing.T, f commands.Follower, until event.Position) (seen []eve
 	return seen
 }
 
-// Each event is handled in order, and a follower that comes back goes on where it was.
+// Each event is handled in order, and a restarted follower resumes at its checkpoint.
 func TestFollow(t *testing.T) {
 	db, f := told(t, "a", "a", "b", "a", "b")
 	if diff := cmp.Diff([]event.Position{1, 2, 3, 4, 5}, follow(t, f, 5)); diff != "" {
@@ -84,7 +85,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// The checkpoint moves over what the filter leaves out, the end of the log included.
+// The checkpoint moves past filtered events, also at the end of the log.
 func TestFollowMovesOverFilteredStretches(t *testing.T) {
 	_, f := told(t, "a", "b", "b", "a", "b", "b")
 	f.Filter = event.Filter{Streams: []string{"a"}}
@@ -96,7 +97,7 @@ func TestFollowMovesOverFilteredStretches(t *testing.T) {
 	}
 }
 
-// What was not handled is handled again: the checkpoint never runs ahead.
+// Events whose handling failed are handled again: the checkpoint never runs ahead.
 func TestFollowRepeatsWhatFailed(t *testing.T) {
 	_, f := told(t, "a", "a", "a")
 	errTrouble := errors.New("trouble")
@@ -117,7 +118,8 @@ func TestFollowRepeatsWhatFailed(t *testing.T) {
 	}
 }
 
-// Of two followers of one name the one whose checkpoint was moved stops.
+// Of two followers of the same name, the follower whose checkpoint was moved by the other
+// stops.
 func TestFollowStopsBehindAnother(t *testing.T) {
 	db, f := told(t, "a", "a", "a")
 	err := f.Run(t.Context(), func(ctx context.Context, events []event.Recorded) error {
@@ -128,8 +130,8 @@ func TestFollowStopsBehindAnother(t *testing.T) {
 	}
 }
 
-// A follower that cannot get past an event has handled what came before it in the
-// same batch, and stands before it until it can.
+// A follower that cannot read an event handles the earlier events of the same batch, and
+// stays before the event until it can read it.
 func TestFollowStopsBeforeWhatItCannotRead(t *testing.T) {
 	_, f := told(t, "a", "a", "b", "a", "b")
 	f.Max = 5

@@ -15,9 +15,8 @@ type Decider[S, C, E any] interface {
 	Evolve(E) S
 }
 
-// Origin says who wishes a command, and because of what. ID is the command's
-// own: events derive their ids from it, so that trying again after a lost answer
-// is recognised.
+// Origin identifies a command and its cause. ID is the command's own id. Event ids are
+// derived from it, so a retry after a lost answer is recognized.
 type Origin struct {
 	ID   event.ID
 	Meta event.Meta
@@ -32,14 +31,15 @@ func Begin(random io.Reader, meta event.Meta) (Origin, error) {
 	return Origin{ID: id, Meta: meta}, nil
 }
 
-// Handler reads, decides, appends, and decides again on conflict.
+// Handler loads a stream, decides a command, appends the events, and decides again on
+// conflict.
 type Handler[S Decider[S, C, E], C, E any] struct {
 	Store Store
 	Codec event.Codec[E]
-	// Snapshots, when set, spares the reading of long streams.
+	// Snapshots, when set, shortens the reading of long streams.
 	Snapshots *Snapshots[S]
-	// Told, when set, is called with what a command has appended, once for each
-	// append that stands: for whoever counts or traces, and never for effects.
+	// Told, when set, is called once per successful append with the appended facts. It is
+	// for metrics and traces, never for effects.
 	Told func(Told[S, E])
 	// Crash is called at the named points of [CrashPoints]; nil does nothing.
 	Crash func(point string)
@@ -54,26 +54,26 @@ type Told[S, E any] struct {
 	Meta   event.Meta
 }
 
-// Result is what a command led to.
+// Result is the outcome of a command.
 type Result[S any] struct {
 	State   S
 	Version event.Version
-	// Link is that of the stream's last event. The zero Link of a stream that exists
-	// says that it is not known: then the stream is read before anything is appended.
+	// Link is the link of the stream's last event. Zero on an existing stream means
+	// unknown: the handler then reads it before appending.
 	Link event.Link
-	// Added is how many events this command appended; 0 when it added nothing.
+	// number of events this command appended
 	Added int
-	// Position is that of the last event that this command appended.
+	// Position is the position of the last event that this command appended.
 	Position event.Position
 }
 
 const (
-	conflictsMax = 64 // decide again at most so often
-	unknownsMax  = 4  // append the same events again at most so often
+	conflictsMax = 64 // attempts to decide one command
+	unknownsMax  = 4  // attempts to append the same events
 )
 
-// Load folds a stream, from its snapshot on where there is one. A stream that does not
-// exist is the zero state at version 0.
+// Load folds a stream, starting from its snapshot if it has one. A stream that does not
+// exist has the zero state and version 0.
 func (h Handler[S, C, E]) Load(ctx context.Context, stream event.Stream) (Result[S], error) {
 	if h.Snapshots == nil {
 		return h.fold(ctx, stream, nil)
@@ -86,7 +86,7 @@ func (h Handler[S, C, E]) Load(ctx context.Context, stream event.Stream) (Result
 	return h.fold(ctx, stream, nil)
 }
 
-// fold reads a stream: all of it, or from the event that a snapshot stands at.
+// fold reads a whole stream, or from the event of a snapshot on.
 func (h Handler[S, C, E]) fold(ctx context.Context, stream event.Stream, from *event.Snapshot) (r Result[S], err error) {
 	var after event.Version
 	if from != nil {
@@ -113,7 +113,7 @@ func (h Handler[S, C, E]) fold(ctx context.Context, stream event.Stream, from *e
 		r.Version, r.Link, last = recorded.Version, recorded.Linked(), recorded
 		read++
 	}
-	if from != nil && read == 0 { // the stream is shorter than that
+	if from != nil && read == 0 { // the stream is shorter than the snapshot's version
 		return r, errForeign
 	}
 	if h.Snapshots != nil {
@@ -122,8 +122,8 @@ func (h Handler[S, C, E]) fold(ctx context.Context, stream event.Stream, from *e
 	return r, nil
 }
 
-// Handle carries a command out on the stream as it stands. A refusal comes back
-// with the state that refused.
+// Handle decides a command on the stream's current state and appends the events. On a
+// refusal it returns the state that refused.
 func (h Handler[S, C, E]) Handle(ctx context.Context, stream event.Stream, c C, o Origin) (Result[S], error) {
 	r, err := h.Load(ctx, stream)
 	if err != nil {
@@ -132,8 +132,8 @@ func (h Handler[S, C, E]) Handle(ctx context.Context, stream event.Stream, c C, 
 	return h.HandleFrom(ctx, stream, r, c, o)
 }
 
-// HandleFrom is Handle for a caller who has just loaded the stream, or expects it
-// not to exist (the zero Result): being wrong costs one more read.
+// HandleFrom is Handle for a caller that has just loaded the stream, or expects it not to
+// exist (the zero Result). A wrong expectation costs one more read.
 func (h Handler[S, C, E]) HandleFrom(ctx context.Context, stream event.Stream, r Result[S], c C, o Origin) (Result[S], error) {
 	for range conflictsMax {
 		next, err := h.HandleOnce(ctx, stream, r, c, o)
@@ -148,11 +148,12 @@ func (h Handler[S, C, E]) HandleFrom(ctx context.Context, stream event.Stream, r
 	return r, fmt.Errorf("%s moved on %d times while it was decided upon", stream, conflictsMax)
 }
 
-// HandleOnce is HandleFrom for a caller whose command rests on what it has looked at
-// since it loaded the stream: on a conflict, which is the error then, it has to look again.
+// HandleOnce is HandleFrom without the retry on conflict. It is for a command that depends
+// on data read since the stream was loaded: after a conflict error the caller must read
+// that data again.
 func (h Handler[S, C, E]) HandleOnce(ctx context.Context, stream event.Stream, r Result[S], c C, o Origin) (Result[S], error) {
 	next, repeated, err := h.try(ctx, stream, r, c, o)
-	if err == nil && repeated { // what stands is what an earlier try wrote
+	if err == nil && repeated { // an earlier attempt of this command wrote the events
 		return h.Load(ctx, stream)
 	}
 	return next, err
@@ -189,10 +190,11 @@ func (h Handler[S, C, E]) try(ctx context.Context, stream event.Stream, r Result
 	h.crash("append.after")
 	next.Version, next.Position = appended.Version, appended.Position
 	if appended.Repeated {
-		// The ids are these, but who came before may have had another time or trace.
+		// The ids match, but the earlier attempt may have had another time or trace.
 		next.Link = event.Link{}
 	}
-	// What stands by an earlier try of this append was appended here, and not repeated.
+	// Events written by an earlier try of this same append were appended here; they are no
+	// repetition.
 	repeated = appended.Repeated && !lost
 	if h.Told != nil && !repeated {
 		h.Told(Told[S, E]{stream, r.State, next.State, decided, o.Meta})
@@ -208,11 +210,11 @@ func (h Handler[S, C, E]) link(ctx context.Context, stream event.Stream, at even
 		}
 		return recorded.Linked(), nil
 	}
-	return event.Link{}, nil // there is no such event, and the append will be told so
+	return event.Link{}, nil // no such event: the append will fail with a conflict
 }
 
-// append tries the very same events again while nobody can say whether they stand. lost
-// means that the answer to the first try was.
+// append retries the same events while the store cannot say whether they were written. lost
+// means that the answer to the first try was lost.
 func (h Handler[S, C, E]) append(ctx context.Context, stream event.Stream, at event.Version, events []event.Event) (a event.Appended, lost bool, err error) {
 	for tries := range unknownsMax {
 		a, err = h.Store.Append(ctx, stream, at, events...)
@@ -233,15 +235,15 @@ func (h Handler[S, C, E]) crash(point string) {
 	}
 }
 
-// CrashPoints lists the places in this package and below where a test may kill
-// the process: between every two steps whose order matters.
+// CrashPoints lists the places in this package and below where a test may kill the process:
+// between every two steps whose order matters.
 func CrashPoints() []string {
 	return []string{
 		"payload.kept",  // bytes kept, Accepted not yet appended
 		"append.before", // decided, not yet appended
-		"append.after",  // appended, nobody told yet
-		"send.before",   // about to hand the bytes to nodes
-		"send.after",    // handed over, what came of it not yet recorded
+		"append.after",  // appended, caller not yet answered
+		"send.before",   // about to send the bytes to nodes
+		"send.after",    // sent, result not yet recorded
 		"queue.applied", // the due queue has folded events
 		"verdict",       // the watcher is about to announce or seal
 	}

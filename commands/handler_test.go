@@ -43,8 +43,8 @@ func (g guests) Decide(a admit) ([]came, error) {
 
 func (g guests) Evolve(c came) guests { return guests{append(slices.Clip(g.names), c.Name)} }
 
-// lossy is a real store whose answers get lost: of three appends one never reaches
-// it, and of another the answer is cut.
+// lossy wraps a real store and loses answers: one append in three never reaches the store,
+// and one in three loses its answer.
 type lossy struct {
 	commands.Store
 	mu   sync.Mutex
@@ -92,8 +92,8 @@ func begin(t *testing.T) commands.Origin {
 	return o
 }
 
-// However answers are lost and however many come at once, each comes once, and
-// whoever has no answer may ask again.
+// With lost answers and concurrent commands, each guest arrives once, and a client without
+// an answer may retry.
 func TestEachWishCountsOnce(t *testing.T) {
 	const seed = 7
 	h := hosting(&lossy{Store: open(t).Log(), dice: mathrand.New(mathrand.NewPCG(seed, seed))})
@@ -123,7 +123,7 @@ func TestEachWishCountsOnce(t *testing.T) {
 	}
 }
 
-// once is a store that loses the answer to its first append, which stands.
+// once is a store that loses the answer to its first append, which was written.
 type once struct {
 	commands.Store
 	lost bool
@@ -138,8 +138,8 @@ func (o *once) Append(ctx context.Context, s event.Stream, v event.Version, even
 	return appended, err
 }
 
-// A command whose append's answer was lost has appended all the same: it says so, and
-// whoever counts is told of it. A command that is carried out again has not.
+// A command whose answer was lost has appended all the same: the result says so, and Told
+// is called. A repeated command has appended nothing.
 func TestLostAnswerIsNoRepetition(t *testing.T) {
 	h := hosting(&once{Store: open(t).Log()})
 	var told []string
@@ -172,7 +172,7 @@ func TestRefusalComesBackWithTheState(t *testing.T) {
 	}
 }
 
-// Expecting a stream that is not there any more costs one more read, no more.
+// Expecting a version that is out of date costs one more read.
 func TestWrongExpectation(t *testing.T) {
 	h := hosting(open(t).Log())
 	for i := range 3 {
@@ -183,7 +183,7 @@ func TestWrongExpectation(t *testing.T) {
 	}
 }
 
-// A fact that nobody can read stops whoever folds it.
+// An unknown event stops the fold.
 func TestUnknownEventStops(t *testing.T) {
 	db := open(t)
 	_, err := db.Log().Append(context.Background(), "party", 0, event.Event{ID: event.ID{1}, Name: "strange.v9", Data: []byte(`{}`)})

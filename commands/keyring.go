@@ -11,9 +11,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Keyring is the API keys as one process knows them. It follows the log, so that a
-// key which is created or revoked anywhere is known here moments later; while the
-// log cannot be reached, what was known last holds.
+// Keyring is one process's copy of the API keys. It follows the log, so it learns within
+// moments of a key that any replica creates or revokes. While the log is unreachable it
+// keeps the last known keys.
 type Keyring struct {
 	Keys AccessKeys
 	Log  *slog.Logger
@@ -24,18 +24,18 @@ type Keyring struct {
 type keysKnown struct {
 	state   access.State
 	version event.Version
-	at      event.Position // the log has been looked through up to here
+	at      event.Position // the log has been read up to here
 }
 
 const (
-	keyringRetry = time.Second            // the pause before the log is asked again after trouble
+	keyringRetry = time.Second            // pause before reading the log again after an error
 	keyringBatch = 100                    // events read at once
-	keyringPause = 100 * time.Millisecond // between looks at a log that grows all the time; a revoked key is good for so long
+	keyringPause = 100 * time.Millisecond // pause between batches; delays a revocation by at most this much
 )
 
-// Load reads all keys. Until it has returned nil, nobody may be let in.
+// Load reads all keys. Until it has returned nil, no request may be let in.
 func (k *Keyring) Load(ctx context.Context) error {
-	// What is appended between the two reads is met again when following.
+	// Follow sees events again that are appended between the two reads.
 	head, err := k.Keys.Store.Head(ctx)
 	if err != nil {
 		return fmt.Errorf("keyring: %w", err)
@@ -48,11 +48,11 @@ func (k *Keyring) Load(ctx context.Context) error {
 	return nil
 }
 
-// State is the keys as they are known. Before [Keyring.Load] it panics: no keys
-// would mean that everybody may come in.
+// State returns the known keys. It panics before [Keyring.Load] has returned nil, because
+// an empty set of keys means open access.
 func (k *Keyring) State() access.State { return k.known.Load().state }
 
-// Run follows the log until ctx ends. Load must have returned.
+// Run follows the log until ctx ends. Load must have returned nil.
 func (k *Keyring) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := k.follow(ctx)
@@ -60,7 +60,7 @@ func (k *Keyring) Run(ctx context.Context) {
 			return
 		}
 		k.Log.Warn("keyring not followed, keys stay as they were", "err", err)
-		_ = Pause(ctx, keyringRetry) // the loop asks the context
+		_ = Pause(ctx, keyringRetry) // the loop checks ctx
 		if err := k.Load(ctx); err != nil && ctx.Err() == nil {
 			k.Log.Warn("keyring not read", "err", err)
 		}
@@ -68,7 +68,7 @@ func (k *Keyring) Run(ctx context.Context) {
 }
 
 func (k *Keyring) follow(ctx context.Context) error {
-	filter := event.Filter{Names: k.Keys.Codec.Names()} // which the store finds without a look at their streams
+	filter := event.Filter{Names: k.Keys.Codec.Names()} // without Streams: the store finds names directly
 	for batch, err := range k.Keys.Store.Subscribe(ctx, k.known.Load().at, filter, keyringBatch) {
 		if err != nil {
 			return err
@@ -89,7 +89,7 @@ func (k *Keyring) follow(ctx context.Context) error {
 		}
 		next.at = batch.Next
 		k.known.Store(&next)
-		_ = Pause(ctx, keyringPause) // its end shows in the next batch
+		_ = Pause(ctx, keyringPause) // the next batch reports the end of ctx
 	}
 	return ctx.Err()
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-// What is done to keys anywhere is known to every keyring on the log moments later.
+// Every keyring on the log learns of new and revoked keys within moments.
 func TestKeyringFollowsTheLog(t *testing.T) {
 	db, err := embedded.Open("", embedded.Options{})
 	if err != nil {

@@ -20,8 +20,8 @@ type Keys struct {
 	Random io.Reader
 }
 
-// Create makes a key of what it is to be good for, and draws its id and secret.
-// token is the only copy of the secret there will ever be.
+// Create creates a key with the permissions in wanted, and draws its id and secret. token
+// is the only copy of the secret.
 func (k Keys) Create(ctx context.Context, wanted access.Key, meta event.Meta) (token string, key access.Key, err error) {
 	token, wanted.ID, wanted.Digest, err = access.NewToken(k.Random)
 	if err != nil {
@@ -38,7 +38,7 @@ func (k Keys) Create(ctx context.Context, wanted access.Key, meta event.Meta) (t
 	return token, r.State.Keys[wanted.ID].Key, nil
 }
 
-// Revoke makes a key good for nothing. One that is so already stays as it was.
+// Revoke revokes a key. A key that is already revoked stays as it was.
 func (k Keys) Revoke(ctx context.Context, id access.KeyID, reason string, meta event.Meta) (access.Entry, error) {
 	origin, err := Begin(k.Random, meta)
 	if err != nil {
@@ -48,7 +48,7 @@ func (k Keys) Revoke(ctx context.Context, id access.KeyID, reason string, meta e
 	return r.State.Keys[id], err
 }
 
-// List returns every key there ever was, the oldest first.
+// List returns every key ever created, the oldest first.
 func (k Keys) List(ctx context.Context) ([]access.Entry, error) {
 	r, err := k.Load(ctx, access.Stream)
 	if err != nil {

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// Owner runs work that one replica at a time should do, by lease. Two owners may
-// overlap for an instant: whatever the work appends must bear that.
+// Owner runs work that one replica at a time should do, by lease. Two owners may overlap
+// for an instant, and the work's appends must tolerate that.
 type Owner struct {
 	Leases Leases
 	Holder string        // this process
-	TTL    time.Duration // the lease lapses after so long without renewal
-	Renew  time.Duration // the pause between renewals, and between tries to win
-	// Told, when set, is called with what came of each try to win a lease, and when one
-	// that was held is lost: for whoever counts, and never for effects.
+	TTL    time.Duration // the lease lapses after this long without renewal
+	Renew  time.Duration // the pause between renewals, and between attempts to acquire
+	// Told, when set, is called with the outcome of each attempt to acquire a lease, and
+	// when a held lease is lost. It is for metrics, never for effects.
 	Told func(name string, what LeaseNews)
 	Log  *slog.Logger
 }
 
-// LeaseNews is what came of a lease.
+// LeaseNews is a change in a lease, for metrics.
 type LeaseNews string
 
 const (
 	LeaseWon    LeaseNews = "won"
-	LeaseMissed LeaseNews = "missed" // another has it
-	LeaseFailed LeaseNews = "failed" // nobody could be asked for it
-	LeaseLost   LeaseNews = "lost"   // while it was held: to another, or it was not renewed in time
+	LeaseMissed LeaseNews = "missed" // another holder has it
+	LeaseFailed LeaseNews = "failed" // the lease store could not be reached
+	LeaseLost   LeaseNews = "lost"   // while held: another holder took it, or it was not renewed in time
 )
 
 func (o Owner) told(name string, what LeaseNews) {
@@ -35,9 +35,8 @@ func (o Owner) told(name string, what LeaseNews) {
 	}
 }
 
-// Own tries to win the lease, runs work while it is held, and tries again after
-// work has ended or the lease was lost. It returns when ctx ends, having waited
-// for work and given the lease up.
+// Own acquires the lease, runs work while it is held, and tries again after work has ended
+// or the lease was lost. When ctx ends, it waits for work, releases the lease, and returns.
 func (o Owner) Own(ctx context.Context, name string, work func(ctx context.Context) error) {
 	for ctx.Err() == nil {
 		held, err := o.Once(ctx, name, func(ctx context.Context) error {
@@ -51,12 +50,12 @@ func (o Owner) Own(ctx context.Context, name string, work func(ctx context.Conte
 		default:
 			o.Log.Warn("lease not reached", "lease", name, "err", err)
 		}
-		_ = Pause(ctx, o.Renew) // the loop asks the context
+		_ = Pause(ctx, o.Renew) // the loop checks ctx
 	}
 }
 
-// Once runs work if the lease can be had now, waits for its end, and gives the lease up.
-// held is false while another has it. Work whose lease is lost has its context ended.
+// Once runs work if the lease is free now, waits for work to end, and releases the lease.
+// held is false if another holder has it. If the lease is lost, work's context ends.
 func (o Owner) Once(ctx context.Context, name string, work func(ctx context.Context) error) (held bool, err error) {
 	asked := time.Now()
 	held, err = o.Leases.Acquire(ctx, name, o.Holder, o.TTL)
@@ -81,7 +80,7 @@ func (o Owner) hold(ctx context.Context, name string, asked time.Time, work func
 	var err error
 	running := true
 	for over := false; !over; {
-		// Trusted for less than its term, measured from before the request.
+		// Trusted for less than its term, counted from before the request.
 		trusted := asked.Add(o.TTL - o.TTL/6)
 		select {
 		case err = <-ended:
@@ -106,8 +105,8 @@ func (o Owner) hold(ctx context.Context, name string, asked time.Time, work func
 	return err
 }
 
-// renewed asks for the lease again. lost is true when another has it, or when it
-// can no longer be trusted.
+// renewed renews the lease. lost is true if another holder has it, or if it is no longer
+// trusted.
 func (o Owner) renewed(ctx context.Context, name string, asked, trusted time.Time) (since time.Time, lost bool) {
 	now := time.Now()
 	ask, cancel := context.WithDeadline(ctx, trusted)

@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 )
 
-// clockLeases are leases in memory, on the clock of a synctest bubble, that can be
+// clockLeases are leases in memory, on the clock of a synctest bubble, whose holders can be
 // cut off. They pass the contract of the real ones.
 type clockLeases struct {
 	mu     sync.Mutex
@@ -82,7 +82,7 @@ type term struct {
 	began, end time.Time
 }
 
-// record is work that notes when it ran, until its context ends.
+// record returns work that runs until its context ends and notes when it ran.
 func record(holder string, terms chan<- term) func(context.Context) error {
 	return func(ctx context.Context) error {
 		began := time.Now()
@@ -121,8 +121,8 @@ func TestOneOwnerAtATime(t *testing.T) {
 	})
 }
 
-// A holder that can no longer renew stops working before its lease lapses, and
-// another takes over within five seconds.
+// A holder that can no longer renew stops working before its lease lapses, and another
+// takes over within five seconds.
 func TestCutOffOwnerStopsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leases, terms := newLeases(), make(chan term, 10)
@@ -148,7 +148,7 @@ func TestCutOffOwnerStopsInTime(t *testing.T) {
 	})
 }
 
-// Work that fails is begun again, and not at once.
+// Failed work starts again after a pause.
 func TestFailedWorkBeginsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
@@ -164,7 +164,7 @@ func TestFailedWorkBeginsAgain(t *testing.T) {
 	})
 }
 
-// What becomes of leases is told: won, held by another, out of reach, and lost.
+// Lease outcomes are reported: won, missed, failed and lost.
 func TestLeasesAreToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leases, terms := newLeases(), make(chan term, 10)

@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-// BenchmarkLinkShare accepts transactions into an embedded store without its disk, and
-// tells which share of that time it takes to make their links.
+// BenchmarkLinkShare accepts transactions into an in-memory embedded store, and reports the
+// share of the time that computing links takes.
 func BenchmarkLinkShare(b *testing.B) {
 	db, err := embedded.Open("", embedded.Options{})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// checkLinks makes the links of a stream anew.
+// checkLinks recomputes the links of a stream.
 func checkLinks(t *testing.T, store commands.Store, stream event.Stream, unlinked event.Version) {
 	t.Helper()
 	var last event.Link
@@ -23,8 +23,8 @@ func checkLinks(t *testing.T, store commands.Store, stream event.Stream, unlinke
 	}
 }
 
-// Every event is linked to the one before it, whatever is known of the stream by whoever
-// appends, and whatever became of the answer.
+// Every event is linked to the one before it, whether or not the appender has read the
+// stream, and also when the answer was lost.
 func TestLinks(t *testing.T) {
 	t.Run("one after the other", func(t *testing.T) {
 		h := hosting(open(t).Log())
@@ -68,9 +68,9 @@ func TestLinks(t *testing.T) {
 	})
 }
 
-// A process dies after its append, and one that carries the same command out again loses
-// its first answer. What stands has another origin than what it wanted to append, and the
-// next event is linked to what stands.
+// A process dies after its append, and another process repeats the command and loses its
+// first answer. The stored event has another origin than the second append, and the next
+// event is linked to the stored event.
 func TestLinkAfterLostAnswer(t *testing.T) {
 	store := open(t).Log()
 	o := begin(t)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Pause waits for d. The error is the context's, when that ends first.
+// Pause waits for d. It returns the context's error if ctx ends first.
 func Pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(max(d, 0))
 	defer t.Stop()

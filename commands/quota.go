@@ -13,19 +13,19 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Quota bounds what each client has waiting in the due queue. The queue, which all replicas
-// share, counts it; to that this process adds what it has accepted and the queue has not
-// folded yet. So a client exceeds its quota at most by what the other replicas accept of it
-// between two counts, and each of those by what the queue lags behind: never by more than
-// the quota for each replica.
+// Quota limits the transactions that each client has waiting in the due queue. The use is
+// the count in the queue, which all replicas share, plus the transactions that this process
+// has accepted and the queue has not folded yet. So a client may exceed its quota by the
+// transactions that other replicas accept between two counts and until the queue folds
+// them. The excess is at most one quota per replica.
 type Quota struct {
 	Limit tx.Usage
-	// Count returns what a client has in the queue, and the position up to which the
-	// queue has folded the log, as of one moment.
+	// Count returns a client's use of the queue, and the position up to which the queue has
+	// folded the log, both at the same moment.
 	Count func(ctx context.Context, client string) (tx.Usage, event.Position, error)
 	Now   func() time.Time
-	// Used, when set, is called with the use of the client that uses most, of those that
-	// asked within the last minute.
+	// Used, when set, is called with the largest use among clients counted within the last
+	// minute.
 	Used func(most tx.Usage)
 
 	mu      sync.Mutex
@@ -33,17 +33,17 @@ type Quota struct {
 }
 
 const (
-	countFresh   = time.Second            // a count is good for so long
-	countAgain   = 100 * time.Millisecond // a refusal rests on one that is no older than that
-	countClients = 10_000                 // counts are kept for so many clients; idle ones go first
+	countFresh   = time.Second            // age up to which a count allows an acceptance
+	countAgain   = 100 * time.Millisecond // age up to which a count allows a refusal
+	countClients = 10_000                 // clients whose counts are kept; idle clients are dropped first
 )
 
-// account is what is known of a client.
+// account is one client's use.
 type account struct {
-	turn    Turn      // one counts at a time
-	at      time.Time // of the count; zero: none
+	turn    Turn      // serializes counting
+	at      time.Time // time of the count; zero: never counted
 	counted tx.Usage
-	open    map[*Reservation]bool // taken here, and not known to be counted
+	open    map[*Reservation]bool // reserved here, and not known to be counted
 	sum     tx.Usage              // of open
 }
 
@@ -55,8 +55,8 @@ type Reservation struct {
 	position event.Position // of its Accepted; 0: not accepted yet
 }
 
-// Take reserves a place for a transaction of so many bytes, or refuses it
-// ([access.ErrQuotaExceeded]). The caller ends it by Keep or Return.
+// Take reserves a place for a transaction of this many bytes, or returns
+// [access.ErrQuotaExceeded]. The caller ends the reservation with Keep or Return.
 func (q *Quota) Take(ctx context.Context, client string, bytes int) (*Reservation, error) {
 	a := q.of(client)
 	for _, fresh := range []time.Duration{countFresh, countAgain} {
@@ -78,7 +78,7 @@ func (q *Quota) Take(ctx context.Context, client string, bytes int) (*Reservatio
 		Counted(used.Bytes, "byte"), bytes, q.Limit.Bytes)
 }
 
-// Counted is a number of things in words: 1 intent, 2 intents.
+// Counted formats a number with its noun: 1 intent, 2 intents.
 func Counted[N int | int64](n N, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -86,8 +86,8 @@ func Counted[N int | int64](n N, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// Keep notes that the transaction was accepted at a position of the log: the queue counts
-// it once it has folded that. Without a reservation it does nothing.
+// Keep notes the log position of the transaction's Accepted. The reservation ends when the
+// queue has folded that position. It does nothing on a nil reservation.
 func (r *Reservation) Keep(at event.Position) {
 	if r == nil {
 		return
@@ -97,7 +97,7 @@ func (r *Reservation) Keep(at event.Position) {
 	r.position = at
 }
 
-// Return gives the place back. Without a reservation it does nothing.
+// Return gives the place back. It does nothing on a nil reservation.
 func (r *Reservation) Return() {
 	if r == nil {
 		return
@@ -143,8 +143,8 @@ func (q *Quota) reserve(a *account, more tx.Usage) *Reservation {
 	return r
 }
 
-// count counts anew what was counted longer ago than fresh. What the queue has folded
-// since is in the new count.
+// count refreshes a count that is older than fresh. Reservations that the queue has folded
+// since are in the new count.
 func (q *Quota) count(ctx context.Context, client string, a *account, fresh time.Duration) error {
 	end, err := a.turn.Take(ctx)
 	if err != nil {
@@ -174,7 +174,7 @@ func (q *Quota) count(ctx context.Context, client string, a *account, fresh time
 	return nil
 }
 
-// tell says what the client uses that uses most.
+// tell reports the largest use among recent clients.
 func (q *Quota) tell() {
 	if q.Used == nil {
 		return

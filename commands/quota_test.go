@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// counter is a queue's count of what clients use.
+// counter is a fake count of clients' use of the queue.
 type counter struct {
 	mu     sync.Mutex
 	usage  map[string]tx.Usage
@@ -33,7 +33,7 @@ func (c *counter) count(_ context.Context, client string) (tx.Usage, event.Posit
 	return c.usage[client], c.folded, c.err
 }
 
-// bounded is a desk whose clients have quotas, and a clock that a test moves.
+// bounded returns a desk whose clients have quotas, and a clock that a test moves.
 func bounded(t *testing.T, limit tx.Usage) (desk, *counter, *time.Duration) {
 	d := newDesk(t)
 	c, since := &counter{usage: map[string]tx.Usage{}}, new(time.Duration)
@@ -41,7 +41,7 @@ func bounded(t *testing.T, limit tx.Usage) (desk, *counter, *time.Duration) {
 	return d, c, since
 }
 
-// from submits transactions of a client's.
+// from submits transactions of one client.
 func (d desk) from(t *testing.T, client string, raws ...[]byte) (answers []commands.Submission) {
 	t.Helper()
 	answers, err := d.Batch(t.Context(), moderato, raws, commands.From(client), event.Meta{})
@@ -53,8 +53,8 @@ func raw(n uint64) []byte { b, _ := plain(n); return b }
 
 const lots = 1 << 40
 
-// A client that keeps transactions for a year ahead gets no further than its quota, item by
-// item of a batch; others are not concerned, and what was accepted is always answered.
+// A client that submits transactions for a year ahead stops at its quota, item by item of a
+// batch. Other clients are not affected, and accepted transactions are always answered.
 func TestFloodEndsAtTheQuota(t *testing.T) {
 	d, c, since := bounded(t, tx.Usage{Transactions: 5, Bytes: lots})
 	var raws [][]byte
@@ -80,7 +80,7 @@ func TestFloodEndsAtTheQuota(t *testing.T) {
 	if twice := d.from(t, "mallory", raw(7), raw(7)); !errors.Is(twice[1].Err, access.ErrQuotaExceeded) || twice[1].Known {
 		t.Errorf("the same refused bytes twice: %+v", twice[1])
 	}
-	// What ends makes room, once the queue has folded what was accepted here.
+	// A transaction that ends frees its place once the queue has folded its acceptance.
 	head, err := d.db.Log().Head(t.Context())
 	check(t, err)
 	c.mu.Lock()
@@ -93,7 +93,7 @@ func TestFloodEndsAtTheQuota(t *testing.T) {
 	}
 }
 
-// Refusals count in good grammar.
+// Counted uses the singular for 1 only.
 func TestCounted(t *testing.T) {
 	for n, want := range map[int]string{0: "0 intents", 1: "1 intent", 2: "2 intents"} {
 		if got := commands.Counted(n, "intent"); got != want {
@@ -102,8 +102,8 @@ func TestCounted(t *testing.T) {
 	}
 }
 
-// With its quota used up, a client is answered for what it has submitted itself. Of bytes that
-// only another client has submitted it is told what it is told of bytes that nobody has.
+// A client with an exhausted quota still gets the state of its own transactions. A
+// transaction known only from another client is refused like an unknown one.
 func TestQuotaTellsNothingOfOthers(t *testing.T) {
 	d, _, _ := bounded(t, tx.Usage{Transactions: 1, Bytes: lots})
 	check(t, d.from(t, "wallet", raw(100))[0].Err)
@@ -119,8 +119,8 @@ func TestQuotaTellsNothingOfOthers(t *testing.T) {
 	}
 }
 
-// What a relay has signed for a client is delivered whatever else the client has waiting:
-// other clients' attempts follow it in the same lane.
+// Transactions that the relay signed for a client are accepted even if the client's quota
+// is used up, because other clients' attempts follow them in the same lane.
 func TestOwnAttemptsAreUnbounded(t *testing.T) {
 	d, _, _ := bounded(t, tx.Usage{Transactions: 1, Bytes: lots})
 	check(t, d.from(t, "mallory", raw(1))[0].Err)
@@ -145,7 +145,8 @@ func TestQuotaOfBytes(t *testing.T) {
 	}
 }
 
-// Many requests at once get no more places than there are, whatever the queue has folded.
+// Concurrent requests get no more places than the quota allows, at any progress of the
+// queue.
 func TestBurstGetsNoMoreThanTheQuota(t *testing.T) {
 	d, c, _ := bounded(t, tx.Usage{Transactions: 20, Bytes: lots})
 	c.usage["mallory"] = tx.Usage{Transactions: 8}
@@ -168,8 +169,8 @@ func TestBurstGetsNoMoreThanTheQuota(t *testing.T) {
 	}
 }
 
-// A refused or repeated transaction gives its place back, and so does one that could not be
-// kept; validation takes none.
+// A refused or repeated transaction frees its place, and so does a transaction that could
+// not be stored. Validation takes none.
 func TestPlacesComeBack(t *testing.T) {
 	d, c, since := bounded(t, tx.Usage{Transactions: 2, Bytes: lots})
 	for range 3 {
@@ -200,8 +201,8 @@ func TestQuotaCountsSeldom(t *testing.T) {
 	}
 }
 
-// A transaction that may not be sent for longer than is allowed is refused with the limit,
-// however that time is given; what was accepted before the limit was set is answered.
+// A transaction that is eligible later than the limit allows is refused, however that time
+// is given. A transaction accepted before the limit was set is answered.
 func TestTooFarAhead(t *testing.T) {
 	d := newDesk(t)
 	at := func(after uint64) []byte {
@@ -236,8 +237,8 @@ func TestTooFarAhead(t *testing.T) {
 	}
 }
 
-// While the queue does not answer a client's first request, its others wait for no longer
-// than their own deadlines.
+// While the queue does not answer a client's first request, its other requests wait no
+// longer than their own deadlines.
 func TestWaitsForTheCountOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asks := make(chan struct{}, 2)

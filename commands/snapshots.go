@@ -11,42 +11,42 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// SnapshotRows keeps snapshots, one a stream. It may lose any of them at any time, and
-// what it hands out is trusted no further than its seal.
+// SnapshotRows stores one snapshot per stream. It may lose any of them at any time, and a
+// snapshot it returns is trusted only after its seal was checked.
 type SnapshotRows interface {
-	// Snapshot is that of a stream; ok is false when there is none.
+	// Snapshot returns a stream's snapshot; ok is false when there is none.
 	Snapshot(ctx context.Context, stream event.Stream) (s event.Snapshot, ok bool, err error)
-	// KeepSnapshot puts a snapshot in the place of the stream's earlier one.
+	// KeepSnapshot replaces the stream's snapshot.
 	KeepSnapshot(ctx context.Context, s event.Snapshot) error
 }
 
-// Snapshots spare a [Handler] the reading of long streams. They are never needed: one
-// that is missing, of another schema, damaged, or of another history is passed over,
+// Snapshots shorten a [Handler]'s reading of long streams. They are never required. A
+// snapshot that is missing, damaged, of another schema, or of another history is ignored,
 // and the stream is read from its beginning.
 type Snapshots[S any] struct {
 	Rows   SnapshotRows
-	Schema int // of Encode; another one's snapshots are passed over
+	Schema int // of Encode; snapshots of another schema are ignored
 	Encode func(S) []byte
 	Decode func([]byte) (S, error)
-	// Every is after how many events that had to be read a snapshot is kept. Of a
-	// stream that is more than eight times as long it is an eighth of its events, so
-	// that the work of keeping stays proportional to the stream.
+	// Every is the number of events read since the last snapshot after which a new one is
+	// kept. For a stream longer than eight times Every, the number is an eighth of its
+	// length, so that the work of keeping stays proportional to the stream.
 	Every int
-	// Failed, when set, is told of a snapshot that could not be read or kept.
+	// Failed, when set, is called when a snapshot could not be read or kept.
 	Failed func(stream event.Stream, err error)
 }
 
 const (
-	// snapshotShare is the share of a stream's events that may have to be read.
+	// snapshotShare is the inverse share of a stream's events that may have to be read.
 	snapshotShare = 8
-	// snapshotBytes bounds what is kept of a stream.
+	// snapshotBytes is the largest encoded state that is kept, in bytes.
 	snapshotBytes = 32 << 20
 )
 
-// sealBytes is how many bytes a snapshot's seal takes at the end of its data.
+// sealBytes is the length of the seal at the end of a snapshot's data.
 const sealBytes = sha256.Size
 
-// seal binds all of a snapshot, and the id of the event it stands at.
+// seal hashes all fields of a snapshot, and the id of the event at its version.
 func seal(s event.Snapshot, at event.ID, data []byte) []byte {
 	h := sha256.New()
 	fmt.Fprintf(h, "watchtower snapshot %d:%s", len(s.Stream), s.Stream)
@@ -59,8 +59,8 @@ func seal(s event.Snapshot, at event.ID, data []byte) []byte {
 	return h.Sum(nil)
 }
 
-// find is a stream's snapshot, if there is one that may be of use. Whether it is one of
-// this stream's history the event it stands at has to tell.
+// find returns a stream's snapshot if it may be usable. open then checks it against the
+// event at its version.
 func (k *Snapshots[S]) find(ctx context.Context, stream event.Stream) (event.Snapshot, bool) {
 	s, ok, err := k.Rows.Snapshot(ctx, stream)
 	if err != nil {
@@ -70,8 +70,8 @@ func (k *Snapshots[S]) find(ctx context.Context, stream event.Stream) (event.Sna
 	return s, ok && s.Stream == stream && s.Schema == k.Schema && s.Version > 0 && len(s.Data) >= sealBytes
 }
 
-// open is the state that a snapshot holds, if the event at its version is the one that
-// the snapshot was made at.
+// open decodes the state of a snapshot, if the event at its version is the event that the
+// snapshot was made at.
 func (k *Snapshots[S]) open(s event.Snapshot, at event.Recorded) (state S, ok bool) {
 	data, sealed := s.Data[:len(s.Data)-sealBytes], s.Data[len(s.Data)-sealBytes:]
 	if at.Version != s.Version || at.Position != s.Position || at.Linked() != s.Link || !bytes.Equal(sealed, seal(s, at.ID, data)) {
@@ -84,8 +84,8 @@ func (k *Snapshots[S]) open(s event.Snapshot, at event.Recorded) (state S, ok bo
 	return state, err == nil
 }
 
-// keep makes a snapshot of a state, if so many events had to be read for it. It cannot
-// fail: what is not kept is read again.
+// keep stores a snapshot of a state if enough events were read since the last one. It
+// cannot fail: without the snapshot the events are read again.
 func (k *Snapshots[S]) keep(ctx context.Context, state S, at event.Recorded, read int) {
 	if !k.due(at.Version, read) {
 		return
@@ -101,14 +101,14 @@ func (k *Snapshots[S]) keep(ctx context.Context, state S, at event.Recorded, rea
 	}
 }
 
-// due reports whether so many events are enough for a snapshot of a stream of this length.
+// due reports whether this many events read justify a snapshot of a stream of this length.
 func (k *Snapshots[S]) due(at event.Version, read int) bool {
 	return k.Every > 0 && read >= max(k.Every, int(at/snapshotShare))
 }
 
-// Keep is for a caller that has followed a stream by itself, so many events since a
-// snapshot was kept last: it keeps one, if that is enough. It cannot fail: what is not kept
-// is read again.
+// Keep stores a snapshot for a caller that follows a stream itself, if enough events have
+// passed since the last one. It cannot fail: without the snapshot the events are read
+// again.
 func (h Handler[S, C, E]) Keep(ctx context.Context, stream event.Stream, r Result[S], since int) (kept bool) {
 	if h.Snapshots == nil || !h.Snapshots.due(r.Version, since) {
 		return false

@@ -21,11 +21,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/group"
 )
 
-// rows is snapshots in memory, to which all may happen that may happen to a snapshot.
+// rows is a store of snapshots in memory that can lose or damage them.
 type rows struct {
 	kept    map[event.Stream]event.Snapshot
 	mishap  func(s *event.Snapshot) (ok bool, err error)
-	answers int // how many were handed out as they had been kept
+	answers int // snapshots returned unchanged
 }
 
 var errAway = errors.New("away")
@@ -48,7 +48,8 @@ func (r *rows) KeepSnapshot(_ context.Context, s event.Snapshot) error {
 	return nil
 }
 
-// mishaps are what may happen to a snapshot between being kept and being read.
+// mishaps are the ways in which a snapshot may be lost or damaged between being kept and
+// being read.
 func mishaps(dice *rand.Rand, other *rows) map[string]func(*event.Snapshot) (bool, error) {
 	return map[string]func(*event.Snapshot) (bool, error){
 		"none":           func(*event.Snapshot) (bool, error) { return true, nil },
@@ -93,7 +94,7 @@ func member(n int) group.Joined {
 	}
 }
 
-// anyCommand draws a command: of new members, of members, and of cancels in both forms.
+// anyCommand draws a command: Join with new or known members, or Cancel in either form.
 func anyCommand(t *rapid.T, now time.Time) group.Command {
 	if rapid.IntRange(0, 4).Draw(t, "what") == 0 {
 		by := group.Authority{Form: group.FormGroupID, Signature: chain.Secp256k1, Digest: chain.Hash{1}}
@@ -119,8 +120,8 @@ func groupHandler(store commands.Store, r commands.SnapshotRows) commands.Groups
 	return h
 }
 
-// With snapshots and without, and whatever happens to them: what is loaded is the same,
-// and every command decides the same.
+// With and without snapshots, lost and damaged ones included, the loaded state is the same,
+// and every command is decided the same.
 func TestSnapshotsDecideNothing(t *testing.T) {
 	log := open(t).Log()
 	var streams, answers atomic.Int64
@@ -170,7 +171,7 @@ func TestSnapshotsDecideNothing(t *testing.T) {
 	}
 }
 
-// counted counts the events that are read of streams.
+// counted counts the events that are read from streams.
 type counted struct {
 	commands.Store
 	read int
@@ -187,8 +188,8 @@ func (c *counted) ReadStream(ctx context.Context, s event.Stream, after event.Ve
 	}
 }
 
-// A snapshot spares the reading; and one of a log that another was put in the place of,
-// as by a restored backup, is passed over, also where that log has events at its version.
+// A snapshot shortens the reading. A snapshot of a log that was replaced, as by a restored
+// backup, is ignored, even if the new log has events at its version.
 func TestSnapshotSparesReading(t *testing.T) {
 	ctx, r := t.Context(), &rows{kept: map[event.Stream]event.Snapshot{}, mishap: func(*event.Snapshot) (bool, error) { return true, nil }}
 	fill := func(from, n int) *counted {

@@ -25,13 +25,13 @@ type Transactions = Handler[tx.State, tx.Command, tx.Event]
 // ErrUnsupportedChain refuses a chain that is not configured.
 const ErrUnsupportedChain = event.Refusal("unsupported-chain")
 
-// Unserved is [ErrUnsupportedChain] for a chain that is not among those that are served,
-// and says which are.
+// Unserved returns [ErrUnsupportedChain] for a chain that is not served, with the list of
+// served chains.
 func Unserved[T any](id chain.ID, served map[chain.ID]T) error {
 	return ErrUnsupportedChain.Because("chain %s is not served here; served: %s", id, Listed(maps.Keys(served)))
 }
 
-// Listed are the ids of chains that are served, for people.
+// Listed lists the ids of served chains, for people.
 func Listed(served iter.Seq[chain.ID]) string {
 	var ids []string
 	for _, id := range slices.Sorted(served) {
@@ -40,64 +40,67 @@ func Listed(served iter.Seq[chain.ID]) string {
 	return strings.Join(ids, ", ")
 }
 
-// Grouping says which transactions have a group.
+// Grouping selects the transactions that have a group.
 type Grouping string
 
 const (
-	GroupExplicit Grouping = "explicit" // those whose nonce key has the NKG1 format
+	GroupExplicit Grouping = "explicit" // transactions whose nonce key has the NKG1 format
 	GroupAll      Grouping = "all"
 )
 
-// Submit takes signed transactions on: decode, check, keep the bytes, Accept.
+// Submit accepts signed transactions: it decodes them, checks them, stores the bytes, and
+// appends Accepted.
 type Submit struct {
 	Transactions Transactions
 	Vault        Vault
-	// Decoders turn bytes into what they say, one per configured chain; a
+	// Decoders decode raw transactions, one decoder per configured chain. A
 	// *chain.Malformed is a refusal.
 	Decoders map[chain.ID]func(raw []byte) (chain.Signed, error)
 	Grouping Grouping
-	// ExpiringWindow is how long before validBefore a transaction with an
-	// expiring nonce is taken by nodes (TIP-1009: 30 s; TIP-1093: 300 s).
+	// ExpiringWindow is how long before validBefore nodes accept a transaction with an
+	// expiring nonce (TIP-1009: 30 s; TIP-1093: 300 s).
 	ExpiringWindow time.Duration
-	// Slots bounds how many signatures are checked at once, over all requests.
+	// Slots bounds the number of concurrent signature checks, over all requests.
 	Slots chan struct{}
-	// Ahead is how far from now a transaction may become eligible; 0: any time.
+	// Ahead is how far from now a transaction may become eligible; 0 means no limit.
 	Ahead time.Duration
-	// Quota, when set, bounds what each client has waiting.
+	// Quota, when set, bounds each client's waiting transactions.
 	Quota *Quota
-	// Allow, when set, may refuse a transaction before anything is kept of it.
+	// Allow, when set, may refuse a transaction before any of it is stored.
 	Allow  func(chain.Signed) error
 	Now    func() time.Time
 	Random io.Reader
 	Crash  func(point string)
 }
 
-// Unbounded returns a Submit without quotas, for what the service itself has signed. Its
-// lanes are shared: were one client's attempt refused, those of others above it would wait.
+// Unbounded returns a Submit without quotas, for transactions that the service itself has
+// signed. Clients share the service's lanes: refusing one client's attempt would block
+// other clients' attempts at higher nonces.
 func (s *Submit) Unbounded() *Submit {
 	unbounded := *s
 	unbounded.Quota = nil
 	return &unbounded
 }
 
-// Submission is the answer to one raw transaction: a state, or why not.
+// Submission is the answer to one raw transaction: a state or an error.
 type Submission struct {
 	State tx.State
-	// Known means that the same client had submitted the hash before this request.
-	// Another client's submission is not revealed.
+	// Known means that the same client had submitted the hash before this request. Another
+	// client's submission is not revealed.
 	Known bool
-	// Err is a *chain.Malformed, an event.Refusal, or bad luck.
+	// Err is a *chain.Malformed, an event.Refusal, or a transient error.
 	Err error
 }
 
 // Clients returns the client that submits the transaction at a place of a batch.
 type Clients func(place int) string
 
-// From is the Clients of a batch that one client submits.
+// From is the Clients of a batch with a single client.
 func From(client string) Clients { return func(int) string { return client } }
 
-// Batch answers each raw transaction in its place; one bad one does not touch
-// the others. The error is bad luck, or [ErrUnsupportedChain], of the whole.
+// Batch answers each raw transaction at its place; a bad transaction does not affect the
+// others. The returned error concerns the whole batch: a transient error or
+// [ErrUnsupportedChain].
 func (s *Submit) Batch(ctx context.Context, id chain.ID, raws [][]byte, clients Clients, meta event.Meta) ([]Submission, error) {
 	decode := s.Decoders[id]
 	if decode == nil {
@@ -147,9 +150,10 @@ func (s *Submit) Batch(ctx context.Context, id chain.ID, raws [][]byte, clients 
 	return answers, nil
 }
 
-// reserve takes a place in the client's quota before anything is kept. What the client has
-// submitted before takes none: it is answered whatever the quota. What only others have is
-// refused like what nobody has, so that the refusal tells nothing of them.
+// reserve takes a place in the client's quota before anything is stored. A transaction that
+// the client itself has submitted before takes none, and is answered even if the quota is
+// used up. A transaction known only from other clients is refused like an unknown one, so
+// that the refusal reveals nothing about them.
 func (s *Submit) reserve(ctx context.Context, t chain.Signed, client string, bytes int) (*Reservation, error) {
 	if s.Quota == nil {
 		return nil, nil //nolint:nilnil // nothing is reserved
@@ -168,8 +172,9 @@ func (s *Submit) reserve(ctx context.Context, t chain.Signed, client string, byt
 	return nil, err
 }
 
-// late answers anew what comes too late to be accepted, or too early: it may be the
-// repetition of what was accepted in time, and a client that had no answer then gets it now.
+// late answers transactions that arrive too late to be accepted, or too early. If the same
+// client's transaction was accepted in time, this is a retry, and the client now gets its
+// state.
 func (s *Submit) late(ctx context.Context, signed []chain.Signed, clients Clients, answers []Submission) {
 	for i, t := range signed {
 		if !errors.Is(answers[i].Err, tx.ErrAlreadyExpired) && !errors.Is(answers[i].Err, tx.ErrTooFarAhead) {
@@ -190,8 +195,8 @@ func (s *Submit) late(ctx context.Context, signed []chain.Signed, clients Client
 	}
 }
 
-// decodeAll decodes and checks what needs no store. It fills answers with the
-// refusals.
+// decodeAll decodes the transactions and makes the checks that need no store. It writes
+// refusals into answers.
 func (s *Submit) decodeAll(decode func([]byte) (chain.Signed, error), id chain.ID, raws [][]byte, answers []Submission) []chain.Signed {
 	signed := make([]chain.Signed, len(raws))
 	now := s.Now()
@@ -213,8 +218,8 @@ func (s *Submit) decodeAll(decode func([]byte) (chain.Signed, error), id chain.I
 	return signed
 }
 
-// check refuses what the bytes alone, the wanted chain and the time forbid, so
-// that nothing is kept of it.
+// check refuses a transaction for its bytes, its chain or the time, before any of it is
+// stored.
 func (s *Submit) check(t chain.Signed, id chain.ID, now time.Time) error {
 	if t.Chain != id {
 		return &chain.Malformed{Fault: chain.FaultWrongChain, Detail: fmt.Sprintf("signed for chain %s, submitted for chain %s", t.Chain, id)}
@@ -226,7 +231,7 @@ func (s *Submit) check(t chain.Signed, id chain.ID, now time.Time) error {
 	return err
 }
 
-// eligible is from when on a transaction may be sent, in Unix seconds.
+// eligible returns the time from which a transaction may be sent, in Unix seconds.
 func (s *Submit) eligible(t chain.Signed, now time.Time) uint64 {
 	at := max(t.Window.After, uint64(max(now.Unix(), 0)))
 	if window := uint64(s.ExpiringWindow / time.Second); t.NonceKey.IsExpiring() && t.Window.Before > window {
@@ -243,7 +248,7 @@ func (s *Submit) accept(ctx context.Context, t chain.Signed, raw []byte, client 
 	}
 	stream := tx.Stream(t.Chain, t.Hash)
 	r, err := s.Transactions.HandleFrom(ctx, stream, Result[tx.State]{}, tx.Accept{Accepted: s.accepted(t, raw, client)}, origin)
-	if err == nil && r.Added > 0 && r.Version == event.Version(r.Added) { // its life begins
+	if err == nil && r.Added > 0 && r.Version == event.Version(r.Added) { // the stream's first events
 		place.Keep(r.Position)
 	} else {
 		place.Return()
@@ -252,7 +257,7 @@ func (s *Submit) accept(ctx context.Context, t chain.Signed, raw []byte, client 
 		return Submission{State: r.State, Err: err}
 	}
 	if r.State.Erased || r.State.Canceled {
-		// These bytes were to be gone: take them out again.
+		// The transaction is erased or canceled: its bytes must not stay in the vault.
 		err = s.Vault.Rows.Erase(ctx, t.Chain, []chain.Hash{t.Hash})
 	}
 	return Submission{State: r.State, Known: r.Added == 0, Err: err}
@@ -281,7 +286,7 @@ func (s *Submit) crash(point string) {
 	}
 }
 
-// IsRefusal reports whether an error is an expected no rather than bad luck.
+// IsRefusal reports whether an error is an expected refusal rather than a transient error.
 func IsRefusal(err error) bool {
 	var refusal event.Refusal
 	var malformed *chain.Malformed

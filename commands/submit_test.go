@@ -25,7 +25,7 @@ const moderato = chain.ID(42431)
 
 var now = time.Unix(1_800_000_000, 0)
 
-// desk takes transactions on, on a real store.
+// desk is a Submit on a real store.
 type desk struct {
 	*commands.Submit
 	db *embedded.DB
@@ -52,7 +52,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// plain is the n-th transaction of an account.
+// plain returns the n-th transaction of an account.
 func plain(n uint64, change ...func(*chain.Signed)) (raw []byte, hash chain.Hash) {
 	s := chain.Signed{Chain: moderato, Type: 0x76, Sender: chain.Address{0xa1}, Nonce: n, Gas: 50_000}
 	for _, c := range change {
@@ -62,7 +62,7 @@ func plain(n uint64, change ...func(*chain.Signed)) (raw []byte, hash chain.Hash
 	return raw, chain.Keccak(raw)
 }
 
-// submit expects the batch as a whole to be answered.
+// submit submits a batch and fails the test on a batch error.
 func (d desk) submit(t *testing.T, raws ...[]byte) []commands.Submission {
 	t.Helper()
 	answers, err := d.Batch(t.Context(), moderato, raws, commands.From(""), event.Meta{})
@@ -70,7 +70,7 @@ func (d desk) submit(t *testing.T, raws ...[]byte) []commands.Submission {
 	return answers
 }
 
-// take submits one and expects it to be taken.
+// take submits one transaction and fails the test unless it is accepted.
 func (d desk) take(t *testing.T, raw []byte) tx.State {
 	t.Helper()
 	answer := d.submit(t, raw)[0]
@@ -84,7 +84,7 @@ func (d desk) handle(t *testing.T, hash chain.Hash, c tx.Command) {
 	check(t, err)
 }
 
-// recorded are the names of all events, in their order.
+// recorded returns the names of all events, in order.
 func (d desk) recorded(t *testing.T) (names []string) {
 	t.Helper()
 	for batch, err := range d.db.Log().ReadAll(t.Context(), 0, event.Filter{}, 1000) {
@@ -106,7 +106,7 @@ func (d desk) kept(t *testing.T, hash chain.Hash) bool {
 	return err == nil
 }
 
-// However many clients post the same bytes at once, one is told that it was first.
+// When many clients post the same bytes at once, exactly one is told that it was first.
 func TestSubmitTogether(t *testing.T) {
 	d := newDesk(t)
 	raw, hash := plain(0)
@@ -140,7 +140,7 @@ func TestSubmitTogether(t *testing.T) {
 	}
 }
 
-// Each transaction of a batch is answered in its place, and a bad one touches no other.
+// Each transaction of a batch is answered at its place, and a bad one affects no other.
 func TestSubmitBatch(t *testing.T) {
 	d := newDesk(t)
 	a, first := plain(0)
@@ -173,7 +173,7 @@ func TestSubmitBatch(t *testing.T) {
 	}
 }
 
-// reason is the fault or the refusal's code.
+// reason returns the fault or the refusal's code.
 func reason(err error) string {
 	var malformed *chain.Malformed
 	var refusal event.Refusal
@@ -188,8 +188,8 @@ func reason(err error) string {
 	return ""
 }
 
-// Whoever had no answer repeats the question, perhaps when the window has closed: what
-// was taken on in time is known, and what was not is too late.
+// A client without an answer retries, perhaps after the window has closed. A transaction
+// accepted in time is known; any other is too late.
 func TestSubmitRepeatedTooLate(t *testing.T) {
 	d := newDesk(t)
 	inTime, hash := plain(0, func(s *chain.Signed) { s.Window.Before = uint64(now.Unix()) + 10 })
@@ -214,8 +214,8 @@ func TestSubmitRepeatedTooLate(t *testing.T) {
 	}
 }
 
-// What its owner has canceled, or was erased, is known for ever: submitting it again
-// neither revives it nor leaves bytes behind.
+// A canceled or erased transaction stays known for ever: submitting it again neither
+// revives it nor leaves bytes behind.
 func TestSubmitRevivesNothing(t *testing.T) {
 	ended := map[tx.Status][]tx.Command{
 		tx.StatusCanceled: {tx.Cancel{Reason: "owner"}},
@@ -251,14 +251,14 @@ func TestSubmitRevivesNothing(t *testing.T) {
 	}
 }
 
-// The owner cancels, and the bytes are erased, while a client is submitting the very
-// same ones: after both have ended there are none.
+// The owner cancels, and the bytes are erased, while a client submits the same bytes:
+// afterwards no bytes are left.
 func TestSubmitWhileCanceled(t *testing.T) {
 	d := newDesk(t)
 	raw, hash := plain(0)
 	d.take(t, raw)
 	d.Crash = func(point string) {
-		if point == "payload.kept" { // the client's bytes are in the vault, nothing is decided yet
+		if point == "payload.kept" { // the client's bytes are in the vault, and Accepted is not decided yet
 			d.handle(t, hash, tx.Cancel{Reason: "owner"})
 			check(t, d.db.Payloads().Erase(t.Context(), moderato, []chain.Hash{hash}))
 			d.handle(t, hash, tx.Erase{})
@@ -313,14 +313,14 @@ func TestSubmitGroups(t *testing.T) {
 	}
 }
 
-// full is a vault's store that keeps nothing.
+// full is a vault's store that stores nothing.
 type full struct{ commands.PayloadRows }
 
 var errFullDisk = errors.New("disk full")
 
 func (full) Put(context.Context, []payload.Sealed) error { return errFullDisk }
 
-// Nothing is promised whose bytes are not kept.
+// A transaction is not accepted unless its bytes are stored.
 func TestSubmitWithoutVault(t *testing.T) {
 	d := newDesk(t)
 	d.Vault.Rows = full{d.db.Payloads()}

@@ -2,14 +2,14 @@ package commands
 
 import "context"
 
-// Turn lets one caller at a time do something that takes long: unlike a mutex, a caller
-// waits for no longer than it may.
+// Turn lets one caller at a time do slow work. Unlike with a mutex, a caller stops waiting
+// when its context ends.
 type Turn struct{ taken chan struct{} }
 
-// NewTurn returns a turn that nobody has.
+// NewTurn returns a free turn.
 func NewTurn() Turn { return Turn{make(chan struct{}, 1)} }
 
-// Take waits for the turn. The caller ends it. The error is the context's.
+// Take waits for the turn. The caller frees it with end. The error is the context's.
 func (t Turn) Take(ctx context.Context) (end func(), err error) {
 	select {
 	case t.taken <- struct{}{}:

@@ -7,9 +7,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Validate answers as [Submit.Batch] would, and leaves no trace: nothing is kept,
-// nothing recorded, no node asked. The state of a transaction that would be taken
-// on has no status.
+// Validate answers as [Submit.Batch] would, without effects: it stores nothing, records
+// nothing and asks no node. The state of a transaction that would be accepted has no
+// status.
 func (s *Submit) Validate(ctx context.Context, id chain.ID, raws [][]byte, clients Clients) ([]Submission, error) {
 	decode := s.Decoders[id]
 	if decode == nil {

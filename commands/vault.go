@@ -8,7 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 )
 
-// Vault keeps signed bytes sealed, outside the log.
+// Vault stores signed bytes sealed, outside the log.
 type Vault struct {
 	Rows   PayloadRows
 	Master payload.Master
@@ -36,7 +36,7 @@ func (v Vault) Keep(ctx context.Context, payloads []Payload) error {
 	return nil
 }
 
-// Bytes returns a payload; payload.ErrGone when it was erased or never kept.
+// Bytes returns a payload, or payload.ErrGone if it was erased or never stored.
 func (v Vault) Bytes(ctx context.Context, ref payload.Ref) ([]byte, error) {
 	row, err := v.Rows.Get(ctx, ref.Chain, ref.Hash)
 	if err != nil {

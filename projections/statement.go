@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
 // Querier is a *sql.DB or a *sql.Tx.
@@ -29,11 +27,19 @@ func Places(from, n int) string {
 // Where gathers the conditions of a statement, and their arguments.
 type Where struct {
 	conditions []string
+	parts      []part
 	Args       []any
+}
+
+// part is a condition as it was added.
+type part struct {
+	text   string
+	values []any
 }
 
 // And adds a condition. Where it has values, their parameters stand in the place of %s.
 func (w *Where) And(condition string, values ...any) {
+	w.parts = append(w.parts, part{condition, values})
 	if len(values) > 0 {
 		condition = fmt.Sprintf(condition, Places(len(w.Args)+1, len(values)))
 	}
@@ -41,21 +47,18 @@ func (w *Where) And(condition string, values ...any) {
 	w.Args = append(w.Args, values...)
 }
 
+// Add adds the conditions of another clause. Its parameters are numbered on from the last
+// one here.
+func (w *Where) Add(other Where) {
+	for _, c := range other.parts {
+		w.And(c.text, c.values...)
+	}
+}
+
 // AndIn adds the condition that a column has one of these values, if there are any.
 func AndIn[S ~string](w *Where, column string, values []S) {
 	if len(values) > 0 {
 		w.And(column+" IN (%s)", Texts(values)...)
-	}
-}
-
-// AndWithin adds the condition that a position is at or after from, and before before. 0
-// is no limit.
-func AndWithin(w *Where, column string, from, before event.Position) {
-	if from != 0 {
-		w.And(column+" >= %s", int64(from))
-	}
-	if before != 0 {
-		w.And(column+" < %s", int64(before))
 	}
 }
 

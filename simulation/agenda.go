@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// agenda is what happens in a world, in order of time. Its goroutine is the only one
-// that changes the world.
+// agenda is the schedule of a world's events, in order of time. Only its goroutine changes the
+// world.
 type agenda struct {
 	began  time.Time
 	rand   *rand.Rand
@@ -23,16 +23,16 @@ type agenda struct {
 	coming comings
 	count  uint64
 	steps  int
-	bell   chan struct{} // somebody has parked a call
+	bell   chan struct{} // signals that a call was parked
 
 	mu      sync.Mutex
 	arrived []*call
 }
 
-// trace is the hash of everything that has happened.
+// trace is a hash of the world's whole history.
 type trace struct {
 	sum uint64
-	out io.Writer // nil: it is not written down
+	out io.Writer // writes the history as text; nil: none
 }
 
 func (t *trace) add(parts ...string) {
@@ -44,13 +44,13 @@ func (t *trace) add(parts ...string) {
 	if t.out != nil {
 		fmt.Fprintln(t.out, strings.Join(parts, " | ")) //nolint:errcheck // for people
 	}
-	t.sum = (t.sum ^ h.Sum64()) * 0x100000001b3 // as FNV-1a takes in a byte
+	t.sum = (t.sum ^ h.Sum64()) * 0x100000001b3 // as FNV-1a hashes a byte
 }
 
-// coming is something that happens at a time.
+// coming is an event scheduled for a time.
 type coming struct {
-	at    time.Duration // since the world began
-	order uint64        // tells apart what happens at one time
+	at    time.Duration // since the world's start
+	order uint64        // order among events of the same time
 	what  string
 	do    func()
 }
@@ -77,21 +77,21 @@ func newAgenda(seed uint64) *agenda {
 	}
 }
 
-// now is how long the world has been there.
+// now is the time since the world's start.
 func (a *agenda) now() time.Duration { return time.Since(a.began) }
 
-// after has something happen when a time has passed, and some nanoseconds, so that
-// hardly ever two things happen at once.
+// after schedules do after d plus some random nanoseconds, so that two events rarely have the
+// same time.
 func (a *agenda) after(d time.Duration, what string, do func()) {
 	a.count++
 	at := a.now() + max(d, 0) + time.Duration(a.rand.IntN(int(spread)))
 	heap.Push(&a.coming, &coming{at, a.count, what, do})
 }
 
-// spread is by how much at most the time of what happens is blurred.
+// spread is the maximum random addition to an event's time.
 const spread = 10 * time.Microsecond
 
-// chance is true with a probability.
+// chance is true with probability p.
 func (a *agenda) chance(p float64) bool { return p > 0 && a.rand.Float64() < p }
 
 // between draws a duration.
@@ -102,8 +102,8 @@ func (a *agenda) between(low, high time.Duration) time.Duration {
 	return low + time.Duration(a.rand.Int64N(int64(high-low)))
 }
 
-// run lets everything happen up to a time. settle is called whenever all wait, and
-// admits what has been parked meanwhile.
+// run executes the events up to a time. When all goroutines wait it calls settle, which admits
+// the calls parked meanwhile.
 func (a *agenda) run(until time.Duration, settle func(arrived []*call), over func() bool) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -139,7 +139,7 @@ func (a *agenda) run(until time.Duration, settle func(arrived []*call), over fun
 	}
 }
 
-// park leaves a call to the world. It may be called from anywhere.
+// park hands a call over to the world. It is safe for concurrent use.
 func (a *agenda) park(c *call) {
 	a.mu.Lock()
 	a.arrived = append(a.arrived, c)
@@ -150,8 +150,8 @@ func (a *agenda) park(c *call) {
 	}
 }
 
-// take hands over what has been parked, in an order that does not depend on which
-// goroutine came first, unless two ask the very same.
+// take returns the parked calls in an order that does not depend on the goroutines' timing,
+// except for identical calls.
 func (a *agenda) take() []*call {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// kind is what a call is for: what may become of it depends on that.
+// kind is the purpose of a call, which determines its possible faults.
 type kind int
 
 const (
@@ -15,63 +15,63 @@ const (
 	writing             // to the store
 	asking              // a node
 	viewing             // a transaction or query on the read models
-	signing             // by who has a key
-	posting             // to a receiver of webhooks
-	telling             // the world: nobody waits, and nothing goes wrong
+	signing             // by a key's custodian
+	posting             // to a webhook receiver
+	telling             // to the world: no caller waits, and nothing fails
 )
 
-// call is something that a replica wants of the world.
+// call is a replica's request to the world.
 type call struct {
 	replica *replica
 	order   uint64 // of admission
-	by      string // the replica's name and incarnation, or a client's
+	by      string // the name and incarnation of the replica, or a client
 	kind    kind
-	name    string // says all of it
-	do      func() // carries it out
+	name    string // describes the call completely
+	do      func() // executes it
 	ready   func() bool
-	log     bool                // it is of a log in a cluster
-	until   func(answer func()) // calls answer when there is one; nil: as soon as do has returned
+	log     bool                // to a log in a cluster
+	until   func(answer func()) // calls answer once there is one; nil: as soon as do has returned
 	fate    fate
 
 	carried bool
-	err     error // instead of an answer
+	err     error // error instead of an answer
 	done    chan struct{}
-	left    atomic.Bool // nobody waits any more
+	left    atomic.Bool // the caller no longer waits
 }
 
-// fate is what becomes of a call.
+// fate is the outcome of a call.
 type fate struct {
-	name   string        // empty: nothing goes wrong
-	wait   time.Duration // before it is carried out
-	lost   bool          // it is not carried out
+	name   string        // name of the fault; empty: none
+	wait   time.Duration // delay before it is executed
+	lost   bool          // it is not executed
 	cut    bool          // the answer is lost
-	late   bool          // it is carried out even if nobody waits any more
-	twice  bool          // it is carried out twice
-	never  bool          // no answer ever comes
-	reply  time.Duration // how long the answer takes
-	commit int           // of a transaction on the read models: see dbtx
-	err    error         // the answer when it is lost or cut
+	late   bool          // it is executed even if the caller no longer waits
+	twice  bool          // it is executed twice
+	never  bool          // no answer ever arrives
+	reply  time.Duration // delay of the answer
+	commit int           // fault of the commit of a read-model transaction: see dbtx
+	err    error         // the answer if it is lost or cut
 }
 
-// Errors of a store that is far away.
+// Errors of a remote store.
 var (
 	errRefused = errors.New("simulated store: connection refused")
 	errCut     = errors.New("simulated store: connection cut, outcome unknown")
 	errCrashed = errors.New("simulated replica: crashed")
 )
 
-// call has the world carry something out, once, not at all, or without an answer. Only
-// after nil may the caller look at what do has left for it.
+// call asks the world to execute do, which it does once, not at all, or without an answer. The
+// caller may read do's results only after a nil error.
 func (r *replica) call(ctx context.Context, k kind, name string, do func()) error {
 	return r.callWhen(ctx, k, name, nil, do)
 }
 
-// callWhen is call of what can only happen when ready says so.
+// callWhen is call for an action that must wait until ready returns true.
 func (r *replica) callWhen(ctx context.Context, k kind, name string, ready func() bool, do func()) error {
 	return r.ask(ctx, &call{kind: k, name: name, do: do, ready: ready})
 }
 
-// ask leaves a call to the world and waits for its answer.
+// ask hands a call over to the world and waits for its answer.
 func (r *replica) ask(ctx context.Context, c *call) error {
 	if r.dead.Load() {
 		return errCrashed
@@ -90,7 +90,7 @@ func (r *replica) ask(ctx context.Context, c *call) error {
 	return ctx.Err()
 }
 
-// tell leaves something to the world without waiting for it.
+// tell hands an action over to the world without waiting for it.
 func (r *replica) tell(name string, do func()) {
 	if r.dead.Load() {
 		return
@@ -98,7 +98,7 @@ func (r *replica) tell(name string, do func()) {
 	r.world.agenda.park(&call{replica: r, by: r.id, kind: telling, name: name, do: do, done: make(chan struct{})})
 }
 
-// admit draws the fate of a call and puts it on the agenda.
+// admit draws the fate of a call and schedules it.
 func (w *world) admit(c *call) {
 	if c.replica != nil && c.replica.dead.Load() {
 		w.bury(c)
@@ -116,11 +116,11 @@ func (w *world) admit(c *call) {
 	w.agenda.after(c.fate.wait, "", func() { w.carryOut(c) })
 }
 
-// carryOut does what was asked, unless fate has it otherwise.
+// carryOut executes a call, according to its fate.
 func (w *world) carryOut(c *call) {
 	r := c.replica
 	if r != nil && !r.parked[c] {
-		return // buried
+		return // already buried
 	}
 	if r != nil && r.frozen.Load() {
 		w.agenda.after(r.thaws-w.agenda.now()+w.agenda.between(0, 20*time.Millisecond), "", func() { w.carryOut(c) })
@@ -163,7 +163,7 @@ func (w *world) carryOut(c *call) {
 	w.reply(c)
 }
 
-// reply answers a call after the time that its answer takes.
+// reply answers a call after the answer's delay.
 func (w *world) reply(c *call) {
 	if c.fate.reply > 0 {
 		w.agenda.after(c.fate.reply, "", func() { w.answer(c) })
@@ -172,7 +172,7 @@ func (w *world) reply(c *call) {
 	w.answer(c)
 }
 
-// answer lets the caller go on.
+// answer resumes the caller.
 func (w *world) answer(c *call) {
 	r := c.replica
 	if r != nil {
@@ -188,8 +188,7 @@ func (w *world) answer(c *call) {
 	close(c.done)
 }
 
-// bury ends a call of a replica that has crashed. What was under way may have been
-// carried out all the same.
+// bury ends a call of a crashed replica. The call may have been executed all the same.
 func (w *world) bury(c *call) {
 	asked := c.kind == writing && (c.until == nil || !c.carried) || c.kind == posting && !c.carried && !c.left.Load()
 	if c.replica.parked[c] && asked && !c.fate.lost && w.agenda.chance(0.5) {

@@ -4,12 +4,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// judgedAlways are the promises that are held against what happens in every world. Each has to
-// have had a case in some: what nothing was held against was not judged. Left out are those that
-// a world does not decide: how late first attempts are (P16) is measured, read models are held
-// against what is made anew from the log (P19, and so P18), and who is shown the log (P20), worlds
-// with and without Redis (P21), clocks (P26), and who is turned away (P27) are judged by what
-// comes of them.
+// judgedAlways are the promises with cases in some world of every kind: a promise without a case
+// was not tested. Left out are promises that a world does not decide. Lateness of first attempts
+// (P16) is measured. Read models are compared with a rebuild from the log (P19, and so P18).
+// Access to the log (P20), worlds with and without Redis (P21), clocks (P26) and rate limits
+// (P27) are judged by their effects.
 func judgedAlways() []promise.Number {
 	return []promise.Number{
 		promise.P1, promise.P2, promise.P3, promise.P8, promise.P9, promise.P10, promise.P11, promise.P12, promise.P13, promise.P14,
@@ -17,14 +16,14 @@ func judgedAlways() []promise.Number {
 	}
 }
 
-// judgedRelayed are those that are in worlds with a relay half alone.
+// judgedRelayed are the promises that only worlds with a relay half test.
 func judgedRelayed() []promise.Number {
 	return []promise.Number{
 		promise.P4, promise.P5, promise.P6, promise.P7, promise.P22, promise.P28, promise.P32, promise.P33, promise.P34, promise.P35,
 	}
 }
 
-// caseOf is a promise's name in [Report.Judged].
+// caseOf is a promise's key in [Report.Judged].
 func caseOf(n promise.Number) string { return n.String() + " judged" }
 
 // judged counts the cases of each promise.

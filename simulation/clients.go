@@ -17,30 +17,30 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/group"
 )
 
-// wish is something that a client wants, and wants until it has an answer.
+// wish is a request that a client retries until it has an answer.
 type wish struct {
 	number  int
 	what    string
-	name    string // the same in both runs of a world that is lived through twice
+	name    string // the same in both runs of twins
 	method  string
 	path    string
 	key     string // Idempotency-Key
 	sign    string // Authorization
 	body    []byte
 	items   []*signed
-	expects int // the status, if it is sure
+	expects int // the expected status, if certain
 	door    door
 	from    party
-	header  http.Header                     // beside those that follow from the rest
-	host    string                          // in place of the service's own
-	foreign []byte                          // of others, which is asked for by its name
-	told    func(*recorder) (answered bool) // judges answers; nil: by what it is
+	header  http.Header                     // in addition to the derived headers
+	host    string                          // instead of the service's own host
+	foreign []byte                          // another client's data, requested by its name
+	told    func(*recorder) (answered bool) // judges answers; nil: judge by the request's items
 
 	tries   int
-	first   time.Time // when it was wanted first
+	first   time.Time // time of the first try
 	began   time.Time
-	open    bool // the try under way has neither an answer nor been given up
-	waiting int  // numbers tries
+	open    bool // the current try has no answer and was not given up
+	waiting int  // counts tries
 }
 
 const (
@@ -48,7 +48,7 @@ const (
 	triesMost      = 8
 )
 
-// ask begins a request.
+// ask starts a request.
 func (w *world) ask(r *wish) {
 	w.judge.requests++
 	r.number, r.first = w.judge.requests, time.Now()
@@ -59,7 +59,7 @@ func (w *world) ask(r *wish) {
 	w.try(r)
 }
 
-// try sends a request to some replica that serves.
+// try sends a request to one of the serving replicas.
 func (w *world) try(r *wish) {
 	r.tries++
 	var serving []*replica
@@ -101,7 +101,7 @@ func (w *world) try(r *wish) {
 	}(r.door.of(to))
 }
 
-// door is which of a replica's listeners is asked.
+// door is a replica's listener.
 type door int
 
 const (
@@ -143,7 +143,7 @@ func (r *wish) http(ctx context.Context, token string) *http.Request {
 	return req
 }
 
-// heard is told of an answer, which may not get through.
+// heard receives a replica's answer, which may be lost on the way to the client.
 func (w *world) heard(r *wish, try int, from *replica, out *recorder) {
 	from.busy--
 	w.tenants.shown(r, out)
@@ -164,7 +164,7 @@ func (w *world) heard(r *wish, try int, from *replica, out *recorder) {
 	w.again(r)
 }
 
-// again repeats a request later, in the same words.
+// again repeats a request later, unchanged.
 func (w *world) again(r *wish) {
 	if r.tries > 1 {
 		w.some["client repeats"]++
@@ -176,14 +176,14 @@ func (w *world) again(r *wish) {
 	w.agenda.after(w.agenda.between(time.Second, 5*time.Second), "retry", func() { w.try(r) })
 }
 
-// answered judges an answer, and says whether it is one.
+// answered judges an answer, and reports whether it is final for the client.
 func (w *world) answered(r *wish, out *recorder) bool {
 	w.hooks.answered(r, out)
 	switch {
 	case out.status == http.StatusInternalServerError:
 		w.judge.fail("errors", "%s %s was answered 500: %s", r.method, r.path, out.body.String())
 		return true
-	case r.from >= hostile: // it does not come back for an answer
+	case r.from >= hostile: // the hostile client does not wait for answers
 		return r.told == nil || r.told(out)
 	case out.status == http.StatusTooManyRequests && strings.Contains(out.body.String(), string(budget.ErrSpent)):
 		w.some[spent]++
@@ -209,8 +209,8 @@ func (w *world) answered(r *wish, out *recorder) bool {
 	return true
 }
 
-// submitted takes note of what was taken. What the service could not do just now is
-// to be asked for again.
+// submitted records the accepted transactions. Transactions that the service could not accept
+// just now are submitted again.
 func (w *world) submitted(r *wish, out *recorder) bool {
 	if out.status != http.StatusOK {
 		return true
@@ -260,10 +260,10 @@ func (w *world) rpcAnswered(r *wish, out *recorder) bool {
 	return true
 }
 
-// clients begins the load.
+// clients starts the load.
 func (w *world) clients() {
 	usual := time.Duration(float64(time.Second) / w.plan.Requests)
-	// Counted from the beginning, so that what others do moves no request.
+	// Absolute times, so that other parties' actions shift no request.
 	w.load.next += w.load.between(usual/2, usual*3/2)
 	w.agenda.after(w.load.next-w.agenda.now(), "client", func() {
 		if w.healed {
@@ -275,7 +275,7 @@ func (w *world) clients() {
 	})
 }
 
-// clientDoes what some client wants now.
+// clientDoes performs a random client action.
 func (w *world) clientDoes() {
 	l, c := w.load, w.plan.Client
 	if w.plan.Twins {
@@ -306,7 +306,7 @@ func (w *world) clientDoes() {
 	}
 }
 
-// deliver hands transactions over, with whatever else befalls them.
+// deliver submits transactions, with the clients' faults.
 func (w *world) deliver(all []*signed) {
 	for _, t := range all {
 		if w.load.chance(w.plan.Chain.Revert) {
@@ -343,7 +343,7 @@ func (w *world) submit(all []*signed) {
 	r := &wish{what: "submit", method: http.MethodPost, path: "/v1/transactions", body: []byte(body), items: all}
 	if w.load.chance(0.3) {
 		r.key = fmt.Sprintf("key-%d", w.judge.requests)
-		if w.load.chance(0.1) { // somebody else has the same idea
+		if w.load.chance(0.1) { // another client submits the same
 			w.faults["client: same key, another request"]++
 			other := w.load.sign(w.load.sender(), w.load.freshKey(), 0, chain.Window{}, 1)
 			w.tenants.owns(victim, other)
@@ -358,7 +358,7 @@ func (w *world) submit(all []*signed) {
 	w.ask(r)
 }
 
-// cancelGroup has an owner stop a group.
+// cancelGroup cancels a group as its owner.
 func (w *world) cancelGroup(t *signed) {
 	g := t.key.Group()
 	signature := t.sender.key.Sign(group.Digest(g))
@@ -368,7 +368,7 @@ func (w *world) cancelGroup(t *signed) {
 	})
 }
 
-// bad asks for what is to be refused.
+// bad sends a request that must be refused.
 func (w *world) bad() {
 	w.faults["client: bad request"]++
 	l := w.load

@@ -15,28 +15,28 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest/esdbcluster"
 )
 
-// ClusterPlan is an EventStoreDB cluster that keeps the log, and its faults. Without nodes
-// the log is in the store.
+// ClusterPlan is an EventStoreDB cluster for the log, and its faults. Without nodes the log is
+// in the store.
 type ClusterPlan struct {
 	Nodes    int
 	Prefix   bool          // streams' names have a prefix
 	Commit   time.Duration // longest time until a node has a write on disk
 	Lag      time.Duration // longest time from a commit until a follower shows it
 	Election time.Duration // shortest time without a leader; the longest is twice that
-	StepDown time.Duration // for which a leader without a quorum goes on writing
+	StepDown time.Duration // time for which a leader without a quorum continues to write
 	Gossip   time.Duration // age of a node's knowledge about the others
-	Waiting  int           // events that may wait for a live subscriber; 0 is any number
+	Waiting  int           // events that may wait for a live subscriber; 0: unlimited
 	Resume   bool          // a slow subscriber is not dropped: it catches up again
 	Repeats  bool          // repeats of uncommitted appends are dropped
 	Ahead    bool          // conflicts count uncommitted writes
-	Stats    int           // the server writes an event of its own with every n-th append; 0 is never
+	Stats    int           // the server writes its own event with every n-th append; 0: never
 
-	// Usual times between two of each; 0 is never.
+	// Mean intervals; 0: never.
 	Leader   time.Duration // kills of the leader
 	Follower time.Duration // kills of a follower
 	Resign   time.Duration // resignations of the leader
-	Minority time.Duration // times with less than a quorum
-	Disk     time.Duration // times of slow disks
+	Minority time.Duration // losses of the quorum
+	Disk     time.Duration // slow disks
 }
 
 // WithCluster draws a cluster of three nodes for the log of a plan.
@@ -54,7 +54,7 @@ func (p Plan) WithCluster() Plan {
 	return p
 }
 
-// cluster is the log of a world, on the nodes of a cluster. A nil cluster is none.
+// cluster is the log of a world, on the nodes of a cluster. It is nil without a cluster.
 type cluster struct {
 	world  *world
 	plan   ClusterPlan
@@ -64,13 +64,13 @@ type cluster struct {
 	writes map[*byte]*sending // calls by the metadata of the events that they send
 }
 
-// sending is a call of a replica that appends.
+// sending is a replica's call that appends.
 type sending struct {
 	by *replica
 
 	mu        sync.Mutex
-	committed bool // the cluster has committed what it has sent
-	refused   bool // it was answered that nothing was written
+	committed bool // the cluster has committed its events
+	refused   bool // the answer said that nothing was written
 }
 
 func newCluster(w *world) *cluster {
@@ -91,7 +91,7 @@ func newCluster(w *world) *cluster {
 	return c
 }
 
-// after is the cluster's clock.
+// after schedules f on the cluster's clock.
 func (c *cluster) after(d time.Duration, f func()) (cancel func()) {
 	canceled := false
 	c.world.agenda.after(d, "", func() {
@@ -102,14 +102,14 @@ func (c *cluster) after(d time.Duration, f func()) (cancel func()) {
 	return func() { canceled = true }
 }
 
-// begin ends the time in which each append commits at once.
+// begin ends the initial phase, in which each append commits at once.
 func (c *cluster) begin() {
 	if c != nil {
 		c.model.SetCommitDelay(esdbcluster.Range{Most: c.plan.Commit})
 	}
 }
 
-// metadata is the metadata of a stored event, as docs/eventstoredb.md has it.
+// metadata is the metadata of a stored event, as described in docs/eventstoredb.md.
 type metadata struct {
 	Correlation event.ID   `json:"$correlationId,omitzero"`
 	Causation   event.ID   `json:"$causationId,omitzero"`
@@ -118,7 +118,7 @@ type metadata struct {
 	Link        event.Link `json:"link,omitzero"`
 }
 
-// found appends before any replica runs.
+// found appends events before any replica runs.
 func (c *cluster) found(stream event.Stream, expected event.Version, events []event.Event) (event.Appended, error) {
 	var all []esdbcluster.Proposal
 	for _, e := range events {
@@ -143,8 +143,8 @@ func expectation(expected event.Version) esdbcluster.Expectation {
 	return esdbcluster.Expectation{Revision: uint64(expected) - 1}
 }
 
-// commit mirrors a committed write into the store, and has the world judge it. The cluster
-// calls it in the order of commits.
+// commit mirrors a committed write into the store, where the world judges it. The cluster calls
+// it in commit order.
 func (c *cluster) commit(records []*esdbcluster.Record) error {
 	w := c.world
 	var all []event.Recorded
@@ -175,8 +175,8 @@ func (c *cluster) commit(records []*esdbcluster.Record) error {
 	return nil
 }
 
-// commit notes that the call's events are in the log, and reports whether it was answered
-// that they are not.
+// commit records that the call's events are in the log. refused reports whether the answer
+// denied that.
 func (s *sending) commit() (refused bool) {
 	if s == nil {
 		return false
@@ -187,8 +187,8 @@ func (s *sending) commit() (refused bool) {
 	return s.refused
 }
 
-// refuse notes the answer that nothing was written, and reports whether the events are in
-// the log.
+// refuse records the answer that nothing was written. committed reports whether the events are
+// in the log.
 func (s *sending) refuse() (committed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,12 +196,12 @@ func (s *sending) refuse() (committed bool) {
 	return s.committed
 }
 
-// ours reports whether a record is of the service's log.
+// ours reports whether a record belongs to the service's log.
 func (c *cluster) ours(r *esdbcluster.Record) bool {
 	return !strings.HasPrefix(r.Stream, "$") && strings.HasPrefix(r.Stream, c.prefix)
 }
 
-// recorded is a record as the service reads it.
+// recorded converts a record to the service's form.
 func (c *cluster) recorded(r *esdbcluster.Record) (event.Recorded, error) {
 	var m metadata
 	if err := json.Unmarshal(r.Meta, &m); err != nil {
@@ -214,7 +214,7 @@ func (c *cluster) recorded(r *esdbcluster.Record) (event.Recorded, error) {
 	}, nil
 }
 
-// append begins an append at a node.
+// append starts an append at a node.
 func (c *cluster) append(by *sending, node int, stream string, expected event.Version, events []esdbcluster.Proposal) *esdbcluster.Pending {
 	some, again := c.world.some, c.sent[events[0].ID]
 	for _, e := range events {

@@ -14,37 +14,36 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest/esdbcluster"
 )
 
-// Limits of the adapter's real connection, by default.
+// Default limits of the adapter's real connection.
 const (
-	connPatience = 5 * time.Second  // of a call for a leader
-	connLimit    = 10 * time.Second // of a call for its answer
+	connPatience = 5 * time.Second  // wait of a call for a leader
+	connLimit    = 10 * time.Second // wait of a call for its answer
 	searchFirst  = 20 * time.Millisecond
 	searchMost   = 500 * time.Millisecond
-	hopsMost     = 3 // nodes in turn that name another as the leader
+	hopsMost     = 3 // consecutive nodes that name another as the leader
 )
 
-// clusterConn is a replica's connection to the cluster: it does what the adapter's supervisor and
-// its gRPC clients do. Each call goes to the node that was the leader when the connection
-// was made.
+// clusterConn is a replica's connection to the cluster. It models the adapter's supervisor and
+// its gRPC clients: each call goes to the node that was the leader when the connection was made.
 type clusterConn struct {
 	*replica
 	cluster *cluster
 	alive   context.Context
 	kill    context.CancelFunc
-	running sync.WaitGroup // the search
+	running sync.WaitGroup // the search for the leader
 
 	mu        sync.Mutex
 	current   *leaderConn
-	changed   chan struct{} // closed when current or why has changed
-	why       error         // of the last search that failed
-	named     int           // the leader as a node has named it; 0 is none
+	changed   chan struct{} // closed when current or why changes
+	why       error         // error of the last failed search
+	named     int           // the leader as named by a node; 0: none
 	searching bool
 }
 
-// leaderConn is a connection to a node that led when it was made.
+// leaderConn is a connection to the node that was the leader when it was made.
 type leaderConn struct {
 	node   int
-	gone   context.Context // ends when another takes its place
+	gone   context.Context // ends when another connection replaces it
 	retire context.CancelFunc
 }
 
@@ -64,7 +63,7 @@ func (d *clusterConn) Close(context.Context) error {
 	return nil
 }
 
-// acquire returns the connection. It waits for one.
+// acquire returns the connection, and waits until there is one.
 func (d *clusterConn) acquire(ctx context.Context) (*leaderConn, error) {
 	timer := time.NewTimer(connPatience)
 	defer timer.Stop()
@@ -123,8 +122,8 @@ func (d *clusterConn) found(node int, why error) {
 	d.changed = make(chan struct{})
 }
 
-// connect asks the node that was named as the leader, or else a node that others know as
-// the leader; and from there the nodes that are named in turn.
+// connect asks the node named as the leader, or else the leader according to another node. It
+// follows the nodes' answers from there.
 func (d *clusterConn) connect() (node int, err error) {
 	d.mu.Lock()
 	named := d.named
@@ -147,8 +146,8 @@ func (d *clusterConn) connect() (node int, err error) {
 	return 0, errors.New("nodes name each other as the leader")
 }
 
-// classed gives an error of a call the kind that the adapter's supervisor gives it, and
-// looks for the leader anew after those kinds after which it does.
+// classed classifies a call's error like the adapter's supervisor, and starts a new search for
+// the leader after the same kinds of errors.
 func (d *clusterConn) classed(ctx context.Context, at *leaderConn, err error) error {
 	switch {
 	case err == nil:
@@ -172,8 +171,8 @@ func (d *clusterConn) classed(ctx context.Context, at *leaderConn, err error) er
 	return err
 }
 
-// failure is an error of the model or of the way to it as the adapter's own classify makes
-// it of the server's status.
+// failure converts an error of the model or of the connection like the adapter's own classify
+// converts the server's status.
 func failure(err error) error {
 	var conflict *esdbcluster.ConflictError
 	var other *esdbcluster.NotLeaderError
@@ -199,7 +198,7 @@ func failure(err error) error {
 	return &eventstoredb.Failure{Kind: kind, Err: err}
 }
 
-// replace gives a connection up. Another caller may have done so before.
+// replace drops a connection, unless another caller already has.
 func (d *clusterConn) replace(at *leaderConn, why error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -219,7 +218,7 @@ func (d *clusterConn) bounded(ctx context.Context) (context.Context, func()) {
 	return inner, func() { stop(); cancel() }
 }
 
-// Append sends an append once. Its answer comes when the cluster has one.
+// Append sends an append once. It waits for the cluster's answer.
 func (d *clusterConn) Append(ctx context.Context, stream string, expected event.Version, events []esdb.EventData) error {
 	at, err := d.acquire(ctx)
 	switch {
@@ -245,7 +244,7 @@ func (d *clusterConn) Append(ctx context.Context, stream string, expected event.
 	return err
 }
 
-// sendingOf is the call by which an append is sent.
+// sendingOf is the call that sends an append.
 func sendingOf(ctx context.Context) *sending {
 	s, _ := ctx.Value(sendingKey{}).(*sending)
 	return s
@@ -291,8 +290,8 @@ func (d *clusterConn) read(ctx context.Context, name string, do func(esdbcluster
 	return recordedEvents(records), nil
 }
 
-// Subscribe passes on what the node sends, until each or the node ends that, or another
-// connection takes this one's place.
+// Subscribe passes on the node's notifications until each or the node ends the subscription, or
+// another connection replaces this one.
 func (d *clusterConn) Subscribe(ctx context.Context, o esdb.SubscribeToAllOptions, each func(eventstoredb.Notification) error) error {
 	at, err := d.acquire(ctx)
 	if err != nil {
@@ -328,7 +327,7 @@ func (d *clusterConn) Subscribe(ctx context.Context, o esdb.SubscribeToAllOption
 	}
 }
 
-// begin has a node begin a subscription.
+// begin starts a subscription at a node.
 func (d *clusterConn) begin(ctx context.Context, at *leaderConn, o esdb.SubscribeToAllOptions) (s *following, err error) {
 	inner, end := d.bounded(ctx)
 	defer end()

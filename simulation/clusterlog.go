@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 )
 
-// clusterLog is a replica's log in a cluster: the adapter that the service has for
-// EventStoreDB. Its answers are compared with the events that the cluster has committed.
+// clusterLog is a replica's log in a cluster: the service's own adapter for EventStoreDB. Its
+// answers are compared with the events that the cluster has committed.
 type clusterLog struct {
 	*eventstoredb.Log
 	*replica
@@ -27,17 +27,17 @@ func (c *cluster) log(r *replica) clusterLog {
 	return clusterLog{l, r, c}
 }
 
-// closeMost is how long a replica waits for its calls when it stops.
+// closeMost is the maximum time for open calls when a replica stops.
 const closeMost = time.Minute
 
-// close ends the log. Calls of a replica that was killed have ended already.
+// close closes the log. The calls of a killed replica have already ended.
 func (l clusterLog) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeMost)
 	defer cancel()
 	l.Close(ctx) //nolint:errcheck,gosec // as when a process ends
 }
 
-// beside has the log in place of the store's own.
+// beside replaces the store's own log.
 func (l clusterLog) beside(s app.Storage) app.Storage {
 	store := s
 	s.Log, s.Ago = l, l.Ago
@@ -52,7 +52,8 @@ func (l clusterLog) fail(what, format string, args ...any) {
 	l.tell("wrong answer of the log: "+text, func() { l.world.judge.fail(what, "%s: %s", l.replica.id, text) })
 }
 
-// Append appends. An answered append stands as it was answered; a refused one does not.
+// Append appends events. It checks that an acknowledged append is committed as answered, and
+// that a refused one is not.
 func (l clusterLog) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
 	by := &sending{by: l.replica}
 	a, err := l.Log.Append(context.WithValue(ctx, sendingKey{}, by), stream, expected, events...)
@@ -82,7 +83,7 @@ func (l clusterLog) Append(ctx context.Context, stream event.Stream, expected ev
 	return a, err
 }
 
-// stream is the event after a version of a stream, as the cluster has committed it.
+// stream is the committed event after a version of a stream.
 func (l clusterLog) stream(stream event.Stream, after event.Version) (event.Recorded, bool) {
 	for e, err := range l.world.store.ReadStream(context.Background(), stream, after) {
 		return e, err == nil
@@ -90,7 +91,7 @@ func (l clusterLog) stream(stream event.Stream, after event.Version) (event.Reco
 	return event.Recorded{}, false
 }
 
-// ReadStream reads a stream: at least the events that are there when it begins.
+// ReadStream reads a stream, and checks for all events present at its beginning.
 func (l clusterLog) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
 	return func(yield func(event.Recorded, error) bool) {
 		least := after
@@ -113,7 +114,7 @@ func (l clusterLog) ReadStream(ctx context.Context, stream event.Stream, after e
 	}
 }
 
-// compare reports an event that is not the one expected.
+// compare reports an event that differs from the expected event.
 func (l clusterLog) compare(what string, got, want event.Recorded) {
 	same := got.ID == want.ID && got.Name == want.Name && bytes.Equal(got.Data, want.Data) && got.Meta == want.Meta &&
 		got.Stream == want.Stream && got.Version == want.Version && got.Position == want.Position && got.At.Equal(want.At)
@@ -123,7 +124,7 @@ func (l clusterLog) compare(what string, got, want event.Recorded) {
 	}
 }
 
-// ReadAll reads the log: at least up to the head as it is when it begins.
+// ReadAll reads the log, and checks for all events up to the head at its beginning.
 func (l clusterLog) ReadAll(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
 	return func(yield func(event.Batch, error) bool) {
 		head, at := l.world.head(), after
@@ -190,7 +191,8 @@ func (l clusterLog) batch(after event.Position, f event.Filter, b event.Batch) e
 	return b.Next
 }
 
-// Head returns the position of the last event: at least of the last when it begins.
+// Head returns the position of the last event, and checks that it is not below the head at its
+// beginning.
 func (l clusterLog) Head(ctx context.Context) (event.Position, error) {
 	least := l.world.head()
 	head, err := l.Log.Head(ctx)

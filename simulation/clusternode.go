@@ -18,8 +18,8 @@ import (
 // errPosition refuses a read of the log from a position at which no record begins.
 var errPosition = errors.New("simulated cluster: invalid position")
 
-// lookup finds the leader: the named node, or else the leader by the word of a node that
-// lives. It fails unless that node leads.
+// lookup finds the leader: the named node, or else the leader according to a living node. It
+// fails unless that node leads.
 func (c *cluster) lookup(named int) (node int, err error) {
 	if named == 0 {
 		if named = c.gossip(); named == 0 {
@@ -30,7 +30,7 @@ func (c *cluster) lookup(named int) (node int, err error) {
 	return named, err
 }
 
-// gossip is the leader as one of the living nodes knows it, or else that node; 0 if all are
+// gossip is the leader according to one of the living nodes, or else that node; 0 if all are
 // dead.
 func (c *cluster) gossip() int {
 	for _, i := range c.world.agenda.rand.Perm(c.plan.Nodes) {
@@ -70,7 +70,7 @@ func recordedEvent(r *esdbcluster.Record) *esdb.RecordedEvent {
 	}
 }
 
-// streamOf reads a stream, as a node shows it.
+// streamOf reads a stream as a node shows it.
 func streamOf(v esdbcluster.View, stream string, o esdb.ReadStreamOptions, count uint64) []*esdbcluster.Record {
 	records := v.Stream(stream)
 	length := uint64(len(records))
@@ -90,8 +90,8 @@ func streamOf(v esdbcluster.View, stream string, o esdb.ReadStreamOptions, count
 	return records[:min(count, uint64(len(records)))]
 }
 
-// place is the index at which a read of the log begins. A position between records is
-// refused; beyond the view it is allowed if another node has a record there.
+// place is the index at which a read of the log starts. A position between records is refused. A
+// position beyond the view is allowed if another node has a record there.
 func (c *cluster) place(v esdbcluster.View, from esdb.AllPosition) (place int, exact bool, err error) {
 	switch at := from.(type) {
 	case esdb.End:
@@ -107,8 +107,8 @@ func (c *cluster) place(v esdbcluster.View, from esdb.AllPosition) (place int, e
 	return place, exact, nil
 }
 
-// logOf reads the log as a node shows it: from a position on, the record at it included;
-// backwards, before it.
+// logOf reads the log as a node shows it: from a position, including its record; backwards,
+// before the position.
 func (c *cluster) logOf(v esdbcluster.View, o esdb.ReadAllOptions, count uint64) ([]*esdbcluster.Record, error) {
 	place, _, err := c.place(v, o.From)
 	if err != nil {
@@ -130,10 +130,10 @@ type following struct {
 	passes func(*esdbcluster.Record) bool
 	every  int             // records between two checkpoints
 	looked int             // records so far
-	more   <-chan struct{} // closed when there may be news; nil before the first look
+	more   <-chan struct{} // closed when there may be new records; nil before the first read
 }
 
-// follow begins a subscription at a node.
+// follow starts a subscription at a node.
 func (c *cluster) follow(node int, o esdb.SubscribeToAllOptions) (*following, error) {
 	v, err := c.model.View(node, true)
 	if err != nil {
@@ -155,7 +155,7 @@ func (c *cluster) follow(node int, o esdb.SubscribeToAllOptions) (*following, er
 	return f, err
 }
 
-// passes is a subscription's filter as a function.
+// passes converts a subscription's filter to a function.
 func passes(f *esdb.SubscriptionFilter) func(*esdbcluster.Record) bool {
 	if f == nil {
 		return func(*esdbcluster.Record) bool { return true }
@@ -173,7 +173,7 @@ func passes(f *esdb.SubscriptionFilter) func(*esdbcluster.Record) bool {
 	}
 }
 
-// ready reports whether the node may have news.
+// ready reports whether the node may have new records.
 func (f *following) ready() bool {
 	if f.more == nil {
 		return true
@@ -186,10 +186,11 @@ func (f *following) ready() bool {
 	}
 }
 
-// takeMost is the number of records that come in one answer.
+// takeMost is the maximum number of records in one answer.
 const takeMost = 64
 
-// take returns what the node sends next, and the error that ends the subscription after it.
+// take returns the node's next notifications, and the error that ends the subscription after
+// them.
 func (f *following) take() (all []eventstoredb.Notification, err error) {
 	for took := 0; took < takeMost; {
 		news, err := f.Next(takeMost)
@@ -211,7 +212,7 @@ func (f *following) take() (all []eventstoredb.Notification, err error) {
 	return all, nil
 }
 
-// notifications are what the node sends for a record: it, if it passes, and a checkpoint,
+// notifications are the node's messages for a record: the record if it passes, and a checkpoint
 // if one is due.
 func (f *following) notifications(r *esdbcluster.Record) (all []eventstoredb.Notification) {
 	at := event.Position(r.Position)

@@ -7,7 +7,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest/esdbcluster"
 )
 
-// weather draws what happens to the nodes.
+// weather schedules the faults of the nodes.
 func (c *cluster) weather() {
 	if c == nil {
 		return
@@ -38,20 +38,19 @@ func (c *cluster) weather() {
 	})
 }
 
-// clusterLate is how long a call of the log takes at most while the cluster has trouble: the
-// adapter tries no longer.
+// clusterLate is the maximum duration of a log call while the cluster has faults: the adapter's
+// limit.
 const clusterLate = 30 * time.Second
 
-// slowDisk is the longest time until a slow disk has a write: longer than the server waits
-// for a commit.
+// slowDisk is the maximum delay of a slow disk: longer than the server waits for a commit.
 const slowDisk = 3 * time.Second
 
-// in is one of the nodes in a state; 0 is none.
+// in is a node in a state; 0: none.
 func (c *cluster) in(s esdbcluster.State) int {
 	return c.any(func(m esdbcluster.Member) bool { return m.State == s })
 }
 
-// alive is one of the living nodes; 0 is none.
+// alive is a living node; 0: none.
 func (c *cluster) alive() int {
 	return c.any(func(m esdbcluster.Member) bool { return m.State != esdbcluster.Dead })
 }
@@ -66,7 +65,7 @@ func (c *cluster) any(is func(esdbcluster.Member) bool) int {
 	return 0
 }
 
-// kill kills a node, and starts it again after a time.
+// kill kills a node, and restarts it after a time.
 func (c *cluster) kill(why string, node int, down time.Duration) {
 	if node == 0 {
 		return
@@ -76,8 +75,8 @@ func (c *cluster) kill(why string, node int, down time.Duration) {
 	c.world.agenda.after(down, "start node", func() { c.model.Start(node) })
 }
 
-// killAtConflict kills the leader, now and then, when it has just counted a write in a
-// conflict that no other node may have yet: the write can vanish.
+// killAtConflict sometimes kills the leader right after it counted an uncommitted write as a
+// conflict: the write may be lost.
 func (c *cluster) killAtConflict() {
 	w := c.world
 	if c.plan.Leader == 0 || w.healed || !w.agenda.chance(0.05) {
@@ -90,7 +89,7 @@ func (c *cluster) killAtConflict() {
 	})
 }
 
-// heal starts all nodes.
+// heal starts all nodes, and ends their faults.
 func (c *cluster) heal() {
 	if c == nil {
 		return
@@ -101,8 +100,7 @@ func (c *cluster) heal() {
 	}
 }
 
-// drawCluster gives what goes wrong with a call of the log the error that the adapter's
-// connection makes of it.
+// drawCluster turns a log call's fault into the corresponding error of the adapter's connection.
 func (w *world) drawCluster(c *call, f *fate) {
 	if f.err == nil {
 		return
@@ -117,7 +115,7 @@ func (w *world) drawCluster(c *call, f *fate) {
 	f.err = failure
 }
 
-// Names of what has to happen in some world with a cluster.
+// Events that must happen in some world with a cluster.
 const (
 	elected       = "cluster: a leader elected"
 	vanished      = "cluster: a write vanished with its leader"
@@ -134,7 +132,7 @@ const (
 	truncated     = "cluster: a node's log cut back"
 )
 
-// Clustered lists what has to happen in some world with a cluster.
+// Clustered lists the events that must happen in some world with a cluster.
 func Clustered() []string {
 	all := []string{
 		elected, vanished, inherited, repeatDropped, conflictAhead, aheadVanished, commitTimeout, commitLate, slowDropped, notReady, notLeader, truncated,
@@ -147,7 +145,7 @@ func Clustered() []string {
 	return all
 }
 
-// count adds what the cluster has met to what happened.
+// count adds the cluster's events to the world's counts.
 func (c *cluster) count() {
 	if c == nil {
 		return

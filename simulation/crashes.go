@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 )
 
-// points are where a replica can be made to crash, and where one with a relay half can.
+// points are the crash points of a replica, with or without a relay half.
 func points(relayed bool) []string {
 	all := append(commands.CrashPoints(), canceler.CrashPoints()...)
 	if relayed {
@@ -22,27 +22,26 @@ func points(relayed bool) []string {
 	return all
 }
 
-// relayPoints are those that only a replica with a relay half passes.
+// relayPoints are the crash points of the relay half only.
 func relayPoints() []string { return append(relayer.CrashPoints(), notifier.CrashPoints()...) }
 
-// crashes are the points at which replicas are to crash: not one of them that is chosen
-// before, but whoever passes a point that is armed, for most of what a replica passes it
-// passes only as long as it holds a lease.
+// crashes are the armed crash points. A point is armed for whichever replica passes it next, not
+// for a chosen replica: a replica passes most points only while it holds a lease.
 type crashes struct {
-	deck []string // the points, in the order in which they are armed, again and again
+	deck []string // the points in arming order, cyclic
 
 	mu     sync.Mutex
-	passed map[string]int // how often
-	armed  map[string]int // how often it is passed until whoever passes it crashes
+	passed map[string]int // number of passes
+	armed  map[string]int // passes left until a replica crashes there
 }
 
-// pointsFirst is how many points a world arms first that are its seed's by turn. The others
-// come by chance.
+// pointsFirst is the number of points that a world arms first according to its seed. The others
+// are random.
 const pointsFirst = 2
 
-// newCrashes draws the order of the points. Those that are armed first go by turn over the
-// seeds: some twenty worlds one after the other begin with each point that has to be crashed at
-// in some of them, however few crashes there are in each.
+// newCrashes draws the order of the points. The points armed first rotate over the seeds: some
+// twenty consecutive worlds begin with every point that must be crashed at, even with few
+// crashes in each.
 func newCrashes(p Plan) *crashes {
 	all, turns := points(p.Relay.Signers > 0), relayPoints()
 	if p.Relay.Signers == 0 {
@@ -62,17 +61,16 @@ func newCrashes(p Plan) *crashes {
 	return c
 }
 
-// pointless is that each of so many seeds is one whose world with a relay half does not crash
-// at points.
+// pointless: one seed in pointless has a relay world without crashes at points.
 const pointless = 4
 
-// pointTurn counts the seeds before one whose worlds with a relay half crash at points.
+// pointTurn counts the seeds below seed whose relay worlds crash at points.
 func pointTurn(seed uint64) uint64 { return seed - seed/pointless }
 
-// arm arms the next point, and those after it up to one that has been passed in this world: in
-// a world in which nobody passes a point somebody crashes at another.
+// arm arms the next point, and further points up to a point that this world has already passed.
+// So a world that never passes a point still crashes at another.
 func (c *crashes) arm() {
-	const not = 2 // at the first: let it come to something
+	const not = 2 // not at once: first let work begin
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for range c.deck {
@@ -85,14 +83,14 @@ func (c *crashes) arm() {
 	}
 }
 
-// disarm has nobody crash at a point any more.
+// disarm removes all armed points.
 func (c *crashes) disarm() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.armed)
 }
 
-// pass counts that a replica has passed a point, and reports whether it crashes there.
+// pass counts a replica's pass of a point, and reports whether the replica crashes there.
 func (c *crashes) pass(point string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +107,7 @@ func (c *crashes) pass(point string) bool {
 	return true
 }
 
-// counts are how often each point was passed.
+// counts are the passes of each point.
 func (c *crashes) counts() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

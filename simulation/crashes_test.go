@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Of some twenty worlds one after the other, wherever they begin, each point of the relay is
-// among those that some world arms first, and one in four crashes nowhere.
+// Of any twenty-four consecutive worlds, each relay point is armed first in some, and one in
+// four has no crashes at points.
 func TestPointsByTurn(t *testing.T) {
 	const worlds = 24
 	for _, first := range []uint64{0, 1, 2, 3, 4, 17, 1000, 1 << 40} {
@@ -32,8 +32,8 @@ func TestPointsByTurn(t *testing.T) {
 	}
 }
 
-// What is armed stays so until somebody crashes there; beside a point that nobody has passed
-// yet one is armed that somebody has; and nobody crashes at one that is not armed.
+// A point stays armed until a replica crashes there. If an armed point was never passed, a
+// passed one is armed as well. No replica crashes at a point that is not armed.
 func TestArmed(t *testing.T) {
 	c := newCrashes(Plan{Seed: 1})
 	rare, usual := c.deck[0], c.deck[1]
@@ -59,7 +59,7 @@ func TestArmed(t *testing.T) {
 	}
 }
 
-// The deck has every point.
+// The deck contains every point.
 func TestDeck(t *testing.T) {
 	for _, p := range []Plan{Expand(7, 1), ExpandRelay(7, 1)} {
 		deck := newCrashes(p).deck

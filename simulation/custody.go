@@ -10,9 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys/keystest"
 )
 
-// ring is a replica's way to those who have the keys: they sign when they are asked to,
-// and never the same way twice, so that who signs anew for what was signed before has
-// made another transaction.
+// ring is a replica's access to the custodians of the keys. They never sign the same digest with
+// the same signature twice, so a repeated signature makes another transaction.
 func (r *replica) ring() (*keys.Ring, error) {
 	var signers []*keys.Signer
 	for _, a := range r.world.signers {
@@ -32,7 +31,7 @@ func (r *replica) ring() (*keys.Ring, error) {
 	return keys.NewRing(r.world.settings.Signers.Allowed, signers...)
 }
 
-// drawSigning decides what becomes of a request for a signature.
+// drawSigning draws the fate of a signature request.
 func (w *world) drawSigning() fate {
 	s, a := w.plan.Relay.Sign, w.agenda
 	f := fate{wait: w.delay(w.plan.NodeDelay / 2), reply: w.delay(w.plan.NodeDelay / 2)}

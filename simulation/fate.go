@@ -7,7 +7,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// draw decides what becomes of a call.
+// draw draws the fate of a call.
 func (w *world) draw(c *call) fate {
 	f := fate{wait: w.delay(w.plan.StoreDelay), late: true}
 	switch c.kind {
@@ -33,12 +33,12 @@ func (w *world) draw(c *call) fate {
 	return f
 }
 
-// delay draws how long something usually quick takes.
+// delay draws the duration of a usually quick step.
 func (w *world) delay(usual time.Duration) time.Duration {
 	return time.Duration(float64(usual) * (0.5 + min(w.agenda.rand.ExpFloat64(), 8)))
 }
 
-// slowMost is how long something slow takes at most.
+// slowMost is the maximum duration of a slow step.
 const slowMost = 6 * time.Second
 
 func (w *world) drawStored(c *call, f *fate) {
@@ -80,7 +80,7 @@ func (w *world) drawStored(c *call, f *fate) {
 	}
 }
 
-// unknown is what a store says whose connection was cut.
+// unknown is the error of a store whose connection was cut.
 func unknown() error { return fmt.Errorf("%w: %w", event.ErrUnknown, errCut) }
 
 func (w *world) drawAsking() fate {

@@ -11,8 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/redis"
 )
 
-// hints is Redis as a replica sees it. It loses what it is told, delays it, and has
-// replicas look for what is not there.
+// hints is Redis for one replica. It loses and delays notifications, and invents due work.
 type hints struct {
 	replica *replica
 
@@ -41,7 +40,7 @@ func (h *hints) Done(done []tx.Done) {
 	}
 }
 
-// due has a worker look when something is due.
+// due wakes a worker when a row is due.
 func (h *hints) due(id chain.ID, hash chain.Hash, at time.Time) {
 	wait := at.Sub(h.replica.now())
 	h.replica.tell("hint "+hash.String(), func() { h.replica.world.hint(id, wait) })
@@ -54,7 +53,7 @@ func (h *hints) Run(ctx context.Context, workers map[chain.ID]redis.Worker) {
 	<-ctx.Done()
 }
 
-// refresh is how often what is due soon is written anew.
+// refresh is the interval at which the rows due soon are written again.
 const refresh = 15 * time.Second
 
 func (h *hints) Rebuild(ctx context.Context, soon func(ctx context.Context, id chain.ID, limit int) ([]tx.Work, error)) error {
@@ -79,7 +78,7 @@ func (h *hints) Rebuild(ctx context.Context, soon func(ctx context.Context, id c
 func (h *hints) Ping(context.Context) error { return nil }
 func (h *hints) Stats() redis.Stats         { return redis.Stats{Up: true} }
 
-// hint has Redis remember that something is due.
+// hint makes Redis remember due work.
 func (w *world) hint(id chain.ID, wait time.Duration) {
 	if !w.healed && w.agenda.chance(0.1) || w.healed && w.plan.Crowd.Gone {
 		w.faults["redis: hint lost"]++
@@ -100,7 +99,7 @@ func (w *world) hint(id chain.ID, wait time.Duration) {
 	})
 }
 
-// ring has an idle worker look at its queue.
+// ring wakes an idle worker.
 func (w *world) ring(id chain.ID) {
 	for _, r := range w.seats {
 		if r == nil || r.api == nil || r.hints == nil || r.frozen.Load() {

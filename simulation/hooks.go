@@ -21,27 +21,27 @@ import (
 	"github.com/tempo-watchtower/watchtower/simulation/memory"
 )
 
-// HookPlan is who is told of intents by webhooks, and what befalls them. Without receivers
-// no webhooks are called.
+// HookPlan is the webhook receivers of a world, and their faults. Without receivers webhooks are
+// off.
 type HookPlan struct {
-	// Receivers are how many there are. The first is well all the time. The others fall
-	// ill, and of four or more the last is gone at some time, for good.
+	// Receivers is their number. The first is always well. The others fall ill, and of four or
+	// more the last disappears for good at some time.
 	Receivers int
 	Hooked    float64       // chance that an intent has webhooks
 	Timeout   time.Duration // of an attempt
-	Poll      time.Duration // of the queue of notices
-	Bears     time.Duration // for so long an endpoint may only fail
-	Slots     int           // attempts at once in a replica
-	AtOnce    int           // at an endpoint
+	Poll      time.Duration // of the webhook queue
+	Bears     time.Duration // time after which a failing endpoint is disabled
+	Slots     int           // concurrent attempts per replica
+	AtOnce    int           // concurrent attempts per endpoint
 
-	Refuse  float64 // chance for each request to who is not well: no connection
-	Lose    float64 // it does not arrive, and nobody knows
-	Cut     float64 // it arrives, the answer does not
-	Slow    float64 // it, or the answer, takes seconds
-	Garbage float64 // the answer is none
+	Refuse  float64 // chance per request to receivers that may fail: no connection
+	Lose    float64 // the request is lost without an error
+	Cut     float64 // the request arrives, its answer is lost
+	Slow    float64 // the request or its answer takes seconds
+	Garbage float64 // the answer is invalid
 	Ill     time.Duration
-	Forget  time.Duration // between two times at which a receiver loses what it was told
-	Acts    time.Duration // between two wishes of owners about their endpoints
+	Forget  time.Duration // interval at which a receiver loses its data
+	Acts    time.Duration // interval of owners' commands about their endpoints
 }
 
 // expandHooks draws the receivers of a world.
@@ -56,24 +56,24 @@ func expandHooks(seed uint64) HookPlan {
 	}
 }
 
-// hooked reports whether webhooks are called.
+// hooked reports whether webhooks are on.
 func (w *world) hooked() bool { return w.relayed() && w.plan.Relay.Hooks.Receivers > 0 }
 
-// hooks are the receivers of webhooks, and who judges what they are told. All of its methods
-// but lookup are the world's.
+// hooks are the receivers of webhooks and the judge of their deliveries. Only the world calls
+// its methods, except lookup.
 type hooks struct {
 	world     *world
 	rand      *rand.Rand
-	caller    webhook.Caller // as the product has it, but for the way
+	caller    webhook.Caller // the product's caller, with another transport
 	codec     event.Codec[intent.Event]
 	receivers []*receiver
-	hostile   []*receiver // of the hostile client
+	hostile   []*receiver // receivers of the hostile client
 	hosts     map[string]*receiver
 	endpoints map[notice.EndpointID]*receiver
 	of        map[chain.IntentID][]*receiver
-	last      map[chain.IntentID]uint64 // sequence
+	last      map[chain.IntentID]uint64 // last sequence
 	secrets   *secrets
-	ill       int // illnesses so far
+	ill       int // number of illnesses so far
 }
 
 func newHooks(w *world) (*hooks, error) {
@@ -85,7 +85,7 @@ func newHooks(w *world) (*hooks, error) {
 	if h.caller.Seal, err = relay.Sealer(w.master); err != nil {
 		return nil, err
 	}
-	for i := range 2 { // the second was there before the first
+	for i := range 2 { // the second is the older secret
 		key := h.drawn("seed", i)
 		seed, err := webhook.ParseSecret("whsec_" + base64.StdEncoding.EncodeToString(key))
 		if err != nil {
@@ -107,13 +107,13 @@ func newHooks(w *world) (*hooks, error) {
 	return h, nil
 }
 
-// drawn is a secret of the world's.
+// drawn is a secret derived from the world's seed.
 func (h *hooks) drawn(what string, i int) []byte {
 	hash := chain.Keccak([]byte("simulated webhook "+what), binary.BigEndian.AppendUint64(nil, h.world.plan.Seed), []byte{byte(i)}) //nolint:gosec // small
 	return hash[:]
 }
 
-// settings are those of webhooks, as the environment says them.
+// settings are the webhook settings, as environment variables.
 func (h *hooks) settings() map[string]any {
 	if h == nil {
 		return nil
@@ -125,7 +125,7 @@ func (h *hooks) settings() map[string]any {
 	}
 }
 
-// way is how a replica calls webhooks.
+// way is a replica's transport for webhooks.
 func (h *hooks) way(r *replica) relay.Way {
 	if h == nil {
 		return relay.Way{}
@@ -133,7 +133,7 @@ func (h *hooks) way(r *replica) relay.Way {
 	return relay.Way{Seeds: h.caller.Seeds, Transport: posts{r}}
 }
 
-// lookup finds the addresses of receivers' names. Replicas call it.
+// lookup resolves receivers' names. Replicas call it.
 func (h *hooks) lookup(_ context.Context, name string) ([]netip.Addr, error) {
 	r := h.hosts[strings.TrimSuffix(name, ".")]
 	if r == nil {
@@ -142,7 +142,7 @@ func (h *hooks) lookup(_ context.Context, name string) ([]netip.Addr, error) {
 	return r.addresses()
 }
 
-// wanted are webhooks that an intent is to have.
+// wanted draws the webhooks of an intent.
 func (h *hooks) wanted(chance func(float64) bool) (all []intent.Webhook) {
 	if h == nil || !chance(h.world.plan.Relay.Hooks.Hooked) {
 		return nil
@@ -154,7 +154,7 @@ func (h *hooks) wanted(chance func(float64) bool) (all []intent.Webhook) {
 	return all
 }
 
-// sealed is a request as it is recorded.
+// sealed is a request in its recorded form.
 func (h *hooks) sealed(r intent.Request) intent.Request {
 	if h == nil {
 		return r
@@ -162,7 +162,7 @@ func (h *hooks) sealed(r intent.Request) intent.Request {
 	return h.caller.Seal.Request(r)
 }
 
-// see takes note of what is to be told to whom.
+// see records the deliveries owed to receivers for an event.
 func (h *hooks) see(e event.Recorded) {
 	if h == nil {
 		return
@@ -174,7 +174,7 @@ func (h *hooks) see(e event.Recorded) {
 	}
 	fact, err := h.codec.Decode(e.Name, e.Data)
 	if err != nil {
-		return // the judges say so
+		return // the judges report it
 	}
 	if asked, first := fact.(intent.Requested); first {
 		if h.world.plan.Keys && asked.Request.Client == h.world.tenants.names[hostile] {
@@ -199,15 +199,15 @@ func (h *hooks) see(e event.Recorded) {
 	}
 }
 
-// disabled is told of an endpoint to which nothing is sent any more: what is dead there lets
-// the next go first.
+// disabled records that an endpoint was disabled: its dead deliveries no longer hold back later
+// ones.
 func (h *hooks) disabled(id notice.EndpointID) {
 	if r := h.endpoints[id]; r != nil {
 		r.consumer.InOrder = false
 	}
 }
 
-// startOver is told that the queue is lost. Without a relay half nobody waits for it.
+// startOver records that the queue was lost. It does nothing without a relay half.
 func (h *hooks) startOver() {
 	if h == nil {
 		return
@@ -217,8 +217,8 @@ func (h *hooks) startOver() {
 	}
 }
 
-// reported is told what came of an attempt. Who answers in time is not told to have failed,
-// unless it is the replica that stood still.
+// reported judges the report of an attempt. An answer in time must not be reported as a failure,
+// unless the replica was frozen.
 func (h *hooks) reported(n notice.Report) {
 	r := h.endpoints[n.Key.Endpoint]
 	if r == nil || n.Outcome.Class == notice.Delivered {
@@ -233,15 +233,15 @@ func (h *hooks) reported(n notice.Report) {
 	}
 }
 
-// tellTime is how long who is well waits for a notice at most, whatever others do: as long as
-// what may be in the way in this world; 0 when that is not known, because replicas stand still
-// in the middle of attempts, which are tried again after minutes.
+// tellTime is the maximum delay of a delivery to a well receiver, regardless of other clients,
+// given this world's faults. It is 0 if unknown: replicas freeze during attempts, which are
+// retried minutes later.
 func tellTime(p Plan) time.Duration {
 	if p.Crowd.Pause > 0 {
 		return 0
 	}
 	d := 10*time.Second + p.Relay.Hooks.Poll + p.Lag
-	if c := p.Crowd; c.Crash+c.CrashAll+c.Point+c.Rolling+c.Lose+c.Rebuild > 0 { // a lease of the feeder, and one of a notice
+	if c := p.Crowd; c.Crash+c.CrashAll+c.Point+c.Rolling+c.Lose+c.Rebuild > 0 { // a lease of the feeder, and one of a delivery
 		d += 2 * (p.OwnerTTL + 2*p.Relay.Hooks.Timeout + 20*time.Second)
 	}
 	if s := p.Store; s.Down+s.Jump > 0 || s.Refuse+s.Lose+s.Cut+s.Slow+s.Hang > 0 || p.Cluster.Nodes > 0 {
@@ -250,7 +250,7 @@ func tellTime(p Plan) time.Duration {
 	return d
 }
 
-// rows is the queue of notices as nobody disturbs it, for judges.
+// rows is the webhook queue without faults, for judges.
 func (h *hooks) rows() memory.Notices {
 	return h.world.store.Notices(h.world.settings.Webhooks.Policy())
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/group"
 )
 
-// HostilePlan is a client that does the others harm if it can, with a key of its own that
-// has every scope but admin and audit; and a page that a browser near the service shows.
+// HostilePlan is a client that tries to harm others, with its own key with every scope except
+// admin and audit; and a web page in a browser near the service.
 type HostilePlan struct {
-	Rate    float64       // requests of the client in a second; 0: there is none
-	Crowd   time.Duration // between two crowds that become eligible in one second
-	Crowded int           // transactions of a crowd
-	Page    float64       // requests of the page in a second
+	Rate    float64       // the client's requests per second; 0: no such client
+	Crowd   time.Duration // interval of crowds that become eligible in one second
+	Crowded int           // transactions per crowd
+	Page    float64       // the page's requests per second
 }
 
-// WithHostile draws who else is in the world of a plan. A page is no danger where a key is
-// needed, so some worlds have one and no keys.
+// WithHostile draws the hostile parties of a world. A page cannot do harm where a key is needed,
+// so some worlds have one and no keys.
 func (p Plan) WithHostile() Plan {
 	d := dice{rand.New(rand.NewPCG(p.Seed, 0x4057))}
 	h := HostilePlan{Rate: 0.1 + 0.3*d.Float64(), Crowd: d.every(6 * time.Minute), Crowded: 100 + d.IntN(200), Page: 0.02}
@@ -36,22 +36,22 @@ func (p Plan) WithHostile() Plan {
 	return p
 }
 
-// neighbor is the hostile client, and the page. A nil neighbor does nothing.
+// neighbor is the hostile client and the page. A nil neighbor does nothing.
 type neighbor struct {
 	world *world
 	plan  HostilePlan
 	rand  *rand.Rand
 	own   []*sender
-	key   wallet.Secp256k1 // signs in the name of others
+	key   wallet.Secp256k1 // signs in the name of other accounts
 	fresh uint64
-	ahead []*signed // what it has waiting
+	ahead []*signed // its waiting transactions
 	asked []*wanting
 	count uint64
 }
 
 const (
 	hostileSenders = 4
-	hostileMost    = 256 // of its own transactions that it remembers
+	hostileMost    = 256 // maximum number of its own transactions that it remembers
 )
 
 func newNeighbor(w *world) *neighbor {
@@ -63,7 +63,7 @@ func newNeighbor(w *world) *neighbor {
 		secret := chain.Keccak([]byte("hostile sender"), binary.BigEndian.AppendUint64(nil, w.plan.Seed), []byte{byte(i)})
 		key, err := wallet.NewSecp256k1(secret)
 		if err != nil {
-			panic(err) // no hash is beyond the curve's order, but for one in 2^128
+			panic(err) // a hash exceeds the curve's order once in 2^128
 		}
 		if i == hostileSenders {
 			n.key = key
@@ -74,7 +74,7 @@ func newNeighbor(w *world) *neighbor {
 	return n
 }
 
-// begin begins what they do.
+// begin schedules their actions.
 func (n *neighbor) begin() {
 	if n == nil {
 		return
@@ -86,7 +86,7 @@ func (n *neighbor) begin() {
 	}
 }
 
-// often has something done so many times in a second until the world heals.
+// often schedules do at a rate per second until the world heals.
 func (n *neighbor) often(rate float64, do func()) {
 	if rate <= 0 {
 		return
@@ -101,7 +101,7 @@ func (n *neighbor) often(rate float64, do func()) {
 	})
 }
 
-// act does one of the things that a hostile client does.
+// act performs a random action of the hostile client.
 func (n *neighbor) act() {
 	turns := []func(){n.pay, n.pay, n.pay, n.pay, n.pay, n.pay, n.forge, n.odd, n.meddle, n.meddle, n.meddle, n.listen, n.gap, n.repeat}
 	if n.world.relayed() {
@@ -110,7 +110,7 @@ func (n *neighbor) act() {
 	turns[n.rand.IntN(len(turns))]()
 }
 
-// end withdraws what would keep the world from its rest.
+// end withdraws transactions and intents that would keep the world from ending.
 func (n *neighbor) end() {
 	if n == nil {
 		return
@@ -122,7 +122,7 @@ func (n *neighbor) end() {
 	}
 }
 
-// ask sends a request of the hostile client, whose answer it does not wait for.
+// ask sends a request of the hostile client, without waiting for its answer.
 func (n *neighbor) ask(what string, r *wish) {
 	n.world.faults["hostile: "+what]++
 	r.what, r.from = "hostile", hostile
@@ -151,7 +151,7 @@ func (n *neighbor) sign(by wallet.Key, key chain.NonceKey, nonce uint64, w chain
 	return t
 }
 
-// submit hands transactions in.
+// submit submits transactions.
 func (n *neighbor) submit(what string, all []*signed) {
 	n.world.tenants.owns(hostile, all...)
 	texts := make([]string, len(all))
@@ -166,7 +166,7 @@ func (n *neighbor) submit(what string, all []*signed) {
 
 func (n *neighbor) any() *sender { return n.own[n.rand.IntN(len(n.own))] }
 
-// pay hands payments in that are due at once.
+// pay submits payments that are due at once.
 func (n *neighbor) pay() {
 	all := make([]*signed, 1+n.rand.IntN(3))
 	for i := range all {
@@ -180,7 +180,7 @@ func (n *neighbor) unix(low, high time.Duration) uint64 {
 	return n.world.load.unix(low + time.Duration(n.rand.Int64N(int64(high-low))))
 }
 
-// crowd hands in what becomes eligible in one second.
+// crowd submits transactions that become eligible in one second.
 func (n *neighbor) crowd() {
 	at := n.unix(5*time.Second, 40*time.Second)
 	all := make([]*signed, n.plan.Crowded)
@@ -190,7 +190,7 @@ func (n *neighbor) crowd() {
 	n.submit("has a crowd become eligible", all)
 }
 
-// gap hands in what waits for a nonce that never comes.
+// gap submits transactions behind a nonce that is never used.
 func (n *neighbor) gap() {
 	key, before := n.freshKey(), n.unix(2*time.Minute, 8*time.Minute)
 	var all []*signed
@@ -200,8 +200,8 @@ func (n *neighbor) gap() {
 	n.submit("leaves a gap", all)
 }
 
-// inName signs as an access key does (Keychain V2) in the name of an account that has
-// never heard of it.
+// inName signs like an access key (Keychain V2) in the name of an account that has not
+// authorized it.
 type inName struct {
 	account chain.Address
 	key     wallet.Secp256k1
@@ -215,8 +215,8 @@ func (k inName) Sign(digest chain.Hash) []byte {
 	return append(append([]byte{keychain}, k.account[:]...), signature...)
 }
 
-// forge fills a sequence of a victim with what names it for the sender: at nonces that are
-// used, eligible long after, so that nothing ever moves it.
+// forge fills a victim's sequence with transactions in the victim's name: at used nonces, and
+// eligible long after, so that they stay.
 func (n *neighbor) forge() {
 	l := n.world.load
 	whom := l.senders[n.rand.IntN(len(l.senders))]
@@ -230,10 +230,10 @@ func (n *neighbor) forge() {
 		if next > 0 {
 			nonce = n.rand.Uint64N(next)
 		}
-		after++ // or the bytes are the same
+		after++ // otherwise the bytes are the same
 		all = append(all, n.sign(by, at.key, nonce, chain.Window{After: after, Before: after + 120}))
 	}
-	if n.rand.IntN(4) == 0 { // as if they were of the victim's group
+	if n.rand.IntN(4) == 0 { // like members of the victim's group
 		if g := n.groupOf(); g != nil {
 			all = append(all, n.sign(inName{g.sender.address, n.key}, g.key, uint64(n.rand.IntN(3)), chain.Window{After: after, Before: after + 120})) //nolint:gosec // small
 		}
@@ -241,7 +241,7 @@ func (n *neighbor) forge() {
 	n.submit("forges claims", all)
 }
 
-// groupOf is a member of a victim's group; nil when there is none.
+// groupOf is a member of a victim's group; nil if there is none.
 func (n *neighbor) groupOf() *signed {
 	if all := n.world.load.groups; len(all) > 0 {
 		return all[n.rand.IntN(len(all))]
@@ -249,7 +249,7 @@ func (n *neighbor) groupOf() *signed {
 	return nil
 }
 
-// odd sends what is none of the forms that a request has, and what costs much to read.
+// odd sends malformed requests, and requests that are expensive to parse.
 func (n *neighbor) odd() {
 	t := n.sign(n.any().key, n.freshKey(), 0, chain.Window{})
 	longer := append([]byte{t.raw[0], 0xfa, 0x00, t.raw[2]}, t.raw[3:]...) // a length not in its shortest form
@@ -272,9 +272,9 @@ func (n *neighbor) odd() {
 	n.batches()
 }
 
-// batches asks by JSON-RPC, in one moment, for more calls than its key may make at all
-// replicas together. In worlds where no replica forgets what was asked it is judged that
-// not all of them are answered.
+// batches sends JSON-RPC batches at one moment, with more calls than its key may make at all
+// replicas together. In twin worlds, whose replicas keep their rate limits, the world checks
+// that not all of them are answered.
 func (n *neighbor) batches() {
 	const calls = 100
 	most := n.world.plan.Replicas * (hostileRate.Burst + hostileRate.PerSecond)
@@ -295,7 +295,7 @@ func (n *neighbor) batches() {
 	}
 }
 
-// meddle reads and cancels what belongs to the victim, by its names.
+// meddle reads and cancels the victim's transactions and groups.
 func (n *neighbor) meddle() {
 	recent := n.world.load.recent
 	if len(recent) == 0 {
@@ -336,7 +336,7 @@ func (n *neighbor) meddle() {
 	}
 }
 
-// listen opens streams of events that nothing passes, and one of everything.
+// listen opens event streams without matches, and one with all events.
 func (n *neighbor) listen() {
 	paths := []string{"/v1/events?after=0", "/v1/events?after=0&sender=" + (chain.Address{1: 0xee}).String(), "/v1/events"}
 	for range 1 + n.rand.IntN(3) {
@@ -344,7 +344,7 @@ func (n *neighbor) listen() {
 	}
 }
 
-// door is the listener that it asks: one of two, where there are two.
+// door is the listener for a request: one of two, where there are two.
 func (n *neighbor) door() door {
 	if n.world.relayed() && n.rand.IntN(2) == 0 {
 		return intentsDoor
@@ -352,8 +352,7 @@ func (n *neighbor) door() door {
 	return publicDoor
 }
 
-// repeat uses the victim's Idempotency-Keys, and so many of its own that others' may be
-// forgotten.
+// repeat uses the victim's Idempotency-Keys, and many of its own, so that others' may be evicted.
 func (n *neighbor) repeat() {
 	for i := range 5 {
 		t := n.sign(n.any().key, n.freshKey(), 0, chain.Window{Before: n.unix(time.Minute, 2*time.Minute)})

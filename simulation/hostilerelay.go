@@ -10,8 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// want asks for intents: more than a lane has room for, in lanes that nobody else uses, and
-// with webhooks to receivers that never let go.
+// want submits intents: more than a lane's budget, in lanes of its own, and with webhooks to
+// receivers that never answer.
 func (n *neighbor) want() {
 	for range 1 + n.rand.IntN(4) {
 		n.count++
@@ -19,7 +19,7 @@ func (n *neighbor) want() {
 		own := chain.Keccak(data, []byte("hostile"))
 		data = append(data, own[:24]...)
 		r := intent.Request{
-			Client: n.world.tenants.names[hostile], Key: fmt.Sprintf("wish-%d", n.count), // as the victim names its own
+			Client: n.world.tenants.names[hostile], Key: fmt.Sprintf("wish-%d", n.count), // like the victim's keys
 			Chain: chainID, From: intent.From{Pool: poolName},
 		}
 		body := fmt.Sprintf(`"chainId":%s,"key":"%s","pool":"%s","to":"%s","data":"0x%x","gas":{"limit":60000}`, chainID, r.Key, poolName, payee, data)
@@ -42,7 +42,7 @@ func (n *neighbor) want() {
 	}
 }
 
-// meddleIntent reads and stops what the victim has asked for, and uses its webhooks.
+// meddleIntent reads and cancels the victim's intents, and uses its webhooks.
 func (n *neighbor) meddleIntent() {
 	l := n.world.wishes
 	if len(l.recent) == 0 {
@@ -77,14 +77,15 @@ func (n *neighbor) meddleIntent() {
 	}
 }
 
-// Receivers of the hostile client's webhooks: how many, and the number of the first.
+// The number of the hostile client's receivers, and the number of the first.
 const (
 	hostileReceivers = 3
 	hostileFirst     = 100
 )
 
-// serveHostile has a receiver of the hostile client answer a replica: never, without end,
-// or by a redirect to the inside. What it is sent is the hostile client's.
+// serveHostile answers a replica for a receiver of the hostile client: never, without end, or
+// with a redirect to an internal address. It also checks that it receives only the hostile
+// client's data.
 func (r *receiver) serveHostile(by *replica, req *http.Request, body []byte) (*http.Response, error) {
 	t := r.hooks.world.tenants
 	r.hooks.world.judge.tell(t.secrets.Shown(promise.Shown{Client: t.names[hostile], Body: body}))

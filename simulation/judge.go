@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// judge holds what happens in a world against what is promised.
+// judge checks a world's history against the promises.
 type judge struct {
 	world      *world
 	promises   *promise.Judge
@@ -23,12 +23,12 @@ type judge struct {
 	decode     func(raw []byte) (chain.Signed, error)
 	codec      event.Codec[tx.Event]
 	violations []string
-	cases      promise.Cases // of what is judged here
+	cases      promise.Cases // of the promises judged here
 
 	requests, answered, retries int
 	events, sent                int
-	left                        map[chain.Hash]bool // blocks that were replaced
-	final                       uint64              // the highest block that was final
+	left                        map[chain.Hash]bool // replaced blocks
+	final                       uint64              // the highest final block so far
 	before                      map[event.Stream]tx.Event
 	unwanted                    map[event.Stream]bool // canceled by their owners
 }
@@ -52,23 +52,23 @@ func newJudge(w *world) *judge {
 	return j
 }
 
-// grace is how long after its last look at the log and the clock a replica's request may
-// reach a node: at once, but for what may hold it up in this world.
+// grace is the maximum time from a replica's last read of the log and the clock to the arrival
+// of its request at a node: none, plus this world's delays.
 func grace(p Plan) time.Duration {
 	g := 2*time.Second + 10*(p.NodeDelay+p.StoreDelay)
 	if p.Crowd.Pause > 0 {
 		g += pauseMost(p)
 	}
 	if p.Store.Slow+p.Store.Hang > 0 || p.Store.Down > 0 || p.Link.Slow > 0 || p.Cluster.Nodes > 0 {
-		g += p.WorkLease // its deadline
+		g += p.WorkLease // an attempt's deadline
 	}
 	if p.Link.Slow > 0 {
-		g += slowMost // on its way, also when nobody waits any more
+		g += slowMost // on its way, also after the caller gave up
 	}
 	return g
 }
 
-// fail notes that something is not as it was promised.
+// fail records a broken promise or another error.
 func (j *judge) fail(what, format string, args ...any) {
 	const most = 20
 	if len(j.violations) < most {
@@ -82,7 +82,7 @@ func (j *judge) tell(found []promise.Violation) {
 	}
 }
 
-// queued is what the due queue says of a transaction, for people.
+// queued is a transaction's row in the due queue, for reports.
 func (j *judge) queued(stream event.Stream) string {
 	id, hash, err := tx.ParseStream(stream)
 	if err != nil {
@@ -95,7 +95,7 @@ func (j *judge) queued(stream event.Stream) string {
 	return fmt.Sprintf("; due queue, now %s: %+v", time.Now().UTC().Format(time.RFC3339Nano), rows[0])
 }
 
-// see judges an event that was appended.
+// see judges an appended event.
 func (j *judge) see(e event.Recorded) {
 	j.events++
 	j.tell(j.promises.Event(e))
@@ -110,13 +110,13 @@ func (j *judge) see(e event.Recorded) {
 	}
 	fact, err := j.codec.Decode(e.Name, e.Data)
 	if err != nil {
-		return // the promises say so
+		return // the promises report it
 	}
 	j.world.life.see(fact)
 	j.notable(e.Stream, fact)
 }
 
-// notable counts what has to happen in some world at least, or the worlds are too calm.
+// notable counts the events that must happen in some world; otherwise the worlds are too calm.
 func (j *judge) notable(s event.Stream, fact tx.Event) {
 	some := j.world.some
 	switch e := fact.(type) {
@@ -148,12 +148,12 @@ func (j *judge) notable(s event.Stream, fact tx.Event) {
 		j.fail("P11", "%s: finality violated: %+v", s, e)
 	case tx.Broadcast, tx.Rejected, tx.Finalized, tx.Accepted:
 	default:
-		return // what does not change what the chain said last
+		return // the event does not change the last verdict
 	}
 	j.before[s] = fact
 }
 
-// received judges what reached a node.
+// received judges a transaction that reached a node.
 func (j *judge) received(d chaintest.Delivery) {
 	j.sent++
 	j.world.tenants.sent(d.Raw)
@@ -164,7 +164,7 @@ func (j *judge) received(d chaintest.Delivery) {
 	j.tell(j.promises.Sent(promise.Sent{Chain: chainID, Node: d.Node, Raw: d.Raw, At: d.At, ChainTime: d.Head.Time}))
 }
 
-// taken judges that a client was told of an acceptance.
+// taken judges an acknowledged acceptance.
 func (j *judge) taken(r *wish, t *signed, hash chain.Hash) {
 	if hash != t.hash {
 		j.fail("P3", "%s was answered with %s", t.hash, hash)
@@ -179,14 +179,14 @@ func (j *judge) taken(r *wish, t *signed, hash chain.Hash) {
 	}
 }
 
-// bound reports whether the service still knows which request a key was given to: it
-// does for as long as it remembers requests, unless all that is lost.
+// bound reports whether the service still remembers the request of a key: it does for
+// requestsKept, unless that data is lost.
 func (j *judge) bound(r *wish) bool {
 	return j.world.plan.Crowd.Lose == 0 && time.Since(r.first) < requestsKept/2
 }
 
-// canceled judges the answer to a group's cancel: it found all members that a client knew
-// of when it asked first, and none of them goes on. A signature counts once: a retry finds
+// canceled judges the answer to a group's cancel. It must include all members known to the
+// client at its first try, and none of these may go on. A signature counts once: a retry covers
 // no member that came after the first try.
 func (j *judge) canceled(r *wish, out *recorder) {
 	if out.status != http.StatusOK && out.status != http.StatusNotFound {
@@ -201,7 +201,7 @@ func (j *judge) canceled(r *wish, out *recorder) {
 			if err != nil {
 				panic(err) // it is memory
 			}
-			if fact, err := j.codec.Decode(e.Name, e.Data); err == nil { // else the promises say so
+			if fact, err := j.codec.Decode(e.Name, e.Data); err == nil { // otherwise the promises report it
 				s = s.Evolve(fact)
 			}
 		}
@@ -211,7 +211,7 @@ func (j *judge) canceled(r *wish, out *recorder) {
 	}
 }
 
-// read judges what a client was shown.
+// read judges the JSON of a transaction.
 func (j *judge) read(r *wish, out *recorder) {
 	c := promise.Call{Kind: promise.Read, Chain: chainID, Hash: r.items[0].hash, Result: promise.OK, Began: r.began, Ended: time.Now()}
 	switch out.status {
@@ -232,7 +232,7 @@ func (j *judge) read(r *wish, out *recorder) {
 	j.tell(j.promises.Call(c))
 }
 
-// truth is the chain as it is.
+// truth is the actual chain.
 type truth struct{ *judge }
 
 func (t truth) At(number uint64) (chain.Block, bool) { return t.world.chain.Canonical(number) }
@@ -259,7 +259,7 @@ func (t truth) Executed() iter.Seq2[chain.Hash, chain.Receipt] {
 	}
 }
 
-// moved takes note of the chain's final block.
+// moved records the chain's final block.
 func (j *judge) moved() {
 	final := j.world.chain.Final().Number
 	if p := j.world.plan; p.Confirm {

@@ -13,15 +13,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// life records the victim's part of a world that is lived through twice, by names that are
-// the same in both runs. In other worlds it records nothing.
+// life records the victim's part of a twin world, under names that are the same in both runs. In
+// other worlds it records nothing.
 type life struct {
 	world    *world
-	asks     map[string]int // by what is asked for
+	asks     map[string]int // number of requests by name
 	handed   []*signed
 	names    map[chain.Hash]string
 	eligible map[chain.Hash]time.Time
-	intents  map[chain.Hash]chain.IntentID // of attempts
+	intents  map[chain.Hash]chain.IntentID // intents by the hashes of their attempts
 	accepted map[chain.IntentID]time.Time
 	wanted   []chain.IntentID
 	said     promise.Life
@@ -35,7 +35,7 @@ func newLife(w *world) *life {
 	}
 }
 
-// asked names a request of the victim's.
+// asked names a request of the victim.
 func (l *life) asked(r *wish) {
 	compared := []string{"submit", "rpc", "read", "cancel", "list", "intent", "read intent", "count"}
 	if !l.world.plan.Twins || r.from != victim || !slices.Contains(compared, r.what) {
@@ -45,7 +45,7 @@ func (l *life) asked(r *wish) {
 	r.name = fmt.Sprintf("%s %d", r.what, l.asks[r.what])
 }
 
-// answered notes what a request of the victim's was answered, each time.
+// answered records each answer to a request of the victim.
 func (l *life) answered(r *wish, out *recorder) {
 	if r.name == "" {
 		return
@@ -60,7 +60,7 @@ func (l *life) answered(r *wish, out *recorder) {
 	l.said.Answers[r.name] = answer
 }
 
-// signed notes a transaction that the victim is about to hand in.
+// signed records a transaction that the victim is about to submit.
 func (l *life) signed(t *signed) {
 	if !l.world.plan.Twins {
 		return
@@ -69,7 +69,7 @@ func (l *life) signed(t *signed) {
 	l.names[t.hash] = fmt.Sprintf("payment %d", len(l.handed))
 }
 
-// see notes when a transaction is eligible.
+// see records the time from which a transaction is eligible.
 func (l *life) see(fact tx.Event) {
 	a, ok := fact.(tx.Accepted)
 	if !ok || l.names[a.Hash] == "" {
@@ -82,7 +82,7 @@ func (l *life) see(fact tx.Event) {
 	l.eligible[a.Hash] = at
 }
 
-// seeIntent notes when an intent was accepted, and what was signed for it.
+// seeIntent records the acceptance of an intent, and its attempts.
 func (l *life) seeIntent(id chain.IntentID, fact intent.Event) {
 	if r, ok := fact.(intent.Requested); ok && l.world.plan.Twins && r.Request.Client == l.world.tenants.names[victim] {
 		l.accepted[id] = time.Now()
@@ -90,14 +90,14 @@ func (l *life) seeIntent(id chain.IntentID, fact intent.Event) {
 	}
 }
 
-// attempted notes what was signed for an intent.
+// attempted records an attempt of an intent.
 func (l *life) attempted(hash chain.Hash, id chain.IntentID) {
 	if l.world.plan.Twins && !id.IsZero() {
 		l.intents[hash] = id
 	}
 }
 
-// sent notes the first send of a transaction, and of an attempt of an intent.
+// sent records the first send of a transaction, and of an intent's attempt.
 func (l *life) sent(raw []byte) {
 	if !l.world.plan.Twins {
 		return
@@ -114,7 +114,7 @@ func (l *life) sent(raw []byte) {
 	}
 }
 
-// told is the victim's life, when the world is at rest.
+// told returns the victim's record, when the world is at rest.
 func (l *life) told() promise.Life {
 	if !l.world.plan.Twins {
 		return promise.Life{}
@@ -139,13 +139,13 @@ func (l *life) told() promise.Life {
 	return l.said
 }
 
-// stateOf is a transaction as the log has it.
+// stateOf folds a transaction from the log.
 func stateOf(w *world, stream event.Stream) (s tx.State) {
 	for e, err := range w.store.ReadStream(context.Background(), stream, 0) {
 		if err != nil {
 			panic(err) // it is memory
 		}
-		if fact, err := w.judge.codec.Decode(e.Name, e.Data); err == nil { // else the promises say so
+		if fact, err := w.judge.codec.Decode(e.Name, e.Data); err == nil { // otherwise the promises report it
 			s = s.Evolve(fact)
 		}
 	}

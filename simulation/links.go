@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Errors of a link, and answers that are none.
+// Errors of a link, and invalid answers.
 var (
 	errLink    = errors.New("simulated link: connection reset")
 	errLimited = errors.New("simulated link: 429")
 	errGarbage = errors.New("simulated link: garbage")
 )
 
-// links are a replica's connections to nodes: what its pools send requests through.
+// links are a replica's connections to nodes, for its pools' requests.
 type links struct{ *replica }
 
 // host is the name of a node in URLs.
@@ -47,7 +47,7 @@ func (l links) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// serve has a node answer; nil when it cuts the connection.
+// serve returns a node's answer; nil when it cuts the connection.
 func (w *world) serve(n *node, body []byte) (answer *http.Response) {
 	if n.down > w.agenda.now() {
 		w.faults["node: down"]++
@@ -77,7 +77,7 @@ func respond(req *http.Request, status int, body string, header http.Header) *ht
 	}
 }
 
-// question is what a JSON-RPC request asks, without the ids, which count requests.
+// question is the content of a JSON-RPC request without the ids, which count requests.
 func question(body []byte) string {
 	const id = `"id":`
 	var text strings.Builder
@@ -92,7 +92,7 @@ func question(body []byte) string {
 	}
 }
 
-// recorder keeps what a handler answers.
+// recorder stores a handler's answer.
 type recorder struct {
 	header http.Header
 	status int
@@ -105,8 +105,8 @@ func (r *recorder) Header() http.Header         { return r.header }
 func (r *recorder) WriteHeader(status int)      { r.status = status }
 func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
 
-// Flush is what a stream of events does. Nobody reads it before its end.
+// Flush is called by event streams. The answer is read only at its end.
 func (r *recorder) Flush() {}
 
-// SetWriteDeadline is what http.ResponseController asks for. No answer is slow here.
+// SetWriteDeadline is called through http.ResponseController. No answer is slow here.
 func (r *recorder) SetWriteDeadline(time.Time) error { return nil }

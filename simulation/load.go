@@ -11,41 +11,41 @@ import (
 
 const gwei = 1_000_000_000
 
-// load is whoever has transactions to deliver: senders, their lanes, and what they
-// have signed so far.
+// load is the clients with transactions to deliver: senders, their lanes, and the transactions
+// signed so far.
 type load struct {
 	world   *world
 	rand    *rand.Rand
 	senders []*sender
-	stalled bool // the chain makes no blocks
+	stalled bool // the chain produces no blocks
 
-	next time.Duration // when something is wanted next
-	at   time.Time     // when that was wanted which is wanted now, in a world that is lived through twice
+	next time.Duration // time of the next request
+	at   time.Time     // in a twin world, the scheduled time of the current request
 
-	fresh  uint64 // nonce keys used
-	keys   int    // Idempotency-Keys
+	fresh  uint64 // number of nonce keys used
+	keys   int    // number of Idempotency-Keys used
 	recent []*signed
-	groups []*signed // a member of each group that may be canceled
+	groups []*signed // one member of each group that may be canceled
 	signed int
 }
 
-// sender is an account and the lanes it uses again and again.
+// sender is an account and its reused lanes.
 type sender struct {
 	key     wallet.Secp256k1
 	address chain.Address
 	lanes   []*ownLane
 }
 
-// ownLane is a sequence of nonces that a sender uses, as far as they are signed.
+// ownLane is a sender's nonce sequence, up to the last signed nonce.
 type ownLane struct {
 	sender *sender
 	key    chain.NonceKey
 	next   uint64
-	stuck  time.Duration // since when the chain has wanted what nobody has sent
+	stuck  time.Duration // time since which the chain has waited for a nonce that was not sent
 	wants  uint64
 }
 
-// signed is a transaction that somebody has signed.
+// signed is a signed transaction.
 type signed struct {
 	sender *sender
 	raw    []byte
@@ -53,9 +53,9 @@ type signed struct {
 	key    chain.NonceKey
 	nonce  uint64
 	window chain.Window
-	taken  bool      // the service said so
-	at     time.Time // when it did so first
-	group  []*signed // those of its group, if it may be canceled
+	taken  bool      // the service acknowledged it
+	at     time.Time // time of the first acknowledgement
+	group  []*signed // its group's members, if the group may be canceled
 }
 
 const (
@@ -70,7 +70,7 @@ func newLoad(w *world) *load {
 		secret := chain.Keccak([]byte("simulated sender"), binary.BigEndian.AppendUint64(nil, w.plan.Seed), []byte{byte(i)})
 		key, err := wallet.NewSecp256k1(secret)
 		if err != nil {
-			panic(err) // no hash is beyond the curve's order, but for one in 2^128
+			panic(err) // a hash exceeds the curve's order once in 2^128
 		}
 		s := &sender{key: key, address: key.Address()}
 		for i := range lanesMost {
@@ -83,11 +83,11 @@ func newLoad(w *world) *load {
 
 func (l *load) sender() *sender { return l.senders[l.rand.IntN(len(l.senders))] }
 
-// unix is the world's time plus some.
+// unix is the world's time plus d.
 func (l *load) unix(d time.Duration) uint64 {
 	now := time.Now()
 	if l.world.plan.Twins && !l.at.IsZero() {
-		now = l.at // to the nanosecond the same in both
+		now = l.at // to the nanosecond the same in both runs
 	}
 	return uint64(now.Add(d).Unix()) //nolint:gosec // after 1970
 }
@@ -121,7 +121,7 @@ func (l *load) sign(s *sender, key chain.NonceKey, nonce uint64, w chain.Window,
 	return t
 }
 
-// freshKey is a nonce key that nobody has used.
+// freshKey is an unused nonce key.
 func (l *load) freshKey() chain.NonceKey {
 	l.fresh++
 	key := chain.NonceKey{0: 1}
@@ -129,7 +129,7 @@ func (l *load) freshKey() chain.NonceKey {
 	return key
 }
 
-// groupKey is a fresh key in the NKG1 format.
+// groupKey is an unused key in the NKG1 format.
 func (l *load) groupKey() chain.NonceKey {
 	l.fresh++
 	key := chain.NonceKey{0: 'N', 1: 'K', 2: 'G', 3: '1', 4: 1}
@@ -137,7 +137,7 @@ func (l *load) groupKey() chain.NonceKey {
 	return key
 }
 
-// window draws a validity window that is open now, or none.
+// window draws an open validity window, or none.
 func (l *load) window() chain.Window {
 	if l.rand.IntN(2) == 0 {
 		return chain.Window{}
@@ -145,7 +145,7 @@ func (l *load) window() chain.Window {
 	return chain.Window{Before: l.unix(l.between(time.Minute, 15*time.Minute))}
 }
 
-// batch signs what one request is about to hand over.
+// batch signs the transactions of one request.
 func (l *load) batch() []*signed {
 	s := l.sender()
 	switch n := l.rand.IntN(100); {
@@ -180,14 +180,14 @@ func (l *load) follow(at *ownLane) *signed {
 	return t
 }
 
-// gap signs a lane's next two nonces; the first is handed over much later.
+// gap signs a lane's next two nonces; the first is submitted much later.
 func (l *load) gap(at *ownLane) []*signed {
 	first, second := l.follow(at), l.follow(at)
 	l.world.agenda.after(l.between(5*time.Second, 2*time.Minute), "gap filled", func() { l.world.submit([]*signed{first}) })
 	return []*signed{second}
 }
 
-// group signs the members of a fresh group, some of them for later.
+// group signs the members of a new group, some of them for later.
 func (l *load) group(s *sender) []*signed {
 	key := l.groupKey()
 	var w chain.Window
@@ -201,7 +201,7 @@ func (l *load) group(s *sender) []*signed {
 	}
 	members[0].group = members
 	if cancel := l.world.plan.Client.Cancel; cancel > 0 && l.rand.IntN(4) == 0 {
-		// Its owner thinks better of it, when nobody may have made members of them yet.
+		// Its owner cancels, possibly before they have joined as members.
 		l.world.agenda.after(l.between(0, 3*time.Second), "regret", func() { l.world.cancelGroup(members[0]) })
 		return members
 	}
@@ -217,7 +217,7 @@ func (l *load) rival(t *signed) []byte {
 	}.Sign(t.sender.key)
 }
 
-// rivals are other transactions with the nonces of those in the newest blocks.
+// rivals are transactions with the same nonces as transactions in the newest blocks.
 func (l *load) rivals(depth int) (raws [][]byte) {
 	head := l.world.chain.Head().Number
 	for _, t := range l.recent {
@@ -230,8 +230,7 @@ func (l *load) rivals(depth int) (raws [][]byte) {
 	return raws
 }
 
-// fill hands over what lanes wait for that nobody has sent, as their owners do who look
-// after them.
+// fill submits missing transactions that lanes wait for, as attentive owners do.
 func (l *load) fill() (open int) {
 	now := l.world.agenda.now()
 	if l.world.plan.Twins {

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// folder is for what tests build; empty while they have built nothing.
+// folder holds the tests' builds; empty before the first build.
 var folder string
 
 func TestMain(m *testing.M) {

@@ -23,7 +23,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// laneJudge holds what the relay half does against what is promised of it.
+// laneJudge checks the relay half's history against its promises.
 type laneJudge struct {
 	stopped
 	judge      *judge
@@ -33,12 +33,12 @@ type laneJudge struct {
 
 	lane   event.Codec[lane.Event]
 	intent event.Codec[intent.Event]
-	states map[event.Stream]lane.State // to know when nothing is open any more
+	states map[event.Stream]lane.State // to know when no nonce is open any more
 	open   map[event.Stream]intent.State
-	calls  map[chain.Hash]string // of transactions that signers have made, what they call with
+	calls  map[chain.Hash]string // data of the calls of signers' transactions at nodes
 }
 
-// stopped is what operators have stopped, and what has stopped by itself.
+// stopped is the signers and switches stopped by operators, or automatically.
 type stopped struct {
 	signer   event.Codec[signer.Event]
 	switches event.Codec[safeguard.Event]
@@ -49,12 +49,12 @@ type stopped struct {
 	limited bool
 }
 
-// see takes note of an event, and counts what has to happen in some world at least.
+// see records an event, and counts the events that must happen in some world.
 func (s *stopped) see(r event.Recorded, some map[string]int) {
 	switch name := string(r.Stream); {
 	case strings.HasPrefix(name, signer.StreamPrefix):
 		some[r.Name]++
-		if e, err := s.signer.Decode(r.Name, r.Data); err == nil { // else the judges say so
+		if e, err := s.signer.Decode(r.Name, r.Data); err == nil { // otherwise the judges report it
 			s.signers[r.Stream] = s.signers[r.Stream].Evolve(e)
 		}
 	case r.Stream == safeguard.Stream:
@@ -72,14 +72,14 @@ func (s *stopped) see(r event.Recorded, some map[string]int) {
 	}
 }
 
-// nonceHole is how long a nonce may keep others waiting at most: longer than any trouble
-// lasts, but that operators make.
+// nonceHole is the maximum time for which a nonce may hold back others: longer than any fault
+// except the operators' own stops.
 const nonceHole = 20 * time.Minute
 
 func newLaneJudge(w *world) *laneJudge {
 	s := lanes.Settings{Attempts: 20, Hole: nonceHole}
 	if w.plan.Relay.Acts > 0 {
-		s.Hole = 0 // who pauses a signer has others wait
+		s.Hole = 0 // a paused signer holds back others
 	}
 	return &laneJudge{
 		judge: w.judge, nonces: lanes.New(s), intents: intents.New(),
@@ -90,10 +90,10 @@ func newLaneJudge(w *world) *laneJudge {
 	}
 }
 
-// signingGrace is how long after it was asked whether something may be signed that may be
-// recorded: as long as what comes between may be held up in this world.
+// signingGrace is the maximum time from the guard's approval of a signature to its record, given
+// this world's delays.
 func signingGrace(p Plan) time.Duration {
-	const between = 5 // requests to the store, or to who signs
+	const between = 5 // requests to the store, or to the custodian
 	g := 10 * time.Second
 	if p.Crowd.Pause > 0 {
 		g += pauseMost(p)
@@ -108,7 +108,7 @@ func signingGrace(p Plan) time.Duration {
 		g += 2 * 5 * slowMost
 	}
 	if p.Store.Down > 0 || p.Store.Lose > 0 || p.Store.Cut > 0 || p.Store.Refuse > 0 {
-		g += 20 * time.Second // in which it is tried again
+		g += 20 * time.Second // for which it retries
 	}
 	if p.Crowd.Skew > 0 || p.Crowd.Jump > 0 || p.Store.Jump > 0 {
 		g += 2*p.Crowd.Skew + 2*time.Second
@@ -116,7 +116,7 @@ func signingGrace(p Plan) time.Duration {
 	return g
 }
 
-// see judges an event that was appended.
+// see judges an appended event.
 func (j *laneJudge) see(r event.Recorded) {
 	j.judge.tell(slices.Concat(j.nonces.Event(r), j.intents.Event(r), j.safeguards.Event(r)))
 	some := j.judge.world.some
@@ -125,7 +125,7 @@ func (j *laneJudge) see(r event.Recorded) {
 	case strings.HasPrefix(name, lane.StreamPrefix):
 		e, err := j.lane.Decode(r.Name, r.Data)
 		if err != nil {
-			return // the judges say so
+			return // the judges report it
 		}
 		j.notable(r, e, some)
 		j.states[r.Stream] = j.states[r.Stream].Evolve(e)
@@ -145,7 +145,7 @@ func (j *laneJudge) see(r event.Recorded) {
 	}
 }
 
-// notable counts what has to happen in some world at least.
+// notable counts the events that must happen in some world.
 func (j *laneJudge) notable(r event.Recorded, e lane.Event, some map[string]int) {
 	some["lane: "+r.Name]++
 	switch e := e.(type) {
@@ -171,8 +171,8 @@ func (j *laneJudge) notable(r event.Recorded, e lane.Event, some map[string]int)
 	}
 }
 
-// dear judges that nothing is signed above the ceilings, the operator's and the intent's.
-// A no-op is nobody's, and has the operator's alone.
+// dear judges that no offer exceeds the operator's ceiling, or the intent's. A no-op belongs to
+// no intent, so only the operator's applies.
 func (j *laneJudge) dear(r event.Recorded, e lane.Attempted) {
 	ceiling := j.judge.world.plan.Relay.ceiling()
 	offer, own := e.Fee.MaxFee.Int(), j.open[intent.Stream(e.Intent)].Requested.Request.Gas.MaxFee
@@ -184,7 +184,7 @@ func (j *laneJudge) dear(r event.Recorded, e lane.Attempted) {
 	}
 }
 
-// of are the nonce keys of a signer's lanes.
+// of lists the nonce keys of a signer's lanes.
 func (j *laneJudge) of(signer chain.Address) (all []chain.NonceKey) {
 	for _, s := range slices.Sorted(maps.Keys(j.states)) {
 		if id, err := lane.ParseStream(s); err == nil && id.Sender == signer {
@@ -194,7 +194,7 @@ func (j *laneJudge) of(signer chain.Address) (all []chain.NonceKey) {
 	return all
 }
 
-// received takes note of what signers' transactions call.
+// received records the calls of signers' transactions.
 func (j *laneJudge) received(d chaintest.Delivery) {
 	s, err := j.judge.decode(d.Raw)
 	if err != nil || len(s.Calls) == 0 || len(s.Calls[0].Input) == 0 {
@@ -205,9 +205,8 @@ func (j *laneJudge) received(d chaintest.Delivery) {
 	}
 }
 
-// unquiet says what is still to come: intents that have not come out, and nonces that
-// somebody waits for. A nonce that is free and that nothing was signed for waits for an
-// intent, and nothing waits for it.
+// unquiet lists the remaining work: unfinished intents, and nonces that are waited for. A free
+// nonce without an attempt waits for an intent, and nothing waits for the nonce.
 func (j *laneJudge) unquiet() (still []string) {
 	for _, s := range slices.Sorted(maps.Keys(j.open)) {
 		if it := j.open[s]; it.End == nil {
@@ -224,7 +223,7 @@ func (j *laneJudge) unquiet() (still []string) {
 	return still
 }
 
-// finish judges what only the end shows.
+// finish judges the promises that show only at the end.
 func (j *laneJudge) finish() {
 	j.judge.tell(j.nonces.Finish(time.Now()))
 	j.judge.tell(j.intents.Finish(func(chain.ID) promise.Chain { return truth{j.judge} }, true))

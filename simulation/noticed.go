@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/simulation/memory"
 )
 
-// Notices is a replica's way to the queue of notices.
+// Notices is a replica's access to the webhook queue.
 func (s storage) Notices(p notice.Policy) relay.NoticeRows { return noticed{s, p} }
 
 type noticed struct {

@@ -12,16 +12,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// longStop is how often an operator takes back what was stopped only when all must have heard
-// of it.
+// longStop is the chance that an operator lifts a stop only after all replicas must have seen
+// it.
 const longStop = 0.3
 
-// operate has an operator halt, pause or drain, and take that back after a while.
+// operate halts, pauses or drains as an operator, and lifts that after a while.
 func (w *world) operate() {
 	a := w.agenda
 	who := w.signers[a.rand.IntN(len(w.signers))].address
 	wait := a.between(10*time.Second, 3*time.Minute)
-	if a.chance(longStop) { // so long that it is seen whether somebody goes on all the same
+	if a.chance(longStop) { // long enough to detect a replica that goes on all the same
 		wait = signingGrace(w.plan) + a.between(10*time.Second, time.Minute)
 	}
 	switch a.rand.IntN(4) {
@@ -46,12 +46,12 @@ func (w *world) operate() {
 
 const haltOf = `{"scope":{"kind":"deployment"},"reason":"simulated"}`
 
-// allow sets what each signer may spend for gas in a day.
+// allow sets each signer's daily limit for gas.
 func (w *world) allow(fee string) {
 	w.admin(http.MethodPut, "/admin/budgets/"+chainID.String(), `{"account":{"kind":"each-signer"},`+fee+`"reason":"simulated"}`)
 }
 
-// allowance is what that is while nobody lowers it; empty when it is without limit.
+// allowance is the limit while it is not lowered; empty without a limit.
 func (p RelayPlan) allowance() string {
 	if p.Allowance == 0 {
 		return ""
@@ -63,8 +63,7 @@ func (w *world) order(who chain.Address, what string) {
 	w.admin(http.MethodPost, fmt.Sprintf("/admin/signers/%s/%s/%s", chainID, who, what), `{"reason":"simulated"}`)
 }
 
-// fillHoles has an operator who looks at lanes ask for no-ops in the place of intents that
-// keep others waiting.
+// fillHoles requests, as an operator, no-ops for the intents that hold back others.
 func (w *world) fillHoles() {
 	for _, stream := range slices.Sorted(maps.Keys(w.lanes.states)) {
 		id, err := lane.ParseStream(stream)
@@ -77,13 +76,13 @@ func (w *world) fillHoles() {
 		w.ask(&wish{
 			what: "fill", method: http.MethodPost, path: fmt.Sprintf("/admin/lanes/%s/%s/%s/fill", chainID, id.Sender, id.Key),
 			body: fmt.Appendf(nil, `{"nonces":[%d],"reason":"simulated"}`, hole.Nonce), door: adminDoor,
-			// What is no hole any more, or may not be filled, is refused.
+			// A nonce that is no longer a hole, or may not be filled, is refused.
 			told: func(out *recorder) bool { return out.status < http.StatusInternalServerError },
 		})
 	}
 }
 
-// admin has an operator ask for something until it is done.
+// admin sends an operator's request, and retries until it succeeds.
 func (w *world) admin(method, path, body string) {
 	w.ask(&wish{what: "operator", method: method, path: path, body: []byte(body), door: adminDoor, told: func(out *recorder) bool {
 		if out.status >= http.StatusBadRequest && out.status < http.StatusInternalServerError {
@@ -93,9 +92,8 @@ func (w *world) admin(method, path, body string) {
 	}})
 }
 
-// tend has an operator look after signers and switches for as long as the world lives, as
-// one does who is told of trouble: what a signer's own failures have disabled serves again.
-// When all trouble is over, so does all that was stopped.
+// tend looks after signers and switches as an operator with alerts does, during the whole world.
+// It re-enables signers disabled by their own failures. After the faults it lifts all stops.
 func (w *world) tend() {
 	const every = time.Minute
 	w.agenda.after(every, "operator looks", func() {

@@ -15,10 +15,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// ownersSecrets is what the one request is for that is answered with secrets.
+// ownersSecrets names the only request whose answer contains secrets.
 const ownersSecrets = "a webhook's own"
 
-// begin begins what goes on around receivers and their owners.
+// begin schedules the actions of receivers and their owners.
 func (h *hooks) begin() {
 	if h == nil {
 		return
@@ -47,7 +47,7 @@ func (h *hooks) begin() {
 	}
 }
 
-// ask has the owner ask what messages are signed with.
+// ask requests the signing secrets as the owner.
 func (r *receiver) ask() {
 	w := r.hooks.world
 	w.ask(&wish{
@@ -58,7 +58,7 @@ func (r *receiver) ask() {
 				Secrets []string
 			}
 			switch {
-			case out.status == http.StatusUnprocessableEntity: // its name means something else just now
+			case out.status == http.StatusUnprocessableEntity: // its name resolves elsewhere just now
 			case out.status != http.StatusOK:
 				return out.status < http.StatusInternalServerError
 			case json.Unmarshal(out.body.Bytes(), &own) != nil || own.ID != r.id.String() || !slices.Equal(own.Secrets, r.secrets()):
@@ -69,7 +69,7 @@ func (r *receiver) ask() {
 	})
 }
 
-// act has the owner do what owners do.
+// act performs a random owner's action.
 func (r *receiver) act() {
 	w := r.hooks.world
 	known := r.known(r.consumer)
@@ -91,10 +91,10 @@ func (r *receiver) act() {
 	}
 }
 
-// order has the owner wish something about its webhook. Then is called when that is taken.
+// order sends an owner's command about its webhook. It calls then once the command is accepted.
 func (r *receiver) order(what, body string, then func()) {
 	if body == "" {
-		body = "{}" // a POST without a body could be a page's
+		body = "{}" // a web page could send a POST without a body
 	}
 	r.request(http.MethodPost, "/"+what, body, func(out *recorder) {
 		switch out.status {
@@ -120,7 +120,7 @@ func (r *receiver) request(method, path, body string, told func(*recorder)) {
 	})
 }
 
-// named is a wish for notices.
+// named is the body of a command about webhook deliveries.
 func named(all []notice.Ref) string {
 	texts := make([]string, len(all))
 	for i, n := range all {
@@ -129,15 +129,15 @@ func named(all []notice.Ref) string {
 	return `{"notices":[` + strings.Join(texts, ",") + `]}`
 }
 
-// How often owners look at their webhooks, and when all trouble is over.
+// The interval of owners' checks of their webhooks, during and after the faults.
 const (
 	ownersLook = time.Minute
 	ownersWait = 20 * time.Second
 )
 
-// tend has the owner look at its webhook for as long as the world lives: it is enabled when it
-// is not, what is dead is sent again, and what it has forgotten. When all trouble is over it
-// does not wait until the product tries again by itself, which may take hours.
+// tend checks the owner's webhook during the whole world. It enables it if disabled, and
+// requests redelivery of dead and forgotten deliveries. After the faults it does not wait for
+// the product's own retries, which may take hours.
 func (r *receiver) tend() {
 	w := r.hooks.world
 	wait := ownersLook
@@ -153,7 +153,7 @@ func (r *receiver) tend() {
 	r.request(http.MethodGet, "", "", func(out *recorder) {
 		var shown struct{ Disabled notice.Reason }
 		switch {
-		case out.status == http.StatusNotFound: // nothing was ever told there, as far as is known
+		case out.status == http.StatusNotFound: // as far as is known, no delivery was ever made there
 		case json.Unmarshal(out.body.Bytes(), &shown) != nil:
 			w.judge.fail("answers", "%s is shown as %s", r.id, out.body.String())
 		case shown.Disabled != notice.Enabled:
@@ -167,8 +167,8 @@ func (r *receiver) tend() {
 	})
 }
 
-// inTime judges that who is well does not wait for others. Once the queue was lost what it
-// knew comes first again, however long that takes.
+// inTime judges that a well receiver does not wait for others. After a loss of the queue its
+// known deliveries come first, for as long as that takes.
 func (r *receiver) inTime() {
 	most := tellTime(r.hooks.world.plan)
 	if !r.well() || most == 0 {
@@ -185,14 +185,14 @@ func (r *receiver) inTime() {
 	}
 }
 
-// waits reports whether something is to be told later, after a failure.
+// waits reports whether a delivery is scheduled for later, after a failure.
 func (r *receiver) waits() bool {
 	return slices.ContainsFunc(r.hooks.rows().Open(r.id), func(n notice.Notice) bool {
 		return n.Stage == notice.Queued && n.Attempts > 0 && time.Until(n.NextAt) > ownersWait
 	})
 }
 
-// recall has sent again what the receiver has forgotten, and not been told again since.
+// recall requests redelivery of the forgotten deliveries that have not been delivered since.
 func (r *receiver) recall() {
 	if len(r.forgotten) == 0 || r.illness != "" {
 		return
@@ -212,8 +212,7 @@ func sortedRefs(all map[notice.Ref]bool) []notice.Ref {
 	return refs
 }
 
-// listDead has the owner read which notices were given up, page by page, and has them sent
-// again.
+// listDead reads the dead deliveries as the owner, page by page, and requests redelivery.
 func (r *receiver) listDead(after notice.Ref, seen int) {
 	path := "/dead?limit=100"
 	if after.Seq > 0 {
@@ -250,7 +249,7 @@ func (r *receiver) listDead(after notice.Ref, seen int) {
 	})
 }
 
-// heal ends all illness.
+// heal ends all illnesses.
 func (h *hooks) heal() {
 	if h == nil {
 		return
@@ -260,7 +259,7 @@ func (h *hooks) heal() {
 	}
 }
 
-// unquiet says what receivers are still to be told.
+// unquiet lists the deliveries still owed to receivers.
 func (h *hooks) unquiet() (still []string) {
 	if h == nil {
 		return nil
@@ -279,7 +278,7 @@ func (h *hooks) unquiet() (still []string) {
 	return still
 }
 
-// finish judges what only the end shows.
+// finish judges the promises that show only at the end.
 func (h *hooks) finish() {
 	if h == nil {
 		return
@@ -304,7 +303,7 @@ func (h *hooks) kept() {
 	}
 }
 
-// measured looks at a replica's figures.
+// measured checks a replica's metrics.
 func (h *hooks) measured() {
 	h.world.ask(&wish{
 		what: "figures", method: http.MethodGet, path: "/metrics", door: adminDoor,

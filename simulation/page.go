@@ -7,11 +7,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// rebound is a name that a page owns, and that it has mean 127.0.0.1 by now.
+// rebound is a host name of the page's owner that now resolves to 127.0.0.1.
 const rebound = "rebound.example"
 
-// browse sends what a page makes a browser send: under a name of its own that means this
-// machine, or from another origin, without asking first. Nothing of it may be done.
+// browse sends the requests that a page can make a browser send: under a rebound name, or from
+// another origin without preflight. None of them may take effect.
 func (n *neighbor) browse() {
 	t := n.sign(n.any().key, n.freshKey(), 0, chain.Window{Before: n.unix(120e9, 240e9)})
 	body := fmt.Appendf(nil, `{"chainId":%s,"transactions":["0x%x"]}`, chainID, t.raw)
@@ -21,11 +21,11 @@ func (n *neighbor) browse() {
 		r = &wish{method: http.MethodPost, path: "/v1/transactions", body: body, host: rebound, header: origin("http://"+rebound, "same-origin")}
 	case 1:
 		r = &wish{method: http.MethodGet, path: "/v1/transactions?limit=100", host: rebound, header: http.Header{"Sec-Fetch-Site": {"same-origin"}}}
-	case 2: // as before, of a browser that does not say where from
+	case 2: // the same from a browser that sends no origin
 		r = &wish{method: http.MethodGet, path: "/admin/keys", host: rebound, door: adminDoor}
 	case 3:
 		r = &wish{method: http.MethodGet, path: "/metrics", host: rebound, door: adminDoor}
-	case 4: // another origin, a request that needs no preflight
+	case 4: // another origin, with a request that needs no preflight
 		r = &wish{method: http.MethodPost, path: "/v1/transactions", body: body, header: origin("https://evil.example", "cross-site")}
 		r.header.Set("Content-Type", "text/plain")
 	case 5:
@@ -33,7 +33,7 @@ func (n *neighbor) browse() {
 			`{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x%x"]}`, t.raw)}
 	case 6:
 		r = &wish{method: http.MethodPost, path: "/admin/drain", door: adminDoor, header: origin("https://evil.example", "cross-site")}
-	case 7: // to be read by a script, which asks for its answer
+	case 7: // a script wants to read the answer
 		r = &wish{method: http.MethodGet, path: "/v1/transactions?limit=100", header: origin("https://evil.example", "cross-site")}
 	default:
 		r = n.browseIntents()
@@ -49,7 +49,7 @@ func (n *neighbor) browse() {
 	n.world.ask(r)
 }
 
-// browseIntents is what a page sends to the relay half; where there is none, to delivery.
+// browseIntents are the page's requests to the relay half, or to delivery without one.
 func (n *neighbor) browseIntents() *wish {
 	foreign := origin("https://evil.example", "cross-site")
 	if !n.world.relayed() || len(n.world.wishes.recent) == 0 {
@@ -67,7 +67,7 @@ func (n *neighbor) browseIntents() *wish {
 	return &wish{method: http.MethodPost, path: "/v1/intents", body: body, host: rebound, header: origin("http://"+rebound, "same-origin"), door: intentsDoor}
 }
 
-// origin is what a browser says of where a request comes from.
+// origin are a browser's headers about the origin of a request.
 func origin(of, site string) http.Header {
 	return http.Header{"Origin": {of}, "Sec-Fetch-Site": {site}}
 }

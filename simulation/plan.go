@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// Plan is a seed's world, written out. Everything in it follows from the seed; a
-// plan that was changed by hand, or made smaller, is a world as well.
+// Plan describes a seed's world completely. Everything in it follows from the seed; a plan that
+// was edited or shrunk is a valid world, too.
 type Plan struct {
 	Seed  uint64
 	Hours float64 // simulated, with faults
 
 	Replicas   int
 	Nodes      int
-	Block      time.Duration // between two
+	Block      time.Duration // between blocks
 	Finality   uint64        // blocks from the newest to the final one
-	Confirm    bool          // finality is counted in blocks, not asked for
+	Confirm    bool          // finality is counted in blocks, instead of asking nodes
 	Redis      bool
-	Requests   float64 // a second
+	Requests   float64 // per second
 	OwnerTTL   time.Duration
 	WorkLease  time.Duration
 	Poll       time.Duration // of the due queue and of heads
 	Retention  time.Duration
 	GroupAll   bool
-	StoreDelay time.Duration // of an answer, usually
+	StoreDelay time.Duration // usual delay of an answer
 	NodeDelay  time.Duration
-	Lag        time.Duration // of subscriptions, at most
+	Lag        time.Duration // maximum delay of subscriptions
 
 	Store  StoreFaults
 	Link   LinkFaults
-	Liar   string // what the first node does wrong, now and then; empty: nothing
+	Liar   string // occasional fault of the first node; empty: none
 	Chain  ChainFaults
 	Crowd  ReplicaFaults
 	Client ClientFaults
@@ -38,78 +38,78 @@ type Plan struct {
 
 	Cluster ClusterPlan `json:",omitzero"`
 
-	Keys    bool        `json:",omitzero"` // clients have API keys, and so are several
+	Keys    bool        `json:",omitzero"` // clients have API keys, so there are several
 	Hostile HostilePlan `json:",omitzero"`
-	Twins   bool        `json:",omitzero"` // it is lived through with and without the hostile ones, and compared
+	Twins   bool        `json:",omitzero"` // run with and without the hostile parties, and compared
 }
 
-// StoreFaults are chances for each call, and how often what lasts begins.
+// StoreFaults are chances per call, and intervals of lasting faults.
 type StoreFaults struct {
-	Refuse float64       // it is not carried out, and the answer says so
-	Lose   float64       // it is not carried out, and nobody knows
-	Cut    float64       // it is carried out, and nobody knows
+	Refuse float64       // it is not executed, and the answer says so
+	Lose   float64       // it is not executed, and the outcome is unknown
+	Cut    float64       // it is executed, and the outcome is unknown
 	Slow   float64       // it takes seconds
-	Hang   float64       // the answer takes longer than anybody waits
-	Down   time.Duration // between two times at which nothing can be reached
-	Jump   time.Duration // between two jumps of its clock
-	View   float64       // a transaction on the read models fails, before or after
+	Hang   float64       // the answer comes after every caller's timeout
+	Down   time.Duration // interval of outages
+	Jump   time.Duration // interval of jumps of its clock
+	View   float64       // a read-model transaction fails, before or after its commit
 }
 
 // LinkFaults are chances for each request to a node.
 type LinkFaults struct {
 	Refuse  float64 // no connection
-	Cut     float64 // the node has it, the answer is lost
+	Cut     float64 // the node has the request, the answer is lost
 	Slow    float64
 	Twice   float64 // the node gets it twice
 	Limit   float64 // HTTP 429
 	Garbage float64 // HTTP 502 with HTML, or half an answer
-	Late    float64 // it arrives when nobody waits for the answer any more
+	Late    float64 // it arrives after the caller's timeout
 	Down    time.Duration
 }
 
-// ChainFaults are how long it usually is between two of each; 0 is never.
+// ChainFaults are mean intervals; 0: never.
 type ChainFaults struct {
 	Reorg    time.Duration
-	Depth    int     // of a reorg, at most; never below the final block
-	Reinject float64 // chance that what left goes back into the pool
-	Conflict float64 // chance that what left meets a rival
+	Depth    int     // maximum depth of a reorg; never below the final block
+	Reinject float64 // chance that a replaced transaction returns to the pool
+	Conflict float64 // chance that a replaced transaction meets a rival
 	Evict    time.Duration
 	Stall    time.Duration
 	Burst    time.Duration
 	Fees     time.Duration
 	Broke    time.Duration
-	Unseal   time.Duration // finality stands still
+	Unseal   time.Duration // finality stops
 	Lag      time.Duration // a node falls behind
 	Revert   float64       // chance for each transaction
 	Foreign  float64       // chance that its owner spends a nonce elsewhere
 }
 
-// ReplicaFaults are how long it usually is between two of each; 0 is never.
+// ReplicaFaults are mean intervals; 0: never.
 type ReplicaFaults struct {
 	Crash    time.Duration
 	CrashAll time.Duration
 	Point    time.Duration // a crash at a named point
 	Pause    time.Duration
 	Rolling  time.Duration
-	Skew     time.Duration // at most, of each replica's clock
+	Skew     time.Duration // maximum skew of each replica's clock
 	Jump     time.Duration
-	Lose     time.Duration // all stop, and queue and read models are lost
-	Rebuild  time.Duration // all stop, and the read models are lost
-	Flush    time.Duration // Redis loses everything
-	Gone     bool          // Redis is gone for good when all other trouble ends
+	Lose     time.Duration // all replicas stop, and queue and read models are lost
+	Rebuild  time.Duration // all replicas stop, and the read models are lost
+	Flush    time.Duration // Redis loses all data
+	Gone     bool          // Redis stays down when all other faults end
 }
 
-// ClientFaults are chances for each request.
+// ClientFaults are chances per request.
 type ClientFaults struct {
-	Lose      float64 // it does not arrive
-	Cut       float64 // the answer does not
+	Lose      float64 // the request is lost
+	Cut       float64 // the answer is lost
 	Duplicate float64
 	Cancel    float64
 	Bad       float64
 }
 
-// Expand writes a seed's world out. No world has every fault: one that is always
-// there hides what happens without it.
+// Expand derives a seed's plan. No world has every fault: a permanent fault hides behaviour
+// without it.
 func Expand(seed uint64, hours float64) Plan {
 	r := rand.New(rand.NewPCG(seed, 0x5743))
 	d := dice{r}
@@ -134,8 +134,8 @@ func Expand(seed uint64, hours float64) Plan {
 	}
 	if d.chance(0.4) {
 		p.Liar = lies[r.IntN(len(lies))]
-		// One liar among several is borne. One that is left alone is believed, so its
-		// neighbours do not go away for long in such a world.
+		// One liar among several nodes is tolerated. If it is the only reachable node it is
+		// believed, so in such a world the others have no long outages.
 		p.Link.Down, p.Link.Limit = 0, 0
 	}
 	p.Chain = ChainFaults{
@@ -156,7 +156,7 @@ func Expand(seed uint64, hours float64) Plan {
 	return p
 }
 
-// lies are what the first node may do wrong.
+// lies are the possible faults of the first node.
 var lies = []string{"forgets", "wrong hash", "phantom receipts", "stale nonces", "high nonces", "ahead", "behind"} //nolint:gochecknoglobals // constant
 
 func (p Plan) String() string {
@@ -189,7 +189,7 @@ func (d dice) weighted(weights ...int) int {
 
 func (d dice) of(choices ...time.Duration) time.Duration { return choices[d.IntN(len(choices))] }
 
-// rate switches a fault on or off, and draws how often it is.
+// rate switches a fault on or off, and draws its chance.
 func (d dice) rate(most float64) float64 {
 	on, share := d.chance(0.6), d.Float64()
 	if !on {
@@ -198,7 +198,7 @@ func (d dice) rate(most float64) float64 {
 	return most * (0.1 + 0.9*share)
 }
 
-// every switches a fault on or off, and draws how long it usually is between two.
+// every switches a fault on or off, and draws its mean interval.
 func (d dice) every(usual time.Duration) time.Duration {
 	on, often := d.chance(0.6), d.about(usual)
 	if !on {
@@ -207,7 +207,7 @@ func (d dice) every(usual time.Duration) time.Duration {
 	return often
 }
 
-// about draws how long it usually is between two of what is there in any case.
+// about draws the mean interval of an event that always exists.
 func (d dice) about(usual time.Duration) time.Duration {
 	return time.Duration((0.4 + 1.2*d.Float64()) * float64(usual))
 }

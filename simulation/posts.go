@@ -11,11 +11,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
 )
 
-// errNoConnection is what a receiver's port says that is shut.
+// errNoConnection is the error of a receiver's closed port.
 var errNoConnection = errors.New("simulated link: connection refused")
 
-// posts are a replica's connections to receivers of webhooks. What they tell of how far a
-// request came is what net/http tells.
+// posts are a replica's connections to webhook receivers. They report a request's progress as
+// net/http does.
 type posts struct{ *replica }
 
 func (p posts) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -56,7 +56,7 @@ func (p posts) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// drawPosting decides what becomes of a request to a receiver.
+// drawPosting draws the fate of a request to a receiver.
 func (w *world) drawPosting(c *call) fate {
 	p, a := w.plan.Relay.Hooks, w.agenda
 	f := fate{wait: w.delay(w.plan.NodeDelay / 2), reply: w.delay(w.plan.NodeDelay / 2)}
@@ -83,10 +83,10 @@ func (w *world) drawPosting(c *call) fate {
 	return f
 }
 
-// floodMost is how much of an endless answer may be read, and what is buffered besides.
+// floodMost is the maximum number of bytes read of an endless answer, including buffers.
 const floodMost = 2 * 64 << 10
 
-// flood is an answer that does not end.
+// flood is an endless answer.
 type flood struct {
 	*replica
 	read int
@@ -105,7 +105,7 @@ func (f *flood) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// drip is an answer that begins and does not go on.
+// drip is an answer that starts and does not continue.
 type drip struct{ req *http.Request }
 
 func (d drip) Read([]byte) (int, error) {

@@ -22,7 +22,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// projectors are those of the service, on a database that nobody disturbs.
+// projectors are the service's projectors, on a database without faults.
 func (w *world) projectors(db *sql.DB, log projections.Log) []*projections.Projector {
 	all := []*projections.Projector{
 		{Name: transactions.Name, DB: db, Log: log, Filter: transactions.Filter(), Fold: transactions.Projection{Codec: tx.Codec()}.Fold},
@@ -35,7 +35,7 @@ func (w *world) projectors(db *sql.DB, log projections.Log) []*projections.Proje
 	return all
 }
 
-// behind lists the readers that have not come to the end of the log.
+// behind lists the readers that have not reached the end of the log.
 func (j *judge) behind() (late []string) {
 	db := j.world.views.DB()
 	defer db.Close() //nolint:errcheck // it closes nothing
@@ -50,7 +50,7 @@ func (j *judge) behind() (late []string) {
 	return late
 }
 
-// views compares the read models with what a rebuild makes of the log.
+// views compares the read models with a rebuild from the log.
 func (j *judge) views(ctx context.Context) {
 	fresh, err := openViews(ctx)
 	if err != nil {
@@ -103,7 +103,7 @@ func tablesOf(db *sql.DB) (tables []string, err error) {
 	return tables, rows.Err()
 }
 
-// rowsOf are a table's rows, in an order that follows from what is in them.
+// rowsOf are a table's rows, ordered by content.
 func rowsOf(db *sql.DB, table string, failed *error) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		rows, err := db.Query(`SELECT * FROM ` + table) //nolint:noctx,gosec // in memory; the name is of our own schema

@@ -25,36 +25,36 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
 )
 
-// receiver is an endpoint of webhooks, its owner, and what it knows.
+// receiver is a webhook endpoint with its owner and its received deliveries.
 type receiver struct {
 	hooks  *hooks
 	number int
 	host   string
 	url    string
 	id     notice.EndpointID
-	name   atomic.Int32 // what its name means: one of the meanings
+	name   atomic.Int32 // address of its name: one of the constants below
 
 	illness string
-	ill     time.Duration // until when
-	gone    bool          // for good: nobody wants it any more
+	ill     time.Duration // end of the illness
+	gone    bool          // permanently: its owner gave it up
 
 	consumer  *intents.Consumer
-	owed      map[notice.Ref]time.Time // what it was not told, and when it was to be
-	forgotten map[notice.Ref]bool      // of that, what it knew once
-	failed    map[notice.Ref]bool      // an attempt at it was not answered with success
-	dead      map[notice.Ref]bool      // its owner was shown
-	retold    map[notice.Ref]bool      // it knows, and is told again since the queue was lost
-	again     time.Time                // when it was last told of these
+	owed      map[notice.Ref]time.Time // missing deliveries, with the times when they were owed
+	forgotten map[notice.Ref]bool      // of these, deliveries received once and lost
+	failed    map[notice.Ref]bool      // deliveries with a failed attempt
+	dead      map[notice.Ref]bool      // dead deliveries shown to its owner
+	retold    map[notice.Ref]bool      // known deliveries that are repeated since the queue was lost
+	again     time.Time                // time of the last repetition
 }
 
-// What a receiver's name means.
+// The addresses of a receiver's name.
 const (
-	outside int32 = iota // an address of the public Internet
-	inside               // where a cloud keeps the credentials of its machines
+	outside int32 = iota // a public Internet address
+	inside               // the metadata service with a cloud machine's credentials
 	nowhere
 )
 
-// What has to happen in some world.
+// Events that must happen in some world.
 const (
 	hookAgain       = "webhook: told again"
 	hookRetried     = "webhook: told after a failure"
@@ -85,7 +85,7 @@ func illnesses() []string {
 	return []string{answers500, answers500, answers503, answers429, answers410, redirects, hangs, cuts, floods, drips, namedInside, namedNowhere}
 }
 
-// illness draws one. The first of a world goes by turn over the seeds.
+// illness draws an illness. The first of a world rotates over the seeds.
 func (h *hooks) illness() string {
 	all := illnesses()
 	n := uint64(h.rand.IntN(len(all))) //nolint:gosec // small
@@ -106,13 +106,13 @@ func newReceiver(h *hooks, i int) *receiver {
 	return r
 }
 
-// well reports whether it is one that never falls ill.
+// well reports whether the receiver never falls ill.
 func (r *receiver) well() bool { return r.number == 0 }
 
-// leaves reports whether it is one that is gone at some time.
+// leaves reports whether the receiver disappears at some time.
 func (r *receiver) leaves() bool { return r.number == 3 }
 
-// addresses are those that its name means just now.
+// addresses are the present addresses of its name.
 func (r *receiver) addresses() ([]netip.Addr, error) {
 	switch r.name.Load() {
 	case inside:
@@ -123,17 +123,17 @@ func (r *receiver) addresses() ([]netip.Addr, error) {
 	return []netip.Addr{netip.AddrFrom4([4]byte{93, 184, 216, byte(34 + r.number)})}, nil //nolint:gosec // small
 }
 
-// owe notes what it is to be told.
+// owe records a delivery owed to the receiver.
 func (r *receiver) owe(n notice.Ref) { r.owed[n] = time.Now() }
 
-// givenUp reports whether nothing more is tried to tell it a notice: its owner was shown that
-// it is dead, or does not ask any more for what it was told and has forgotten.
+// givenUp reports whether a delivery is no longer attempted: its owner has seen that it is dead,
+// or no longer requests a delivery that was made and lost.
 func (r *receiver) givenUp(id chain.IntentID, sequence uint64) bool {
 	ref := notice.Ref{Intent: id, Seq: sequence}
 	return r.gone && (r.dead[ref] || r.forgotten[ref])
 }
 
-// fallIll has it do something else than it should, for a while.
+// fallIll makes the receiver misbehave for a while.
 func (r *receiver) fallIll(illness string, d time.Duration) {
 	now := r.hooks.world.agenda.now()
 	if r.ill > now || r.gone {
@@ -150,7 +150,7 @@ func (r *receiver) recover() {
 	r.name.Store(outside)
 }
 
-// forget has it lose what it was told. Its owner has it told again, sooner or later.
+// forget makes the receiver lose its deliveries. Its owner later requests them again.
 func (r *receiver) forget() {
 	if r.gone {
 		return
@@ -163,7 +163,7 @@ func (r *receiver) forget() {
 	}
 }
 
-// startOver has it told again all that it knows, as the queue is lost.
+// startOver expects a repetition of all known deliveries, since the queue is lost.
 func (r *receiver) startOver() {
 	r.retold = map[notice.Ref]bool{}
 	for _, n := range r.known(r.consumer) {
@@ -171,7 +171,7 @@ func (r *receiver) startOver() {
 	}
 }
 
-// known are the notices that a consumer was told.
+// known lists the deliveries that a consumer has received.
 func (r *receiver) known(c *intents.Consumer) (all []notice.Ref) {
 	for _, id := range slices.SortedFunc(maps.Keys(r.hooks.of), func(a, b chain.IntentID) int { return bytes.Compare(a[:], b[:]) }) {
 		for seq := uint64(1); seq <= r.hooks.last[id]; seq++ {
@@ -183,7 +183,7 @@ func (r *receiver) known(c *intents.Consumer) (all []notice.Ref) {
 	return all
 }
 
-// serve has it answer a replica, or not: nil without an error is that it never does.
+// serve returns the receiver's answer to a replica; nil without an error means no answer ever.
 func (r *receiver) serve(by *replica, req *http.Request, body []byte) (*http.Response, error) {
 	some := r.hooks.world.some
 	if r.number >= hostileFirst {
@@ -225,7 +225,7 @@ func (r *receiver) serve(by *replica, req *http.Request, body []byte) (*http.Res
 	return answer, nil
 }
 
-// take judges what it is told.
+// take judges a delivery.
 func (r *receiver) take(req *http.Request, body []byte) {
 	w := r.hooks.world
 	id := req.Header.Get(webhook.HeaderID)
@@ -269,7 +269,7 @@ func (r *receiver) take(req *http.Request, body []byte) {
 	w.judge.tell(r.consumer.Shown(n))
 }
 
-// kindOf names what is said.
+// kindOf names the kind of an event.
 func kindOf(said intent.Said) string {
 	name := strings.TrimPrefix(fmt.Sprintf("%T", said), "intent.")
 	if confirmed, is := said.(intent.TxConfirmed); is && confirmed.NewFork {
@@ -278,12 +278,12 @@ func kindOf(said intent.Said) string {
 	return name
 }
 
-// signedWithin is how far from now the time may be that is signed. Source: Standard Webhooks
-// 1.0.0 leaves it to receivers; its libraries bear five minutes.
+// signedWithin is the maximum difference of the signed time from now. Source: Standard Webhooks
+// 1.0.0 leaves it to receivers; its libraries tolerate five minutes.
 const signedWithin = 5 * time.Minute
 
 // verify judges that a message is signed with all of the endpoint's secrets, the newest first.
-// It is a receiver's own way to do so.
+// It is implemented independently, like a receiver's.
 func (r *receiver) verify(header http.Header, id string, body []byte) {
 	stamp := header.Get(webhook.HeaderTimestamp)
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
@@ -305,7 +305,7 @@ func (r *receiver) verify(header http.Header, id string, body []byte) {
 	}
 }
 
-// secrets are the endpoint's, the newest first.
+// secrets are the endpoint's secrets, the newest first.
 func (r *receiver) secrets() (all []string) {
 	for _, s := range r.hooks.caller.Secrets(r.id) {
 		all = append(all, s.Reveal())

@@ -17,55 +17,55 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys/keystest"
 )
 
-// RelayPlan is the relay half of a world: replicas hold keys, and carry intents out beside
-// what they deliver for others. Without signers there is none.
+// RelayPlan is the relay half of a world: replicas hold keys, and carry out intents beside
+// delivery. Without signers there is none.
 type RelayPlan struct {
 	Signers       int
-	Intents       float64 // that are asked for in a second
-	Budget        int     // nonces of a lane in flight
+	Intents       float64 // submitted per second
+	Budget        int     // maximum number of nonces in flight per lane
 	Confirmations int
 	Trusted       int
 	Stall         time.Duration
 	Claim         time.Duration
 	Linger        time.Duration
-	Look          time.Duration `json:",omitzero"` // between two looks at which nonce the chain wants; 0 is as usual
+	Look          time.Duration `json:",omitzero"` // interval of reading the chain's next nonce; 0: the default
 
-	Ceiling   uint64 // in gwei, of what anything is signed for
-	Allowance uint64 // in gwei, of what each signer may spend for gas in a day; 0 is without limit
+	Ceiling   uint64 // maximum gas price for signing, in gwei
+	Allowance uint64 // each signer's daily limit for gas, in gwei; 0: unlimited
 
 	Wish   WishFaults
 	Sign   SignFaults
-	Market time.Duration // between two moves of what gas costs
-	Rival  time.Duration // between two uses of a key by somebody else
-	Undo   float64       `json:",omitzero"` // chance that a fork takes that back, once a lane has gone on behind it
-	Forget time.Duration // between two losses of all leases of lanes
-	Acts   time.Duration // between two acts of operators
-	Fill   time.Duration // between two looks of operators for holes to be filled
+	Market time.Duration // interval of changes of the gas price
+	Rival  time.Duration // interval of a key's uses by another sender
+	Undo   float64       `json:",omitzero"` // chance that a fork reverts that, once a lane has gone on beyond it
+	Forget time.Duration // interval of losses of all lane leases
+	Acts   time.Duration // interval of operators' actions
+	Fill   time.Duration // interval of operators' checks for nonce gaps
 	Hooks  HookPlan      `json:",omitzero"`
 }
 
-// WishFaults are chances for each intent.
+// WishFaults are chances per intent.
 type WishFaults struct {
-	Row      float64 // it is of a row
+	Row      float64 // it is in an ordering group
 	Keyed    float64 // it names a nonce key
-	Named    float64 // it names a signer, not the pool
+	Named    float64 // it names a signer instead of the pool
 	Deadline float64
-	Poor     float64 // it may pay little more than what gas costs, or less
-	Fails    float64 // what it calls fails
-	Withdraw float64 // its client cancels it, at once or later, or speeds it up
-	Twice    float64 // it is asked for again, or another under its key
+	Poor     float64 // its fee limit is little more than the gas price, or less
+	Fails    float64 // its call fails
+	Withdraw float64 // its client cancels it or speeds it up, at once or later
+	Twice    float64 // it is submitted again, or another one under its key
 }
 
-// SignFaults are chances for each signature.
+// SignFaults are chances per signature.
 type SignFaults struct {
-	Refuse float64 // it is not given, just now
+	Refuse float64 // a transient refusal
 	Cut    float64 // the answer is lost
 	Slow   float64
-	Down   time.Duration // between two times at which nobody signs
-	Bears  int           `json:",omitzero"` // so many failures in a row disable a signer; 0 is as usual
+	Down   time.Duration // interval of outages of all signers
+	Bears  int           `json:",omitzero"` // consecutive failures that disable a signer; 0: the default
 }
 
-// ExpandRelay writes a seed's world out that has a relay half.
+// ExpandRelay derives a seed's plan with a relay half.
 func ExpandRelay(seed uint64, hours float64) Plan {
 	p := Expand(seed, hours)
 	d := dice{rand.New(rand.NewPCG(seed, 0x1a9e))}
@@ -83,9 +83,9 @@ func ExpandRelay(seed uint64, hours float64) Plan {
 	}
 	p.Relay.Trusted = d.IntN(p.Relay.Confirmations + 1)
 	p.Relay.Ceiling, p.Relay.Fill = 160+d.Uint64N(300), d.every(20*time.Second)
-	p.Relay.Allowance = uint64(d.rate(1.5e9)) // about what a signer spends in such a world where gas costs something
+	p.Relay.Allowance = uint64(d.rate(1.5e9)) // about a signer's spending in such a world where gas has a price
 	p.Store.Refuse, p.Crowd.Lose = d.rate(0.05), d.every(20*time.Minute)
-	p.Chain.Stall = d.every(5 * time.Minute) // so long that what is in flight is signed for again
+	p.Chain.Stall = d.every(5 * time.Minute) // long enough for another attempt at the nonces in flight
 	p.Relay.Hooks = expandHooks(seed)
 	p.Crowd.Rebuild, p.Chain.Unseal, p.Chain.Reorg = d.every(20*time.Minute), d.every(10*time.Minute), d.every(2*time.Minute)
 	p.Relay.Sign.Bears = 2 + d.IntN(9)
@@ -103,14 +103,14 @@ func ExpandRelay(seed uint64, hours float64) Plan {
 // relayed reports whether the world has a relay half.
 func (w *world) relayed() bool { return w.plan.Relay.Signers > 0 }
 
-// account is a signer's.
+// account is a signer's account.
 type account struct {
 	address chain.Address
 	custody *keystest.Key // signs for replicas, each time with another k
 	owner   wallet.Secp256k1
 }
 
-// Read draws what signatures are made with.
+// Read returns random bytes for signatures.
 func (w *world) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = byte(w.agenda.rand.Uint32())
@@ -118,23 +118,23 @@ func (w *world) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// accounts are those of the world's signers.
+// accounts are the accounts of the world's signers.
 func (w *world) accounts() (all []account) {
 	for i := range w.plan.Relay.Signers {
 		secret := chain.Keccak([]byte("simulated signer"), binary.BigEndian.AppendUint64(nil, w.plan.Seed), []byte{byte(i)})
 		owner, err := wallet.NewSecp256k1(secret)
 		if err != nil {
-			panic(err) // no hash is beyond the curve's order, but for one in 2^128
+			panic(err) // a hash exceeds the curve's order once in 2^128
 		}
 		all = append(all, account{owner.Address(), &keystest.Key{Kind: chain.Secp256k1, Secret: secret[:], Random: w}, owner})
 	}
 	return all
 }
 
-// poolName is that of the pool of all signers.
+// poolName is the name of the pool of all signers.
 const poolName = "hot"
 
-// relaySettings are the relay's own, as the environment says them.
+// relaySettings are the relay's own settings, as environment variables.
 func (w *world) relaySettings() map[string]any {
 	p := w.plan.Relay
 	addresses := make([]string, len(w.signers))
@@ -153,20 +153,20 @@ func (w *world) relaySettings() map[string]any {
 	}
 }
 
-// ceiling is the most that anything is signed for, in wei. Gas costs more than that when
-// fees rise, and less when the market moves.
+// ceiling is the maximum gas price for signing, in wei. Gas costs more when fees rise, and less
+// when the market moves.
 func (p RelayPlan) ceiling() uint64 { return cmp.Or(p.Ceiling, 400) * gwei }
 
-// marketMost is what gas costs at most while fees do not rise, in gwei.
+// marketMost is the maximum gas price while fees do not rise, in gwei.
 const marketMost = 150
 
-// resolve reads the settings as the program reads them.
+// resolve reads the settings as the program does.
 func (w *world) resolve(set map[string]any) (settings.Settings, error) {
 	s, _, err := settings.Resolve(nil, environ(set), nil)
 	return s, err
 }
 
-// relayWeather begins what goes on around lanes and their signers.
+// relayWeather schedules the faults of lanes and their signers.
 func (w *world) relayWeather() {
 	if !w.relayed() {
 		return
@@ -197,7 +197,7 @@ func (w *world) relayWeather() {
 	w.often(p.Fill, "fill", w.fillHoles)
 }
 
-// sometimesRelayed lists what has to happen in some world with a relay half.
+// sometimesRelayed lists the events that must happen in some world with a relay half.
 func sometimesRelayed() []string {
 	all := []string{
 		takenOver, appendedAgain, fenced, bumped, noOp, reissued, forkTold, spent,
@@ -219,7 +219,7 @@ func sometimesRelayed() []string {
 	for _, n := range append(judgedAlways(), judgedRelayed()...) {
 		all = append(all, caseOf(n))
 	}
-	return append(all, // of what is done to it, all
+	return append(all, // all injected faults
 		"chain: a signer's nonce is used elsewhere", "chain: gas costs something else", "chain: fees rise", "chain: account broke",
 		"chain: stalls", "chain: reorg", "chain: finality stalls", "replica: paused", "replica: rolling restart",
 		"signers: go down", "signer: unreachable", "signer: busy", "signer: answer lost", "signer: slow",
@@ -228,7 +228,7 @@ func sometimesRelayed() []string {
 	)
 }
 
-// Names of some of these.
+// Names of some of these events.
 const (
 	fenced    = "lane: refused to somebody, for another has gone on"
 	bumped    = "lane: signed again at a higher fee"
@@ -239,5 +239,5 @@ const (
 	spent     = "client: refused, for a budget is spent"
 )
 
-// lanePrefix begins the names of the leases of lanes.
+// lanePrefix is the prefix of lanes' lease names.
 const lanePrefix = "relayer-" + lane.StreamPrefix

@@ -21,37 +21,37 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 )
 
-// replica is one life of one of the service's processes.
+// replica is one life of a service process.
 type replica struct {
 	world *world
-	seat  int    // which of the world's replicas it is
-	id    string // its seat and life
+	seat  int    // index of the world's replica
+	id    string // seat and life
 
 	api    http.Handler // nil unless it serves
-	front  http.Handler // of intents
-	admin  http.Handler // of operators
-	busy   int          // requests under way
-	closed bool         // what is still under way is cut off
+	front  http.Handler // handler of the API of intents
+	admin  http.Handler // handler of the operators' routes
+	busy   int          // requests in progress
+	closed bool         // the remaining requests are cut off
 	view   *sql.DB
 	hints  *hints
 	stop   context.CancelFunc
 	parked map[*call]bool
 	ended  bool
 
-	dead   atomic.Bool // no call of its gets through
+	dead   atomic.Bool // its calls no longer take effect
 	buried bool
-	frozen atomic.Bool // its calls get no turn
+	frozen atomic.Bool // its calls are not executed for now
 	thaws  time.Duration
 
-	skew   atomic.Int64  // of its clock, a time.Duration: it reads that while the world turns it
-	behind time.Duration // the store's, when last leased from: what its adapter knows
+	skew   atomic.Int64  // of its clock, a time.Duration: read while the world changes it
+	behind time.Duration // the store's skew at the last lease, as known to the adapter
 	random *rand.ChaCha8
 
 	mu    sync.Mutex
-	crash string // the point at which it has crashed
+	crash string // crash point at which it died
 }
 
-// start begins a life. It serves when it has opened what it needs.
+// start begins a life. The replica serves after opening its resources.
 func (w *world) start(seat int) {
 	w.lives++
 	r := &replica{
@@ -74,7 +74,7 @@ func (w *world) start(seat int) {
 	}()
 }
 
-// gone starts the next life where one has ended that was not to end.
+// gone starts the next life after an unintended end.
 func (w *world) gone(r *replica, err error) {
 	r.ended = true
 	if w.seats[r.seat] != r || w.closing {
@@ -93,14 +93,14 @@ func (w *world) gone(r *replica, err error) {
 // now is the replica's clock.
 func (r *replica) now() time.Time { return time.Now().Add(time.Duration(r.skew.Load())) }
 
-// Read draws the replica's random bytes.
+// Read returns the replica's random bytes.
 func (r *replica) Read(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.random.Read(p)
 }
 
-// live is the process: it opens what it needs and serves until it is stopped.
+// live is the process: it opens its resources and serves until it is stopped.
 func (r *replica) live(ctx context.Context) error {
 	w := r.world
 	storage := storage{r}.ports()
@@ -189,8 +189,8 @@ func (w *world) kill(r *replica, why string) {
 	r.stop()
 }
 
-// retire ends a replica as an operator does: it takes no more requests, finishes those
-// it has, for a while, and then stops.
+// retire stops a replica as an operator does: it accepts no more requests, finishes its open
+// ones for a while, and then stops.
 func (w *world) retire(r *replica, patience time.Duration) {
 	r.api = nil
 	if r.busy > 0 && patience > 0 {
@@ -201,7 +201,7 @@ func (w *world) retire(r *replica, patience time.Duration) {
 	r.stop()
 }
 
-// freeze stops a replica in the middle of what it does, as SIGSTOP does.
+// freeze stops a replica in the middle of its work, like SIGSTOP.
 func (w *world) freeze(r *replica, d time.Duration) {
 	r.frozen.Store(true)
 	r.thaws = w.agenda.now() + d
@@ -209,7 +209,7 @@ func (w *world) freeze(r *replica, d time.Duration) {
 	w.agenda.after(d, "thaw", func() { r.frozen.Store(false) })
 }
 
-// listener is where nobody ever connects: clients call the handlers.
+// listener never accepts a connection: clients call the handlers.
 type listener struct {
 	closed chan struct{}
 	once   sync.Once

@@ -5,7 +5,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// rival has somebody else use a signer's key, who knows nothing of the relay.
+// rival makes another sender use a signer's key, without the relay's knowledge.
 func (w *world) rival() {
 	w.faults["chain: a signer's nonce is used elsewhere"]++
 	who := w.signers[w.agenda.rand.IntN(len(w.signers))]
@@ -20,10 +20,10 @@ func (w *world) rival() {
 	w.rivals[at] = w.chain.Head()
 }
 
-// jumped is told that a lane has gone on behind what the chain had used without it. Now and then
-// a fork takes back what somebody else has used there, before it is final: the chain wants again
-// what the lane has jumped over. By chance alone that is rare: lanes look at the chain now and
-// then, and blocks are final soon.
+// jumped records that a lane has moved beyond nonces that another sender used. Sometimes a fork
+// then reverts these uses before they are final, so that the chain's next nonce is a nonce that
+// the lane has skipped. Without help that is rare: lanes read the chain only now and then, and
+// blocks are final soon.
 func (w *world) jumped(at chain.Sequence) {
 	used, is := w.rivals[at]
 	if !is || w.healed || !w.agenda.chance(w.plan.Relay.Undo) {

@@ -13,31 +13,31 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Report is what came of a world.
+// Report is the result of a world.
 type Report struct {
 	Plan       Plan
-	Trace      uint64        // the same for the same plan, always
-	Violations []string      // none, or the world shows a mistake
-	Simulated  time.Duration // with faults, and until all was quiet again
-	Requests   int           // what clients wanted
-	Retries    int           // how often they had to ask again
+	Trace      uint64        // always the same for the same plan
+	Violations []string      // if not empty, the world shows a defect
+	Simulated  time.Duration // with faults, and until all work had ended
+	Requests   int           // clients' requests
+	Retries    int           // clients' retries
 	Events     int
 	Sent       int // broadcasts that reached nodes
 	Steps      int
 	Lives      int // of replicas
 	Faults     map[string]int
 	Some       map[string]int
-	Points     map[string]int // crash points that were passed
+	Points     map[string]int // passes of crash points
 	Judged     map[string]int // cases of each promise, as [promise.Cases] counts them
-	Processor  time.Duration  // that living through it took
+	Processor  time.Duration  // processor time of the run
 	Notes      []string
-	// Life is the victim's, of a world that is lived through twice; Beside is it in the run
-	// with hostile clients.
+	// Life is the victim's record in a twin world without hostile parties; Beside is the record
+	// in the run with them.
 	Life   promise.Life `json:",omitzero"`
 	Beside promise.Life `json:",omitzero"`
 }
 
-// FaultCount is how many faults were injected.
+// FaultCount is the number of injected faults.
 func (r Report) FaultCount() (n int) {
 	for _, count := range r.Faults {
 		n += count
@@ -48,13 +48,13 @@ func (r Report) FaultCount() (n int) {
 const (
 	quietMost  = 90 * time.Minute // until all windows have closed
 	quietTicks = 30 * time.Second
-	calmFirst  = 3 * time.Minute // after the trouble, until something is owed
+	calmFirst  = 3 * time.Minute // after the faults, until deliveries are owed in time
 )
 
-// Run lives through a world: first with faults, then without, until all is quiet; then
-// it is judged. It has to run in a bubble of testing/synctest, on one processor.
+// Run runs a world: first with faults, then without, until all work has ended; then it judges.
+// It must run in a bubble of testing/synctest, on one processor.
 //
-// What happens is written to trace, unless that is nil.
+// It writes the world's history to trace, unless trace is nil.
 func Run(p Plan, log *slog.Logger, trace io.Writer) (Report, error) {
 	w, err := newWorld(p, log)
 	if err != nil {
@@ -87,13 +87,13 @@ func Run(p Plan, log *slog.Logger, trace io.Writer) (Report, error) {
 
 func (w *world) sound() bool { return len(w.judge.violations) == 0 }
 
-// heal ends all trouble and waits until all is quiet.
+// heal ends all faults and waits until all work has ended.
 func (w *world) heal() bool {
 	w.healed, w.storeDown, w.load.stalled = true, 0, false
 	w.hostile.end()
 	w.crashes.disarm()
 	if w.plan.Crowd.Gone {
-		w.redisEra++ // what it was told is gone with it
+		w.redisEra++ // its data is lost with it
 	}
 	w.market = 0
 	w.chain.SetBaseFee(0)
@@ -127,8 +127,7 @@ func (w *world) heal() bool {
 	})
 }
 
-// idle reports whether every transaction has come to its end, and everybody has read
-// the whole log.
+// idle reports whether every transaction has ended, and every reader has read the whole log.
 func (w *world) idle() bool {
 	depth, err := w.store.Depth(context.Background(), chainID)
 	if err != nil {
@@ -143,7 +142,7 @@ func (w *world) idle() bool {
 	return len(w.judge.behind()) == 0
 }
 
-// finish judges what only the end shows.
+// finish judges the promises that show only at the end.
 func (w *world) finish(quiet bool) {
 	ctx := context.Background()
 	if !quiet {
@@ -170,7 +169,7 @@ func (w *world) finish(quiet bool) {
 	w.hooks.kept()
 }
 
-// unquiet says what still goes on.
+// unquiet describes the remaining work.
 func (w *world) unquiet() string {
 	depth, _ := w.store.Depth(context.Background(), chainID)  //nolint:errcheck // the store is open
 	rows, _ := w.store.Soon(context.Background(), chainID, 3) //nolint:errcheck // likewise
@@ -196,8 +195,8 @@ func sorted(all []string) []string {
 	return all
 }
 
-// Sometimes lists what has to happen in some world, or be done to it, if there are many: else
-// the faults are too weak to show anything.
+// Sometimes lists the events and faults that must occur in at least one of many worlds;
+// otherwise the faults are too weak to reveal anything.
 func Sometimes(relayed bool) []string {
 	if relayed {
 		return sometimesRelayed()
@@ -216,8 +215,8 @@ func Sometimes(relayed bool) []string {
 	return all
 }
 
-// Besetting are what hostile clients and pages do in some world, if there are enough of
-// them, and the promise that they are held against.
+// Besetting lists the actions of hostile clients and pages that must occur in at least one of
+// many worlds, and the promise that judges them.
 func Besetting(relayed bool) []string {
 	did := []string{
 		"pays", "has a crowd become eligible", "leaves a gap", "forges claims", "sends odd encodings", "sends batches",
@@ -236,7 +235,7 @@ func Besetting(relayed bool) []string {
 	return all
 }
 
-// Names of some of these.
+// Names of some of these events.
 const (
 	takenOver     = "takeover with a live zombie"
 	appendedAgain = "append repeated, its acknowledgment was lost"
@@ -250,5 +249,5 @@ const (
 	sealedBefore     = "seal refused, another notary has sealed"
 )
 
-// ReportMark begins the line on which a world's report is told as JSON.
+// ReportMark begins the output line with a world's report as JSON.
 const ReportMark = "world: "

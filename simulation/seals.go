@@ -10,29 +10,28 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// sealEvents is how many events a seal covers at most: so few that it happens that one
-// holds no more.
+// sealEvents is the maximum number of events per seal: low enough that some seals reach it.
 const sealEvents = 100
 
-// signerOf is the key that a world's replicas seal with.
+// signerOf is the key with which a world's replicas seal.
 func signerOf(seed uint64) (audit.Signer, error) {
 	var secret [32]byte
 	binary.BigEndian.PutUint64(secret[:], seed)
 	return audit.NewSigner(secret[:])
 }
 
-// seals holds the log against its links and against its seals: what a seal covers is
-// looked at when the seal is appended, the rest at the end.
+// seals checks the log against its links and its seals: the events of a seal when the seal is
+// appended, the rest at the end.
 type seals struct {
 	judge *judge
 	codec event.Codec[audit.Event]
 	last  audit.Sealed
 	check *audit.Check
-	next  []audit.Sealed // the check has not asked for
-	read  event.Position // up to here the check has looked
-	owed  event.Position // of the last event that a seal has to cover
+	next  []audit.Sealed // not yet requested by the check
+	read  event.Position // position up to which the check has read
+	owed  event.Position // position of the last event that must be sealed
 
-	orphan *replica // the notary's lease was its when it was killed
+	orphan *replica // the notary's last holder, if it was killed with the lease
 }
 
 func newSeals(j *judge) *seals {
@@ -48,7 +47,7 @@ func newSeals(j *judge) *seals {
 	return s
 }
 
-// see judges an event that was appended.
+// see judges an appended event.
 func (s *seals) see(r event.Recorded) {
 	if r.Stream != audit.Stream {
 		s.owed = r.Position
@@ -68,8 +67,8 @@ func (s *seals) see(r event.Recorded) {
 	s.readTo(seal.Through)
 }
 
-// wrong says what is the matter with a seal at a position, by itself; empty: nothing. It
-// asks nobody whom the service asks before it appends one.
+// wrong describes the fault of a seal at a position; empty: none. It uses none of the service's
+// own checks before an append.
 func (s *seals) wrong(seal audit.Sealed, at event.Position) string {
 	switch {
 	case seal.Key != s.judge.world.signer.Key():
@@ -86,7 +85,7 @@ func (s *seals) wrong(seal audit.Sealed, at event.Position) string {
 	return ""
 }
 
-// readTo has the check look at the log up to a position.
+// readTo makes the check read the log up to a position.
 func (s *seals) readTo(end event.Position) {
 	for s.read < end {
 		b, _, err := s.judge.world.store.Page(context.Background(), s.read, event.Filter{}, int(end-s.read)) //nolint:gosec // small
@@ -102,7 +101,7 @@ func (s *seals) readTo(end event.Position) {
 	}
 }
 
-// finish judges the whole log, when there is no more to come.
+// finish judges the complete log.
 func (s *seals) finish() {
 	s.readTo(s.judge.world.head())
 	s.fail(s.check.End()...)
@@ -117,17 +116,17 @@ func (s *seals) fail(found ...audit.Fault) {
 	}
 }
 
-// late reports whether something was appended that no seal covers yet.
+// late reports whether an appended event is not sealed yet.
 func (s *seals) late() bool { return s.last.Through < s.owed }
 
-// killed is told of a replica that was killed.
+// killed records that a replica was killed.
 func (s *seals) killed(r *replica) {
 	if s.judge.world.owners[notary.Name] == r {
 		s.orphan = r
 	}
 }
 
-// by is told who has sealed the log.
+// by records which replica has sealed the log.
 func (s *seals) by(r *replica) {
 	some := s.judge.world.some
 	some[sealed]++

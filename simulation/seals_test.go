@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// scribe writes to the log of a world in which nobody else does, and seals it.
+// scribe is the only writer to the log of a world, and seals it.
 type scribe struct {
 	t     *testing.T
 	w     *world
@@ -20,7 +20,7 @@ type scribe struct {
 	seals audit.State
 }
 
-// record appends an event to a stream, with its link, and something done to it.
+// record appends an event with its link to a stream, after harm has changed it.
 func (s *scribe) record(stream event.Stream, name string, data []byte, harm func(*event.Event)) {
 	last := s.last[stream]
 	e := event.Event{ID: event.DeriveID(stream, event.ID{15: 1}, int(last.Version)), Name: name, Data: data} //nolint:gosec // small
@@ -40,8 +40,8 @@ func (s *scribe) record(stream event.Stream, name string, data []byte, harm func
 	s.w.appended(a, 1)
 }
 
-// seal seals what has come since the last seal, having done something to the seal before
-// it is signed, and after.
+// seal seals the events since the last seal. before changes the seal before it is signed, after
+// afterwards.
 func (s *scribe) seal(before, after func(*audit.Sealed)) {
 	draft := s.seals.After()
 	for b, err := range s.w.store.ReadAll(context.Background(), draft.Through(), event.Filter{}, sealEvents) {
@@ -68,13 +68,13 @@ func (s *scribe) seal(before, after func(*audit.Sealed)) {
 	s.record(audit.Stream, name, data, nil)
 }
 
-// A seal that does not fit the log is told of when it is appended, and so is an event that
-// does not fit the one before it.
+// A seal that does not fit the log is reported when it is appended, and so is an event that does
+// not fit its predecessor.
 func TestSealsAreJudged(t *testing.T) {
 	type harm struct {
 		event         func(*event.Event)
 		before, after func(*audit.Sealed)
-		want          string // a violation begins with it; empty: there is none
+		want          string // prefix of the violation; empty: none
 		says          string
 	}
 	for name, h := range map[string]harm{

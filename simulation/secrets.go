@@ -11,12 +11,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// secrets look for what must not be shown of webhooks, P28: what of their URLs may be a secret,
-// and what messages are signed with.
+// secrets searches for secrets of webhooks (P28): possible secrets in their URLs, and the
+// signing secrets.
 type secrets struct {
 	log, events, answers, bodies, rows *promise.Watched
 
-	mu sync.Mutex // of log, which replicas write
+	mu sync.Mutex // guards log, which replicas write
 }
 
 func newSecrets(h *hooks) *secrets {
@@ -38,27 +38,27 @@ func newSecrets(h *hooks) *secrets {
 	}
 }
 
-// Write is for the replicas' logs.
+// Write receives the replicas' logs.
 func (s *secrets) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.log.Write(p)
 }
 
-// logged is a log that is looked at. What is said for who looks for mistakes is not: it is
-// a lot, and says the same of webhooks.
+// logged is a log that is also searched. Debug messages are not searched: they are many, and
+// have the same content about webhooks.
 func (s *secrets) logged(log *slog.Logger) *slog.Logger {
 	return slog.New(slog.NewMultiHandler(log.Handler(), slog.NewTextHandler(s, nil)))
 }
 
-// recorded looks at an event.
+// recorded searches an event.
 func (s *secrets) recorded(e event.Recorded) []promise.Violation {
 	before := len(s.events.Found())
 	write(s.events, e.Data)
 	return s.events.Found()[before:]
 }
 
-// answered looks at what anybody was answered, but a webhook's owner who asks for its secrets.
+// answered searches every answer, except to a webhook's owner who requests its secrets.
 func (h *hooks) answered(r *wish, out *recorder) {
 	if h != nil && r.what != ownersSecrets {
 		write(h.secrets.answers, out.body.Bytes())
@@ -69,7 +69,7 @@ func write(to io.Writer, p []byte) {
 	_, _ = to.Write(p) // it never fails
 }
 
-// watched are rows that are looked at.
+// watched searches rows.
 func (h *hooks) watched(rows iter.Seq2[string, []byte]) iter.Seq2[string, []byte] {
 	if h == nil {
 		return rows
@@ -83,7 +83,7 @@ func (h *hooks) watched(rows iter.Seq2[string, []byte]) iter.Seq2[string, []byte
 	}
 }
 
-// found is what was found beside that.
+// found returns the other findings.
 func (s *secrets) found() (all []promise.Violation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

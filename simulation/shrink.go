@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Shrink makes a plan smaller as long as broken says that the smaller one still shows
-// what was wrong: shorter, then with one kind of fault after the other switched off,
-// then shorter again.
+// Shrink makes a plan smaller as long as broken reports that the smaller plan still shows the
+// defect: shorter, then without one kind of fault after the other, then shorter again.
 func Shrink(p Plan, broken func(Plan) bool) Plan {
 	p = shorter(p, broken)
 	for _, path := range switches(reflect.TypeFor[Plan]()) {
@@ -24,7 +23,7 @@ func Shrink(p Plan, broken func(Plan) bool) Plan {
 }
 
 func shorter(p Plan, broken func(Plan) bool) Plan {
-	const least = 0.01 // hours
+	const least = 0.01 // in hours
 	for p.Hours/2 > least {
 		half := p
 		half.Hours /= 2
@@ -36,8 +35,8 @@ func shorter(p Plan, broken func(Plan) bool) Plan {
 	return p
 }
 
-// switches are the fields of a plan that can be switched off: those of its parts, and
-// those that say that there is something at all.
+// switches are the fields of a plan that can be switched off: the fields of its parts, and fields
+// that enable a part.
 func switches(plan reflect.Type) (paths [][]int) {
 	for i := range plan.NumField() {
 		f := plan.Field(i)

@@ -19,24 +19,24 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// What may be said of the worlds, beside the flags of go test. The program
-// simulation/worlds says it for many of them.
+// Variables that select the worlds, in addition to the flags of go test. The program
+// simulation/worlds sets them for many worlds.
 const (
-	planVar    = "WATCHTOWER_WORLD"       // a plan as JSON: this very world, and its report on standard output
-	seedVar    = "SEED"                   // one seed, or two with a hyphen between: these worlds
-	hoursVar   = "HOURS"                  // simulated, with faults, in each
-	relayVar   = "RELAY"                  // anything: they have a relay half
-	hostileVar = "HOSTILE"                // anything: there are hostile clients, or pages
-	clusterVar = "CLUSTER"                // anything: an EventStoreDB cluster has the log
-	twinsVar   = "TWINS"                  // anything: each is lived through with and without hostile clients
-	traceVar   = "WATCHTOWER_WORLD_TRACE" // a file that is written: all that happens
-	logVar     = "WATCHTOWER_WORLD_LOG"   // a file that is written: the replicas' logs
+	planVar    = "WATCHTOWER_WORLD"       // a plan as JSON: this world only, with its report on standard output
+	seedVar    = "SEED"                   // one seed, or a range a-b
+	hoursVar   = "HOURS"                  // simulated hours with faults per world
+	relayVar   = "RELAY"                  // if set: with a relay half
+	hostileVar = "HOSTILE"                // if set: with hostile clients or pages
+	clusterVar = "CLUSTER"                // if set: with the log in an EventStoreDB cluster
+	twinsVar   = "TWINS"                  // if set: twin worlds, run with and without hostile clients
+	traceVar   = "WATCHTOWER_WORLD_TRACE" // output file: the whole history
+	logVar     = "WATCHTOWER_WORLD_LOG"   // output file: the replicas' logs
 )
 
-// short is how long the worlds of every commit are, in hours.
+// short is the length of the worlds in CI, in hours.
 const short = 0.05
 
-// live lives through a world, or through both that are to be compared.
+// live runs a world, or both runs of a twin world.
 func live(t *testing.T, p Plan) Report {
 	t.Helper()
 	if !p.Twins {
@@ -46,7 +46,7 @@ func live(t *testing.T, p Plan) Report {
 	return Compare(livedOnce(t, p), alone)
 }
 
-// livedOnce lives through a world.
+// livedOnce runs a world once.
 func livedOnce(t *testing.T, p Plan) (r Report) {
 	t.Helper()
 	defer alone()()
@@ -66,7 +66,7 @@ func livedOnce(t *testing.T, p Plan) (r Report) {
 	return r
 }
 
-// processor is how much of it this process has used.
+// processor is the processor time used by this process.
 func processor() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
@@ -75,7 +75,7 @@ func processor() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// create makes a file that a variable names; nil when it names none.
+// create creates the file named by a variable; nil without one.
 func create(t *testing.T, variable string) io.Writer {
 	name := os.Getenv(variable)
 	if name == "" {
@@ -95,8 +95,7 @@ func create(t *testing.T, variable string) io.Writer {
 	return out
 }
 
-// judged fails the test of a world in which a promise was broken, and says how to see
-// it again.
+// judged fails the test if a promise was broken in a world, and prints how to repeat it.
 func judged(t *testing.T, r Report) {
 	t.Helper()
 	if len(r.Violations) == 0 {
@@ -118,8 +117,8 @@ func judged(t *testing.T, r Report) {
 	}
 }
 
-// TestWorlds lives through a few small worlds, or those that SEED and HOURS name. It
-// ends with the first in which a promise was broken.
+// TestWorlds runs a few small worlds, or the worlds of SEED and HOURS, until the first broken
+// promise.
 func TestWorlds(t *testing.T) {
 	if text := os.Getenv(planVar); text != "" {
 		var p Plan
@@ -163,12 +162,12 @@ func TestWorlds(t *testing.T) {
 	several(t, first, last, func(seed uint64) Plan { return expand(seed, hours) })
 }
 
-// TestRelay lives through a few small worlds that have a relay half.
+// TestRelay runs a few small worlds with a relay half.
 func TestRelay(t *testing.T) {
 	several(t, 1, 3, func(seed uint64) Plan { return ExpandRelay(seed, short) })
 }
 
-// TestClusters lives through small worlds whose log is in a cluster of three nodes.
+// TestClusters runs small worlds with the log in a cluster of three nodes.
 func TestClusters(t *testing.T) {
 	for name, expand := range map[string]func(seed uint64, hours float64) Plan{"delivery": Expand, "relay": ExpandRelay} {
 		t.Run(name, func(t *testing.T) {
@@ -177,8 +176,8 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// TestNeighbors lives through small worlds with a hostile client and a page, and through
-// some with and without them, which are compared (P36).
+// TestNeighbors runs small worlds with a hostile client and a page, and some twin worlds, which
+// compare runs with and without them (P36).
 func TestNeighbors(t *testing.T) {
 	for name, expand := range map[string]func(seed uint64) Plan{
 		"beside delivery":   func(seed uint64) Plan { return Expand(seed, short/2).WithHostile() },
@@ -190,9 +189,8 @@ func TestNeighbors(t *testing.T) {
 	}
 }
 
-// TestRestless lives through a small world whose replicas are disturbed without a pause, for
-// the race detector: what the world changes of a replica it changes while that runs, and what
-// is answered late is answered when nobody waits any more.
+// TestRestless runs a small world with continuous faults, for the race detector: the world
+// changes its replicas while they run, and answers late calls whose callers have given up.
 func TestRestless(t *testing.T) {
 	several(t, 3, 3, func(seed uint64) Plan {
 		p := ExpandRelay(seed, short/4)
@@ -203,8 +201,7 @@ func TestRestless(t *testing.T) {
 	})
 }
 
-// several lives through the worlds of some seeds, up to the first in which a promise was
-// broken.
+// several runs the worlds of some seeds, up to the first broken promise.
 func several(t *testing.T, first, last uint64, expand func(seed uint64) Plan) {
 	for seed := first; seed <= last && !t.Failed(); seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -223,7 +220,7 @@ func several(t *testing.T, first, last uint64, expand func(seed uint64) Plan) {
 	}
 }
 
-// report tells programs what came of a world.
+// report prints a world's report for programs.
 func report(t *testing.T, r Report) {
 	t.Helper()
 	text, err := json.Marshal(r)
@@ -242,8 +239,8 @@ func number(t *testing.T, text string) uint64 {
 	return n
 }
 
-// ordered runs the program ./worlds, whose worlds have a runtime that draws no lots and no
-// race detector. Their tests are built once.
+// ordered runs the program ./worlds, whose worlds run on a deterministic runtime without the
+// race detector. It builds their tests once.
 func ordered(t *testing.T, args ...string) string {
 	t.Helper()
 	if folder == "" {
@@ -260,9 +257,9 @@ func ordered(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// One seed is one world: whoever runs it again sees the very same, also on a machine that
-// has more to do than processors, and another is another. Seed 1 tells soonest
-// whether maps are walked in an order of chance: it had thirteen traces in 32 runs then.
+// One seed is one world: each run of it is the same, also on a busy machine, and another seed
+// differs. Seed 1 is the most sensitive to random map order: with it, 32 runs had thirteen
+// traces.
 func TestReplay(t *testing.T) {
 	seen := map[string]bool{}
 	worlds := [][]string{
@@ -283,8 +280,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// The worlds in which a promise was broken once keep it since. What each has found is
-// said in its file.
+// Worlds that once broke a promise have kept it since. Each file describes its defect.
 func TestRegressions(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.json"))
 	if err != nil || len(files) == 0 {

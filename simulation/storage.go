@@ -19,7 +19,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// storage is a replica's way to the store.
+// storage is a replica's access to the store.
 type storage struct{ *replica }
 
 // ports are the storage of a replica.
@@ -36,7 +36,7 @@ func (s storage) ports() app.Storage {
 	}
 }
 
-// asked has the store do something that answers a T.
+// asked calls the store and returns its answer of type T.
 func asked[T any](ctx context.Context, s storage, k kind, name string, do func(ctx context.Context) (T, error)) (T, error) {
 	var answer T
 	var failed error
@@ -112,8 +112,8 @@ func (s storage) ReadAll(ctx context.Context, after event.Position, f event.Filt
 	return event.Pages(after, func(after event.Position) (event.Batch, error) { return s.page(ctx, after, f, most) })
 }
 
-// Subscribe waits for the head to move on, and hears of it late. Trouble with the
-// connection is retried, as a store's client does.
+// Subscribe waits for the head to move, and notices late. It retries connection errors, as a
+// store's client does.
 func (s storage) Subscribe(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
 	return func(yield func(event.Batch, error) bool) {
 		for first := true; ; first = false {
@@ -211,10 +211,10 @@ func (s storage) Done(ctx context.Context, holder string, done []tx.Done) error 
 	})
 }
 
-// skewMin is how far apart two clocks are between which a store carries times.
+// skewMin is the difference of two clocks from which a store converts times.
 const skewMin = 250 * time.Millisecond
 
-// payloads is a replica's way to the signed bytes.
+// payloads is a replica's access to the signed bytes.
 type payloads struct{ storage }
 
 func (p payloads) Put(ctx context.Context, rows []payload.Sealed) error {
@@ -253,7 +253,7 @@ func (p payloads) Orphans(ctx context.Context, before time.Time, after payload.R
 	})
 }
 
-// requests is a replica's way to what is remembered of requests.
+// requests is a replica's access to remembered requests.
 type requests struct{ storage }
 
 func (r requests) Claim(ctx context.Context, c request.Claim) (request.Stage, request.Answer, error) {

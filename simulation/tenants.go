@@ -18,37 +18,38 @@ import (
 	"github.com/tempo-watchtower/watchtower/simulation/memory"
 )
 
-// party is a side that sends requests.
+// party is a group of clients.
 type party int
 
 const (
-	victim   party = iota // the clients that a world judges; one client, when there are keys
+	victim   party = iota // the clients that a world judges; one client if there are keys
 	operator              // of the service
-	hostile               // a client that does the others harm if it can
+	hostile               // a client that tries to harm others
 	page                  // a web page in a browser that reaches the service; it has no key
 )
 
-// String is the party's client.
+// String is the party's client name.
 func (p party) String() string {
 	return [...]string{"victim", "operator", "hostile", "page"}[p]
 }
 
-// tenants are the API keys of a world, what belongs to whom, and what clients are shown.
+// tenants are the API keys of a world, the owners of its data, and the checks of clients'
+// answers.
 type tenants struct {
 	world   *world
 	tokens  map[party]string
-	names   map[party]string // of clients, as the log has them; empty without keys
+	names   map[party]string // client names in the log; empty without keys
 	secrets promise.Secrets
 }
 
-// hostileRate is what the hostile client's key may ask for.
+// hostileRate is the rate limit of the hostile client's key.
 var hostileRate = access.Rate{PerSecond: 100, Burst: 400} //nolint:gochecknoglobals // constant
 
 func newTenants(w *world) *tenants {
 	return &tenants{world: w, tokens: map[party]string{}, names: map[party]string{}}
 }
 
-// createKeys makes a key for each client, as an operator does before the service starts.
+// createKeys creates a key for each client, as an operator does before the service starts.
 func (t *tenants) createKeys() error {
 	if !t.world.plan.Keys {
 		return nil
@@ -80,7 +81,7 @@ type founding struct {
 	world *world
 }
 
-// Append appends, and has the world take note of it.
+// Append appends events, and reports them to the world.
 func (f founding) Append(ctx context.Context, s event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
 	if f.world.cluster != nil {
 		return f.world.cluster.found(s, expected, events)
@@ -92,7 +93,7 @@ func (f founding) Append(ctx context.Context, s event.Stream, expected event.Ver
 	return a, err
 }
 
-// owns notes that a client has handed signed bytes in.
+// owns records the client that submitted signed bytes.
 func (t *tenants) owns(p party, all ...*signed) {
 	if !t.world.plan.Keys {
 		return
@@ -104,7 +105,7 @@ func (t *tenants) owns(p party, all ...*signed) {
 	}
 }
 
-// ownsIntent notes that a client has asked for an intent.
+// ownsIntent records the client that submitted an intent.
 func (t *tenants) ownsIntent(p party, id chain.IntentID, data []byte) {
 	if !t.world.plan.Keys {
 		return
@@ -113,7 +114,7 @@ func (t *tenants) ownsIntent(p party, id chain.IntentID, data []byte) {
 	t.secrets.Keep(t.names[p], "the calldata", data)
 }
 
-// sent notes that a node has bytes: nodes tell everybody of them.
+// sent records that a node has the bytes: from then on they are public.
 func (t *tenants) sent(raw []byte) {
 	if !t.world.plan.Keys {
 		return
@@ -129,8 +130,8 @@ func (t *tenants) sent(raw []byte) {
 	}
 }
 
-// signatureIn is s of the signature, as the transaction is shown in JSON: the last of an
-// Ethereum transaction, and before v in a Tempo transaction.
+// signatureIn is s of the signature, as in the transaction's JSON: the last part of an Ethereum
+// transaction, and before v in a Tempo transaction.
 func signatureIn(raw []byte) []byte {
 	const tempo, size = 0x76, 32
 	end := len(raw)
@@ -140,7 +141,7 @@ func signatureIn(raw []byte) []byte {
 	return raw[end-size : end]
 }
 
-// shown judges what a client was shown in an answer.
+// shown judges the content of an answer to a client.
 func (t *tenants) shown(r *wish, out *recorder) {
 	if !t.world.plan.Keys || r.from == operator {
 		return
@@ -152,7 +153,7 @@ func (t *tenants) shown(r *wish, out *recorder) {
 	}))
 }
 
-// problemCode is the code of a refusal; empty when there is none.
+// problemCode is the code of a refusal; empty without one.
 func problemCode(body []byte) string {
 	var p struct {
 		Code string `json:"code"`
@@ -163,7 +164,7 @@ func problemCode(body []byte) string {
 	return p.Code
 }
 
-// said is an answer in short, for comparison.
+// said is a short form of an answer, for comparison.
 func said(out *recorder) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", out.status, problemCode(out.body.Bytes())))
 }

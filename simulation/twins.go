@@ -11,13 +11,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// neighborFloods is how many times as often as the victim the hostile client asks in a
-// world that is lived through twice.
+// neighborFloods is the ratio of the hostile client's requests to the victim's in a twin world.
 const neighborFloods = 10
 
-// ExpandTwins writes out a seed's world that is lived through twice: without hostile
-// clients, and with them, who ask for ten times as much. Nothing else goes wrong in it, so
-// that what becomes of the victim's requests does not hang on a moment.
+// ExpandTwins derives a seed's twin world, which is run without hostile clients and with them,
+// at ten times the requests. It has no other faults, so that the answers to the victim do not
+// depend on exact times.
 func ExpandTwins(seed uint64, hours float64, relay bool) Plan {
 	d := dice{rand.New(rand.NewPCG(seed, 0x7815))}
 	p := Plan{
@@ -30,7 +29,7 @@ func ExpandTwins(seed uint64, hours float64, relay bool) Plan {
 	p.Hostile = HostilePlan{Rate: neighborFloods * p.Requests / 2, Crowd: time.Minute, Crowded: 300}
 	p.Client.Cancel = 0.05
 	if d.chance(0.5) {
-		p.Liar = lies[d.IntN(len(lies))] // a hostile endpoint, of which the victim alone knows nothing
+		p.Liar = lies[d.IntN(len(lies))] // a lying endpoint, known to the victim alone
 	}
 	if relay {
 		p.Relay = RelayPlan{
@@ -43,7 +42,7 @@ func ExpandTwins(seed uint64, hours float64, relay bool) Plan {
 	return p
 }
 
-// twinSettings make the service so small that a neighbor can fill it.
+// twinSettings make the service small enough for a neighbor to fill it.
 func (p Plan) twinSettings() map[string]any {
 	if !p.Twins {
 		return nil
@@ -57,8 +56,8 @@ func (p Plan) Alone() Plan {
 	return p
 }
 
-// Compare judges the runs of a world with and without hostile parties (P36). The report is
-// that of the first, with what the victim's life is in each.
+// Compare judges the runs of a world with and without hostile parties (P36). The report is the
+// first run's, with the victim's record in each.
 func Compare(beside, alone Report) Report {
 	r := beside
 	r.Life, r.Beside = alone.Life, beside.Life
@@ -76,8 +75,8 @@ func Compare(beside, alone Report) Report {
 	return r
 }
 
-// fairShare is by how much a client may be later for others: a poll, and where others use
-// the same signers a block in which theirs is mined.
+// fairShare is the delay that other clients may cause: one polling interval, and where they
+// share signers one block for their transactions.
 func (p Plan) fairShare() time.Duration {
 	if p.Relay.Signers > 0 {
 		return p.Poll + 2*p.Block
@@ -85,8 +84,8 @@ func (p Plan) fairShare() time.Duration {
 	return p.Poll
 }
 
-// twinDoes is what the victim does in a world that is lived through twice. None of it
-// depends on what has become of the rest, and nothing hangs on a moment.
+// twinDoes performs an action of the victim in a twin world. None of them depends on the results
+// of others, or on exact times.
 func (w *world) twinDoes() {
 	l := w.load
 	switch n := l.rand.IntN(100); {
@@ -111,8 +110,8 @@ func (w *world) twinDoes() {
 	}
 }
 
-// twinBatch signs what one request is about to hand over. All but the last sender have
-// transactions under way.
+// twinBatch signs the transactions of one request. All but the last sender have transactions in
+// flight.
 func (l *load) twinBatch() []*signed {
 	s := l.senders[l.rand.IntN(len(l.senders)-1)]
 	open := func() chain.Window { return chain.Window{Before: l.unix(l.between(6*time.Minute, 12*time.Minute))} }
@@ -137,16 +136,16 @@ func (l *load) twinBatch() []*signed {
 	return members
 }
 
-// count has a wallet ask for the nonce to sign next, of an account that has nothing under
-// way: the answer is what the chain says.
+// count asks for an account's next nonce, as a wallet does, when the account has none in flight:
+// the answer is the chain's.
 func (w *world) count(s *sender) {
 	w.ask(&wish{what: "count", method: http.MethodPost, path: "/rpc", body: fmt.Appendf(nil,
 		`{"jsonrpc":"2.0","id":1,"method":"eth_getTransactionCount","params":["%s","pending"]}`, s.address),
 		told: func(*recorder) bool { return true }})
 }
 
-// otherUnderKey hands something in under an Idempotency-Key, and something else under the
-// same half a minute later, which is refused for as long as the service remembers the first.
+// otherUnderKey submits a transaction with an Idempotency-Key, and another with the same key
+// half a minute later, which is refused while the service remembers the first.
 func (w *world) otherUnderKey() {
 	l := w.load
 	l.keys++

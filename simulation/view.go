@@ -13,14 +13,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// views is the read models' database: SQLite in memory, with a single connection,
-// which is enough, for nobody is ever stopped in the middle of a transaction.
+// views is the read models' database: SQLite in memory. A single connection is enough, since no
+// replica stops in the middle of a transaction.
 type views struct {
 	conn       conn
 	statements map[string]driver.Stmt
 }
 
-// conn is what SQLite's connection can do.
+// conn is the interface of SQLite's connection.
 type conn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -42,10 +42,10 @@ func openViews(ctx context.Context) (*views, error) {
 	return v, projections.Migrate(ctx, db, migrations.View)
 }
 
-// DB is the database as nobody disturbs it, for judges.
+// DB is the database without faults, for judges.
 func (v *views) DB() *sql.DB { return sql.OpenDB(&link{views: func() *views { return v }}) }
 
-// close frees what SQLite holds.
+// close frees SQLite's memory.
 func (v *views) close() error {
 	var errs []error
 	for _, s := range v.statements {
@@ -54,7 +54,7 @@ func (v *views) close() error {
 	return errors.Join(append(errs, v.conn.Close())...)
 }
 
-// view is a replica's way to the read models.
+// view is a replica's access to the read models.
 func (s storage) view() *sql.DB {
 	db := sql.OpenDB(&link{views: func() *views { return s.world.views }, ask: func(ctx context.Context) (fate, error) {
 		var f fate
@@ -63,13 +63,13 @@ func (s storage) view() *sql.DB {
 		}
 		return f, nil
 	}})
-	db.SetMaxIdleConns(-1) // so that every transaction and query asks
+	db.SetMaxIdleConns(-1) // so that every transaction and query makes a call
 	s.replica.view = db
 	return db
 }
 
-// link is a way to the read models. Each connection is for one query or transaction:
-// when it is given, the world waits until that has ended.
+// link is an access to the read models. Each connection serves one query or transaction: the
+// world waits from its opening until that has ended.
 type link struct {
 	views func() *views
 	ask   func(ctx context.Context) (fate, error)
@@ -118,7 +118,7 @@ func (l *line) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 	return kept{s}, nil
 }
 
-// kept is a prepared statement that stays when it is closed.
+// kept is a prepared statement that stays open when it is closed.
 type kept struct{ driver.Stmt }
 
 func (kept) Close() error { return nil }
@@ -131,13 +131,13 @@ func (k kept) QueryContext(ctx context.Context, args []driver.NamedValue) (drive
 	return k.Stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
 }
 
-// What may become of a commit.
+// The faults of a commit.
 const (
-	commitLost = iota + 1 // it does not happen
-	commitCut             // it does, and whoever made it does not know
+	commitLost = iota + 1 // it is not executed
+	commitCut             // it is executed, and the caller does not learn it
 )
 
-// dbtx is a transaction whose commit may be lost, before or after.
+// dbtx is a transaction whose commit may fail, before or after its execution.
 type dbtx struct {
 	driver.Tx
 	fate fate

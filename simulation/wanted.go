@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// Intents is a replica's way to the work queue of intents.
+// Intents is a replica's access to the work queue of intents.
 func (s storage) Intents() relayer.Queue { return wanted{s} }
 
 type wanted struct{ storage }

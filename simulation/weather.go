@@ -8,8 +8,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// often has something happen again and again until the world heals: never when usual
-// is 0.
+// often schedules do repeatedly until the world heals, at mean intervals of usual; never if
+// usual is 0.
 func (w *world) often(usual time.Duration, what string, do func()) {
 	if usual == 0 {
 		return
@@ -28,7 +28,7 @@ func (w *world) often(usual time.Duration, what string, do func()) {
 	again()
 }
 
-// weather begins everything that goes on by itself.
+// weather schedules all faults and the chain's blocks.
 func (w *world) weather() {
 	w.mineOn()
 	w.chainWeather()
@@ -39,7 +39,7 @@ func (w *world) weather() {
 	w.relayWeather()
 }
 
-// mineOn makes blocks for ever.
+// mineOn produces blocks for ever.
 func (w *world) mineOn() {
 	w.agenda.after(w.plan.Block, "block", func() {
 		if !w.load.stalled {
@@ -115,8 +115,7 @@ func (w *world) reorg() {
 	w.fork(depth, a.chance(w.plan.Chain.Reinject), rivals)
 }
 
-// fork has other blocks take the place of the newest, which bring what rivals have signed if
-// they can.
+// fork replaces the newest blocks by blocks with rivals' transactions, where these are valid.
 func (w *world) fork(depth int, reinject bool, rivals [][]byte) {
 	head := w.chain.Head()
 	var left []chain.Block
@@ -150,7 +149,7 @@ func (w *world) nodeWeather() {
 		w.faults["node: goes down"]++
 		n := w.nodes[w.hosts[a.rand.IntN(len(w.hosts))]]
 		n.down = a.now() + a.between(5*time.Second, 2*time.Minute)
-		if a.chance(0.2) { // all of them
+		if a.chance(0.2) { // all nodes
 			for _, host := range w.hosts {
 				w.nodes[host].down = n.down
 			}
@@ -180,7 +179,7 @@ func (w *world) nodeWeather() {
 	})
 }
 
-// lie has a node do wrong, more or less.
+// lie makes a node lie, to a degree.
 func (w *world) lie(n *node, much float64) {
 	switch w.plan.Liar {
 	case "forgets":
@@ -201,8 +200,8 @@ func (w *world) lie(n *node, much float64) {
 	n.node.Set(n.fault)
 }
 
-// storeSkewMost is how far the store's clock is off at most. The due queue holds what
-// is due by the replicas' clocks against its own, so the two may not be far apart.
+// storeSkewMost is the maximum skew of the store's clock. The due queue compares times by the
+// replicas' clocks with its own, so they must not differ much.
 const storeSkewMost = 400 * time.Millisecond
 
 func (w *world) storeWeather() {
@@ -236,7 +235,7 @@ func (w *world) replicaWeather() {
 			w.kill(r, "replica: crash with all others")
 		}
 	})
-	if c.Point > 0 { // those by turn early enough for somebody to come by
+	if c.Point > 0 { // a rotating point early enough for a replica to pass it
 		half := time.Duration(w.plan.Hours / 2 * float64(time.Hour))
 		for range pointsFirst {
 			a.after(a.between(0, half), "crash at a point", w.crashes.arm)
@@ -254,7 +253,7 @@ func (w *world) replicaWeather() {
 		for i, r := range w.seats {
 			a.after(time.Duration(i)*20*time.Second, "restart", func() {
 				if r != nil && r.api != nil && !w.closing {
-					w.retire(r, w.config.ShutdownGrace) // gone starts the next
+					w.retire(r, w.config.ShutdownGrace) // gone starts the next life
 				}
 			})
 		}
@@ -269,7 +268,7 @@ func (w *world) replicaWeather() {
 	w.often(c.Lose, "lose work", func() { w.lose(true) })
 }
 
-// lose stops all replicas and takes away what can be made again from the log.
+// lose stops all replicas and deletes data that can be rebuilt from the log.
 func (w *world) lose(work bool) {
 	what := "read models lost"
 	if work {
@@ -297,5 +296,5 @@ func (w *world) lose(work bool) {
 	})
 }
 
-// pauseMost is how long a replica stands still at most: longer than its leases.
+// pauseMost is the maximum time for which a replica is frozen: longer than its leases.
 func pauseMost(p Plan) time.Duration { return 3 * p.OwnerTTL }

@@ -17,22 +17,22 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise/intents"
 )
 
-// wishes are the clients of the relay half, and what they have asked for.
+// wishes are the clients of the relay half, and their intents.
 type wishes struct {
 	world  *world
 	rand   *rand.Rand
 	count  uint64
 	recent []*wanting
-	due    time.Duration // when something is wanted next
+	due    time.Duration // time of the next request
 }
 
-// wanting is an intent that some client wants.
+// wanting is a client's intent.
 type wanting struct {
 	request  intent.Request
 	id       chain.IntentID
 	body     string
-	told     bool   // that it was taken on
-	sequence uint64 // the last that a client has seen
+	told     bool   // the client was told that it was accepted
+	sequence uint64 // the last sequence that a client has seen
 }
 
 func newWishes(w *world) *wishes {
@@ -45,13 +45,13 @@ var (
 )
 
 const (
-	rowsMost  = 3 // ordering keys that are used
-	keysMost  = 3 // nonce keys that are named
+	rowsMost  = 3 // number of ordering keys
+	keysMost  = 3 // number of nonce keys
 	wantsMost = 64
 	eraLasts  = 90 * time.Second
 )
 
-// begin begins what clients want of the relay half.
+// begin schedules the clients' requests to the relay half.
 func (l *wishes) begin() {
 	l.world.chain.SetFailing(failer, []byte{})
 	l.again()
@@ -59,7 +59,7 @@ func (l *wishes) begin() {
 
 func (l *wishes) again() {
 	usual := time.Duration(float64(time.Second) / max(l.world.plan.Relay.Intents, 0.01))
-	// Counted from the beginning, so that what others do moves no request.
+	// Absolute times, so that other parties' actions shift no request.
 	l.due += time.Duration(float64(usual) * (0.5 + l.rand.Float64()))
 	l.world.agenda.after(l.due-l.world.agenda.now(), "wish", func() {
 		if l.world.healed {
@@ -72,7 +72,7 @@ func (l *wishes) again() {
 
 func (l *wishes) chance(p float64) bool { return p > 0 && l.rand.Float64() < p }
 
-// next does what some client wants now.
+// next performs a random client action.
 func (l *wishes) next() {
 	p := l.world.plan.Relay.Wish
 	some := len(l.recent) > 0
@@ -105,8 +105,7 @@ func (l *wishes) next() {
 
 func (l *wishes) any() *wanting { return l.recent[l.rand.IntN(len(l.recent))] }
 
-// wish makes an intent up. What it calls it with is its own: so it shows how often it
-// was executed.
+// wish draws an intent. Its call's data is unique, so that its executions can be counted.
 func (l *wishes) wish() *wanting {
 	p := l.world.plan.Relay.Wish
 	l.count++
@@ -170,8 +169,8 @@ func (l *wishes) wish() *wanting {
 	return wanted
 }
 
-// era numbers the times in each of which other nonce keys are named: nobody asks for those
-// of before any more, so what is left in their lanes nobody takes up.
+// era numbers periods with different nonce keys: no intent asks for the keys of earlier periods,
+// so leftover nonces in their lanes have no demand.
 func (l *wishes) era() byte {
 	return byte(l.world.agenda.now() / eraLasts) //nolint:gosec // a world lasts for hours
 }
@@ -190,10 +189,10 @@ func gasOf(g intent.Gas) string {
 	return `,"gas":{` + strings.Join(parts, ",") + "}"
 }
 
-// ask asks for an intent, sometimes until it is mined.
+// ask submits an intent, sometimes with a wait until it is mined.
 func (l *wishes) ask(t *wanting) {
 	path := "/v1/intents"
-	if l.rand.IntN(8) == 0 && !l.world.plan.Twins { // how long it takes decides the answer
+	if l.rand.IntN(8) == 0 && !l.world.plan.Twins { // the duration decides the answer
 		path += "?wait=mined&timeout=10s"
 	}
 	r := &wish{what: "intent", method: http.MethodPost, path: path, body: []byte(t.body), door: intentsDoor}
@@ -201,7 +200,7 @@ func (l *wishes) ask(t *wanting) {
 	l.world.ask(r)
 }
 
-// another asks for something else under a key that was given.
+// another submits a different intent under a used key.
 func (l *wishes) another(t *wanting) {
 	l.world.faults["client: another intent under a key"]++
 	other := strings.Replace(t.body, `"data":"0x`, `"data":"0xff`, 1)
@@ -212,18 +211,18 @@ func (l *wishes) another(t *wanting) {
 		}
 		return out.status < http.StatusInternalServerError
 	}
-	if t.told { // else the other one may be taken first
+	if t.told { // otherwise the other one may be accepted first
 		l.world.ask(r)
 	}
 }
 
-// shown is what is looked at of an intent as it is shown.
+// shown is the checked part of an intent's JSON.
 type shown struct {
 	ID       chain.IntentID `json:"id"`
 	Sequence uint64         `json:"sequence"`
 }
 
-// taken judges that a client was told of an intent that was taken on.
+// taken judges that a client was shown its accepted intent.
 func (l *wishes) taken(t *wanting, out *recorder) bool {
 	if out.status >= http.StatusBadRequest {
 		return out.status < http.StatusInternalServerError
@@ -241,7 +240,7 @@ func (l *wishes) taken(t *wanting, out *recorder) bool {
 	return true
 }
 
-// read reads an intent, of which what was shown before is known.
+// read reads an intent, and compares it with the last answer.
 func (l *wishes) read(t *wanting) {
 	told, sequence := t.told, t.sequence
 	r := &wish{what: "read intent", method: http.MethodGet, path: "/v1/intents/" + t.id.String(), door: intentsDoor}
@@ -263,7 +262,7 @@ func (l *wishes) read(t *wanting) {
 	l.world.ask(r)
 }
 
-// look reads something of which is not known what it says.
+// look reads something without an expected content.
 func (l *wishes) look(path string) {
 	r := &wish{what: "look", method: http.MethodGet, path: path, door: intentsDoor}
 	r.told = func(out *recorder) bool { return out.status < http.StatusInternalServerError }

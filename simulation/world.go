@@ -24,32 +24,32 @@ import (
 	"github.com/tempo-watchtower/watchtower/simulation/memory"
 )
 
-// chainID is that of the world's chain.
+// chainID is the id of the world's chain.
 const chainID chain.ID = 42431
 
-// world is everything outside of the service.
+// world is all external dependencies of the service.
 type world struct {
 	plan   Plan
 	agenda *agenda
 	log    *slog.Logger
 	config config.Config
 	master payload.Master
-	signer audit.Signer // of the log
+	signer audit.Signer // signs seals of the log
 
 	settings    settings.Settings // of the relay half
 	signers     []account
-	signersDown time.Duration                  // until when nobody signs
-	market      uint64                         // what gas costs while fees do not rise, in gwei
-	rivals      map[chain.Sequence]chain.Block // where somebody else has used a signer's key last
+	signersDown time.Duration                  // end of the signers' outage
+	market      uint64                         // gas price while fees do not rise, in gwei
+	rivals      map[chain.Sequence]chain.Block // block of the last use of a signer's key by another sender
 	lanes       *laneJudge                     // nil without a relay half
-	wishes      *wishes                        // likewise
-	hooks       *hooks                         // nil when no webhooks are called
+	wishes      *wishes                        // nil without a relay half
+	hooks       *hooks                         // nil without webhooks
 
 	store     *memory.Store
-	cluster   *cluster // nil unless it has the log, which store mirrors then
+	cluster   *cluster // nil unless it has the log, which store then mirrors
 	views     *views
-	storeSkew time.Duration // of the store's clock
-	storeDown time.Duration // until when nothing can be reached
+	storeSkew time.Duration // skew of the store's clock
+	storeDown time.Duration // end of the store's outage
 
 	chain *chaintest.Chain
 	nodes map[string]*node
@@ -60,28 +60,28 @@ type world struct {
 	running  sync.WaitGroup
 	crashes  *crashes
 	closing  bool
-	resting  bool // no replica is to start
+	resting  bool // no replica may start
 	redisEra int
 
 	admitted uint64
-	waiting  []*call        // for what they are to be told to happen
-	headNow  atomic.Uint64  // position of the last event; replicas read it where a cluster has the log
-	headSeen event.Position // by those who wait
+	waiting  []*call        // calls that wait for an event
+	headNow  atomic.Uint64  // position of the last event; replicas read it if a cluster has the log
+	headSeen event.Position // as seen by waiting subscribers
 	viewFate fate
 	healed   bool
 
 	load    *load
 	tenants *tenants
-	hostile *neighbor // nil unless there is one
+	hostile *neighbor // nil without one
 	life    *life
 	judge   *judge
 	faults  map[string]int
-	some    map[string]int // what happened at least once
+	some    map[string]int // events by number of occurrences
 	notes   []string
 	owners  map[string]*replica // of leases
 }
 
-// node is a door to the chain, and how long it stays shut.
+// node is a node of the chain, with its outage.
 type node struct {
 	host  string
 	node  *chaintest.Node
@@ -89,7 +89,7 @@ type node struct {
 	fault chaintest.Faults
 }
 
-// note is for people who look at a world that failed.
+// note writes a message for people who examine a failed world.
 func (w *world) note(format string, args ...any) {
 	const most = 1000
 	if len(w.notes) < most {
@@ -97,7 +97,7 @@ func (w *world) note(format string, args ...any) {
 	}
 }
 
-// newWorld makes a world in which nothing runs yet.
+// newWorld creates a world in which nothing runs yet.
 func newWorld(p Plan, log *slog.Logger) (*world, error) {
 	w := &world{
 		plan: p, agenda: newAgenda(p.Seed), log: log, crashes: newCrashes(p), nodes: map[string]*node{},
@@ -147,10 +147,10 @@ func newWorld(p Plan, log *slog.Logger) (*world, error) {
 	return w, nil
 }
 
-// requestsKept is how long the service remembers requests.
+// requestsKept is the time for which the service remembers requests.
 const requestsKept = time.Hour
 
-// configure makes the service's configuration, read as the program reads it.
+// configure builds the service's configuration, read as the program does.
 func (w *world) configure() (err error) {
 	p := w.plan
 	urls := make([]string, len(w.hosts))
@@ -184,7 +184,7 @@ func (w *world) configure() (err error) {
 	return err
 }
 
-// environ says settings as the environment does.
+// environ formats settings as environment variables.
 func environ(set map[string]any) (all []string) {
 	for name, value := range set {
 		all = append(all, fmt.Sprintf("WATCHTOWER_%s=%v", name, value))
@@ -196,10 +196,10 @@ func environ(set map[string]any) (all []string) {
 // storeTime is the store's clock.
 func (w *world) storeTime() time.Time { return time.Now().Add(w.storeSkew) }
 
-// head is how far the log has come.
+// head is the position of the last event.
 func (w *world) head() event.Position { return event.Position(w.headNow.Load()) }
 
-// appended is told of what was appended to the log.
+// appended records events appended to the log.
 func (w *world) appended(a event.Appended, n int) {
 	at := w.head()
 	w.headNow.Store(uint64(a.Position))
@@ -216,7 +216,7 @@ func (w *world) appended(a event.Appended, n int) {
 	}
 }
 
-// leased is told of who has a lease.
+// leased records the holder of a lease.
 func (w *world) leased(r *replica, name string) {
 	if before := w.owners[name]; before != nil && before != r && !before.dead.Load() && before.frozen.Load() {
 		w.some[takenOver]++
@@ -224,7 +224,7 @@ func (w *world) leased(r *replica, name string) {
 	w.owners[name] = r
 }
 
-// settle admits what has been asked for since.
+// settle admits the newly parked calls.
 func (w *world) settle(arrived []*call) {
 	for _, r := range w.seats {
 		if r != nil && r.dead.Load() && !r.buried {
@@ -248,21 +248,21 @@ func (w *world) settle(arrived []*call) {
 	w.collect()
 }
 
-// collect frees memory while nobody runs whom that could delay.
+// collect frees memory at a moment when no goroutine is delayed by it.
 func (w *world) collect() {
-	const every = 20_000 // steps
+	const every = 20_000 // in steps
 	if w.agenda.steps%every == 0 {
 		w.agenda.steps++
 		runtime.GC()
 	}
 }
 
-// run lets the world go on for a while, unless something went wrong.
+// run lets the world go on for a while, unless a promise was broken.
 func (w *world) run(d time.Duration) {
 	w.agenda.run(w.agenda.now()+d, w.settle, func() bool { return len(w.judge.violations) > 0 })
 }
 
-// runUntil lets the world go on until something is so, for a while at most.
+// runUntil lets the world go on until so returns true, for a while at most.
 func (w *world) runUntil(most time.Duration, so func() bool) bool {
 	done := false
 	for began := w.agenda.now(); !done && w.agenda.now()-began < most && len(w.judge.violations) == 0; {
@@ -272,7 +272,7 @@ func (w *world) runUntil(most time.Duration, so func() bool) bool {
 	return done
 }
 
-// close ends all replicas, orderly, and waits for them.
+// close stops all replicas gracefully, and waits for them.
 func (w *world) close() error {
 	w.closing, w.healed = true, true
 	for _, r := range w.seats {
@@ -300,7 +300,8 @@ func (w *world) close() error {
 	return w.views.close()
 }
 
-// decodeOnce is the service's decoder, for nodes that see the same bytes again and again.
+// decodeOnce is the service's decoder with a cache, for nodes that see the same bytes
+// repeatedly.
 func decodeOnce() func(raw []byte) (chain.Signed, error) {
 	type read struct {
 		signed chain.Signed
@@ -318,7 +319,7 @@ func decodeOnce() func(raw []byte) (chain.Signed, error) {
 	}
 }
 
-// loseViews makes the read models empty.
+// loseViews empties the read models.
 func (w *world) loseViews() {
 	fresh, err := openViews(context.Background())
 	if err == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// onAnvil counts what deliveries ask of a real node: anvil as a Tempo chain with a
-// block a second, behind a proxy that counts.
+// onAnvil counts the calls per delivery to a real node: anvil as a Tempo chain with a block a
+// second, behind a counting proxy.
 func (b *bench) onAnvil(ctx context.Context, engine string, l loads) (err error) {
 	program := os.Getenv(testenv.AnvilVar)
 	if program == "" {
@@ -57,7 +57,7 @@ func (b *bench) onAnvil(ctx context.Context, engine string, l loads) (err error)
 	return nil
 }
 
-// serveAnvil starts a service on anvil. end ends what was started, also after an error.
+// serveAnvil starts a service on anvil. end stops everything started, also after an error.
 func (b *bench) serveAnvil(ctx context.Context, engine, program string) (s *rig.Service, proxy *rig.Proxy, end func(context.Context) error, err error) {
 	var ends []func(context.Context) error
 	end = func(ctx context.Context) error {
@@ -97,7 +97,7 @@ func (b *bench) serveAnvil(ctx context.Context, engine, program string) (s *rig.
 	return s, proxy, end, s.Start(ctx)
 }
 
-// pace posts payments one by one, with a pause between two; without one in batches.
+// pace posts payments one by one, with a pause between two; without a pause in batches.
 func pace(ctx context.Context, url string, payments []rig.Payment, pause time.Duration) error {
 	if pause == 0 {
 		_, err := postAll(ctx, url, requests(payments, batchSize), batchesOut)

@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == floodCommand) { // as the benchmark runs itself
+	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == floodCommand) { // the benchmark runs itself
 		main()
 		return
 	}
@@ -33,11 +33,11 @@ func TestMain(m *testing.M) {
 	}
 	build = sync.OnceValues(func() (string, error) { return rig.Build(context.Background(), dir) })
 	buildRelayer = sync.OnceValues(func() (string, error) { return rig.BuildProgram(context.Background(), dir, "relayer") })
-	// CI has built everything without cgo before, and nothing here is for figures.
+	// CI has built everything without cgo before, and these tests measure nothing.
 	if err := os.Setenv("CGO_ENABLED", "0"); err != nil {
 		panic(err)
 	}
-	// Mostly they wait for blocks.
+	// Most tests wait for blocks.
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
@@ -49,10 +49,10 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"))
 }
 
-// These make the programs, once for all tests that need them.
+// build and buildRelayer build the programs once for all tests.
 var build, buildRelayer func() (program string, err error)
 
-// tiny is enough to pass through every measure.
+// tiny is just enough for every measurement to run.
 func tiny() scale {
 	return scale{
 		runs: 1, spin: 10 * time.Millisecond, blockTime: 250 * time.Millisecond, alone: 40, lives: 100,
@@ -108,7 +108,7 @@ func newBench(t *testing.T, o options) *bench {
 	return b
 }
 
-// onEach runs a test for each store there is, all at once.
+// onEach runs a test for each available store, in parallel.
 func onEach(t *testing.T, test func(t *testing.T, engine string)) {
 	t.Helper()
 	t.Parallel()
@@ -124,7 +124,7 @@ func onEach(t *testing.T, test func(t *testing.T, engine string)) {
 	}
 }
 
-// Everything can be measured on every store there is.
+// Every section can be measured on every store.
 func TestEverySection(t *testing.T) {
 	onEach(t, func(t *testing.T, engine string) {
 		for _, section := range sections() {
@@ -149,7 +149,7 @@ func TestEverySection(t *testing.T) {
 	})
 }
 
-// The crowds are measured only when they are asked for, being large.
+// The crowds are measured only on request, since they are large.
 func TestCrowds(t *testing.T) {
 	if (options{}).wants(sectionCrowd) {
 		t.Error("crowds are measured unasked")
@@ -186,7 +186,7 @@ func TestSheet(t *testing.T) {
 	other.Store, other.Goal = postgresEngine, goal{AtLeast: 170}
 	s.note(figure{Section: sectionAccept, Store: embeddedEngine, What: "wait", Unit: "ms", Goal: goal{AtMost: 5}}, 5)
 	s.note(other, 160)
-	for run, yardstick := range []float64{100, 40, 50} { // what a run shows is compared with that run's
+	for run, yardstick := range []float64{100, 40, 50} { // a run's value is compared with the same run's yardstick
 		s.note(figure{Section: sectionReplicas, What: "many", Unit: "1/s", Yardstick: "one", Against: yardstick, Goal: goal{Reach: true}}, []float64{90, 45, 55}[run])
 	}
 	s.note(figure{Section: sectionLimits, What: "limit", Unit: "1/s"}, 1234.5)
@@ -257,7 +257,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// What is not taken is an error, and not a high rate.
+// A refused request is an error, and does not count towards the rate.
 func TestRefusalsAreNoAcceptances(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, options{})
@@ -288,7 +288,7 @@ func TestOwnProcess(t *testing.T) {
 	if p.parent != os.Getppid() {
 		t.Errorf("parent %d, want %d", p.parent, os.Getppid())
 	}
-	for range 100 { // others may have most of the processors
+	for range 100 { // other processes may use most of the processors
 		if _, err := spin(t.Context(), 1, 100*time.Millisecond, func() error { return nil }); err != nil {
 			t.Fatal(err)
 		}

@@ -15,24 +15,25 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// counter is where clients ask for payments, and learn what has become of them.
+// counter is the service under test from a client's view: it accepts payments and reports their
+// status.
 type counter interface {
-	// payments are to be asked for, by several signers in turn.
+	// payments returns n payments to request, by several signers in turn.
 	payments(n, signers int) []transfer
-	// service is one that takes them on at a stand; it does not run yet.
+	// service prepares a service that accepts them at a stand, without starting it.
 	service(st *stand) *rig.Service
-	// at is where one that runs is asked, and stay has it be asked there after a restart.
+	// at returns a running service's URL; stay keeps it the same after a restart.
 	at(s *rig.Service) (url string, err error)
 	stay(s *rig.Service, url string)
-	// request is what a payment is asked for with.
+	// request is the HTTP request for a payment.
 	request(p transfer) (path string, body []byte)
-	// read reads the answer: an error, unless the payment was taken on, or was known.
+	// read reads the response: an error unless the payment was accepted, or was known.
 	read(status int, answer []byte) (known bool, err error)
-	// final reports whether the service says that the payment was executed, for good.
+	// final reports whether the service says that the payment was executed finally.
 	final(ctx context.Context, url string, p transfer) (bool, error)
 }
 
-// common are the flags that each service of a stand has.
+// common are the flags of every service of a stand.
 func (st *stand) common() []string {
 	return append([]string{
 		"--chains", fmt.Sprintf("%d=%s", plainChain, st.proxy.URL), "--confirmations", fmt.Sprintf("%d=1", plainChain),
@@ -44,7 +45,7 @@ func (st *stand) process(program string, args []string, env ...string) *rig.Serv
 	return &rig.Service{Program: program, Args: args, Env: env, Log: filepath.Join(st.place.dir, fmt.Sprintf("log-%d", len(st.services)))}
 }
 
-// delivery is the watchtower's counter: payments come signed.
+// delivery is the watchtower's counter: payments are signed in advance.
 type delivery struct{ program string }
 
 func (d delivery) payments(n, signers int) []transfer { return transfers(n, signers) }
@@ -77,23 +78,23 @@ func (d delivery) final(ctx context.Context, url string, p transfer) (bool, erro
 	return err == nil && rig.Sealed(t), err
 }
 
-// relaying is the relayer's counter: payments are wished for.
+// relaying is the relayer's counter: payments are submitted as intents.
 type relaying struct {
 	program string
-	// named has each payment name its signer; else any of the pool signs.
+	// named makes each payment name its signer; otherwise any signer of the pool signs.
 	named bool
 }
 
 const (
 	relayPool = "all"
-	// relayListen is the variable that says where intents are taken on.
+	// relayListen is the variable with the listen address of the API of intents.
 	relayListen = "WATCHTOWER_RELAY_LISTEN"
 )
 
 func (r relaying) payments(n, signers int) []transfer { return payees(n, signers) }
 
-// service has its keys in the environment, and says of a payment that it has come out as
-// soon as it is in a block, which is final here.
+// service has its keys in the environment. It reports a payment completed as soon as it is in a
+// block, which is final here.
 func (r relaying) service(st *stand) *rig.Service {
 	env := []string{relayListen + "=127.0.0.1:0"}
 	var signers []string

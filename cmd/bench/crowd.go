@@ -18,9 +18,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// crowds asks what the number of scheduled transactions costs: each size gets a
-// service of its own, is left alone for a while, has a few become eligible beside
-// it, and then very many in one second. What does not grow with the size is flat.
+// crowds measures the cost of many scheduled transactions. Each size gets its own service, which
+// is idle for a while, has a few transactions become eligible, and then very many in one second.
+// A cost that does not grow with the size is flat.
 func (b *bench) crowds(ctx context.Context, engine string, _ loads) error {
 	for _, size := range b.scale.crowds {
 		b.tell("%s, %d scheduled", engine, size)
@@ -59,12 +59,10 @@ func (b *bench) crowd(ctx context.Context, engine string, size int) (err error) 
 	return nil
 }
 
-// chunk is how many transactions are signed before they are posted: what is posted
-// need not be remembered.
+// chunk is the number of transactions signed before they are posted; posted ones need no memory.
 const chunk = 20_000
 
-// gather has the service accept transactions for later, spread over a day, as
-// they would be.
+// gather submits scheduled transactions, spread over a day as in practice.
 func (b *bench) gather(ctx context.Context, s *served, of func(what, unit string) figure, size int) error {
 	after := uint64(time.Now().Add(later).Unix())
 	const day = 24 * 60 * 60
@@ -85,9 +83,9 @@ func (b *bench) gather(ctx context.Context, s *served, of func(what, unit string
 	return nil
 }
 
-// tidy does what Postgres would do by itself within some minutes of having so many new
-// rows: it is a cost of having accepted them, which would else be counted with whatever
-// is measured next, more of it the more there are.
+// tidy runs the maintenance that Postgres would start itself within minutes of many inserts. It
+// is a cost of accepting the rows. Otherwise it would count for the next measurement, growing
+// with the size.
 func (b *bench) tidy(ctx context.Context, s *served, of func(what, unit string) figure, _ int) error {
 	if s.place.engine != postgresEngine {
 		return nil
@@ -105,7 +103,7 @@ func (b *bench) tidy(ctx context.Context, s *served, of func(what, unit string) 
 	return nil
 }
 
-// idle is what waiting costs.
+// idle measures the cost of waiting.
 func (b *bench) idle(ctx context.Context, s *served, of func(what, unit string) figure, size int) error {
 	calls := s.node.called()
 	took, used, err := s.phase(ctx, fmt.Sprintf("idle-%d", size), func(ctx context.Context) error {
@@ -131,11 +129,11 @@ func (b *bench) idle(ctx context.Context, s *served, of func(what, unit string) 
 	return nil
 }
 
-// scans is how often the queue is asked for what is due.
+// scans is the number of measured polls of the queue.
 const scans = 200
 
-// scan measures one look of a worker at the queue when nothing is due. The
-// embedded store lets no other process look.
+// scan measures one poll of the queue by a worker when nothing is due. Other processes cannot
+// poll the embedded store.
 func (b *bench) scan(ctx context.Context, s *served, of func(what, unit string) figure, _ int) (err error) {
 	if s.place.engine != postgresEngine {
 		return nil
@@ -160,7 +158,7 @@ func (b *bench) scan(ctx context.Context, s *served, of func(what, unit string) 
 	return nil
 }
 
-// few become eligible each second, as in the section of that name.
+// few makes some transactions eligible each second, as in the section scheduled.
 func (b *bench) few(ctx context.Context, s *served, of func(what, unit string) figure, _ int) error {
 	late, err := b.dueEachSecond(ctx, s)
 	if err != nil {
@@ -172,11 +170,11 @@ func (b *bench) few(ctx context.Context, s *served, of func(what, unit string) f
 	return nil
 }
 
-// acceptRate is how many transactions a second any machine is trusted to sign and
-// accept before they become eligible.
+// acceptRate is the number of transactions per second that any machine is assumed to sign and
+// submit before they become eligible.
 const acceptRate = 2500
 
-// herd has very many become eligible in the same second.
+// herd makes very many transactions eligible in the same second.
 func (b *bench) herd(ctx context.Context, s *served, of func(what, unit string) figure, size int) error {
 	eligible := time.Now().Unix() + margin + int64(b.scale.herd/acceptRate)
 	var payments []rig.Payment
@@ -235,8 +233,7 @@ func (b *bench) herd(ctx context.Context, s *served, of func(what, unit string) 
 	return nil
 }
 
-// resident is the memory that a process holds, in MiB (proc(5), VmRSS); 0 where
-// the system does not tell.
+// resident is a process's resident memory in MiB (proc(5), VmRSS); 0 where it is unknown.
 func resident(pid int) float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -248,7 +245,7 @@ func resident(pid int) float64 {
 	return kib / 1024
 }
 
-// bytes is what the place has on disk.
+// bytes is the size of the place's data on disk.
 func (p *place) bytes(ctx context.Context) (n int64, err error) {
 	if p.engine == postgresEngine {
 		conn, err := pgx.Connect(ctx, p.url)

@@ -12,9 +12,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 )
 
-// The best of the peers on such a machine with blocks of one second: thirdweb
-// engine, 83 to 113 transactions mined a second at 9 to 22 ms of processor time
-// each; firefly-transaction-manager with evmconnect, 2.2 calls each.
+// The best peers on such a machine with blocks of one second: thirdweb engine, 83 to 113
+// transactions mined a second at 9 to 22 ms of processor time each; firefly-transaction-manager
+// with evmconnect, 2.2 calls each.
 const (
 	peerMined   = 113
 	peerMillis  = 9
@@ -24,7 +24,7 @@ const (
 	peersCalls  = "best peer (FFTM)"
 )
 
-// delivered has a service deliver payments, as fast as may be and at a steady rate.
+// delivered measures the delivery of payments, as fast as possible and at a steady rate.
 func (b *bench) delivered(ctx context.Context, engine string, l loads) (err error) {
 	s, err := b.serve(ctx, engine)
 	if err != nil {
@@ -51,9 +51,9 @@ func (b *bench) delivered(ctx context.Context, engine string, l loads) (err erro
 	return nil
 }
 
-// burst posts payments as fast as may be, right after a block, and waits until
-// all are mined, and then until all are final. The rate is that of being mined;
-// processors and calls are counted to the end.
+// burst posts payments as fast as possible, right after a block, and waits until all are mined,
+// and then until all are final. The rate counts mined payments; processor time and calls are
+// counted to the end.
 func (b *bench) burst(ctx context.Context, s *served, what, name string, payments []rig.Payment, aim goal) error {
 	all := requests(payments, batchSize)
 	if err := s.node.block(ctx); err != nil {
@@ -92,7 +92,7 @@ func (b *bench) burst(ctx context.Context, s *served, what, name string, payment
 	return s.settled(ctx, payments)
 }
 
-// calls notes how many calls the node was asked for each transaction.
+// calls records the number of calls to the node per transaction.
 func (b *bench) calls(of func(what, unit string) figure, counted map[string]int, n float64) {
 	total := 0
 	for _, count := range counted {
@@ -106,16 +106,16 @@ func (b *bench) calls(of func(what, unit string) figure, counted map[string]int,
 	}
 }
 
-// journey is what became of one payment, as its sender sees it.
+// journey is the progress of one payment from its sender's view.
 type journey struct {
 	payment rig.Payment
 	posted  time.Time
-	mined   time.Duration // after it was posted
-	told    time.Duration // likewise: when the service said "executed"
+	mined   time.Duration // time from the post
+	told    time.Duration // time from the post until the service reported "executed"
 }
 
-// steady posts payments at a steady rate and measures how long each takes until
-// its block is made, and until the service tells so.
+// steady posts payments at a steady rate. It measures the time of each until its block is made,
+// and until the service reports it.
 func (b *bench) steady(ctx context.Context, s *served, payments []rig.Payment) error {
 	if err := b.rest(ctx, s); err != nil {
 		return err
@@ -159,11 +159,10 @@ func (b *bench) steady(ctx context.Context, s *served, payments []rig.Payment) e
 	return s.settled(ctx, payments)
 }
 
-// restBlocks is for how many blocks a service without work is watched.
+// restBlocks is the number of blocks for which an idle service is measured.
 const restBlocks = 5
 
-// rest notes what a service costs that has nothing to do: what it takes to follow
-// the chain and to be ready.
+// rest measures the cost of an idle service: following the chain and staying ready.
 func (b *bench) rest(ctx context.Context, s *served) error {
 	took, used, err := s.phase(ctx, "rest", func(ctx context.Context) error {
 		for range restBlocks {
@@ -181,8 +180,8 @@ func (b *bench) rest(ctx context.Context, s *served) error {
 	return nil
 }
 
-// trickle posts payments at a rate, and asks after each from when its block is
-// made until the service says that it is executed.
+// trickle posts payments at a rate. It polls each from the time of its block until the service
+// reports it executed.
 func (s *served) trickle(ctx context.Context, payments []rig.Payment, rate int) ([]*journey, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	posted := make(chan *journey, len(payments))
@@ -218,7 +217,7 @@ func (s *served) trickle(ctx context.Context, payments []rig.Payment, rate int) 
 	return all, context.Cause(ctx)
 }
 
-// lookEvery is how exactly the moment is known at which the service tells.
+// lookEvery is the polling interval for the service's report.
 const lookEvery = 5 * time.Millisecond
 
 // feed posts payments at even intervals over one connection.
@@ -246,8 +245,7 @@ func (s *served) feed(ctx context.Context, payments []rig.Payment, rate int, pos
 	return nil
 }
 
-// ask looks after the journeys whose blocks are made, and returns those that are
-// not over.
+// ask polls the journeys whose blocks are made, and returns the unfinished ones.
 func (s *served) ask(ctx context.Context, open []*journey) (left []*journey, err error) {
 	for _, j := range open {
 		at, ok := s.node.minedAt(j.payment.Hash)

@@ -21,9 +21,9 @@ import (
 // client, in a process of its own at nice 19.
 const floodCommand = "flood"
 
-// floodOrder is the JSON object that the misbehaving client reads first from its standard
-// input. It answers with a line when its requests are ready, begins at the next line of
-// its input, and prints a flood when it is over, or when its input ends.
+// floodOrder is the JSON object that the misbehaving client first reads from its standard input.
+// It prints a line when its requests are ready, begins at the next input line, and prints a
+// flood when it is over, or when its input ends.
 type floodOrder struct {
 	Delivery    string          `json:"delivery"` // URL of delivery's API
 	Relay       string          `json:"relay"`    // URL of the relay's API; empty without one
@@ -33,15 +33,15 @@ type floodOrder struct {
 	Connections int             `json:"connections"`
 	Lasts       time.Duration   `json:"lasts"`
 	Victims     []chain.Address `json:"victims"`
-	Reads       []string        `json:"reads"` // paths that show the victims' payments
+	Reads       []string        `json:"reads"` // paths of the victims' payments
 }
 
-// flood is what became of the misbehaving client's requests.
+// flood is the result of the misbehaving client's requests.
 type flood struct {
 	Due      int                       `json:"due"`      // requests of the schedule
-	Sent     int                       `json:"sent"`     // of these, until the load was over; and streams and slow bodies
+	Sent     int                       `json:"sent"`     // of these, sent before the load ended; plus streams and slow bodies
 	Taken    int                       `json:"taken"`    // transactions and intents accepted
-	Statuses map[string]int            `json:"statuses"` // answers by status; "cut" is none
+	Statuses map[string]int            `json:"statuses"` // responses by status; "cut" is no response
 	Kinds    map[string]map[string]int `json:"kinds"`    // the same by kind of request
 	CPU      float64                   `json:"cpuSeconds"`
 }
@@ -94,7 +94,7 @@ func (hood *neighbourhood) hire(ctx context.Context, all []*owed) (c *tenthClien
 	return c, nil
 }
 
-// strike has the client begin.
+// strike starts the client's flood.
 func (c *tenthClient) strike() error {
 	_, err := io.WriteString(c.in, "true\n")
 	return err
@@ -117,7 +117,7 @@ func (c *tenthClient) dismiss() error {
 	if c.cmd.ProcessState != nil {
 		return nil
 	}
-	_ = c.in.Close() // the client ends when its input does
+	_ = c.in.Close() // the client ends when its input ends
 	_ = c.cmd.Process.Kill()
 	_ = c.cmd.Wait() // it was killed
 	return nil
@@ -144,21 +144,21 @@ func serveFlood(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, order.Lasts)
 	defer cancel()
-	before, _ := readProcess(os.Getpid()) // where there is no /proc, no processor time is told
+	before, _ := readProcess(os.Getpid()) // without /proc no processor time is reported
 	f := m.flood(ctx)
 	after, _ := readProcess(os.Getpid())
 	f.CPU = (after.used - before.used).Seconds()
 	return json.NewEncoder(out).Encode(f)
 }
 
-// heldConnections are the connections of each of streams, waits and slow bodies; all
-// others take the schedule's requests.
+// heldConnections is the number of connections each for streams, waits and slow bodies; the
+// others send the schedule's requests.
 const heldConnections = 5
 
-// mischief is the misbehaving client: its requests, and what was answered.
+// mischief is the misbehaving client: its requests, and their results.
 type mischief struct {
 	floodOrder
-	deck   []*misdeed // the schedule's kinds in turn
+	deck   []*misdeed // the schedule's kinds in order
 	client *http.Client
 	hole   io.Closer // a listener that accepts nothing
 	late   string    // URL of the hole
@@ -167,8 +167,8 @@ type mischief struct {
 	seen flood
 }
 
-// flood sends the schedule's requests, each when it is due or as soon after as one of the
-// connections is free, and holds the other connections open.
+// flood sends each of the schedule's requests when it is due, or as soon as a connection is
+// free, and holds the other connections open.
 func (m *mischief) flood(ctx context.Context) flood {
 	start := time.Now()
 	total := int(m.Lasts.Seconds() * float64(m.Rate))
@@ -220,7 +220,7 @@ func (m *mischief) note(change func(*flood)) {
 	change(&m.seen)
 }
 
-// answered counts an answer. What ctx has ended is none.
+// answered counts a response. Requests that ctx has ended do not count.
 func (m *mischief) answered(kind string, status, taken int) {
 	name := "cut"
 	if status > 0 {
@@ -237,7 +237,7 @@ func (m *mischief) answered(kind string, status, taken int) {
 	})
 }
 
-// send makes one request and reads its answer.
+// send sends one request and reads its response.
 func (m *mischief) send(ctx context.Context, kind *misdeed, r prepared) {
 	status, answer, err := m.ask(ctx, r)
 	if err != nil && ctx.Err() != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
-// limits measures what nothing on this machine can exceed: how many senders can
-// be recovered from signatures, and how often a disk takes a page for good.
+// limits measures the limits of this machine: signature recoveries per second, and durable page
+// writes per second.
 func (b *bench) limits(ctx context.Context) error {
 	sample := sign(1, func(int) (int, wallet.Tempo) { return 0, payment(0, 0) })[0]
 	digest := sample.Hash
@@ -70,8 +70,8 @@ func (b *bench) limits(ctx context.Context) error {
 	return nil
 }
 
-// decodeLimit is how many transactions a second could be accepted if nothing but
-// reading them cost anything.
+// decodeLimit is the number of transactions per second that could be accepted if only decoding
+// took time.
 func (b *bench) decodeLimit() (name string, perSecond float64) {
 	for _, r := range b.sheet.rows {
 		if r.Section == sectionLimits && r.Yardstick == "ecrecover" {
@@ -81,8 +81,7 @@ func (b *bench) decodeLimit() (name string, perSecond float64) {
 	panic("bench: the limits are measured first")
 }
 
-// spin calls a function from so many goroutines for a while and says how often
-// that went in a second.
+// spin calls a function from some goroutines for a while and returns the calls per second.
 func spin(ctx context.Context, goroutines int, d time.Duration, f func() error) (perSecond float64, err error) {
 	var count atomic.Int64
 	var spinning sync.WaitGroup
@@ -105,7 +104,7 @@ func spin(ctx context.Context, goroutines int, d time.Duration, f func() error) 
 	return float64(count.Load()) / time.Since(began).Seconds(), errors.Join(append(errs, ctx.Err())...)
 }
 
-// syncs appends pages to a file, each made durable before the next.
+// syncs appends pages to a file, and flushes each before the next.
 func syncs(dir string, d time.Duration) (perSecond float64, err error) {
 	f, err := os.Create(filepath.Join(dir, "pages"))
 	if err != nil {

@@ -11,11 +11,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// stages is how many events a delivered transaction's life has.
+// stages is the number of events of a delivered transaction.
 const stages = 4
 
-// life is the usual life of the i-th transaction: accepted, taken by a node,
-// mined, final.
+// life is the usual history of the i-th transaction: accepted, accepted by a node, mined, final.
 func life(i int) []tx.Event {
 	at := time.Unix(1_800_000_000, 0).Add(time.Duration(i) * time.Millisecond).UTC()
 	block := chain.Block{Number: uint64(i / 100), Hash: name("block", i/100), Parent: name("block", i/100-1), Time: uint64(at.Unix())}
@@ -40,7 +39,7 @@ func life(i int) []tx.Event {
 	}
 }
 
-// name is a hash that follows from a word and a number.
+// name is a hash derived from a word and a number.
 func name(word string, i int) chain.Hash {
 	return chain.Keccak([]byte(word), binary.BigEndian.AppendUint64(nil, uint64(i))) //nolint:gosec // any number will do
 }
@@ -52,13 +51,12 @@ type written struct {
 	event    event.Event
 }
 
-// inFlight is how many transactions are on their way at once: as many as a chain
-// with a block a second has that takes hundreds a second.
+// inFlight is the number of transactions in flight: as many as with hundreds per second on a
+// chain with a block a second.
 const inFlight = 2000
 
-// write encodes the lives of n transactions. What is in one element may be
-// appended in any order, after what is in those before. bytes is the mean size of
-// an event's data.
+// write encodes the histories of n transactions. The events of one element may be appended in
+// any order, after the elements before. bytes is the mean size of an event's data.
 func write(n int) (steps [][]written, bytes float64, err error) {
 	codec := tx.Codec()
 	total := 0

@@ -15,9 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// alone are the rates of the bare engines: the like statements and events of 325
-// bytes without our code around them, measured on a quiet machine of this kind
-// (2 processors, a fast virtual disk).
+// alone are the rates of the bare engines: similar statements and events of 325 bytes without
+// our code, measured on a quiet machine of this kind (2 processors, a fast virtual disk).
 var alone = map[string]struct{ one, many, replay, rows float64 }{ //nolint:gochecknoglobals // a table
 	embeddedEngine: {one: 4150, many: 27_600, replay: 337_000, rows: 81_000},
 	postgresEngine: {one: 1490, many: 24_200, replay: 179_000, rows: 114_000},
@@ -25,7 +24,7 @@ var alone = map[string]struct{ one, many, replay, rows float64 }{ //nolint:goche
 
 const (
 	bareEngine = "bare engine"
-	readMax    = 1000 // events in a batch, as projectors read
+	readMax    = 1000 // events per batch, as projectors read
 	replayMax  = 2000 // as a rebuild reads
 )
 
@@ -61,7 +60,7 @@ func (b *bench) logs(ctx context.Context, engine string, _ loads) (err error) {
 	return nil
 }
 
-// appendAll fills a log, first by one caller and then by many.
+// appendAll fills a log, first from one caller and then from many.
 func (b *bench) appendAll(ctx context.Context, engine string, log commands.Store) (events int, err error) {
 	steps, bytes, err := write(b.scale.alone/stages + b.scale.lives)
 	if err != nil {
@@ -94,8 +93,8 @@ func (b *bench) appendAll(ctx context.Context, engine string, log commands.Store
 	return len(one) + len(many), nil
 }
 
-// appendFrom appends events, one in each append, from several callers at once. It
-// says how long each append took, and all of them together.
+// appendFrom appends events, one per append, from several callers at once. It returns the time
+// of each append, and of all together.
 func appendFrom(ctx context.Context, log commands.Store, callers int, all []written) ([]time.Duration, time.Duration, error) {
 	took := make([]time.Duration, len(all))
 	errs := make([]error, callers)
@@ -121,7 +120,7 @@ func appendFrom(ctx context.Context, log commands.Store, callers int, all []writ
 	return took, time.Since(began), errors.Join(errs...)
 }
 
-// replay reads the whole log, as it is kept, and then folded in memory.
+// replay reads the whole log, first alone, and then with a fold in memory.
 func (b *bench) replay(ctx context.Context, engine string, log commands.Store, events int) error {
 	nothing := func(event.Recorded) error { return nil }
 	rate, err := readAll(ctx, log, events, nothing)
@@ -191,8 +190,8 @@ func readAll(ctx context.Context, log commands.Store, want int, each func(event.
 	return float64(got) / time.Since(began).Seconds(), nil
 }
 
-// rebuild makes the read model in a database of its own: as a projector does that begins
-// at the beginning, and then anew beside what that has made.
+// rebuild builds the read model in its own database: first as a projector from the log's
+// beginning, and then as a rebuild beside the result.
 func (b *bench) rebuild(ctx context.Context, engine string, log commands.Store, events int) (err error) {
 	p, err := b.fresh(ctx, engine)
 	if err != nil {
@@ -236,7 +235,7 @@ func (b *bench) rebuild(ctx context.Context, engine string, log commands.Store, 
 	return b.anew(context.WithoutCancel(ctx), engine, p, log, events, projected)
 }
 
-// anew rebuilds the read model of a place and has it verified.
+// anew rebuilds the read model of a place and verifies it.
 func (b *bench) anew(ctx context.Context, engine string, p *place, log commands.Store, events int, projected float64) (err error) {
 	model := transactions.Model(tx.Codec())
 	shadow, err := p.shadow(ctx, model)

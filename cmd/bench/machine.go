@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// machine is what the figures were measured on.
+// machine describes the machine of the measurements.
 type machine struct {
 	Date       string `json:"date"`
 	Processors int    `json:"processors"`
 	Model      string `json:"model,omitempty"`
 	System     string `json:"system"`
 	Go         string `json:"go"`
-	// Before and After are the load averages; the benchmark itself is in them.
+	// Before and After are load averages, including the benchmark itself.
 	Before string `json:"loadBefore,omitempty"`
 	After  string `json:"loadAfter,omitempty"`
 }
@@ -32,7 +32,7 @@ func (m machine) String() string {
 		m.Date, m.Processors, m.Model, m.System, m.Go, m.Before, m.After)
 }
 
-// processor is the model's name, where the system tells.
+// processor is the model's name, if known.
 func processor() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -46,7 +46,7 @@ func processor() string {
 	return "unknown"
 }
 
-// load is the load averages of 1, 5 and 15 minutes, where the system tells.
+// load is the load averages of 1, 5 and 15 minutes, if known.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	fields := strings.Fields(string(text))

@@ -1,19 +1,21 @@
-// Command bench measures the service: what its processors could do at best, what
-// its stores do, and what a client of the real program sees, with the load
-// generator and the chain on the same processors. Each figure stands beside a
-// yardstick that is named, so that ratios can be compared where rates cannot.
+// Command bench measures the service: the limits of its processors, the rates of its stores, and
+// the rates and delays for a client of the real program. The load generator and the chain run on
+// the same processors. Each figure is compared with a named yardstick, since ratios can be
+// compared between machines and rates cannot.
 //
 //	bench [-quick] [-store embedded,postgres] [-only accept,deliver] [-runs 3] [-trial kill] [-fanout 1] [-json] [-profile DIR]
 //
-// The sections crowd, a million scheduled transactions, and peers and relay, faults that
-// others of its kind were put through, run only when -only names them: peers has the
-// watchtower deliver what was signed beforehand, relay has the relayer sign, as the others
-// did. After these two, the status is 1 if anything was lost, paid twice, never final, or
-// an error to who did nothing wrong. The section neighbours, which also has to be named, has
-// one of ten clients flood each half of the service. The status is 1 if another client gets
-// an error or waits more than twice as long.
-// Postgres is measured when WATCHTOWER_TEST_POSTGRES names a server, as it does
-// under cmd/testrun. What each figure means is told in docs/performance.md.
+// Some sections run only when -only names them. The section crowd measures a million scheduled
+// transactions. The sections peers and relay repeat the trials that other programs of this kind
+// went through: in peers the watchtower delivers transactions signed in advance; in relay the
+// relayer signs, like the other programs. After these two, the status is 1 if a payment was
+// lost, paid twice or never final, or if a well-behaved client got an error.
+//
+// In the section neighbours one of ten clients floods each half of the service. The status is 1
+// if another client gets an error or waits more than twice as long.
+//
+// Postgres is measured when WATCHTOWER_TEST_POSTGRES names a server, as it does under
+// cmd/testrun. docs/performance.md explains the figures.
 package main
 
 import (
@@ -63,10 +65,10 @@ const (
 	sectionSteady   = "steady"
 	sectionAnvil    = "anvil"
 	sectionReplicas = "replicas"
-	sectionCrowd    = "crowd" // only when it is asked for: it takes a quarter of an hour
-	sectionPeers    = "peers" // likewise: ten minutes
-	sectionRelay    = "relay" // likewise
-	// sectionNeighbours runs only when it is asked for: it takes five minutes a store.
+	sectionCrowd    = "crowd" // only on request: it takes a quarter of an hour
+	sectionPeers    = "peers" // only on request: ten minutes
+	sectionRelay    = "relay" // only on request
+	// sectionNeighbours runs only on request: it takes five minutes per store.
 	sectionNeighbours = "neighbours"
 )
 
@@ -77,20 +79,20 @@ func sections() []string {
 	}
 }
 
-// onlyAsked are the sections that run when they are named, and not else.
+// onlyAsked are the sections that run only if named.
 func onlyAsked() []string {
 	return []string{sectionCrowd, sectionPeers, sectionRelay, sectionNeighbours}
 }
 
-// options are what the flags say.
+// options are the flags.
 type options struct {
 	scale   scale
 	engines []string
 	only    []string
 	json    bool
-	fanout  int    // endpoints, and how many of them each attempt asks
-	profile string // folder for profiles; empty takes none
-	trial   string // only trials whose name has this are made
+	fanout  int    // endpoints; each attempt asks all of them
+	profile string // folder for profiles; empty: no profiles
+	trial   string // run only trials whose name contains this
 }
 
 func (o options) wants(section string) bool {
@@ -162,9 +164,9 @@ func chooseEngines(text string) ([]string, error) {
 type bench struct {
 	options
 	sheet   *sheet
-	shown   []shown  // of the sections peers and relay
-	besides []beside // of the section neighbours
-	dir     string   // everything temporary
+	shown   []shown  // from the sections peers and relay
+	besides []beside // from the section neighbours
+	dir     string   // all temporary files
 	program string   // the built service; with a profiler, this program
 	relayer string   // the built relayer
 	say     io.Writer
@@ -197,7 +199,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	return errors.Join(err, b.wrongNeighbours())
 }
 
-// all measures everything that is wanted.
+// all runs all selected measurements.
 func (b *bench) all(ctx context.Context) error {
 	b.tell("limits of this machine")
 	if err := b.limits(ctx); err != nil {
@@ -255,8 +257,8 @@ func (b *bench) once(ctx context.Context, engine string, l loads) error {
 	return nil
 }
 
-// build makes the service's program. With a profiler it is this program, which
-// then serves as cmd/watchtower does.
+// build builds the service's program. With a profiler it is this program, which then serves as
+// cmd/watchtower does.
 func (b *bench) build(ctx context.Context) (err error) {
 	if b.profile == "" || b.wants(sectionNeighbours) {
 		b.program, err = rig.Build(ctx, b.dir)
@@ -266,7 +268,7 @@ func (b *bench) build(ctx context.Context) (err error) {
 	return err
 }
 
-// tell says how far we are.
+// tell prints progress.
 func (b *bench) tell(format string, args ...any) {
 	fmt.Fprintf(b.say, "bench: %s\n", fmt.Sprintf(format, args...)) //nolint:errcheck // progress only
 }

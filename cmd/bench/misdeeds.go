@@ -36,8 +36,8 @@ type misdeed struct {
 	at      chan int
 }
 
-// preparedMost is how many different requests of one kind are made. They are sent again
-// and again: most are refused for the rate.
+// preparedMost is the number of different requests of one kind. They are sent repeatedly: most
+// are refused by the rate limit.
 const preparedMost = 2000
 
 // next returns the kind's requests in turn. It is safe for concurrent use.
@@ -52,7 +52,7 @@ func newMischief(order floodOrder) (*mischief, error) {
 	m := &mischief{floodOrder: order, client: &http.Client{Transport: &http.Transport{
 		MaxIdleConnsPerHost: order.Connections, MaxConnsPerHost: order.Connections,
 	}}, seen: flood{Statuses: map[string]int{}, Kinds: map[string]map[string]int{}}}
-	// The listener's queue takes connections, and nobody ever answers on them.
+	// The listener's queue accepts connections without ever responding.
 	hole, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it listens until it is closed
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (f forger) Sign(digest chain.Hash) []byte {
 	return append(append([]byte{keychainV2}, f.victim[:]...), inner...)
 }
 
-// throwAway is a key that nobody has given money.
+// throwAway is a key without funds.
 func throwAway(i int) wallet.Secp256k1 {
 	key, err := wallet.NewSecp256k1(chain.Keccak([]byte("throw away"), binary.BigEndian.AppendUint64(nil, uint64(i)))) //nolint:gosec // a small number
 	if err != nil {
@@ -115,14 +115,14 @@ func pays(key wallet.Key, t wallet.Tempo) []byte {
 	return rig.Pay(key, t).Raw
 }
 
-// aKey is a nonce key of its own for each series and i.
+// aKey is a nonce key derived from series and i.
 func aKey(series byte, i int) chain.NonceKey {
 	key := chain.NonceKey{1: 0x66, 2: series}
 	binary.BigEndian.PutUint64(key[24:], uint64(i)+1) //nolint:gosec // a small number
 	return key
 }
 
-// ownGroup is the nonce key of a group of the misbehaving client's.
+// ownGroup is the nonce key of a group of the misbehaving client.
 func ownGroup() chain.NonceKey {
 	return chain.NonceKey{'N', 'K', 'G', '1', 0x01, 0x02, 16: 0x66, 31: 1}
 }
@@ -260,19 +260,19 @@ func (m *mischief) relayMisdeeds() []*misdeed {
 	}
 }
 
-// holds are what occupies connections: a stream that matches nothing, a long wait, and a
-// body that comes byte by byte.
+// holds are requests that occupy connections: a stream without matches, a long wait, and a body
+// sent byte by byte.
 func (m *mischief) holds(i int) []func(context.Context) {
 	url, nothing, wait := m.Delivery, "&name=nothing", m.Delivery+m.Reads[i]+"?wait=executed&timeout=30"
 	if m.Relay != "" {
 		wait = m.Relay + m.Reads[i] + "?wait=mined&timeout=30"
 	}
 	if m.Relay != "" && i%2 == 0 {
-		url, nothing = m.Relay, "" // the relay's events have no names; a client sees none of others
+		url, nothing = m.Relay, "" // the relay's events have no names; a client sees only its own
 	}
 	held := func(kind string, r prepared) func(context.Context) {
 		return func(ctx context.Context) {
-			// Opened again and again: each opening reads the log from its beginning.
+			// Opened repeatedly: each opening reads the log from its beginning.
 			ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 			defer cancel()
 			status, _, err := m.ask(ctx, r)
@@ -292,7 +292,7 @@ func (m *mischief) holds(i int) []func(context.Context) {
 	return all
 }
 
-// slowBody posts a body a byte at a time until the service has enough of it.
+// slowBody posts a body a byte at a time until the service closes the connection.
 func (m *mischief) slowBody(ctx context.Context, url string) {
 	l, err := dial(ctx, url)
 	if err != nil {

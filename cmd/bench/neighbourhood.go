@@ -15,8 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 )
 
-// neighbourhood is where one run takes place: a Tempo chain, a store and a service of its
-// own, with an API key for each of ten clients.
+// neighbourhood is the environment of one run: its own Tempo chain, store and service, with an
+// API key for each of ten clients.
 type neighbourhood struct {
 	neighbourly
 	half
@@ -25,12 +25,12 @@ type neighbourhood struct {
 	service  *rig.Service
 	url      string   // where payments are posted
 	tokens   []string // API keys by client
-	operator string   // API key that takes profiles; empty without profiles
+	operator string   // API key for profiles; empty without profiles
 	client   *http.Client
 	ends     []func(context.Context) error
 }
 
-// besideOne makes one run.
+// besideOne performs one run.
 func (b *bench) besideOne(ctx context.Context, engine string, h half, flooded bool) (r beside, err error) {
 	r = beside{Half: h.name, Store: engine, Flooded: flooded}
 	hood := &neighbourhood{neighbourly: b.scale.beside, half: h, client: &http.Client{
@@ -76,7 +76,7 @@ func (b *bench) besideOne(ctx context.Context, engine string, h half, flooded bo
 	return r, nil
 }
 
-// open starts the chain and the service, after it has made the clients' keys.
+// open starts the chain and the service, after creating the clients' keys.
 func (hood *neighbourhood) open(ctx context.Context, b *bench, engine string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -89,7 +89,7 @@ func (hood *neighbourhood) open(ctx context.Context, b *bench, engine string) (e
 	}
 	hood.ends = append(hood.ends, func(context.Context) error { return hood.node.close() })
 	hood.node.SetBaseFee(baseFee)
-	if err := hood.node.block(ctx); err != nil { // from it on the fee is what the service is told
+	if err := hood.node.block(ctx); err != nil { // from this block on the service sees the fee
 		return err
 	}
 	for i := range goodClients + 1 {
@@ -118,13 +118,13 @@ func (hood *neighbourhood) open(ctx context.Context, b *bench, engine string) (e
 	return err
 }
 
-// baseFee is the chain's, per gas: a quarter of what the clients offer.
+// baseFee is the chain's base fee per gas: a quarter of the clients' offers.
 const baseFee = 10_000_000_000
 
 // clientName is the client's name on its key.
 func clientName(i int) string { return fmt.Sprintf("client-%d", i) }
 
-// createKey makes a client's API key as an operator does.
+// createKey creates a client's API key as an operator does.
 func (hood *neighbourhood) createKey(ctx context.Context, client, scopes string) (token string, err error) {
 	args := append([]string{"keys", "create", "--name", client, "--client", client, "--scope", scopes}, hood.place.flags()...)
 	made, err := rig.Run(ctx, nil, nil, hood.program, args...)
@@ -137,8 +137,8 @@ func (hood *neighbourhood) createKey(ctx context.Context, client, scopes string)
 	return strings.TrimSpace(made.Stdout), nil
 }
 
-// prepared is the service, which does not run yet. A relayer signs with ten accounts,
-// which make one pool, and delivers webhooks to this machine.
+// prepared is the service, not yet started. A relayer signs with a pool of ten accounts, and
+// delivers webhooks to this machine.
 func (hood *neighbourhood) prepared(profiling bool) (*rig.Service, error) {
 	s := &rig.Service{Program: hood.program, Log: filepath.Join(hood.place.dir, "log")}
 	s.Args = append(hood.rates(), "--chains", fmt.Sprintf("%d=%s", rig.TempoChain, hood.node.urls[0]),
@@ -160,7 +160,7 @@ func (hood *neighbourhood) prepared(profiling bool) (*rig.Service, error) {
 	s.Args = append(s.Args, "--signers-environment", "--signers-allowed", strings.Join(signers, ","),
 		"--pools", relayPool+"="+strings.Join(signers, ","), "--lane-trusted", "1",
 		"--webhooks-secrets-file", secrets, "--webhooks-development")
-	// A secret that nobody needs to guess: 24 zero bytes in base64.
+	// The secret needs no security: 24 zero bytes in base64.
 	return s, os.WriteFile(secrets, []byte("whsec_"+strings.Repeat("AAAA", 8)+"\n"), 0o600)
 }
 
@@ -174,11 +174,11 @@ func (hood *neighbourhood) end(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// profileMost is the most seconds of which the service takes a profile.
+// profileMost is the maximum length of a profile in seconds.
 const profileMost = 25
 
-// profileOf takes a CPU profile of the service over the load's beginning, when -profile asks for one.
-// The returned function waits for it and saves it.
+// profileOf takes a CPU profile of the service at the start of the load, if -profile is set. The
+// returned function waits for it and saves it.
 func (b *bench) profileOf(ctx context.Context, hood *neighbourhood, name string) func() error {
 	if b.profile == "" {
 		return func() error { return nil }

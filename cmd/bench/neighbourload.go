@@ -18,12 +18,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// owed is a payment of one unit to an account that nobody else pays, by a client.
+// owed is a client's payment of one unit to an account without other payments.
 type owed struct {
 	client int
 	payee  chain.Address
 	after  time.Duration // when it is due, from the start of the load
-	path   string        // that it is posted to
+	path   string        // where it is posted
 	body   []byte
 	read   string // path that shows it
 
@@ -33,8 +33,8 @@ type owed struct {
 	err      error
 }
 
-// bills are the payments of one run in the order of their due times: the nine clients
-// in turn, and a well-behaved tenth at the pace of each of them.
+// bills are the payments of one run in the order of their due times: the nine clients in turn,
+// and a well-behaved tenth at the same pace.
 func (hood *neighbourhood) bills(flooded bool) (all []*owed) {
 	every := time.Second / time.Duration(hood.rate)
 	nonces := make([]uint64, goodClients+1)
@@ -50,7 +50,7 @@ func (hood *neighbourhood) bills(flooded bool) (all []*owed) {
 	return all
 }
 
-// bill makes the i-th payment. One that is signed here has the next nonce of the client's
+// bill builds the i-th payment. A payment signed here has the next nonce of the client's
 // account.
 func (hood *neighbourhood) bill(i, client int, nonce uint64, after time.Duration) *owed {
 	o := &owed{client: client, payee: chain.Address(append(payeeMark[:], make([]byte, 8)...)), after: after}
@@ -70,12 +70,11 @@ func (hood *neighbourhood) bill(i, client int, nonce uint64, after time.Duration
 	return o
 }
 
-// payeeGas is the gas limit of a transfer to an account that holds nothing yet.
+// payeeGas is the gas limit of a transfer to an account without a balance.
 const payeeGas = 1_000_000
 
-// pay posts each payment at its due time, whatever became of those before, and follows
-// each until the API says that it was executed. It returns when the load is over and all
-// payments have been followed.
+// pay posts each payment at its due time, regardless of earlier ones, and follows each until the
+// API reports it executed. It returns when the load is over and all payments have been followed.
 func (hood *neighbourhood) pay(ctx context.Context, all []*owed) {
 	var paying sync.WaitGroup
 	start := time.Now()
@@ -90,7 +89,7 @@ func (hood *neighbourhood) pay(ctx context.Context, all []*owed) {
 	paying.Wait()
 }
 
-// rest waits, unless ctx ends before.
+// rest sleeps, and returns false if ctx ends first.
 func rest(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -100,7 +99,7 @@ func rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// payOne posts a payment and waits for it. Every answer but a success is an error.
+// payOne posts a payment and waits for it. Every response except success is an error.
 func (hood *neighbourhood) payOne(ctx context.Context, o *owed) error {
 	status, answer, err := hood.ask(ctx, o.client, http.MethodPost, o.path, o.body)
 	if err != nil {
@@ -160,13 +159,13 @@ func (hood *neighbourhood) ask(ctx context.Context, client int, method, path str
 	return res.StatusCode, answer, err
 }
 
-// judge asks the chain and the service what became of the nine clients' payments.
+// judge checks the nine clients' payments on the chain and at the service.
 func (hood *neighbourhood) judge(ctx context.Context, all []*owed, r *beside) {
 	arrived := hood.arrivals()
 	var accept, mined, told []time.Duration
 	for _, o := range all {
 		if o.client == goodClients {
-			continue // the tenth's are not measured
+			continue // the tenth client's payments are not measured
 		}
 		r.Payments++
 		if o.err != nil {
@@ -201,7 +200,7 @@ func appendSince(all []time.Duration, from, to time.Time) []time.Duration {
 	return append(all, to.Sub(from))
 }
 
-// becomesFinal waits until the service calls a payment final.
+// becomesFinal waits until the service reports a payment final.
 func (hood *neighbourhood) becomesFinal(ctx context.Context, o *owed) bool {
 	for {
 		var shown struct {
@@ -219,14 +218,14 @@ func (hood *neighbourhood) becomesFinal(ctx context.Context, o *owed) bool {
 	}
 }
 
-// arrival is how often the chain has paid a payee, and when first.
+// arrival is the number of a payee's payments on the chain, and the time of the first.
 type arrival struct {
 	times int
 	at    time.Time
 }
 
-// arrivals reads off the chain itself which payees were paid: of each transaction that a
-// node was handed, the receipt. What was only handed over is no arrival.
+// arrivals finds the paid payees on the chain itself, by the receipt of each transaction sent to
+// a node. A transaction without a receipt does not count.
 func (hood *neighbourhood) arrivals() map[chain.Address]arrival {
 	executed, seen := hood.node.Executed(), map[chain.Hash]bool{}
 	all := map[chain.Address]arrival{}
@@ -247,7 +246,7 @@ func (hood *neighbourhood) arrivals() map[chain.Address]arrival {
 	return all
 }
 
-// payeeMark begins the address of each payee, and nothing else in a transaction.
+// payeeMark is the prefix of each payee's address, unique within a transaction.
 var payeeMark = [12]byte{0x99, 0x02, 0x77, 0xbe, 0x51, 0xde} //nolint:gochecknoglobals // a constant, if arrays could be one
 
 // payeeOf finds the payee in the signed bytes.

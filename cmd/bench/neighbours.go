@@ -15,17 +15,17 @@ import (
 // neighbourly is the load of the section neighbours: nine clients pay at a steady rate,
 // and a tenth does the same or floods the service.
 type neighbourly struct {
-	rate        int           // payments a second of the nine together
+	rate        int           // payments a second of the nine clients together
 	lasts       time.Duration // of the load, and of the flood
 	limit       int           // requests a second that a key may send: rate.key
-	times       int           // multiple of the limit at which the flood is due
-	connections int           // of the flood
+	times       int           // ratio of the flood's rate to the limit
+	connections int           // connections of the flood
 }
 
 const (
 	goodClients = 9    // clients that only pay
-	neighbourP  = 0.99 // percentile that is judged
-	// neighbourMost is the most by which the flood may multiply the nine's p99.
+	neighbourP  = 0.99 // judged percentile
+	// neighbourMost is the maximum factor by which the flood may raise the nine clients' p99.
 	neighbourMost = 2
 	// keyBurst is rate.key-burst: the least that api.max-batch allows by default.
 	keyBurst = 1000
@@ -68,8 +68,8 @@ func (r beside) tenth() string {
 	return "well-behaved tenth"
 }
 
-// neighbours runs each half with a well-behaved tenth client and with a misbehaving one,
-// in turn, on stores and chains of their own.
+// neighbours runs each half with a well-behaved and with a misbehaving tenth client in turn,
+// each on its own store and chain.
 func (b *bench) neighbours(ctx context.Context, engine string, _ loads) error {
 	for _, h := range []half{{name: "watchtower", program: b.program}, {name: "relayer", program: b.relayer, relay: true}} {
 		if !strings.Contains(h.name, b.trial) {
@@ -89,7 +89,7 @@ func (b *bench) neighbours(ctx context.Context, engine string, _ loads) error {
 	return nil
 }
 
-// noteBeside notes a run's figures, those beside the flood against the last run without.
+// noteBeside records a run's figures; a run with a flood is compared with the last run without.
 func (b *bench) noteBeside(r beside) {
 	var calm beside
 	for _, other := range b.besides {
@@ -118,8 +118,8 @@ func (b *bench) noteBeside(r beside) {
 	}
 }
 
-// wrongNeighbours returns what the section neighbours must not show: an error of a
-// well-behaved client, or medians of p99 that are too far apart.
+// wrongNeighbours returns the failures of the section neighbours: errors of well-behaved
+// clients, or medians of p99 that are too far apart.
 func (b *bench) wrongNeighbours() (err error) {
 	p99 := map[string]map[bool][]float64{}
 	for _, r := range b.besides {
@@ -139,7 +139,7 @@ func (b *bench) wrongNeighbours() (err error) {
 	return err
 }
 
-// printNeighbours prints what became of the floods.
+// printNeighbours prints the results of the floods.
 func (b *bench) printNeighbours(w io.Writer) error {
 	for _, r := range b.besides {
 		line := fmt.Sprintf("%s on %s, %s: %d payments, %d errors, %d lost, %d double, %d never final, max %.0f ms; service %.1f CPU-s; others %.0f %%, idle %.0f %%\n",

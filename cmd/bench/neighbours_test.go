@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Nine clients pay beside a tenth that pays, and beside one that floods the service. What
-// so few payments took is not judged here: other tests run at the same time.
+// Nine clients pay beside a tenth that pays, and beside a tenth that floods the service. Times
+// are not judged here, with so few payments and other tests running.
 func TestNeighbours(t *testing.T) {
 	if (options{}).wants(sectionNeighbours) {
 		t.Error("the neighbours are measured unasked")

@@ -17,8 +17,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
-// node is a simulated Tempo chain behind some endpoints, which count the calls and
-// note when they were handed what. It lives in this process.
+// node is a simulated Tempo chain in this process, behind some endpoints that count calls and
+// record the times of sends.
 type node struct {
 	*chaintest.Chain
 	doors   []*chaintest.Node
@@ -28,13 +28,12 @@ type node struct {
 	parts   sync.WaitGroup
 
 	mu     sync.Mutex
-	known  map[chain.Hash]chain.Signed // so that it need not check signatures that we made
-	made   map[uint64]time.Time        // when each block was
+	known  map[chain.Hash]chain.Signed // transactions made here, whose signatures need no check
+	made   map[uint64]time.Time        // time of each block
 	blocks chan struct{}               // closed and replaced with each block
 }
 
-// startNode starts a chain with so many endpoints, all of which show the same, and with
-// a block at each interval.
+// startNode starts a chain with doors equal endpoints and a block at each interval.
 func startNode(ctx context.Context, doors int, blockTime time.Duration) (*node, error) {
 	n := &node{known: map[chain.Hash]chain.Signed{}, made: map[uint64]time.Time{}, blocks: make(chan struct{})}
 	n.Chain = chaintest.New(chaintest.Options{
@@ -57,7 +56,7 @@ func startNode(ctx context.Context, doors int, blockTime time.Duration) (*node, 
 	return n, nil
 }
 
-// close ends everything the node runs.
+// close stops everything that the node runs.
 func (n *node) close() error {
 	n.stop()
 	n.Close()
@@ -69,7 +68,7 @@ func (n *node) close() error {
 	return errors.Join(errs...)
 }
 
-// expect tells the node what it will be handed.
+// expect announces payments to the node, which then accepts their signatures.
 func (n *node) expect(payments []rig.Payment) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -102,7 +101,7 @@ func (n *node) mine(ctx context.Context, blockTime time.Duration) {
 			return
 		case <-tick.C:
 		}
-		// Before the block is made: nobody can have seen it earlier.
+		// Before the block is made: no client can have seen it earlier.
 		now := time.Now()
 		b, err := n.Mine()
 		if err != nil {
@@ -129,7 +128,7 @@ func (n *node) block(ctx context.Context) error {
 	}
 }
 
-// minedAt is when the block with a transaction was made.
+// minedAt is the time of a transaction's block.
 func (n *node) minedAt(hash chain.Hash) (at time.Time, ok bool) {
 	receipt, ok := n.Receipt(hash)
 	if !ok {
@@ -141,12 +140,12 @@ func (n *node) minedAt(hash chain.Hash) (at time.Time, ok bool) {
 	return at, ok
 }
 
-// stillness is how long blocks may come without any of the payments before it is said
-// that they are stuck.
+// stillness is how long blocks may come without any of the payments before they are reported as
+// stuck.
 const stillness = time.Minute
 
-// mined waits until all payments are in blocks, and returns when the last was and
-// the number of its block.
+// mined waits until all payments are in blocks, and returns the time and number of the last
+// block.
 func (n *node) mined(ctx context.Context, payments []rig.Payment) (last time.Time, number uint64, err error) {
 	open, still := payments, time.Now()
 	for len(open) > 0 {
@@ -176,8 +175,8 @@ func (n *node) mined(ctx context.Context, payments []rig.Payment) (last time.Tim
 	return last, n.Head().Number, n.once(payments)
 }
 
-// lateness is how long after its time each transaction was first handed to the
-// node. All must have been, and none before.
+// lateness is each transaction's time from eligibility to its first send to the node. All must
+// have been sent, and none early.
 func (n *node) lateness(eligible map[chain.Hash]uint64) ([]time.Duration, error) {
 	wanted := len(eligible)
 	var late []time.Duration
@@ -186,7 +185,7 @@ func (n *node) lateness(eligible map[chain.Hash]uint64) ([]time.Duration, error)
 		if !ok {
 			continue
 		}
-		delete(eligible, d.Hash)                               // the first time counts
+		delete(eligible, d.Hash)                               // the first send counts
 		late = append(late, d.At.Sub(time.Unix(int64(at), 0))) //nolint:gosec // a time of today
 	}
 	if len(late) != wanted || slices.Min(late) < 0 {
@@ -207,7 +206,7 @@ func (n *node) once(payments []rig.Payment) error {
 	return errors.Join(errs...)
 }
 
-// called is how often each method was called so far, at all endpoints together.
+// called is the number of calls by method so far, at all endpoints together.
 func (n *node) called() map[string]int {
 	all := map[string]int{}
 	for _, door := range n.doors {
@@ -218,7 +217,7 @@ func (n *node) called() map[string]int {
 	return all
 }
 
-// calls is how often each method was called since an earlier count.
+// calls is the number of calls by method since an earlier count.
 func (n *node) calls(since map[string]int) map[string]int {
 	now := n.called()
 	for method, count := range since {

@@ -1,6 +1,6 @@
 package main
 
-// peer is what another program showed. A dash is what was not measured, or cannot be.
+// peer is another program's result. A dash means not measured, or not measurable.
 type peer struct {
 	name, accepted, accept, mined, t2m, final, cpu, calls, verdict string
 }
@@ -11,7 +11,7 @@ const (
 	op     = "OP txmgr 1.10.0 (library)"
 )
 
-// others are what other programs of this kind showed, run by run.
+// others are the results of other programs of this kind, by run.
 type others struct{ oneSigner, tenSigners, steady, lost, killed, replicas, doubled []peer }
 
 func measuredOthers() others {

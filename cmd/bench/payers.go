@@ -14,20 +14,20 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// plainChain is the id of a chain that anvil makes when it is told nothing.
+// plainChain is anvil's default chain id.
 const plainChain chain.ID = 31337
 
 // transferGas is the gas limit of a transfer.
 const transferGas = 25_000
 
-// transfer is a payment of 1 wei to an account that nobody else pays, which names it.
+// transfer is a payment of 1 wei to an account of its own, which identifies it.
 type transfer struct {
-	rig.Payment // zero, when the service is to sign
+	rig.Payment // zero if the service signs
 	signer      int
 	to          chain.Address
 }
 
-// payees are n transfers by several accounts in turn, of which nothing is signed.
+// payees are n unsigned transfers by several accounts in turn.
 func payees(n, signers int) []transfer {
 	all := make([]transfer, n)
 	for i := range all {
@@ -59,25 +59,24 @@ func transfers(n, signers int) []transfer {
 	return all
 }
 
-// sightings are when each payee was first seen in a block, by one who asks the chain
-// itself all the time.
+// sightings are the times when payees were first seen in a block, polled from the chain itself.
 type sightings struct {
 	url  string
 	mu   sync.Mutex
 	at   map[chain.Address]time.Time
-	next uint64 // block to look at
+	next uint64 // next block to read
 }
 
-// sightEvery is how exactly it is known when a block is there.
+// sightEvery is the polling interval for blocks.
 const sightEvery = 20 * time.Millisecond
 
-// watch looks at new blocks until ctx ends.
+// watch reads new blocks until ctx ends.
 func (s *sightings) watch(ctx context.Context) {
 	tick := time.NewTicker(sightEvery)
 	defer tick.Stop()
 	for {
 		var b struct{ Transactions []struct{ To chain.Address } }
-		// null, while there is no such block, leaves b as it is; and trouble passes.
+		// A missing block decodes as null and leaves b unchanged; errors are transient.
 		for s.block(ctx, &b) == nil && b.Transactions != nil {
 			s.see(time.Now(), b.Transactions)
 			s.next++
@@ -112,10 +111,10 @@ func (s *sightings) of(t transfer) (at time.Time, ok bool) {
 	return at, ok
 }
 
-// unseenMost is how long nothing of what is waited for may be seen before it is given up.
+// unseenMost is the longest time without new sightings before waiting ends.
 const unseenMost = 45 * time.Second
 
-// all waits until each transfer has been seen, or none has for long.
+// all waits until each transfer has been seen, or none for unseenMost.
 func (s *sightings) all(ctx context.Context, wanted []transfer) {
 	tick := time.NewTicker(sightEvery)
 	defer tick.Stop()
@@ -139,7 +138,7 @@ func (s *sightings) all(ctx context.Context, wanted []transfer) {
 	}
 }
 
-// quantity asks the chain for a number.
+// quantity requests a number from the chain.
 func quantity(ctx context.Context, url, method string, of chain.Address) (uint64, error) {
 	var answer string
 	if err := rig.Call(ctx, url, &answer, method, of.String(), "latest"); err != nil {
@@ -148,15 +147,15 @@ func quantity(ctx context.Context, url, method string, of chain.Address) (uint64
 	return strconv.ParseUint(answer, 0, 64)
 }
 
-// bill is what the chain has of payments.
+// bill is the result of the payments on the chain.
 type bill struct {
 	lost   int // accepted, and not paid
 	double int // paid more than once
-	spare  int // nonces that were used, and paid none of them
+	spare  int // nonces used without paying
 }
 
-// paid asks the chain what became of payments: by what the payees have, and by how many
-// nonces the payers have used.
+// paid determines the payments' result on the chain: from the payees' balances, and from the
+// payers' nonces.
 func paid(ctx context.Context, url string, all []transfer, signers int, accepted func(transfer) bool) (b bill, err error) {
 	landed := uint64(0)
 	for _, t := range all {

@@ -5,42 +5,40 @@ import (
 	"time"
 )
 
-// trial is a run that other programs of this kind were put through on the same kind of
-// machine: anvil with a block a second, transfers of 1 wei to an account each, a gas limit
-// of 25,000, 32 clients. They sign by themselves, as the relayer does; what the watchtower
-// is given was signed beforehand.
+// trial is a run that other programs also made on the same kind of machine: anvil with a block a
+// second, transfers of 1 wei to separate accounts, a gas limit of 25,000, 32 clients. The other
+// programs and the relayer sign the transfers; for the watchtower they are signed in advance.
 type trial struct {
 	name     string
 	payments int
 	signers  int
-	rate     int // payments a second; 0 is as fast as the clients may
-	window   int // scheduler.window, or lane.budget of the relayer; 0 is the default
+	rate     int // payments a second; 0: as fast as possible
+	window   int // scheduler.window, or the relayer's lane.budget; 0: the default
 
-	cut      float64 // of the replies of the node to sends
-	replicas int     // beside the first, on the same database
+	cut      float64 // share of the node's replies to sends that are cut
+	replicas int     // in addition to the first, on the same database
 	doubled  bool    // every second request is sent twice at once
 	kill     time.Duration
-	down     time.Duration // after which it is started again
-	// takeover leaves it dead: another replica is asked all along, and is to go on in its
-	// place. Each payment names its signer then, so that every lane has to.
+	down     time.Duration // time before the restart
+	// takeover leaves the killed service down: another replica gets the requests all along, and
+	// must take over. Each payment then names its signer, so that every lane has work.
 	takeover bool
 
 	aims  aims
 	peers []peer
 }
 
-// aims are the goals of what a trial shows; 0 is none. Times are in seconds, and of 99
-// of 100.
+// aims are the goals of a trial; 0: none. Times are the 99th percentile in seconds.
 type aims struct {
 	mined, cpu, calls, toMined, toFinal, back float64
-	// against is the trial whose rate of mining is to be reached.
+	// against is the trial whose mining rate must be reached.
 	against string
 }
 
 // shared reports whether a trial needs a database that several processes can use.
 func (t trial) shared() bool { return t.replicas > 0 }
 
-// peerClients post at once.
+// peerClients is the number of concurrent clients.
 const peerClients = 32
 
 func trials() []trial {
@@ -58,7 +56,7 @@ func trials() []trial {
 	}
 }
 
-// fewer are the trials with a tenth of the payments, and a service that is killed soon.
+// fewer are the trials with a tenth of the payments, and an early kill.
 func fewer(all []trial) []trial {
 	for i := range all {
 		all[i].payments /= 10
@@ -69,7 +67,7 @@ func fewer(all []trial) []trial {
 	return all
 }
 
-// besidePeers puts the watchtower through what others were put through.
+// besidePeers runs the peers' trials on the watchtower.
 func (b *bench) besidePeers(ctx context.Context, engine string, _ loads) error {
 	return b.tryAll(ctx, sectionPeers, engine, func(trial) counter { return delivery{b.program} })
 }

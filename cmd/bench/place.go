@@ -21,20 +21,20 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// The engines, as the flag names them.
+// The engines, as named by the flag.
 const (
 	embeddedEngine = "embedded"
 	postgresEngine = "postgres"
 )
 
-// place is where one run keeps its data: empty at first, and gone afterwards.
+// place is the data directory or database of one run: empty at first, and removed afterwards.
 type place struct {
 	engine string
 	dir    string
 	url    string // of the Postgres database
 }
 
-// fresh makes a place. The caller removes it.
+// fresh creates a place. The caller removes it.
 func (b *bench) fresh(ctx context.Context, engine string) (*place, error) {
 	dir, err := os.MkdirTemp(b.dir, engine+"-")
 	if err != nil {
@@ -55,7 +55,7 @@ func (b *bench) fresh(ctx context.Context, engine string) (*place, error) {
 	return p, execute(ctx, "CREATE DATABASE "+admin.Path[1:])
 }
 
-// remove deletes everything, whatever has become of ctx.
+// remove deletes everything, even after ctx has ended.
 func (p *place) remove(ctx context.Context) error {
 	err := os.RemoveAll(p.dir)
 	if p.engine == postgresEngine {
@@ -81,7 +81,7 @@ func execute(ctx context.Context, statement string) error {
 	return nil
 }
 
-// flags are the service's, to keep its data here.
+// flags are the service's flags for this place.
 func (p *place) flags() []string {
 	if p.engine == embeddedEngine {
 		return []string{"--store", "embedded:" + filepath.Join(p.dir, "data")}
@@ -89,7 +89,7 @@ func (p *place) flags() []string {
 	return []string{"--store", p.url, "--vault-key-file", filepath.Join(p.dir, "vault.key")}
 }
 
-// opened is a store without a service around it.
+// opened is a store without a service.
 type opened struct {
 	log   commands.Store
 	view  *sql.DB
@@ -121,7 +121,7 @@ func (p *place) open(ctx context.Context) (o opened, err error) {
 	return o, nil
 }
 
-// shadow opens the shadow of a read model there.
+// shadow opens the staging tables of a read model in the place.
 func (p *place) shadow(ctx context.Context, m projections.Model) (projections.Shadow, error) {
 	tables := m.TableNames()
 	if p.engine == embeddedEngine {

@@ -18,7 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 )
 
-// requests are HTTP requests that submit payments, so many in each.
+// requests are HTTP requests that submit payments, each payments per request.
 func requests(payments []rig.Payment, each int) (all [][]byte) {
 	for some := range slices.Chunk(payments, each) {
 		all = append(all, request(some))
@@ -41,8 +41,8 @@ func request(payments []rig.Payment) []byte {
 	return append(head, body...)
 }
 
-// line is one connection to the service. It does little more than writing and
-// reading: the generator shares the processors with what it measures.
+// line is one connection to the service. It only writes and reads: the generator shares the
+// processors with the measured service.
 type line struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -56,10 +56,10 @@ func dial(ctx context.Context, url string) (*line, error) {
 	return &line{conn, bufio.NewReader(conn)}, nil
 }
 
-// hurry ends the wait for an answer.
-func (l *line) hurry() { _ = l.conn.SetDeadline(time.Now()) } // a closed connection waits for nothing
+// hurry ends the wait for a response.
+func (l *line) hurry() { _ = l.conn.SetDeadline(time.Now()) } // on a closed connection there is no wait
 
-// post sends one request and insists that each of its transactions is taken.
+// post sends one request and requires that each of its transactions is accepted.
 func (l *line) post(request []byte) error {
 	each := bytes.Count(request, []byte(`"0x`))
 	if _, err := l.conn.Write(request); err != nil {
@@ -80,8 +80,8 @@ func (l *line) post(request []byte) error {
 	return nil
 }
 
-// postAll sends requests from several clients at once, each of which waits for
-// its answer, and returns how long each request took.
+// postAll sends requests from several clients at once, each waiting for its response, and
+// returns the time of each request.
 func postAll(ctx context.Context, url string, requests [][]byte, clients int) ([]time.Duration, error) {
 	return postTo(ctx, []string{url}, requests, clients)
 }

@@ -19,13 +19,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 )
 
-// controlVar names the socket on which a profiled service takes orders.
+// controlVar names the control socket of a profiled service.
 const controlVar = "BENCH_CONTROL"
 
-// serveProfiled is "watchtower serve" in a process of this program, with a CPU
-// profiler that the benchmark turns on and off: the service's own is asked for a
-// number of seconds, and a profile of the benchmark would show its generator and its
-// chain.
+// serveProfiled is "watchtower serve" in a process of this program, with a CPU profiler
+// controlled by the benchmark. The service's own profiler takes a fixed number of seconds, and a
+// profile of the benchmark would include its generator and its chain.
 func serveProfiled(ctx context.Context, args []string, stderr io.Writer) (err error) {
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	config.Flags(flags)
@@ -54,7 +53,7 @@ func serveProfiled(ctx context.Context, args []string, stderr io.Writer) (err er
 	return app.Serve(ctx, c, app.Options{Log: log})
 }
 
-// profiler begins a profile at /start, and answers it at /stop.
+// profiler starts a profile at /start, and returns it at /stop.
 func profiler() http.Handler {
 	var taken bytes.Buffer
 	orders := http.NewServeMux()
@@ -71,10 +70,10 @@ func profiler() http.Handler {
 	return orders
 }
 
-// control gives those orders. The zero control has nobody to give them to.
+// control sends these commands. The zero control does nothing.
 type control struct {
 	socket string
-	dir    string // where profiles are left
+	dir    string // folder for profiles
 	engine string
 }
 
@@ -86,7 +85,7 @@ func (c control) start(ctx context.Context) error {
 	return err
 }
 
-// save ends a profile and leaves it in a file of that name.
+// save ends a profile and stores it in a file with that name.
 func (c control) save(ctx context.Context, name string) error {
 	if c.socket == "" {
 		return nil
@@ -98,7 +97,7 @@ func (c control) save(ctx context.Context, name string) error {
 	return os.WriteFile(filepath.Join(c.dir, c.engine+"-"+name+".pprof"), taken, 0o644) //nolint:gosec // for everybody
 }
 
-// profiled runs a part of this very process, and leaves its profile likewise.
+// profiled runs a part of this process, and stores its profile likewise.
 func (b *bench) profiled(engine, name string, work func() error) (err error) {
 	if b.profile == "" {
 		return work()

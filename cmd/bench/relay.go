@@ -13,12 +13,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
 )
 
-// relayBudget is how many nonces of a lane are in flight at most in a trial.
+// relayBudget is the maximum number of nonces in flight per lane in a trial.
 const relayBudget = 300
 
-// relayTrials are the peers' runs, with the same work, for the relayer; and two that
-// nobody else was put through: as many replicas as one's work, and one taking over from
-// another.
+// relayTrials are the peers' runs, with the same work, for the relayer. Two further trials have
+// no peers: several replicas with the work of one, and a takeover by another replica.
 func relayTrials() []trial {
 	o := measuredOthers()
 	bulk := func(mined float64) aims { return aims{mined: mined, cpu: 5, calls: 1.2} }
@@ -40,12 +39,12 @@ func relayTrials() []trial {
 	return all
 }
 
-// besideRelays puts the relayer through what others were put through.
+// besideRelays runs the peers' trials on the relayer.
 func (b *bench) besideRelays(ctx context.Context, engine string, _ loads) error {
 	return b.tryAll(ctx, sectionRelay, engine, func(t trial) counter { return relaying{b.relayer, t.takeover} })
 }
 
-// holdsLanes waits until a relayer says that it has the lanes of all signers.
+// holdsLanes waits until a relayer reports that it holds the lanes of all signers.
 func holdsLanes(ctx context.Context, s *rig.Service, signers int) error {
 	wanted := map[string]bool{}
 	for i := range signers {
@@ -71,8 +70,8 @@ func holdsLanes(ctx context.Context, s *rig.Service, signers int) error {
 	}
 }
 
-// wentOn is how long it took, from the death of the first service, until each signer had
-// sent the node something that it did not have before.
+// wentOn is the time from the first service's death until each signer has sent the node a new
+// transaction.
 func (st *stand) wentOn() (time.Duration, error) {
 	known := map[chain.Hash]bool{}
 	first := map[chain.Address]time.Duration{}

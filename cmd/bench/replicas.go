@@ -10,14 +10,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 )
 
-// fleet is how many replicas are compared with one.
+// fleet is the number of replicas compared with one.
 const fleet = 4
 
-// replicas compares one process with several on one Postgres, all on the same
-// processors: what the several lose is what they cost each other.
+// replicas compares one process with several on one Postgres, all on the same processors: the
+// loss is the cost of coordination.
 func (b *bench) replicas(ctx context.Context, engine string, l loads) error {
 	if engine != postgresEngine {
-		return nil // an embedded store is one process's
+		return nil // only one process can use an embedded store
 	}
 	var alone rates
 	for _, n := range []int{1, fleet} {
@@ -45,7 +45,7 @@ func (b *bench) replicas(ctx context.Context, engine string, l loads) error {
 // rates are transactions a second.
 type rates struct{ accepted, mined float64 }
 
-// together measures n replicas: how many they accept, and how many they have mined.
+// together measures n replicas: their rates of acceptance and of mining.
 func (b *bench) together(ctx context.Context, engine string, l loads, n int, of func(what, unit string) figure) (got rates, err error) {
 	s, err := b.serve(ctx, engine)
 	if err != nil {
@@ -56,7 +56,7 @@ func (b *bench) together(ctx context.Context, engine string, l loads, n int, of 
 	for i := 1; i < n; i++ {
 		another := &rig.Service{
 			Program: s.Program, Args: s.Args, Log: filepath.Join(s.place.dir, fmt.Sprintf("log-%d", i)),
-			Env: []string{fmt.Sprintf("%s=%s-%d", controlVar, filepath.Join(s.place.dir, "control"), i)}, // of the profiled one only
+			Env: []string{fmt.Sprintf("%s=%s-%d", controlVar, filepath.Join(s.place.dir, "control"), i)}, // only for the profiled one
 		}
 		defer func() {
 			stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)

@@ -2,40 +2,40 @@ package main
 
 import "time"
 
-// scale is how much is measured.
+// scale is the size of the measurements.
 type scale struct {
 	runs int // of everything; the median counts
-	// spin is how long each measure of pure computing takes.
+	// spin is the duration of each measurement of pure computing.
 	spin time.Duration
 
 	blockTime time.Duration // the pause between blocks of the simulated chain
 
 	alone int // appends by one caller
-	lives int // transactions in the log, four events each, by 256 callers
+	lives int // transactions in the log, with four events each, from 256 callers
 
-	scheduled int // accepted for later, in all
-	oneByOne  int // of these, each in a request of its own
+	scheduled int // accepted for later, in total
+	oneByOne  int // of these, one per request
 	due       int // becoming eligible each second
 	dueFor    int // seconds
 
-	payments  int // delivered as fast as may be, each on a nonce key of its own
+	payments  int // delivered as fast as possible, each on its own nonce key
 	senders   int // delivered likewise, but in order: payments/senders on one key each
 	rate      int // payments a second
 	steadyFor int // seconds
 
-	anvil int // delivered at once by a real node
-	fleet int // accepted for later by one replica, and by several: long enough for each to be warm
-	crew  int // delivered by one replica, and by several: many blocks full
+	anvil int // delivered at once through a real node
+	fleet int // accepted for later by one replica, and by several: enough to warm up each
+	crew  int // delivered by one replica, and by several: fills many blocks
 
-	crowds  []int         // scheduled transactions, each number with a service of its own
+	crowds  []int         // scheduled transactions, each size with its own service
 	herd    int           // becoming eligible in the same second beside each crowd
-	idleFor time.Duration // how long each crowd is left alone
+	idleFor time.Duration // idle time of each crowd
 
-	trials map[string][]trial // what others were put through, too, by section
+	trials map[string][]trial // trials also made by others, by section
 	beside neighbourly        // ten clients, one of which may misbehave
 }
 
-// full is what figures are told from.
+// full is the scale of published figures.
 func full() scale {
 	return scale{
 		runs: 3, spin: time.Second, blockTime: time.Second,
@@ -64,7 +64,7 @@ func small() scale {
 }
 
 const (
-	callers    = 256 // at once: of a log, and of the service one by one
+	callers    = 256 // concurrent callers: of a log, and of the service one by one
 	batchSize  = 100 // transactions in a request
-	batchesOut = 8   // such requests at once
+	batchesOut = 8   // concurrent batch requests
 )

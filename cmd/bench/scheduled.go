@@ -10,8 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// scheduled has a service accept many transactions for later, and then watches
-// some become eligible among them.
+// scheduled measures a service that accepts many transactions for later, of which some become
+// eligible.
 func (b *bench) scheduled(ctx context.Context, engine string, l loads) (err error) {
 	s, err := b.serve(ctx, engine)
 	if err != nil {
@@ -42,8 +42,8 @@ func (b *bench) scheduled(ctx context.Context, engine string, l loads) (err erro
 	return nil
 }
 
-// accept posts requests and notes how fast they are acknowledged. Each
-// acknowledged transaction is durable.
+// accept posts requests and measures the rate of acknowledgements. Each acknowledged transaction
+// is durable.
 func (b *bench) accept(ctx context.Context, s *served, how string, requests [][]byte, each, clients int) error {
 	var took []time.Duration
 	wall, used, err := s.phase(ctx, "accept-"+map[bool]string{true: "single", false: "batch"}[each == 1], func(ctx context.Context) (err error) {
@@ -70,7 +70,7 @@ func (b *bench) accept(ctx context.Context, s *served, how string, requests [][]
 	return nil
 }
 
-// cpu notes the processor time per transaction of each party.
+// cpu records the processor time per transaction of each party.
 func (b *bench) cpu(of func(what, unit string) figure, used spent, n float64) {
 	for _, party := range []struct {
 		name string
@@ -85,12 +85,12 @@ func (b *bench) cpu(of func(what, unit string) figure, used spent, n float64) {
 	b.sheet.note(of(", processors busy with others", "%"), 100*others)
 }
 
-// margin is the time between signing what becomes eligible and the first second
-// in which it does: enough to have it accepted.
+// margin is the time in seconds from signing to the first eligibility: enough to submit the
+// transactions.
 const margin = 5
 
-// eligible has some transactions become eligible in each second, and measures how
-// long after that the node was handed each.
+// eligible makes some transactions eligible in each second, and measures the delay until each is
+// sent to the node.
 func (b *bench) eligible(ctx context.Context, s *served) error {
 	late, err := b.dueEachSecond(ctx, s)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 )
 
-// served is a running service with a chain and a store of its own.
+// served is a running service with its own chain and store.
 type served struct {
 	*rig.Service
 	node    *node
@@ -23,8 +23,8 @@ type served struct {
 	control control
 }
 
-// serve starts a service as its users do: with the defaults, but as many endpoints
-// as are asked at each attempt, so that calls can be counted.
+// serve starts a service with the default settings, except that every attempt asks all
+// endpoints, so that calls can be counted.
 func (b *bench) serve(ctx context.Context, engine string) (s *served, err error) {
 	s = &served{}
 	defer func() {
@@ -55,10 +55,10 @@ func (b *bench) serve(ctx context.Context, engine string) (s *served, err error)
 	return s, err
 }
 
-// patience bounds what takes a second when all is well.
+// patience limits steps that normally take a second.
 const patience = time.Minute
 
-// end stops the service and removes what it had.
+// end stops the service and removes its data.
 func (s *served) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
@@ -75,7 +75,7 @@ func (s *served) end(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// phase runs a part of a measurement and says what it took of time and processors.
+// phase runs a part of a measurement and returns its time and processor use.
 func (s *served) phase(ctx context.Context, name string, work func(context.Context) error) (time.Duration, spent, error) {
 	if err := s.control.start(ctx); err != nil {
 		return 0, spent{}, err
@@ -86,7 +86,7 @@ func (s *served) phase(ctx context.Context, name string, work func(context.Conte
 	return took, used, errors.Join(err, s.control.save(ctx, name))
 }
 
-// health is what the service says of its own progress.
+// health is the service's progress according to /health.
 type health struct {
 	Heads []struct {
 		Head  uint64 `json:"head"`
@@ -114,8 +114,7 @@ func (s *served) health(ctx context.Context) (h health, err error) {
 	return h, json.NewDecoder(res.Body).Decode(&h)
 }
 
-// caughtUp is said of a service whose queue and read models have all that is in
-// the log.
+// caughtUp reports whether queue and read models have processed the whole log.
 func (h health) caughtUp() bool {
 	for _, r := range h.Readers {
 		if r.Lag > 0 {
@@ -125,16 +124,16 @@ func (h health) caughtUp() bool {
 	return len(h.Readers) > 0
 }
 
-// sealing is how many blocks the service is given to record what the final one
-// settles: it takes a thousand transactions at each look at the chain.
+// sealing is the number of blocks allowed to record the consequences of the final block: the
+// service processes a thousand transactions per poll of the chain.
 const sealing = 3
 
-// final is said of a service that has settled what rests on this block.
+// final reports whether the service has recorded all consequences of this block.
 func (h health) final(block uint64) bool {
 	return h.caughtUp() && len(h.Heads) == 1 && h.Heads[0].Final >= block+sealing
 }
 
-// settled checks that the service has seen each payment executed, for good.
+// settled checks that the service reports each payment executed and final.
 func (s *served) settled(ctx context.Context, payments []rig.Payment) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -146,12 +145,12 @@ func (s *served) settled(ctx context.Context, payments []rig.Payment) error {
 	return nil
 }
 
-// askEvery is the pause between two looks at the service's health: long enough
-// not to be measured.
+// askEvery is the polling interval of the service's health: long enough not to affect
+// measurements.
 const askEvery = 50 * time.Millisecond
 
-// until waits until the service's health is as wanted, twice in a row: the log may
-// grow between the looks at its readers.
+// until waits until the service's health satisfies want twice in a row: the log may grow while
+// the readers' positions are read.
 func (s *served) until(ctx context.Context, want func(health) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*patience)
 	defer cancel()

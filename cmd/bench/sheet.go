@@ -11,25 +11,25 @@ import (
 	"time"
 )
 
-// figure is what is measured, and what it is compared with.
+// figure is a measured value's name, and its yardstick.
 type figure struct {
 	Section string `json:"section"`
 	Store   string `json:"store,omitempty"`
 	What    string `json:"what"`
 	Unit    string `json:"unit"`
-	// Yardstick names what Against is a figure of, in the same unit.
+	// Yardstick describes Against, which is in the same unit.
 	Yardstick string  `json:"yardstick,omitempty"`
 	Against   float64 `json:"against,omitempty"`
 	Goal      goal    `json:"goal,omitzero"`
 }
 
-// goal is a bound that the figure should keep.
+// goal is a limit for the figure.
 type goal struct {
 	AtLeast float64 `json:"atLeast,omitempty"`
 	AtMost  float64 `json:"atMost,omitempty"`
-	// Reach makes the yardstick the least.
+	// Reach makes the yardstick the minimum.
 	Reach bool `json:"-"`
-	// Within makes so many times the yardstick the most.
+	// Within makes this multiple of the yardstick the maximum.
 	Within float64 `json:"-"`
 }
 
@@ -43,7 +43,7 @@ func (g goal) String() string {
 	return ""
 }
 
-// kept says whether a value keeps the goal; without a goal it is "".
+// kept reports whether a value meets the goal; "" without a goal.
 func (g goal) kept(v float64) string {
 	switch {
 	case g == goal{}:
@@ -57,7 +57,7 @@ func (g goal) kept(v float64) string {
 // sheet collects the values of figures over the runs.
 type sheet struct{ rows []*row }
 
-// row is a figure of all runs: Against is the median of what its runs were compared with.
+// row is a figure of all runs: Against is the median of the runs' yardsticks.
 type row struct {
 	figure
 	values, against []float64
@@ -87,8 +87,8 @@ func (r *row) add(f figure, v float64) {
 	}
 }
 
-// durations notes the median and the 99th percentile, in milliseconds. The goals
-// are for the latter.
+// durations records the median and the 99th percentile, in milliseconds. The goals apply to the
+// latter.
 func (s *sheet) durations(f figure, all []time.Duration) {
 	f.Unit = "ms"
 	what, aim := f.What, f.Goal
@@ -100,7 +100,7 @@ func (s *sheet) durations(f figure, all []time.Duration) {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// percentile is the smallest of all that the share p of them does not exceed.
+// percentile is the smallest value that at least a share p of all values does not exceed.
 func percentile(all []time.Duration, p float64) time.Duration {
 	if len(all) == 0 {
 		return 0
@@ -116,12 +116,11 @@ func median(values []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// ordered is the rows as they are told: by section, and within it the stores side
-// by side.
+// ordered returns the rows in printing order: by section, and within it the stores side by side.
 func (s *sheet) ordered() []*row {
 	order := sections()
 	rows := slices.Clone(s.rows)
-	first := map[string]int{} // the place of each figure, whichever store came first
+	first := map[string]int{} // position of each figure, over all stores
 	for i, r := range rows {
 		if name := r.Section + "\x00" + r.What + "\x00" + r.Unit; first[name] == 0 {
 			first[name] = i + 1
@@ -157,7 +156,7 @@ func (s *sheet) print(w io.Writer, about machine) error {
 	return table.Flush()
 }
 
-// number shows three or four significant digits.
+// number formats a value with three or four significant digits.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 100:
@@ -168,7 +167,7 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// told is a figure with its values, for machines.
+// told is a figure with its values, in JSON.
 type told struct {
 	figure
 	Median float64   `json:"median"`

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// shown is what a trial showed of the service.
+// shown is the result of a trial of the service.
 type shown struct {
 	Section     string             `json:"section"`
 	Run         string             `json:"run"`
 	Store       string             `json:"store"`
 	Accepted    float64            `json:"acceptedPerSecond"`
-	Accept      [2]float64         `json:"acceptMillis"` // half of all, and 99 of 100, took at most
+	Accept      [2]float64         `json:"acceptMillis"` // median and 99th percentile
 	Mined       float64            `json:"minedPerSecond"`
 	ToMined     [2]float64         `json:"postedToMinedSeconds"`
 	ToFinal     [2]float64         `json:"postedToFinalSeconds"` // of a sample
@@ -26,21 +26,21 @@ type shown struct {
 	Database    float64            `json:"ofItDatabaseMillis"`
 	Calls       float64            `json:"nodeCallsPerTransaction"`
 	Methods     map[string]float64 `json:"ofTheseByMethod"`
-	Lost        int                `json:"lost"`       // accepted, and not on the chain
+	Lost        int                `json:"lost"`       // accepted, but not on the chain
 	Double      int                `json:"double"`     // on the chain more than once
-	NeverFinal  int                `json:"neverFinal"` // on the chain, and not told so
-	Errors      int                `json:"errors"`     // told to clients who did nothing wrong
-	Spare       int                `json:"spare"`      // nonces that were used and paid nobody
+	NeverFinal  int                `json:"neverFinal"` // on the chain, but never reported final
+	Errors      int                `json:"errors"`     // errors for well-behaved clients
+	Spare       int                `json:"spare"`      // nonces used without paying
 	Others      float64            `json:"processorsForOthers"`
 	Idle        float64            `json:"processorsIdle"`
 	Cuts        int                `json:"repliesCut,omitempty"`
-	Sends       int                `json:"sends"`               // handed to the node
+	Sends       int                `json:"sends"`               // sends to the node
 	Back        time.Duration      `json:"backNanos,omitempty"` // until the service was back, or another had taken over
 	Samples     int                `json:"samples"`
 	firstErrors []error
 }
 
-// wrong says what the trial must not show; empty when all is well.
+// wrong returns the failures of a trial; nil if there are none.
 func (s shown) wrong() error {
 	if s.Lost+s.Double+s.NeverFinal+s.Errors == 0 {
 		return nil
@@ -49,11 +49,11 @@ func (s shown) wrong() error {
 		s.Run, s.Store, s.Lost, s.Double, s.NeverFinal, s.Errors, errors.Join(s.firstErrors...))
 }
 
-// tryAll makes the trials of a section, each at a counter of its own.
+// tryAll runs the trials of a section, each with its own counter.
 func (b *bench) tryAll(ctx context.Context, section, engine string, at func(trial) counter) error {
 	for _, t := range b.scale.trials[section] {
 		if t.shared() && engine != postgresEngine || !strings.Contains(t.name, b.trial) {
-			continue // an embedded store is one process's
+			continue // only one process can use an embedded store
 		}
 		b.tell("%s: %s", engine, t.name)
 		s, err := b.try(ctx, engine, t, at(t))
@@ -61,7 +61,7 @@ func (b *bench) tryAll(ctx context.Context, section, engine string, at func(tria
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
 		s.Section = section
-		if section == sectionPeers { // nobody fills nonces with what was signed beforehand
+		if section == sectionPeers { // with payments signed in advance, no nonce can be filled
 			s.Double, s.Spare = s.Double+s.Spare, 0
 		}
 		b.noteTrial(t, s)
@@ -70,7 +70,7 @@ func (b *bench) tryAll(ctx context.Context, section, engine string, at func(tria
 	return nil
 }
 
-// noteTrial notes how often a trial mined, and what else it has a goal for.
+// noteTrial records a trial's mining rate, and the other figures with goals.
 func (b *bench) noteTrial(t trial, s shown) {
 	note := func(what, unit string, v float64, aim goal) {
 		b.sheet.note(figure{Section: s.Section, Store: s.Store, What: t.name + what, Unit: unit, Goal: aim}, v)
@@ -106,7 +106,7 @@ func (b *bench) noteTrial(t trial, s shown) {
 	}
 }
 
-// printTrials prints the trials of ours beside those of others.
+// printTrials prints our trials beside others' results.
 func (b *bench) printTrials(w io.Writer) error {
 	if len(b.shown) == 0 {
 		return nil

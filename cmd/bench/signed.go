@@ -25,17 +25,17 @@ const (
 	seriesAnvil
 )
 
-// loads are what is posted, signed before anything is measured. Every run has a
-// store and a chain of its own, so they serve again and again.
+// loads are the requests to post, signed before measuring. Every run has its own store and
+// chain, so they can be reused.
 type loads struct {
-	singles, batches       [][]byte // requests, for far later
-	fleet                  [][]byte // likewise, for several replicas
+	singles, batches       [][]byte // requests, for much later
+	fleet                  [][]byte // the same, for several replicas
 	burst, inOrder, steady []rig.Payment
-	crew                   []rig.Payment // as burst, for several replicas
+	crew                   []rig.Payment // like burst, for several replicas
 	anvil                  []rig.Payment
 }
 
-// later is how far ahead validAfter is of what must not be sent yet.
+// later is the validAfter, from now, of transactions that must not be sent yet.
 const later = 30 * 24 * time.Hour
 
 func (b *bench) sign() (l loads) {
@@ -81,7 +81,7 @@ func independent(series uint32) func(i int) (int, wallet.Tempo) {
 	return func(i int) (int, wallet.Tempo) { return i, payment(series, i) }
 }
 
-// payment moves one unit, on a nonce key that the series and i name.
+// payment transfers one unit, on a nonce key derived from series and i.
 func payment(series uint32, i int) wallet.Tempo {
 	key := chain.NonceKey{31: 1}
 	binary.BigEndian.PutUint32(key[8:], series)
@@ -90,8 +90,8 @@ func payment(series uint32, i int) wallet.Tempo {
 	return wallet.Tempo{NonceKey: key, Calls: []chain.Call{wallet.Transfer(wallet.PathUSD, to, 1)}}
 }
 
-// sign signs n transactions on all processors. what says which account signs the
-// i-th (counted round), and what it says.
+// sign signs n transactions on all processors. The function returns the account that signs the
+// i-th (modulo the number of accounts), and its content.
 func sign(n int, what func(i int) (account int, t wallet.Tempo)) []rig.Payment {
 	keys := make([]wallet.Key, wallet.Devs)
 	for i := range keys {

@@ -15,14 +15,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
-// spent is the processor time that each party has used.
+// spent is the processor time used by each party.
 type spent struct {
 	service, bench time.Duration
-	// server is Postgres: the server's own processes and one for each connection,
-	// of everybody who uses it. Zero where it runs elsewhere.
+	// server is the time of Postgres: of the server's own processes and one per connection, of
+	// all its clients. Zero if it runs elsewhere.
 	server time.Duration
-	// busy and idle are of all processors together: what is busy with none of
-	// the above is busy with others, and with the disk.
+	// busy and idle are for all processors together. Busy time of none of the above is other
+	// processes' and the disk's.
 	busy, idle time.Duration
 }
 
@@ -33,7 +33,7 @@ func (s spent) since(earlier spent) spent {
 	}
 }
 
-// shares are the parts of all processor time that nobody used, and that others did.
+// shares are the idle share of all processor time, and the share of other processes.
 func (s spent) shares() (idle, others float64) {
 	all := float64(s.busy + s.idle)
 	if all == 0 {
@@ -42,11 +42,11 @@ func (s spent) shares() (idle, others float64) {
 	return float64(s.idle) / all, max(float64(s.busy-s.service-s.bench-s.server)/all, 0)
 }
 
-// meter reads what is spent off /proc. Where there is none, all is zero.
+// meter reads processor time from /proc. Without /proc all is zero.
 type meter struct {
-	services   []int         // process numbers
-	gone       time.Duration // what those used that ended before
-	postmaster int           // process number of the Postgres server, if it is here; else 0
+	services   []int         // process ids
+	gone       time.Duration // time of ended services
+	postmaster int           // process id of the Postgres server, if it runs here; else 0
 }
 
 func newMeter(ctx context.Context, engine string, services ...int) (meter, error) {
@@ -63,7 +63,7 @@ func newMeter(ctx context.Context, engine string, services ...int) (meter, error
 	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&backend); err != nil {
 		return m, err
 	}
-	// A server elsewhere has process numbers that mean nothing here.
+	// A server elsewhere has process ids that mean nothing here.
 	if p, ok := readProcess(backend); ok && p.name == "postgres" {
 		m.postmaster = p.parent
 	}
@@ -101,20 +101,19 @@ func (m meter) read() spent {
 	return s
 }
 
-// process is what the kernel says of one (proc(5), /proc/pid/stat).
+// process is a process's state according to the kernel (proc(5), /proc/pid/stat).
 type process struct {
 	name   string
 	parent int
-	used   time.Duration // by itself, in user and kernel mode
-	buried time.Duration // by its children that have ended
+	used   time.Duration // its own, in user and kernel mode
+	buried time.Duration // of its ended children
 }
 
 // tickTime is the unit of processor time in /proc: USER_HZ is 100 on every
 // architecture that Go runs on.
 const tickTime = time.Second / 100
 
-// readProcessors is what all processors have done since the machine's start
-// (proc(5), /proc/stat).
+// readProcessors is the time of all processors since the machine's start (proc(5), /proc/stat).
 func readProcessors() (busy, idle time.Duration) {
 	text, err := os.ReadFile("/proc/stat")
 	line, _, _ := strings.Cut(string(text), "\n")
@@ -141,7 +140,7 @@ func readProcess(pid int) (p process, ok bool) {
 	if err != nil {
 		return p, false
 	}
-	// The name is in brackets and may hold anything, also brackets.
+	// The name is in parentheses and may contain any character, also parentheses.
 	from, to := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if from < 0 || to < from {
 		return p, false

@@ -16,8 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// stand is where a trial takes place: a chain of its own, a store of its own, and one
-// service or several.
+// stand is the environment of a trial: its own chain and store, and one service or several.
 type stand struct {
 	trial
 	counter  counter
@@ -25,15 +24,15 @@ type stand struct {
 	anvil    *server.Anvil
 	proxy    *rig.Proxy
 	services []*rig.Service
-	urls     []string // of the services that are asked, for good
+	urls     []string // of the services that get requests, for the whole trial
 	client   *http.Client
 	meter    meter
 	seen     *sightings
 	all      []transfer
 
-	away   atomic.Bool   // while the service is not there
+	away   atomic.Bool   // while the service is down
 	back   time.Duration // from its start until it was ready
-	killed time.Time     // for good
+	killed time.Time     // not restarted
 	ends   []func(context.Context) error
 }
 
@@ -126,8 +125,8 @@ func (st *stand) open(ctx context.Context, b *bench, engine, program string) (er
 	return nil
 }
 
-// serve starts one more service. The first one of a takeover holds all lanes before there
-// is another.
+// serve starts one more service. The first one of a takeover holds all lanes before another
+// starts.
 func (st *stand) serve(ctx context.Context) error {
 	service := st.counter.service(st)
 	if err := service.Start(ctx); err != nil {
@@ -162,8 +161,8 @@ func (st *stand) end(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// strike kills the first service as kill -9 does. Unless another is to take over, it
-// starts it again, at its address.
+// strike kills the first service as kill -9 does. Unless another is to take over, it restarts
+// the service at the same address.
 func (st *stand) strike(ctx context.Context) error {
 	s := st.services[0]
 	st.away.Store(!st.takeover)
@@ -193,7 +192,7 @@ func (st *stand) strike(ctx context.Context) error {
 	return nil
 }
 
-// neverFinal counts what the service does not call executed for good.
+// neverFinal counts the payments that the service does not report executed and final.
 func (st *stand) neverFinal(ctx context.Context, accepted []transfer) (n int) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -15,8 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// What others were put through, we come through, however small it is made: the watchtower
-// and the relayer.
+// The watchtower and the relayer pass the peers' trials, at a small scale.
 func TestTrials(t *testing.T) {
 	testenv.Need(t, testenv.AnvilVar)
 	onEach(t, func(t *testing.T, engine string) {
@@ -55,8 +54,7 @@ func comesThrough(t *testing.T, engine, section string, made trial) {
 	}
 }
 
-// A payment that is not there, and one that is there twice, are noticed; and the program
-// fails for what went wrong.
+// Missing and duplicate payments are noticed, and fail the program.
 func TestWrongIsNoticed(t *testing.T) {
 	t.Parallel()
 	anvil, err := server.NewAnvil(testenv.Need(t, testenv.AnvilVar))

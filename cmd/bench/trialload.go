@@ -12,26 +12,26 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// wish is one client's wish that a payment be taken on.
+// wish is one client's request for a payment.
 type wish struct {
 	transfer
-	began time.Time // when it was first asked for
+	began time.Time // time of the first request
 	took  time.Duration
 	known bool  // the service knew the payment already
-	err   error // of a client who did nothing wrong
+	err   error // error for a well-behaved client
 }
 
-// loaded is what came of all wishes.
+// loaded is the result of all requests.
 type loaded struct {
 	mu     sync.Mutex
 	wishes []wish
-	finals []time.Duration // of a sample: from the wish until it was called final
+	finals []time.Duration // of a sample: from the request until it was reported final
 }
 
-// samplesMost is how many payments are asked about until they are final.
+// samplesMost is the number of payments that are polled until they are final.
 const samplesMost = 25
 
-// load posts all payments as the trial says, and begins to ask about a sample.
+// load posts all payments as the trial says, and polls a sample.
 func (st *stand) load(ctx context.Context) *loaded {
 	l := &loaded{}
 	work := make(chan wish)
@@ -83,7 +83,7 @@ func (st *stand) load(ctx context.Context) *loaded {
 	return l
 }
 
-// twice is 1 for a payment that is asked for twice at once.
+// twice is 1 for a payment that is requested twice at once.
 func (st *stand) twice(i int) int {
 	if st.doubled && i%2 == 1 {
 		return 1
@@ -91,8 +91,7 @@ func (st *stand) twice(i int) int {
 	return 0
 }
 
-// insist asks until there is an answer. While the service is away, no answer is what is
-// to be expected.
+// insist retries until there is a response. Errors while the service is down are expected.
 func (st *stand) insist(ctx context.Context, w *wish) {
 	path, body := st.counter.request(w.transfer)
 	url := st.urls[int(chain.Keccak(w.to[:])[0])%len(st.urls)] + path
@@ -114,7 +113,7 @@ func (st *stand) insist(ctx context.Context, w *wish) {
 	}
 }
 
-// post asks, and reads the answer whole.
+// post sends a request and reads the whole response.
 func (st *stand) post(ctx context.Context, url string, body []byte) (status int, answer []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
@@ -130,17 +129,17 @@ func (st *stand) post(ctx context.Context, url string, body []byte) (status int,
 	return res.StatusCode, answer, err
 }
 
-// sampled is a payment that is asked about, and when it was handed over for posting.
+// sampled is a payment of the sample, with the time when it was queued for posting.
 type sampled struct {
 	transfer
 	began time.Time
 }
 
-// finalEvery is how exactly it is known when the service calls a payment final.
+// finalEvery is the polling interval for finality.
 const finalEvery = 50 * time.Millisecond
 
-// sample asks about payments, once they are seen in a block, until the service calls them
-// final, and says how long that took since they were handed over for posting.
+// sample polls payments seen in a block until the service reports them final, and returns their
+// times since they were queued for posting.
 func (st *stand) sample(ctx context.Context, payments <-chan transfer) (all []time.Duration) {
 	waiting := map[chain.Address]sampled{}
 	tick := time.NewTicker(finalEvery)
@@ -171,7 +170,7 @@ func (st *stand) sample(ctx context.Context, payments <-chan transfer) (all []ti
 	return all
 }
 
-// known are the payments that a client was told to be accepted.
+// known are the payments that a client was told are accepted.
 func (l *loaded) known() map[chain.Address]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,7 +183,7 @@ func (l *loaded) known() map[chain.Address]bool {
 	return all
 }
 
-// accepted are these payments.
+// accepted lists these payments.
 func (l *loaded) accepted() (all []transfer) {
 	known := l.known()
 	l.mu.Lock()
@@ -198,7 +197,7 @@ func (l *loaded) accepted() (all []transfer) {
 	return all
 }
 
-// tell fills in what the clients saw.
+// tell fills in the clients' results.
 func (l *loaded) tell(s *shown, st *stand, began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,8 +222,8 @@ func (l *loaded) tell(s *shown, st *stand, began time.Time) {
 	}
 	for to, times := range first {
 		accepted++
-		// Exactly one of those who asked for it was the first; unless that one's answer
-		// was lost with the service.
+		// Exactly one of the requests was the first, unless its response was lost with the
+		// service.
 		if times > 1 || times == 0 && st.kill == 0 {
 			s.Errors++
 			s.firstErrors = append(s.firstErrors, fmt.Errorf("%s: %d clients were told that they were the first", to, times))

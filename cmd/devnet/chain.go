@@ -23,10 +23,10 @@ import (
 const (
 	chainID       = chain.ID(42431) // Tempo's test network
 	blockTime     = time.Second     // anvil counts in whole seconds
-	fetchPatience = 2 * time.Minute // for anvil, before auto takes the simulated chain
+	fetchPatience = 2 * time.Minute // for anvil; after that, auto uses the simulated chain
 )
 
-// chainKind is which chain to start.
+// chainKind is the kind of chain to start.
 type chainKind string
 
 const (
@@ -43,9 +43,9 @@ func parseChainKind(text string) (chainKind, error) {
 	return "", fmt.Errorf("--chain is anvil, simulated or auto, not %q", text)
 }
 
-// devChain is a Tempo chain that runs as long as we do.
+// devChain is a Tempo chain that runs as long as this program.
 type devChain struct {
-	about string // for people
+	about string // description for people
 	url   string
 	stop  func() error
 }
@@ -68,8 +68,8 @@ func startChain(ctx context.Context, o options, stderr io.Writer) (*devChain, er
 	return simulate(ctx, "for want of anvil: "+err.Error())
 }
 
-// startAnvil keeps the chain in the folder data, if there is one: the service's
-// log is of no use without the chain it tells of.
+// startAnvil keeps the chain in the folder data, if given: the service's log is of no use
+// without its chain.
 func startAnvil(ctx context.Context, program tools.Tool, data string) (*devChain, error) {
 	flags := append(server.TempoFlags(), "--no-cors", "--block-time", fmt.Sprint(blockTime.Seconds()))
 	if data != "" {
@@ -91,8 +91,8 @@ func startAnvil(ctx context.Context, program tools.Tool, data string) (*devChain
 	}, nil
 }
 
-// simulate starts the chain that is built in. It has Tempo's rules for nonces and
-// windows, and runs no contract code.
+// simulate starts the built-in chain. It has Tempo's rules for nonces and windows, and runs no
+// contract code.
 func simulate(ctx context.Context, why string) (*devChain, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

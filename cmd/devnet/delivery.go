@@ -14,11 +14,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 )
 
-// delivery is the delivery service, in this process.
+// delivery is the delivery service in this process.
 type delivery struct {
 	url, metricsURL string
 	ended           <-chan struct{}
-	stop            func() error // waits, and returns why it has ended
+	stop            func() error // waits, and returns the service's error
 }
 
 // startDelivery returns once the service listens.
@@ -27,7 +27,7 @@ func startDelivery(ctx context.Context, o options, c *devChain, stderr io.Writer
 	if err != nil {
 		return nil, err
 	}
-	// What stops us stops the service only when we say so: it goes before the chain.
+	// A signal does not stop the service directly: it must stop before the chain.
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var failure error
 	ended, listening := make(chan struct{}), make(chan [2]net.Addr, 1)
@@ -54,8 +54,8 @@ func startDelivery(ctx context.Context, o options, c *devChain, stderr io.Writer
 	}
 }
 
-// configuration is what the service would be given on its command line. The
-// environment is not asked: here everything is new.
+// configuration is the service's configuration. The environment is not read: all state here is
+// new.
 func configuration(o options, c *devChain) (config.Config, error) {
 	store := "embedded::memory:"
 	if o.data != "" {
@@ -70,7 +70,7 @@ func configuration(o options, c *devChain) (config.Config, error) {
 		fmt.Sprintf("--chains=%d=%s", chainID, c.url),
 		// Neither chain forks by itself. anvil's finalized tag lags 64 blocks.
 		fmt.Sprintf("--confirmations=%d=2", chainID),
-		// anvil forgets a transaction whose nonce is ahead with the next block.
+		// anvil drops a transaction whose nonce is ahead at the next block.
 		"--scheduler-rebroadcast-min=" + blockTime.String(),
 	})
 	if err != nil {

@@ -22,20 +22,20 @@ const (
 	lookInterval = 100 * time.Millisecond
 )
 
-// demo signs three transactions, hands them to the service as any client would,
-// and tells what becomes of them.
+// demo signs three transactions, submits them to the service like a client, and reports their
+// progress.
 type demo struct {
 	service string // URL of the API
 	node    string // URL of the chain
 	out     *paper
 	codec   event.Codec[tx.Event]
 	random  io.Reader
-	// after is how far ahead the second one's validAfter is, and gap how long the
-	// third one's predecessor stays away.
+	// after is the time until the second transaction's validAfter; gap is the time until the
+	// third one's predecessor is submitted.
 	after, gap time.Duration
 	patience   time.Duration
 
-	last chain.Hash // the third one, once it is signed
+	last chain.Hash // the third transaction's hash, once signed
 }
 
 func newDemo(service, node string, out *paper) *demo {
@@ -50,8 +50,8 @@ type journey struct {
 	label string
 	raw   []byte
 	hash  chain.Hash
-	seen  int    // events told
-	note  string // the last one told
+	seen  int    // events reported
+	note  string // the last note reported
 	ended bool
 	good  bool // executed, and not reverted
 }
@@ -84,8 +84,8 @@ func (d *demo) run(ctx context.Context) error {
 	return errors.Join(errors.New(result), err)
 }
 
-// sign makes the three, and the transaction that the third one has to wait for.
-// Each has a nonce key of its own: a sequence of nonces that nobody has used.
+// sign signs the three transactions, and the predecessor that the third must wait for. Each has
+// its own unused nonce key.
 func (d *demo) sign(now time.Time) (journeys []*journey, predecessor []byte, err error) {
 	var keys [3]chain.NonceKey
 	for i := range keys {
@@ -107,7 +107,7 @@ func (d *demo) sign(now time.Time) (journeys []*journey, predecessor []byte, err
 	}, signed("", keys[2], 0, 0).raw, nil
 }
 
-// newNonceKey begins a sequence of nonces that nobody has used.
+// newNonceKey returns an unused nonce key.
 func newNonceKey(random io.Reader) (k chain.NonceKey, err error) {
 	_, err = io.ReadFull(random, k[1:]) // the first byte stays 0: other values can mean something to Tempo
 	return k, err
@@ -116,7 +116,7 @@ func newNonceKey(random io.Reader) (k chain.NonceKey, err error) {
 // payment moves one unit from the first of the public keys to the second.
 func payment(k chain.NonceKey) wallet.Tempo {
 	return wallet.Tempo{
-		Chain: chainID, NonceKey: k, Gas: 2_000_000, MaxFee: 40e9, MaxPriorityFee: 1e9, // a key's first use takes most of the gas
+		Chain: chainID, NonceKey: k, Gas: 2_000_000, MaxFee: 40e9, MaxPriorityFee: 1e9, // a nonce key's first use takes most of the gas
 		Calls: []chain.Call{wallet.Transfer(wallet.PathUSD, wallet.Dev(1).Address(), 1)},
 	}
 }
@@ -143,8 +143,8 @@ func (d *demo) post(ctx context.Context, journeys []*journey) error {
 	return nil
 }
 
-// follow tells the journeys until all have ended. Meanwhile it hands the
-// predecessor to the node, past the service, as its owner might.
+// follow reports the journeys until all have ended. Meanwhile it submits the predecessor
+// directly to the node, as its owner might.
 func (d *demo) follow(ctx context.Context, start time.Time, journeys []*journey, predecessor []byte) error {
 	look := time.NewTicker(lookInterval)
 	defer look.Stop()
@@ -176,7 +176,7 @@ func (d *demo) follow(ctx context.Context, start time.Time, journeys []*journey,
 	}
 }
 
-// look tells what is new of one journey.
+// look reports the news of one journey.
 func (d *demo) look(ctx context.Context, start time.Time, j *journey) error {
 	if j.ended {
 		return nil
@@ -194,7 +194,7 @@ func (d *demo) look(ctx context.Context, start time.Time, j *journey) error {
 		what, colour := j.take(e)
 		d.out.step(j.hash, j.label, what, colour, recorded.At.Sub(start))
 	}
-	if j.ended || j.seen < 2 { // nothing but accepted: there was no attempt that could have noted anything
+	if j.ended || j.seen < 2 { // only accepted: no attempt has left a note yet
 		return nil
 	}
 	t, err := rig.Get(ctx, d.service, j.hash)
@@ -208,7 +208,7 @@ func (d *demo) look(ctx context.Context, start time.Time, j *journey) error {
 	return nil
 }
 
-// take adds a fact to a journey and says it in words.
+// take applies an event to a journey and describes it.
 func (j *journey) take(e tx.Event) (what, colour string) {
 	switch e := e.(type) {
 	case tx.Accepted:

@@ -25,13 +25,13 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// rig's idle connections, which outlive the server by a moment.
+		// rig's idle connections exist a moment longer than the server.
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
 	)
 }
 
-// bring brings a simulated chain and the service up for one test.
+// bring starts a simulated chain and the service for one test.
 func bring(t *testing.T) (*devChain, *delivery) {
 	t.Helper()
 	o := options{chain: simulatedChain, listen: "127.0.0.1:0", metrics: "127.0.0.1:0"}
@@ -76,7 +76,7 @@ func TestDemoOnTheSimulatedChain(t *testing.T) {
 	}
 }
 
-// Without its predecessor the third one is not delivered, and that is a failure.
+// Without its predecessor the third transaction is not delivered, and the demo fails.
 func TestDemoThatFails(t *testing.T) {
 	c, s := bring(t)
 	var out bytes.Buffer
@@ -88,9 +88,9 @@ func TestDemoThatFails(t *testing.T) {
 	}
 }
 
-// The program as the README has it, on the real chain: twice on the same data.
+// The program as in the README, on the real chain: twice on the same data.
 func TestDemoOnAnvil(t *testing.T) {
-	t.Setenv("PATH", filepath.Dir(testenv.Need(t, testenv.AnvilVar))) // no other, and none from npm
+	t.Setenv("PATH", filepath.Dir(testenv.Need(t, testenv.AnvilVar))) // no other anvil, and none from npm
 	data := t.TempDir()
 	for range 2 {
 		var out bytes.Buffer
@@ -102,7 +102,7 @@ func TestDemoOnAnvil(t *testing.T) {
 	}
 }
 
-// Told to stop, it takes everything down and says so by its status.
+// After a signal the program stops everything, with the matching exit status.
 func TestInterrupted(t *testing.T) {
 	for _, c := range []struct {
 		args   []string
@@ -119,7 +119,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// watched is an output that calls somebody when a text appears in it.
+// watched is an output that calls a function when a text appears in it.
 type watched struct {
 	text string
 	call func()
@@ -156,7 +156,7 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
-// A journey ends with a verdict, and well only with a receipt of success.
+// A journey ends with a verdict, and succeeds only with a successful receipt.
 func TestJourneys(t *testing.T) {
 	mined := func(status uint64) tx.Mined {
 		return tx.Mined{Receipt: chain.Receipt{Block: chain.Block{Number: 4}, Status: status}}
@@ -184,7 +184,7 @@ func TestJourneys(t *testing.T) {
 	}
 }
 
-// Each payment that is signed for the user is one that a service takes, and new.
+// Each payment signed for the user is new, and accepted by a service.
 func TestSign(t *testing.T) {
 	_, s := bring(t)
 	for range 2 {
@@ -203,7 +203,7 @@ func TestSign(t *testing.T) {
 	}
 }
 
-// A group that is signed for the user is shown as one, whole, and is paid in its order.
+// A group signed for the user is shown as one complete group, and paid in order.
 func TestSignGroup(t *testing.T) {
 	_, s := bring(t)
 	var out, errs bytes.Buffer
@@ -237,7 +237,7 @@ func TestSignGroup(t *testing.T) {
 	}
 }
 
-// group is as the API shows it.
+// group is a group in the API.
 type group struct {
 	Members []struct {
 		TxHash            chain.Hash
@@ -245,7 +245,7 @@ type group struct {
 	}
 }
 
-// postGroup submits a group's members, and returns what is shown of it.
+// postGroup submits a group's members, and returns the group as the API shows it.
 func postGroup(t *testing.T, url string, raws [][]byte) (shown group) {
 	t.Helper()
 	results, err := rig.Submit(t.Context(), url, chainID, raws...)
@@ -287,7 +287,7 @@ func get(t *testing.T, url string, into any) {
 	}
 }
 
-// A page in a browser on this machine has no calls answered by the simulated chain.
+// A web page in a browser on this machine cannot call the simulated chain.
 func TestPagesReachNoChain(t *testing.T) {
 	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	c, err := simulate(t.Context(), "for a test")

@@ -1,11 +1,10 @@
-// Command devnet is the playground: a Tempo chain, the whole delivery service and
-// a wallet that signs, in one program. It is not for production: its keys are
-// public knowledge.
+// Command devnet is the playground: a Tempo chain, the whole delivery service and a wallet that
+// signs, in one program. It is not for production: its keys are public knowledge.
 //
 //	devnet                 chain and service, until Ctrl-C
-//	devnet --demo          also signs three transactions and shows how they fare
+//	devnet --demo          also signs three transactions and shows their progress
 //	devnet --demo --exit   then ends: with status 0 only if all three were executed
-//	devnet --sign          prints a signed payment, to hand to a service that runs
+//	devnet --sign          prints a signed payment, to submit to a running service
 //	devnet --sign --group  prints three that make a group, as a list
 package main
 
@@ -27,24 +26,24 @@ import (
 const (
 	statusFailed      = 1
 	statusUsage       = 2
-	statusInterrupted = 130 // what a shell reports for Ctrl-C
+	statusInterrupted = 130 // exit status that a shell reports for Ctrl-C
 )
 
 func main() {
-	// A closed pipe ends us in order, too: writing to it then fails as any write may.
+	// A closed pipe stops the program gracefully, too: later writes to it may fail.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(status)
 }
 
-// options are what the command line says.
+// options are the command line's options.
 type options struct {
 	demo, exit bool
 	sign       bool
-	group      bool // to sign one
+	group      bool // sign a group
 	chain      chainKind
-	data       string // folder to keep everything in; empty keeps nothing
+	data       string // folder for all data; empty: in memory
 	tools      string // folder for fetched programs
 	listen     string
 	metrics    string
@@ -83,7 +82,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return statusFailed
 	case interrupted && o.exit:
-		return statusInterrupted // the demonstration was cut short
+		return statusInterrupted // the demonstration was interrupted
 	}
 	return 0
 }
@@ -131,7 +130,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	return o, nil
 }
 
-// play brings everything up, shows it, and takes it down again.
+// play starts everything, shows it, and stops it again.
 func play(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 	chain, err := startChain(ctx, o, stderr)
 	if err != nil {
@@ -161,7 +160,7 @@ func play(ctx context.Context, o options, stdout, stderr io.Writer) (err error) 
 	out.hints(s, example)
 	select {
 	case <-ctx.Done():
-	case <-s.ended: // stop tells why
+	case <-s.ended: // stop returns the reason
 	}
 	return nil
 }

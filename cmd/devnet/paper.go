@@ -16,7 +16,7 @@ type paper struct {
 	colour bool
 }
 
-// newPaper uses colour on a terminal that can, unless NO_COLOR is set
+// newPaper uses colour on a terminal that supports it, unless NO_COLOR is set
 // (https://no-color.org).
 func newPaper(w io.Writer) *paper {
 	p := &paper{w: w}
@@ -27,7 +27,7 @@ func newPaper(w io.Writer) *paper {
 	return p
 }
 
-// line prints one line. Whoever does not read it any more has left.
+// line prints one line. A write error is ignored: the reader has left.
 func (p *paper) line(format string, args ...any) {
 	fmt.Fprintf(p.w, format+"\n", args...)
 }
@@ -60,7 +60,7 @@ func (p *paper) banner(o options, c *devChain, s *delivery) {
 	p.line("")
 }
 
-// hints says what to try; example is a transaction to look at, if there is one.
+// hints prints suggestions; example is the hash of a transaction to look at, if any.
 func (p *paper) hints(s *delivery, example string) {
 	p.line("")
 	p.line("  Try  curl %s/v1/transactions", s.url)
@@ -83,7 +83,7 @@ func (p *paper) step(hash chain.Hash, label, what string, colour string, after t
 	p.line("  demo  %s…%s  %-*s  %s %8s", digits[:6], digits[len(digits)-4:], labelWidth, label, text, short(after))
 }
 
-// short is a duration as people say it: 182 ms, 5.21 s.
+// short formats a duration for people: 182 ms, 5.21 s.
 func short(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())

@@ -11,13 +11,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// What a group for the user is made of: the first payment may go now, the others later.
+// The payments of a group: the first may be sent now, the others later.
 const (
 	groupSize  = 3
 	groupEvery = time.Minute
 )
 
-// signed is what --sign prints: a payment in hex, or those of a group as a list in JSON.
+// signed is the output of --sign: a payment in hex, or a group's payments as a JSON list.
 func signed(random io.Reader, grouped bool, now time.Time) (string, error) {
 	if !grouped {
 		raw, err := signOne(random)
@@ -35,7 +35,7 @@ func signed(random io.Reader, grouped bool, now time.Time) (string, error) {
 	return string(list), err
 }
 
-// signOne is a payment for whoever wants to post one by hand.
+// signOne signs a payment to be posted by hand.
 func signOne(random io.Reader) ([]byte, error) {
 	k, err := newNonceKey(random)
 	if err != nil {
@@ -44,8 +44,7 @@ func signOne(random io.Reader) ([]byte, error) {
 	return payment(k).Sign(wallet.Dev(0)), nil
 }
 
-// signGroup is likewise payments that share a nonce key, each to be made so much later
-// than the one before.
+// signGroup signs payments that share a nonce key, each valid every later than the one before.
 func signGroup(random io.Reader, now time.Time, every time.Duration) (raws [][]byte, err error) {
 	k, err := newGroupKey(random)
 	if err != nil {
@@ -61,8 +60,7 @@ func signGroup(random io.Reader, now time.Time, every time.Duration) (raws [][]b
 	return raws, nil
 }
 
-// newGroupKey is a nonce key of the form NKG1, of a group that nobody has used: see
-// docs/groups.md.
+// newGroupKey returns the NKG1 nonce key of an unused group: see docs/groups.md.
 func newGroupKey(random io.Reader) (k chain.NonceKey, err error) {
 	const version, kind, textScopeAndMemo = 1, 2, 0x11
 	copy(k[0:], "NKG1")

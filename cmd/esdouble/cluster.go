@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/api/webguard"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest/esdbcluster"
 )
@@ -69,13 +70,18 @@ func serveControl(ctx context.Context, cluster *esdbtest.Cluster, at string, std
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: handler(cluster), ReadHeaderTimeout: time.Second}
+	server := &http.Server{Handler: guarded(cluster), ReadHeaderTimeout: time.Second}
 	defer context.AfterFunc(ctx, func() { server.Close() })() //nolint:errcheck,gosec // the end of the program
 	fmt.Fprintf(stdout, "a double of an EventStoreDB cluster, not a server, on %s\ncontrol: --at %s\n", cluster.URL(), listener.Addr())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
+}
+
+// guarded is the handler that web pages cannot reach.
+func guarded(cluster *esdbtest.Cluster) http.Handler {
+	return webguard.Guard{}.Handler(handler(cluster))
 }
 
 // handler answers GET /status, and POST /kill-node/N, /start-node/N and /resign/N.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,10 +14,11 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
+	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest/esdbcluster"
 )
 
-// startCluster runs esdouble cluster until the test's end, and returns its control address.
+// startCluster runs esdouble cluster until the test ends, and returns its control address.
 func startCluster(t *testing.T, args ...string) (at string, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -57,7 +60,7 @@ func driven(t *testing.T, at string, args ...string) []string {
 	return strings.Split(strings.TrimSpace(out.String()), "\n")
 }
 
-// awaitLeader returns the number of the node that leads, once one does.
+// awaitLeader waits for a leader, and returns its number.
 func awaitLeader(t *testing.T, at string) string {
 	t.Helper()
 	for t.Context().Err() == nil {
@@ -72,7 +75,7 @@ func awaitLeader(t *testing.T, at string) string {
 	return ""
 }
 
-// A cluster is driven as tests drive a real one, and keeps its log for the next run.
+// Tests can control the double like a real cluster, and it keeps its log for the next run.
 func TestCluster(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"--dir", dir, "--election", "50ms..100ms", "--commit-delay", "0s..2ms", "--follower-lag", "0s", "--gossip-lag", "0s"}
@@ -119,7 +122,8 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// appendTo appends an event to a stream at a version, again until it is known to be there.
+// appendTo appends an event to a stream at a version, and retries until it is known to be
+// stored.
 func appendTo(t *testing.T, log *eventstoredb.Log, version event.Version) {
 	t.Helper()
 	e := event.Event{ID: event.ID{byte(version + 1)}, Name: "test.happened.v1", Data: []byte("{}")}
@@ -135,7 +139,7 @@ func appendTo(t *testing.T, log *eventstoredb.Log, version event.Version) {
 	}
 }
 
-// A range of durations is read as it is printed.
+// A range of durations is parsed in the form in which it is printed.
 func TestInterval(t *testing.T) {
 	for text, want := range map[string]string{"5ms": "5ms", "0s..20ms": "0s..20ms", "2s..1s": "error", "x": "error", "1s..": "error"} {
 		i := &interval{&esdbcluster.Range{}}
@@ -145,6 +149,40 @@ func TestInterval(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// A web page cannot reach the control server, whose commands stop nodes.
+func TestPagesControlNothing(t *testing.T) {
+	cluster, err := esdbtest.NewCluster(esdbtest.Options{Cluster: esdbcluster.Hard(3)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Stop()
+	server := httptest.NewServer(guarded(cluster))
+	defer server.Close()
+	for _, tt := range []struct {
+		host, header, value string
+		status              int
+	}{
+		{"", "Content-Type", "application/json", http.StatusNotFound}, // there is no node 99
+		{"evil.example", "Content-Type", "application/json", http.StatusForbidden},
+		{"", "Origin", "http://evil.example", http.StatusForbidden},
+		{"", "Content-Type", "text/plain", http.StatusUnsupportedMediaType},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/kill-node/99", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = tt.host
+		r.Header.Set(tt.header, tt.value)
+		answer, err := server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.Body.Close(); answer.StatusCode != tt.status {
+			t.Errorf("%s %s: %d, want %d", tt.host, tt.value, answer.StatusCode, tt.status)
 		}
 	}
 }

@@ -46,6 +46,7 @@ func control(ctx context.Context, args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	req.Header.Set("Content-Type", "application/json") // a web page cannot send it without asking first
 	answer, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err

@@ -1,11 +1,10 @@
-// Command esdouble is a double of an EventStoreDB server or cluster, for tests and for
-// trying things out. It speaks the server's protocol and is not a server: it keeps one log
-// in memory or in a plain file that is not flushed, and has no users and no TLS. Do not
-// keep anything in it that must not be lost.
+// Command esdouble is a double of an EventStoreDB server or cluster, for tests and experiments.
+// It speaks the server's protocol. It keeps one log in memory or in a plain file without
+// flushing, and has no users and no TLS. Do not store important data in it.
 //
 //	esdouble                              one node on 127.0.0.1:2113, in memory
 //	esdouble --data events.jsonl          keeps the log in a file
-//	esdouble cluster --dir D              three nodes in one process, as hard as real ones
+//	esdouble cluster --dir D              three nodes in one process, with the faults of real ones
 //	esdouble control status               nodes of a cluster, and its URL
 //	esdouble control kill-node 1          also start-node, resign
 //
@@ -103,7 +102,7 @@ func runServer(ctx context.Context, args []string, stdout io.Writer) error {
 	return o.Data.Close()
 }
 
-// open opens the log in a file, or in memory if it has no name.
+// open opens the log in a file, or in memory without a name.
 func open(name string) (*esdbtest.Data, error) {
 	if name == "" {
 		return esdbtest.NewData(time.Now), nil

@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 )
 
-// Appended events are there when the program runs again on the same file.
+// Appended events exist when the program runs again on the same file.
 func TestKeeps(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "events")
 	for round := range 3 {

@@ -17,14 +17,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys/keystest"
 )
 
-// shownAlerts are those that were brought about, by all tests of alerts together.
+// shownAlerts are the alerts that fired, in all tests of alerts together.
 var shownAlerts struct {
 	sync.Mutex
 	names []string
-	lives int // of relayers, one for each test
+	lives int // number of relayers, one per test
 }
 
-// shows has an alert fire, and remembers that it did.
+// shows makes an alert fire, and records that it did.
 func (w *world) shows(t *testing.T, l *timeline, name string) {
 	t.Helper()
 	l.fires(t, w, name)
@@ -33,8 +33,8 @@ func (w *world) shows(t *testing.T, l *timeline, name string) {
 	shownAlerts.names = append(shownAlerts.names, name)
 }
 
-// Every alert of the relay fires when what it is about happens to a relayer on a chain, and
-// not before; what operators have set right again, it is silent about.
+// Every alert of the relay fires when its condition occurs on a running relayer and chain, and
+// not before. It ends when operators have fixed the cause.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	t.Run("fire", func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestAlerts(t *testing.T) {
 	shownAlerts.Lock()
 	defer shownAlerts.Unlock()
 	if t.Failed() || shownAlerts.lives < 4 {
-		return // not all was tried
+		return // not all tests ran
 	}
 	for _, a := range newTimeline(t).rules {
 		if !slices.Contains(shownAlerts.names, a.Alert) {
@@ -55,7 +55,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// started is a relayer, and what Prometheus has of it.
+// started starts a relayer, and a timeline of its metrics.
 func (w *world) started(t *testing.T) (*rig.Service, *timeline) {
 	t.Helper()
 	shownAlerts.Lock()
@@ -70,7 +70,7 @@ func (w *world) started(t *testing.T) (*rig.Service, *timeline) {
 	return s, l
 }
 
-// chain has the node do something.
+// chain calls a method of the node.
 func (w *world) chain(t *testing.T, method string, params ...any) {
 	t.Helper()
 	var answer struct{ Error *struct{ Message string } }
@@ -107,7 +107,7 @@ func alertsOfOneRelayer(t *testing.T) {
 	operator.order(t, http.MethodPut, w.key(1)+"/threshold", map[string]any{"threshold": chain.NewAmount(1)})
 	l.ends(t, w, "RelaySignerLow")
 
-	// A limit that the next attempt takes most of: the gas of a no-op at any fee that it has.
+	// A limit that the next attempt nearly uses up: the gas of a no-op at any fee that it has.
 	budgets := fmt.Sprintf("/budgets/%d", w.id)
 	account := map[string]any{"kind": "chain"}
 	operator.order(t, http.MethodPut, budgets, map[string]any{"account": account, "fee": chain.NewAmount(1 << 63).Times(1 << 62)})
@@ -130,7 +130,7 @@ func alertsOfOneRelayer(t *testing.T) {
 	check(t, s.Stop(w.ctx))
 }
 
-// dear makes gas cost more than may be paid, for a while.
+// dear makes gas cost more than allowed, for a while.
 func (w *world) dear(t *testing.T, s *rig.Service, l *timeline) {
 	t.Helper()
 	w.chain(t, "anvil_setNextBlockBaseFeePerGas", "0xe8d4a51000") // 1,000 gwei
@@ -142,7 +142,7 @@ func (w *world) dear(t *testing.T, s *rig.Service, l *timeline) {
 	l.ends(t, w, "RelayFeeCeiling")
 }
 
-// reverted asks for what reverts.
+// reverted submits an intent that reverts.
 func (w *world) reverted(t *testing.T, s *rig.Service, l *timeline) {
 	t.Helper()
 	var bad []intent.Request
@@ -155,7 +155,7 @@ func (w *world) reverted(t *testing.T, s *rig.Service, l *timeline) {
 	w.shows(t, l, "RelayIntentsFail")
 }
 
-// used has somebody else use a nonce that an intent has, on a chain that stands still.
+// used makes another sender use an intent's nonce, on a chain without blocks.
 func (w *world) used(t *testing.T, s *rig.Service, l *timeline) {
 	t.Helper()
 	alice := wallet.Dev(0).Address()
@@ -179,7 +179,7 @@ func (w *world) used(t *testing.T, s *rig.Service, l *timeline) {
 }
 
 // stalls waits until the signer's nonce has stalled n times. On the timeline that happens
-// between two looks: its quarter of an hour may pass in a second.
+// between two samples: the stall's quarter of an hour may take one second.
 func (w *world) stalls(t *testing.T, s *rig.Service, l *timeline, signer chain.Address, n float64) {
 	t.Helper()
 	count := func() float64 {
@@ -197,7 +197,7 @@ func (w *world) stalls(t *testing.T, s *rig.Service, l *timeline, signer chain.A
 	}
 }
 
-// crowded has many intents wait for a signer that is paused.
+// crowded makes many intents wait for a paused signer.
 func (w *world) crowded(t *testing.T, s *rig.Service, l *timeline) {
 	t.Helper()
 	w.operator(s).order(t, http.MethodPost, w.key(2)+"/pause", map[string]any{})
@@ -213,7 +213,7 @@ func (w *world) crowded(t *testing.T, s *rig.Service, l *timeline) {
 	w.shows(t, l, "RelayIntentsWait")
 }
 
-// hooked asks for an intent that a URL is told of.
+// hooked submits an intent with a webhook URL.
 func (w *world) hooked(t *testing.T, c client, key, url string) {
 	t.Helper()
 	r := w.one(0, key)
@@ -231,7 +231,7 @@ func alertsOfWebhooks(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
 	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		select { // it takes all of its time, and then it has it
+		select { // slow, but the delivery succeeds
 		case <-time.After(10 * time.Second):
 		case <-r.Context().Done():
 		case <-stop:
@@ -262,7 +262,7 @@ func alertsOfSigners(t *testing.T) {
 	key := &keystest.Key{Kind: chain.Secp256k1, Secret: []byte(strings.Repeat("k", 32))}
 	remote := keystest.Serve(t, key)
 	w := newWorld(t, kinds()[1], inFiles, "--signers-allowed="+wallet.Dev(0).Address().String()+","+wallet.Dev(1).Address().String()+","+
-		wallet.Dev(2).Address().String()+","+key.Address().String(), "--signers-remote-url="+remote.URL, "--signers-failures=6") // for so long the lane is in trouble
+		wallet.Dev(2).Address().String()+","+key.Address().String(), "--signers-remote-url="+remote.URL, "--signers-failures=6") // enough failures to keep the lane in trouble
 	w.chain(t, "anvil_setBalance", key.Address(), "0x56bc75e2d63100000")
 	s, l := w.started(t)
 	c := w.client(t, s)

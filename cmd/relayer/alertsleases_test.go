@@ -18,7 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// newRedis is a Redis of a test's own.
+// newRedis starts a Redis for one test.
 func newRedis(t *testing.T) *server.Redis {
 	t.Helper()
 	r, err := server.NewRedis(testenv.Need(t, testenv.RedisBinVar))
@@ -28,7 +28,7 @@ func newRedis(t *testing.T) *server.Redis {
 	return r
 }
 
-// taken has somebody of whom nothing else is known hold a lease until it is given back.
+// taken makes an unknown process hold a lease until back is called.
 func (w *world) taken(t *testing.T, l commands.Leases, name string) (back func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(w.ctx)
@@ -52,8 +52,8 @@ func (w *world) taken(t *testing.T, l commands.Leases, name string) (back func()
 	return back
 }
 
-// Two relayers, whose leases of lanes are in two Redis, which is a mistake; leases that
-// somebody else has; and a Redis that goes away.
+// Two relayers keep their leases of lanes in two Redis servers, which is a mistake; another
+// process holds leases; and a Redis goes down.
 func alertsOfLeases(t *testing.T) {
 	t.Parallel()
 	one, other := newRedis(t), newRedis(t)

@@ -16,13 +16,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// client speaks to the API of intents of one relayer, as its users do.
+// client is a user of one relayer's API of intents.
 type client struct {
 	ctx context.Context
 	url string
 }
 
-// client reads off the log where the relayer, which is ready, listens for intents.
+// client waits until the relayer is ready and reads the address of the API of intents from its
+// log.
 func (w *world) client(t *testing.T, s *rig.Service) client {
 	t.Helper()
 	log, err := os.ReadFile(s.Log)
@@ -40,7 +41,7 @@ func (w *world) client(t *testing.T, s *rig.Service) client {
 	return c
 }
 
-// shown is an intent as it is answered, as far as tests care.
+// shown is the part of an intent's JSON used in tests.
 type shown struct {
 	ID           chain.IntentID
 	Status       intent.Status
@@ -59,7 +60,7 @@ type shown struct {
 	Waited  *struct{ Reached bool }
 }
 
-// wish is the body that asks for an intent.
+// wish is the body of a request for an intent.
 func wish(r intent.Request) any {
 	type gas struct {
 		Limit  uint64        `json:"limit,omitempty"`
@@ -117,7 +118,7 @@ func (c client) do(method, path string, body, into any) (status int, err error) 
 	return res.StatusCode, nil
 }
 
-// must does it, and wants a status.
+// must sends a request and requires a status.
 func (c client) must(t *testing.T, want int, method, path string, body any) (s shown) {
 	t.Helper()
 	status, err := c.do(method, path, body, &s)
@@ -127,7 +128,7 @@ func (c client) must(t *testing.T, want int, method, path string, body any) (s s
 	return s
 }
 
-// found are the intents of a list, newest first.
+// found lists the intents of a query, newest first.
 func (c client) found(t *testing.T, query string) (ids []chain.IntentID) {
 	t.Helper()
 	var page struct{ Intents []shown }
@@ -141,7 +142,7 @@ func (c client) found(t *testing.T, query string) (ids []chain.IntentID) {
 	return ids
 }
 
-// becomes looks until it is so.
+// becomes polls until so returns true.
 func (w *world) becomes(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for !so() {

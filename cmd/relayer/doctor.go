@@ -32,10 +32,10 @@ nonces back, and what is signed for these. Nothing is done without --dry-run=fal
 asks a running relayer for it on its internal listener; the holder of the lane, and nobody
 else, carries it out.`
 
-// errUnwell ends an examination that has found something.
+// errUnwell is the error of an examination with findings.
 var errUnwell = errors.New("not all is well")
 
-// examining is what the flags say.
+// examining holds the flags.
 type examining struct {
 	chains   []string
 	nonceKey string
@@ -78,7 +78,7 @@ func examine(stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-// examine looks at every lane that is meant.
+// examine diagnoses every selected lane.
 func (x examining) examine(ctx context.Context, s settings.Settings, stderr io.Writer, args []string) (found []doctor.Diagnosis, err error) {
 	var on []chain.ID
 	var signers []chain.Address
@@ -169,7 +169,7 @@ func (x examining) tell(to io.Writer, found []doctor.Diagnosis) error {
 	return nil
 }
 
-// mend has the holes that were found filled. What becomes of it is told by another look.
+// mend fills the holes found. Run the examination again for the result.
 func (x examining) mend(ctx context.Context, to io.Writer, found []doctor.Diagnosis) error {
 	if x.reason == "" {
 		return operator.Unchecked{Err: errors.New("--reason says why, for whoever reads the log")}

@@ -18,7 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// diagnosis is what the doctor says of a lane, as far as tests care.
+// diagnosis is the part of the doctor's output used in tests.
 type diagnosis struct {
 	Well          bool
 	Cursor, Wants *uint64
@@ -38,8 +38,8 @@ func (d diagnosis) has(code string) bool {
 	return slices.ContainsFunc(d.Findings, func(f struct{ Code, Says, Next, Do string }) bool { return f.Code == code })
 }
 
-// says is what a finding tells; there may be others beside it, on a busy machine that the
-// lease of a second has just lapsed.
+// says returns the text of a finding. There may be other findings, for example that a lease of
+// one second has just expired on a busy machine.
 func (d diagnosis) says(code string) string {
 	for _, f := range d.Findings {
 		if f.Code == code {
@@ -49,7 +49,7 @@ func (d diagnosis) says(code string) string {
 	return ""
 }
 
-// doctor asks about the lane of a signer. It ends with 1 exactly if something is wrong.
+// doctor examines the lane of a signer. The exit status is 1 exactly if there is a finding.
 func (w *world) doctor(t *testing.T, signer int, args ...string) (d diagnosis) {
 	t.Helper()
 	args = append([]string{"doctor", wallet.Dev(signer).Address().String(), "--json"}, args...)
@@ -62,16 +62,16 @@ func (w *world) doctor(t *testing.T, signer int, args ...string) (d diagnosis) {
 	return all[0]
 }
 
-// mining has the node make a block a second, or none.
+// mining makes the node produce a block per second, or none.
 func (w *world) mining(t *testing.T, on bool) {
 	t.Helper()
 	seconds := map[bool]int{true: 1, false: 0}[on]
 	check(t, rig.Call(w.ctx, w.node.URL(), new(any), "evm_setIntervalMining", seconds))
 }
 
-// The doctor says what is wrong with a lane, beside a relayer that runs, one that stands
-// still, and none: its key is used elsewhere, what it has signed is dropped by the node,
-// nobody holds it, an operator has paused its signer. In the end all is carried out.
+// The doctor finds the fault of a lane, beside a running relayer, a stopped one, and none. The
+// faults: another sender uses its key, the node drops its transaction, the lane has no holder,
+// an operator paused its signer. In the end all intents are carried out.
 func TestDoctorExplains(t *testing.T) {
 	t.Parallel()
 	on(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -89,7 +89,7 @@ func TestDoctorExplains(t *testing.T) {
 		w.becomes(t, "the first is completed", func() bool { return w.status(t, c, first) == intent.StatusCompleted })
 		w.becomes(t, "all is well", func() bool { return w.doctor(t, 0).Well })
 
-		// Somebody else uses the key.
+		// Another sender uses the key.
 		var theirs chain.Hash
 		check(t, rig.Call(w.ctx, w.node.URL(), &theirs, "eth_sendTransaction", map[string]string{"from": alice.String(), "to": alice.String()}))
 		w.strangers[theirs] = true
@@ -105,7 +105,7 @@ func TestDoctorExplains(t *testing.T) {
 			t.Errorf("the cursor is at %d", *d.Cursor)
 		}
 
-		// The relayer stands still, and its transaction is dropped.
+		// The relayer is stopped, and its transaction is dropped.
 		w.mining(t, false)
 		third := w.one(0, "third")
 		w.create(t, []client{c}, third)
@@ -149,20 +149,20 @@ func TestDoctorExplains(t *testing.T) {
 	}, "embedded", "postgres", "eventstoredb", "redis")
 }
 
-// A gap that lasts: an intent of a row has a nonce, and no node says how much gas it takes;
-// what is above it is signed for, and cannot land. The doctor explains it, a dry run changes
-// nothing, and filling it mends the lane: the intent is carried out later, when nodes say so
+// A lasting nonce gap: an intent of an ordering group has a nonce, and no node estimates its
+// gas. The nonces above are signed and cannot land. The doctor explains it, a dry run changes
+// nothing, and filling repairs the lane. The intent is carried out later, when nodes estimate
 // again.
 func TestDoctorFills(t *testing.T) {
 	t.Parallel()
 	on(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
-		w := newWorld(t, kinds()[1], store, "--lane-stall=1h") // or it would be given back by itself
+		w := newWorld(t, kinds()[1], store, "--lane-stall=1h") // otherwise the nonce would be given back automatically
 		nodes := w.throughDoor(t)
 		alice := wallet.Dev(0).Address().String()
 		poor, rich := w.one(0, "poor"), w.one(0, "rich")
 		poor.Order, rich.Gas = "row", intent.Gas{Limit: gasEnough}
 		w.ask(t, poor)
-		s := w.relayer(t, "WATCHTOWER_CRASH_AT=lane.reserved") // the intent has a nonce, and is not signed for
+		s := w.relayer(t, "WATCHTOWER_CRASH_AT=lane.reserved") // the intent has a nonce, but no attempt
 		check(t, s.Launch())
 		select {
 		case <-s.Ended():
@@ -207,14 +207,13 @@ func TestDoctorFills(t *testing.T) {
 	}, "embedded", "postgres", "eventstoredb")
 }
 
-// baseFee is that of the node's next block.
+// baseFee sets the base fee of the node's next block.
 func (w *world) baseFee(t *testing.T, wei uint64) {
 	t.Helper()
 	check(t, rig.Call(w.ctx, w.node.URL(), new(any), "anvil_setNextBlockBaseFeePerGas", fmt.Sprintf("0x%x", wei)))
 }
 
-// dearer keeps the base fee where it is, which would fall with every empty block, until it
-// is released.
+// dearer keeps the base fee constant until release; it would fall with every empty block.
 func (w *world) dearer(t *testing.T, wei uint64) (release func()) {
 	t.Helper()
 	w.baseFee(t, wei)

@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// on runs a test on some of the stores at once: those of [engines], a log in an event
+// on runs a test on the named stores in parallel: the stores of [engines], a log in an event
 // store (eventstoredb), and a Postgres with leases of lanes in a Redis (redis).
 func on(t *testing.T, test func(t *testing.T, store func(t *testing.T, dir string) []string), names ...string) {
 	all := map[string]func(t *testing.T, dir string) []string{
@@ -30,9 +30,9 @@ func leasedByRedis(t *testing.T, dir string) []string {
 	return append(inPostgres(t, dir), "--redis="+newRedis(t).URL(), "--lane-leases=redis")
 }
 
-// Lanes of other nonce keys than 0 are looked at like the first: each is listed once an
-// intent has had it opened, by its own nonces; with nothing in flight nobody has to hold
-// it, and with something somebody does.
+// The doctor examines lanes of nonce keys other than 0 like the default lane. Each is listed,
+// with its own nonces, once an intent has opened it. With nothing in flight it needs no holder;
+// with something in flight it does.
 func TestDoctorOfNonceKeys(t *testing.T) {
 	t.Parallel()
 	on(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -113,7 +113,7 @@ func TestDoctorOfNonceKeys(t *testing.T) {
 	}, "embedded", "eventstoredb")
 }
 
-// keyed is what is said of a lane under its nonce key.
+// keyed is the diagnosis of a lane with its nonce key.
 type keyed struct {
 	diagnosis
 	NonceKey chain.NonceKey

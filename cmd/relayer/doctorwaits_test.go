@@ -12,8 +12,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// The doctor says why intents wait: a budget has no room for them, though something is left
-// of it. It sets nothing aside, and when there is room they are carried out, and all is well.
+// The doctor explains why intents wait: a budget is not enough for them, though not used up. It
+// reserves nothing, and when the budget is enough the intents are carried out without findings.
 func TestDoctorTellsWhyIntentsWait(t *testing.T) {
 	t.Parallel()
 	on(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -35,7 +35,7 @@ func TestDoctorTellsWhyIntentsWait(t *testing.T) {
 			d = w.doctor(t, 0)
 			return why("Of 3 intents that wait, which are the oldest, 3 get no nonce of this lane: budget-over-limit") && len(d.Findings) == 2
 		})
-		oldest := func(r intent.Request) bool { return why(r.ID().String()) } // any, as they are asked for at once
+		oldest := func(r intent.Request) bool { return why(r.ID().String()) } // any of them, as they are submitted at once
 		if !d.has("budget-spent") || !slices.ContainsFunc(asked, oldest) {
 			t.Errorf("it is told %+v", d.Findings)
 		}

@@ -10,23 +10,23 @@ import (
 	"testing"
 )
 
-// door stands between a relayer and a node.
+// door is a proxy between a relayer and a node.
 type door struct {
 	node   string
 	server *httptest.Server
 	how    atomic.Int32
-	lost   atomic.Int32 // requests of which nobody heard
+	lost   atomic.Int32 // requests without a delivered answer
 }
 
-// How a door stands.
+// The states of a door.
 const (
 	open = iota
-	shut // nothing comes through
-	deaf // requests come through, answers do not
-	dark // what asks how much gas something takes does not come through
+	shut // nothing passes
+	deaf // requests pass, answers do not
+	dark // requests that estimate gas do not pass
 )
 
-// throughDoor has relayers reach the node through a door from here on.
+// throughDoor makes relayers started later reach the node through a door.
 func (w *world) throughDoor(t *testing.T) *door {
 	t.Helper()
 	d := &door{node: w.node.URL()}
@@ -61,7 +61,7 @@ func (d *door) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	rw.Header().Set("Content-Type", "application/json")
 	rw.WriteHeader(status)
-	_, _ = rw.Write(answer) // who has gone misses it
+	_, _ = rw.Write(answer) // a caller that has gone misses it
 }
 
 func forward(r *http.Request, url string, body []byte) (status int, answer []byte, err error) {

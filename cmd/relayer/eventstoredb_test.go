@@ -10,8 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
-// engineVar has the process tests run on one store only. The tests of cmd/watchtower read
-// it too.
+// engineVar restricts the process tests to one store. The tests of cmd/watchtower read it too.
 const engineVar = "WATCHTOWER_TEST_ENGINE"
 
 // inEventStoreOnly reports whether every process test keeps its log in an event store.

@@ -10,10 +10,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// Leaders of an EventStoreDB cluster are killed and resign while clients ask for payments at
-// a steady rate: no request is refused, and each intent is carried out once. The signers'
-// lanes go on through the changes.
-func TestLeaderChanges(t *testing.T) { // alone: it measures how soon requests are answered
+// Leaders of an EventStoreDB cluster are killed and resign while clients request payments at a
+// steady rate. No request is refused, and each intent is carried out once. The signers' lanes go
+// on through the changes.
+func TestLeaderChanges(t *testing.T) { // not parallel: it measures response times
 	settings := failover.ReadSettings(t)
 	cluster, url := failover.Open(t)
 	w := newWorld(t, kinds()[0], func(t *testing.T, dir string) []string { return eventStoreAt(t, dir, url) })
@@ -44,7 +44,7 @@ func TestLeaderChanges(t *testing.T) { // alone: it measures how soon requests a
 	w.judge(t)
 }
 
-// create asks for an intent. Its error is a refusal, or a request without an answer.
+// create submits an intent. Its error is a refusal, or a request without an answer.
 func (c client) create(r intent.Request) error {
 	var answer struct {
 		shown

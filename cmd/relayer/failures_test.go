@@ -19,21 +19,20 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// The ways in which a relay can fail while it works, each brought about here. That a
-// process crashes is TestKilledAtEveryPoint; that it is cut off from its log, or only
-// believes to hold a lane, TestTakenOverBehindItsBack.
+// The faults of a running relay, except two: crashes are in TestKilledAtEveryPoint, and a holder
+// cut off from its log, or with a lost lease, is in TestTakenOverBehindItsBack.
 
-// call asks the node for something, by itself.
+// call calls a method of the node directly.
 func (w *world) call(t *testing.T, method string, params ...any) {
 	t.Helper()
 	check(t, rig.Call(w.ctx, w.node.URL(), nil, method, params...))
 }
 
-// still has the chain make no blocks but those that are asked for; goes has it go on.
+// still stops block production except on request; goes resumes it.
 func (w *world) still(t *testing.T) { t.Helper(); w.call(t, "evm_setIntervalMining", 0) }
 func (w *world) goes(t *testing.T)  { t.Helper(); w.call(t, "evm_setIntervalMining", 1) }
 
-// payments of a signer, of which somebody else estimates the gas.
+// several are payments of a signer, with a gas limit, so that no node has to estimate it.
 func (w *world) several(signer, n int, what string) (requests []intent.Request) {
 	for i := range n {
 		requests = append(requests, w.one(signer, fmt.Sprintf("%s-%d", what, i)))
@@ -41,7 +40,7 @@ func (w *world) several(signer, n int, what string) (requests []intent.Request) 
 	return requests
 }
 
-// attempts are what the log has of what was signed for a signer, in its order.
+// attempts lists a signer's attempts in the log, in log order.
 func (w *world) attempts(t *testing.T, n int) (made []lane.Attempted) {
 	t.Helper()
 	for _, r := range w.events(t) {
@@ -56,9 +55,9 @@ func (w *world) attempts(t *testing.T, n int) (made []lane.Attempted) {
 	return made
 }
 
-// A signer has no funds. Expected: what a node refuses for want of them teaches how much is
-// too little; below that nothing more is taken for the signer; intents wait and are none
-// the worse; with enough it goes on by itself, without a bump, and each payment is made once.
+// A signer has no funds. Expected: a node's refusal teaches how much is too little, and below
+// that the signer accepts no more. Intents wait without harm. With enough funds it goes on
+// automatically, without a bump, and each payment is made once.
 func TestFundsRunOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds()[1], inFiles, "--lane-stall=1h")
@@ -91,9 +90,9 @@ func TestFundsRunOut(t *testing.T) {
 	}
 }
 
-// The node cannot be reached while intents come in; then its answers are lost; then it
-// cannot be reached while it mines what it has. Expected: each time work goes on where it
-// was, with the same bytes, and each payment is made once.
+// The node is unreachable while intents arrive; then its answers are lost; then it is
+// unreachable while it mines. Expected: each time work resumes with the same bytes, and each
+// payment is made once.
 func TestParted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds()[1], inFiles, "--lane-stall=1h")
@@ -133,14 +132,14 @@ func TestParted(t *testing.T) {
 	}
 }
 
-// No block comes, and gas then becomes dearer than is allowed. Expected: the nonce is
-// signed for again and again, each time for a tenth more at least, up to the ceiling and
-// no further; what is asked for above the ceiling waits without a nonce; and when gas is
-// cheap again one of the attempts is mined, and what waited too.
+// No block is produced, and gas then costs more than allowed. Expected: the nonce is signed
+// repeatedly, each time for at least a tenth more, up to the ceiling. New intents above the
+// ceiling wait without a nonce. When gas is cheap again one of the attempts is mined, and so are
+// the waiting intents.
 func TestNonceStalls(t *testing.T) {
 	t.Parallel()
 	const ceiling = 4_000_000_000
-	const most = ceiling * 10 / 11 // for intents: a no-op can replace that
+	const most = ceiling * 10 / 11 // for intents: leaves room for a no-op to replace it
 	w := newWorld(t, kinds()[1], inFiles, "--lane-stall=1s", fmt.Sprint("--fee-ceiling=", ceiling))
 	s := w.relayer(t)
 	check(t, s.Start(w.ctx))
@@ -178,9 +177,9 @@ func TestNonceStalls(t *testing.T) {
 	w.judge(t)
 }
 
-// Blocks are replaced by ones without what they held. Expected: the same bytes are
-// delivered again, nothing is signed anew; clients are told that the receipt is gone, and
-// then the new list of confirmations, whole, with newFork.
+// Blocks are replaced by blocks without their transactions. Expected: the same bytes are
+// delivered again, without a new signature. Clients are notified that the receipt is gone, and
+// then of the whole new list of confirmations, with newFork.
 func TestReorg(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds()[1], inFiles, append(webhookFlags(t), "--lane-confirmations=3", "--lane-stall=1h")...)
@@ -190,7 +189,7 @@ func TestReorg(t *testing.T) {
 		requests[i].Webhooks = []intent.Webhook{{URL: h.url}}
 	}
 	w.ask(t, requests...)
-	w.call(t, "anvil_mine", 3) // else there is nothing below them
+	w.call(t, "anvil_mine", 3) // otherwise no blocks are below them
 	s := w.relayer(t)
 	check(t, s.Start(w.ctx))
 	for _, r := range requests {
@@ -233,12 +232,11 @@ func TestReorg(t *testing.T) {
 	}
 }
 
-// What the relay keeps beside the log is lost, and its key is used by somebody else:
-// before it starts, so that the chain is ahead of it, and while it runs, on a nonce that
-// it has signed for. Expected: the queue and the rows are made again from the log; the
-// cursor follows the chain ahead, with the evidence on record, and never goes back; what
-// lost its nonce to the stranger is carried out on another, when the stranger's block is
-// final; each payment is made once.
+// The relay loses its data beside the log, and another sender uses its key: before the relay
+// starts, so that the chain is ahead, and while it runs, on a signed nonce. Expected: queue and
+// rows are rebuilt from the log. The cursor follows the chain forward, with recorded evidence,
+// and never goes back. An intent that lost its nonce gets another when the stranger's block is
+// final. Each payment is made once.
 func TestStateIsLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds()[1], inFiles, "--lane-stall=1h", "--lane-look=1s")
@@ -256,7 +254,7 @@ func TestStateIsLost(t *testing.T) {
 		}
 	}
 	used := w.wants(t, wallet.Dev(0).Address())
-	w.strange(t, used) // which it has signed for
+	w.strange(t, used) // the lane has signed for this nonce
 	w.call(t, "evm_mine")
 	check(t, s.Start(w.ctx))
 	w.create(t, []client{w.client(t, s)}, w.several(0, 3, "then")...)
@@ -265,7 +263,7 @@ func TestStateIsLost(t *testing.T) {
 	check(t, s.Stop(w.ctx))
 
 	ahead := w.wants(t, wallet.Dev(0).Address())
-	w.strange(t, ahead) // which it has not handed out
+	w.strange(t, ahead) // the lane has not reserved this nonce
 	w.becomes(t, "it is used", func() bool { return w.wants(t, wallet.Dev(0).Address()) > ahead })
 	check(t, s.Start(w.ctx))
 	w.create(t, []client{w.client(t, s)}, w.several(0, 3, "last")...)
@@ -291,7 +289,7 @@ func TestStateIsLost(t *testing.T) {
 	}
 }
 
-// strange has somebody else use a nonce of the first signer.
+// strange makes another sender use a nonce of the first signer.
 func (w *world) strange(t *testing.T, nonce uint64) {
 	t.Helper()
 	price := big.NewInt(100_000_000_000)

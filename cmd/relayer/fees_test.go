@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// offered are what the log has of what was offered on a chain for a unit of gas.
+// offered lists the offers per unit of gas on a chain, from the log.
 func (w *world) offered(t *testing.T, id chain.ID) (fees []chain.Fee) {
 	t.Helper()
 	for _, r := range w.events(t) {
@@ -32,10 +32,10 @@ func (w *world) offered(t *testing.T, id chain.ID) (fees []chain.Fee) {
 	return fees
 }
 
-// Two chains with ceilings of their own: while gas costs more than one of them allows
-// nothing is signed there, and the other goes on; what is offered is cut to what the ceiling
-// of its own chain leaves for intents. On one an intent has come out by its blocks, long before these are final,
-// on the other when they are. Who prints the configuration sees what is whose.
+// Two chains with different ceilings. While gas costs more than one ceiling, that chain signs
+// nothing and the other goes on. Offers are limited to the part of the chain's own ceiling meant
+// for intents. On one chain an intent is done at its confirmations, long before finality; on the
+// other at finality. The printed configuration shows each chain's values.
 func TestCeilingOfEachChain(t *testing.T) {
 	t.Parallel()
 	all := kinds()
@@ -96,10 +96,10 @@ chains:
 	}
 }
 
-// holding is what somebody has of a token.
+// holding identifies an owner's balance of a token.
 type holding struct{ owner, token chain.Address }
 
-// holdings are what the signers have, in a token's units.
+// holdings are the signers' balances, in a token's units.
 func (w *world) holdings(t *testing.T, alpha chain.Address) map[holding]uint64 {
 	t.Helper()
 	all := map[holding]uint64{}
@@ -114,9 +114,9 @@ func (w *world) holdings(t *testing.T, alpha chain.Address) map[holding]uint64 {
 	return all
 }
 
-// On Tempo fees are paid in the first token of the policy, or in the one that an intent
-// names; who is sponsored pays nothing, and the fee payer does. A token that is not in the
-// policy is refused before anything is recorded.
+// On Tempo fees are paid in the first token of the policy, or in the intent's token. A sponsored
+// sender pays nothing, and the fee payer pays. A token outside the policy is refused before
+// anything is recorded.
 func TestPaidFor(t *testing.T) {
 	t.Parallel()
 	payer := wallet.Dev(2).Address()
@@ -151,7 +151,7 @@ func TestPaidFor(t *testing.T) {
 			return status == http.StatusOK && got.Status == intent.StatusCompleted
 		})
 		for held, after := range w.holdings(t, alpha) {
-			const sent = 1 // by the intent, which is no fee
+			const sent = 1 // by the intent, apart from the fee
 			spent := before[held] - after
 			if pays := held == (holding{want.payer, want.token}); pays != (spent > sent) {
 				t.Errorf("%s: %s has spent %d of %s", name, held.owner, spent, held.token)

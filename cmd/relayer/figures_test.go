@@ -17,8 +17,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// figures are what a relayer tells Prometheus: each line's value by its name and labels,
-// and the text itself.
+// figures are a relayer's Prometheus metrics: each line's value by name and labels, and the
+// text.
 type figures struct {
 	text   string
 	values map[string]float64
@@ -46,7 +46,7 @@ func (w *world) figures(t *testing.T, s *rig.Service) figures {
 	return f
 }
 
-// sum adds up the figures of a name whose labels have all these parts.
+// sum adds the values of a metric whose labels contain all parts.
 func (f figures) sum(name string, parts ...string) (sum float64, found bool) {
 	for line, value := range f.values {
 		of, labels, _ := strings.Cut(line, "{")
@@ -61,9 +61,8 @@ func (f figures) sum(name string, parts ...string) (sum float64, found bool) {
 	return sum, found
 }
 
-// Every figure that the page tells of the relay is told by a relayer that has done its
-// everyday work, unless it is about what does not happen every day; and nothing is told
-// that the page does not have. No label of the relay's is of an intent, a hash or a URL.
+// A relayer exports every relay metric on the page after its everyday work, except rare ones,
+// and no metric that is missing from the page. No label has an intent, a hash or a URL.
 func TestFigures(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds()[0], inFiles, webhookFlags(t)...)
@@ -96,7 +95,7 @@ func TestFigures(t *testing.T) {
 	for _, x := range []struct {
 		name   string
 		labels []string
-		want   float64 // at least
+		want   float64 // minimum
 	}{
 		{"requests_total", []string{`outcome="created"`}, each},
 		{"requests_total", []string{`outcome="known"`}, 1},
@@ -134,7 +133,7 @@ func TestFigures(t *testing.T) {
 	compareWithPage(t, f)
 }
 
-// seldom are figures of what need not happen in an everyday life.
+// seldom are metrics of rare events.
 var seldom = []string{
 	"intents_reopened_total", "intents_requeued_total", "new_forks_total", "guard_refusals_total",
 	"lane_filled_nonces_total", "lane_reclaimed_nonces_total", "lane_released_nonces_total", "lane_unlanded_nonces_total",

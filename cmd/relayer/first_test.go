@@ -20,9 +20,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
-// An intent has the first nonce of an account that the chain has never seen, and is canceled
-// before it is signed for. The no-op that takes its place makes the account, which on Tempo
-// needs far more gas than any other: else what stands behind it waits for ever.
+// An intent has the first nonce of an account new to the chain, and is canceled before an
+// attempt. The no-op in its place creates the account, which takes far more gas on Tempo than
+// any other transaction. Without that gas the transactions behind it would wait for ever.
 func TestHoleAtAnAccountsFirstNonce(t *testing.T) {
 	t.Parallel()
 	if inEventStoreOnly() {

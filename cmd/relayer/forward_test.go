@@ -20,7 +20,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// free is an address that nobody listens at.
+// free returns an address without a listener.
 func free(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -29,8 +29,7 @@ func free(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// What clients are told is published to a broker, those of an intent in order and without
-// a gap.
+// forward publishes clients' events to a broker, in order and without gaps for each intent.
 func TestForward(t *testing.T) {
 	t.Parallel()
 	cache := newRedis(t)
@@ -89,7 +88,7 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// forwarder runs relayer forward, to a stream of its own. The service has its figures.
+// forwarder runs relayer forward to a stream of its own. The returned service has its metrics.
 func (w *world) forwarder(t *testing.T, to string, stderr io.Writer) (*exec.Cmd, *rig.Service) {
 	t.Helper()
 	figuresAt := free(t)
@@ -99,8 +98,8 @@ func (w *world) forwarder(t *testing.T, to string, stderr io.Writer) (*exec.Cmd,
 	return cmd, &rig.Service{Metrics: "http://" + figuresAt}
 }
 
-// While the broker is away an operator is told that nothing gets through, and no longer
-// once it is back; then what had waited is published.
+// An alert tells operators that nothing gets through while the broker is down. It ends when the
+// broker is back; then the waiting events are published.
 func TestForwardStuck(t *testing.T) {
 	t.Parallel()
 	cache := newRedis(t)

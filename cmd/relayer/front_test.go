@@ -17,10 +17,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// gasEnough is more than a payment takes; nobody has to estimate it.
+// gasEnough is more than a payment takes, and needs no estimate.
 const gasEnough = 1_000_000
 
-// payments are for the first signer.
+// payments are intents for the first signer.
 func (w *world) payments(n int) (requests []intent.Request) {
 	for i := range n {
 		r := w.one(0, fmt.Sprint("payment-", i))
@@ -30,7 +30,7 @@ func (w *world) payments(n int) (requests []intent.Request) {
 	return requests
 }
 
-// create asks for all intents at once, at one relayer after the other.
+// create submits all intents concurrently, to the relayers in turn.
 func (w *world) create(t *testing.T, doors []client, requests ...intent.Request) []shown {
 	t.Helper()
 	answers := make([]shown, len(requests))
@@ -51,10 +51,9 @@ func (w *world) create(t *testing.T, doors []client, requests ...intent.Request)
 	return answers
 }
 
-// Two replicas on one Postgres, with the leases of lanes there or in a Redis, are asked at
-// once: a hundred times for the same, which is one intent, and for two hundred payments of
-// one signer, which get its nonces in the order in which the log has them; and the node
-// refuses none of them for its nonce.
+// Two replicas on one Postgres, with leases of lanes there or in a Redis, get concurrent
+// requests: a hundred for the same intent, which is accepted once, and two hundred payments of
+// one signer. These get its nonces in log order, and the node refuses none for its nonce.
 func TestReplicasAskedAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, leases := range []string{"store", "redis"} {
@@ -108,14 +107,14 @@ func askedAtOnce(t *testing.T, w *world) {
 	}
 }
 
-// Intents are withdrawn before anybody has taken them and after nodes have them, and made
-// to pay more; and are found by what names them.
+// Intents are canceled before a lane claims them and after nodes have them, and sped up. They
+// can be found by their key and hashes.
 func TestWishes(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, k, inFiles, "--lane-stall=1h") // nothing but a wish has it signed for again
+			w := newWorld(t, k, inFiles, "--lane-stall=1h") // only a command causes another signature
 			s := w.relayer(t)
 			s.Env = keys[:2]
 			check(t, s.Start(w.ctx))
@@ -126,7 +125,7 @@ func TestWishes(t *testing.T) {
 			w.done(t, s)
 			w.named(t, c, slow, true)
 			canceled := []chain.IntentID{early.ID()}
-			if w.named(t, c, late, false) { // else its first transaction has landed, as it may
+			if w.named(t, c, late, false) { // otherwise its first transaction has landed, which is allowed
 				w.canceled[late.ID()] = true
 				canceled = []chain.IntentID{late.ID(), early.ID()}
 			}
@@ -137,7 +136,7 @@ func TestWishes(t *testing.T) {
 	}
 }
 
-// withdrawn asks for an intent whose signer's key is nowhere, and withdraws it, twice.
+// withdrawn submits an intent whose signer has no key here, and cancels it twice.
 func (w *world) withdrawn(t *testing.T, c client, r intent.Request) {
 	t.Helper()
 	w.create(t, []client{c}, r)
@@ -149,8 +148,8 @@ func (w *world) withdrawn(t *testing.T, c client, r intent.Request) {
 	}
 }
 
-// wished asks for two intents while the chain makes no blocks, and when the node has them
-// withdraws one and has the other pay more. When it has what comes of that, blocks go on.
+// wished submits two intents while the chain produces no blocks. When the node has them, it
+// cancels one and speeds up the other. When the node has the replacements, blocks go on.
 func (w *world) wished(t *testing.T, c client, late, slow intent.Request) {
 	t.Helper()
 	const fee = "200000000000"
@@ -188,9 +187,8 @@ func (w *world) pooled(t *testing.T, c client, r intent.Request, kinds ...intent
 	})
 }
 
-// named checks what is shown of an intent that has come out by one of two attempts, and
-// that it is found by its key and by the hash of the first. It says whether the second has
-// landed.
+// named checks the JSON of an intent that was done by one of two attempts, and that the intent
+// is found by its key and by the first hash. It reports whether the second attempt landed.
 func (w *world) named(t *testing.T, c client, r intent.Request, wanted bool) (second bool) {
 	t.Helper()
 	got := c.must(t, http.StatusOK, http.MethodGet, at(r)+"?wait=completed", nil)

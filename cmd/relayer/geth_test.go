@@ -13,9 +13,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// On a chain that go-ethereum makes, with its pool and its words: intents of a pool are
-// carried out; one is made to pay more, and the dearer attempt takes the place of the
-// first; one is withdrawn, and the transaction that does nothing does.
+// On a chain of go-ethereum, with its pool and its messages, intents of a pool are carried out.
+// One is sped up, and the dearer attempt replaces the first. One is canceled, and the no-op
+// replaces its transaction.
 func TestGeth(t *testing.T) {
 	t.Parallel()
 	var rich []chain.Address
@@ -40,11 +40,11 @@ func TestGeth(t *testing.T) {
 	w.judge(t)
 }
 
-// replacedMax is for how many intents a block may come before the wish about them.
+// replacedMax limits the intents that may be mined before their replacement.
 const replacedMax = 20
 
-// replaced asks for one intent after the other, and each time for something about it,
-// until a block has the attempt that this has led to and not the first one.
+// replaced submits intents one after the other, each followed by the command, until a block has
+// the replacement instead of the first attempt.
 func (w *world) replaced(t *testing.T, c client, what string, kind intent.AttemptKind, path string, body map[string]string) {
 	t.Helper()
 	for n := range replacedMax {
@@ -58,7 +58,7 @@ func (w *world) replaced(t *testing.T, c client, what string, kind intent.Attemp
 			}
 			return known != nil
 		})
-		var ignored struct{ Code string } // a block may have come first
+		var ignored struct{ Code string } // the intent may be mined already
 		_, err := c.do(http.MethodPost, at(r)+path, body, &ignored)
 		check(t, err)
 		var got shown
@@ -81,7 +81,7 @@ func (w *world) replaced(t *testing.T, c client, what string, kind intent.Attemp
 	t.Errorf("%s: blocks came first %d times", what, replacedMax)
 }
 
-// least reports whether a fee is above another by as much as pools take a replacement for.
+// least reports whether a fee exceeds another by at least a pool's minimum for replacement.
 func least(fee, over chain.Amount) bool {
 	return fee != chain.Amount{} && !over.Times(100).Int().Lt(fee.Times(110).Int())
 }

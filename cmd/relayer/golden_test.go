@@ -22,14 +22,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// The golden rules of a pool of keys. That no two processes send from one address without
-// coordination is TestTakenOverBehindItsBack and TestFrozenHolder; the second and the
-// fourth are held against each world that is judged.
+// The golden rules of a pool of keys. TestTakenOverBehindItsBack and TestFrozenHolder check that
+// no two processes send from one address without coordination. Rules two and four are checked in
+// every judged world.
 
-// Every transaction has a nonce that the allocator gave it. Expected: whatever the chain
-// has executed of the relay's signers, also of a relay that was killed at a bad moment,
-// was signed for at a nonce that the lane's stream had handed out before; what somebody
-// else makes with the key is found out.
+// Every transaction has a nonce from the allocator. Expected: each executed transaction of the
+// relay's signers was signed for a nonce reserved in the lane's stream before, also after a kill
+// at a bad moment. Transactions that another sender makes with the key are found.
 func TestNoncesAreAllocated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds()[1], inFiles)
@@ -53,7 +52,7 @@ func TestNoncesAreAllocated(t *testing.T) {
 	}
 }
 
-// allocated checks that the chain has executed nothing that lanes had not handed out.
+// allocated checks that the chain has executed only transactions at reserved nonces.
 func (w *world) allocated(t *testing.T, ledger *promise.Ledger, all []event.Recorded) {
 	t.Helper()
 	for _, hash := range w.strays(ledger, all) {
@@ -61,13 +60,13 @@ func (w *world) allocated(t *testing.T, ledger *promise.Ledger, all []event.Reco
 	}
 }
 
-// strays are what the chain has executed and no lane had a nonce for.
+// strays lists executed transactions without a reserved nonce in a lane.
 func (w *world) strays(ledger *promise.Ledger, all []event.Recorded) (strays []chain.Hash) {
 	known := map[chain.Hash]bool{}
 	for _, r := range all {
 		if e, err := lane.Codec().Decode(r.Name, r.Data); err == nil {
 			if made, ok := e.(lane.Attempted); ok {
-				known[made.Hash] = true // the judge of lanes knows that its nonce was reserved
+				known[made.Hash] = true // the judge of lanes checks that its nonce was reserved
 			}
 		}
 	}
@@ -79,13 +78,13 @@ func (w *world) strays(ledger *promise.Ledger, all []event.Recorded) (strays []c
 	return strays
 }
 
-// What is pending decides who gets more. Expected: while no block comes, a signer that has
-// much to do is given nothing of what its pool is asked for until the others have as much,
-// and one that is paused nothing at all; when it goes on, all of it is carried out.
+// The backlog decides which signer gets more. Expected: while no block comes, a busy signer gets
+// none of its pool's intents until the others have as many, and a paused signer gets none. When
+// it resumes, all are carried out.
 func TestBacklogDecides(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds()[1], inFiles, "--lane-stall=1h")
-	w.flags = append(without(w.flags, "--lane-poll"), "--lane-poll=5s") // lanes are as patient with each other
+	w.flags = append(without(w.flags, "--lane-poll"), "--lane-poll=5s") // lanes wait as long for each other
 	s := w.relayer(t)
 	check(t, s.Start(w.ctx))
 	c := []client{w.client(t, s)}
@@ -111,7 +110,7 @@ func TestBacklogDecides(t *testing.T) {
 	w.judge(t)
 }
 
-// forPool are intents for whoever has room.
+// forPool are intents for any signer of the pool.
 func (w *world) forPool(n int, what string) (requests []intent.Request) {
 	for i := range n {
 		requests = append(requests, w.pool(fmt.Sprintf("%s-%d", what, i)))
@@ -119,7 +118,7 @@ func (w *world) forPool(n int, what string) (requests []intent.Request) {
 	return requests
 }
 
-// inFlight is how many intents each of the signers has.
+// inFlight returns the number of intents of each signer.
 func (w *world) inFlight(t *testing.T) (held [3]int) {
 	t.Helper()
 	for _, s := range statesOf(t, w.events(t)) {
@@ -134,8 +133,8 @@ func (w *world) inFlight(t *testing.T) (held [3]int) {
 
 func total(held [3]int) int { return held[0] + held[1] + held[2] }
 
-// keysStayIn checks that no private key is in anything that was written: events, files,
-// and tables. The process's own log is looked at when it ends.
+// keysStayIn checks that no private key is in events, files or tables. The process's log is
+// checked when it ends.
 func (w *world) keysStayIn(t *testing.T, all []event.Recorded) {
 	t.Helper()
 	secrets := map[string][]byte{}
@@ -148,7 +147,7 @@ func (w *world) keysStayIn(t *testing.T, all []event.Recorded) {
 	w.stayIn(t, secrets, all)
 }
 
-// stayIn checks that none of some secrets is in anything that was written.
+// stayIn checks that none of the secrets is in any written data.
 func (w *world) stayIn(t *testing.T, secrets map[string][]byte, all []event.Recorded) {
 	t.Helper()
 	canaries := promise.NewCanaries(secrets)
@@ -175,7 +174,7 @@ func (w *world) stayIn(t *testing.T, secrets map[string][]byte, all []event.Reco
 	}
 }
 
-// eachTable shows the rows of every table of a database, as text.
+// eachTable calls look with the rows of every table of a database, as text.
 func (w *world) eachTable(dsn string, look func(where string, text []byte)) (err error) {
 	db, err := pgx.Connect(w.ctx, dsn)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// limit has everything counted, up to more than there is, while no relayer runs.
+// limit sets budgets for everything, above the amounts in use, while no relayer runs.
 func (w *world) limit(t *testing.T) {
 	t.Helper()
 	ctx := context.WithoutCancel(w.ctx)
@@ -37,10 +37,10 @@ func (w *world) limit(t *testing.T) {
 	check(t, errors.Join(err, storage.Close(ctx)))
 }
 
-// operator is at the internal listener of a relayer.
+// operator is a client of a relayer's internal listener.
 func (w *world) operator(s *rig.Service) client { return client{w.ctx, s.Metrics} }
 
-// order has an operator change something.
+// order sends an operator's change.
 func (c client) order(t *testing.T, method, path string, body map[string]any) {
 	t.Helper()
 	body["reason"] = "as agreed"
@@ -50,15 +50,15 @@ func (c client) order(t *testing.T, method, path string, body map[string]any) {
 	}
 }
 
-// signerShown is a signer as operators are shown it.
+// signerShown is a signer in the operators' API.
 type signerShown struct {
 	Status  signer.Status
 	Balance *chain.Amount
 }
 
-// What operators say is heeded, and survives a kill: a paused signer gets nothing signed,
-// and others go on; what is halted is not taken on; what a budget has no room for is
-// refused; a signer whose balance is too low, or that has drained, takes nothing.
+// The operators' changes take effect and survive a kill. A paused signer signs nothing while
+// others go on. Halted intents are not accepted. Intents that exceed a budget are refused. A
+// signer with low balance, or a draining signer, accepts nothing.
 func TestOperators(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds() {
@@ -79,7 +79,7 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-// key is the path of a signer.
+// key is the API path of a signer.
 func (w *world) key(n int) string {
 	return fmt.Sprintf("/signers/%d/%s", w.id, wallet.Dev(n).Address())
 }
@@ -97,7 +97,7 @@ func (w *world) status(t *testing.T, c client, r intent.Request) intent.Status {
 	return c.must(t, http.StatusOK, http.MethodGet, at(r), nil).Status
 }
 
-// registered waits until operators can see all signers, and what they have.
+// registered waits until operators see all signers and their balances.
 func (w *world) registered(t *testing.T, s *rig.Service) {
 	t.Helper()
 	for n := range keys {
@@ -109,7 +109,7 @@ func (w *world) registered(t *testing.T, s *rig.Service) {
 	}
 }
 
-// heeds leaves a signer paused, another one low and a third that drains.
+// heeds pauses one signer, makes another low, and lets a third drain.
 func (w *world) heeds(t *testing.T, s *rig.Service) {
 	t.Helper()
 	c, operator := w.client(t, s), w.operator(s)
@@ -150,7 +150,7 @@ func (w *world) heeds(t *testing.T, s *rig.Service) {
 	operator.order(t, http.MethodPut, budgets, map[string]any{"account": each, "fee": chain.NewAmount(1 << 63).Times(1 << 62)})
 }
 
-// goesOn finds all as it was left, and lets it go on.
+// goesOn checks that all is as before, and resumes it.
 func (w *world) goesOn(t *testing.T, s *rig.Service) {
 	t.Helper()
 	operator := w.operator(s)
@@ -166,8 +166,8 @@ func (w *world) goesOn(t *testing.T, s *rig.Service) {
 	w.create(t, []client{w.client(t, s)}, w.pool("after"))
 }
 
-// Two relayers on one database are asked for a batch at once each. Together they take on what
-// the rate allows, and not each of them.
+// Two relayers on one database get a batch each at once. Together they accept the rate's amount,
+// not each of them.
 func TestRateOfAllReplicas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds()[1], inPostgres)
@@ -200,7 +200,7 @@ func TestRateOfAllReplicas(t *testing.T) {
 		})
 	}
 	asking.Wait()
-	most := burst + int64(time.Since(began)/time.Second) + 1 // which have come back meanwhile
+	most := burst + int64(time.Since(began)/time.Second) + 1 // tokens added to the bucket meanwhile
 	if n := taken.Load(); n < burst || n > most {
 		t.Errorf("%d are taken on, not %d to %d", n, burst, most)
 	}

@@ -19,9 +19,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise/safeguards"
 )
 
-// judge holds the history against what is promised, and against the chain: each intent
-// was completed by one transaction, at a nonce of its own, and paid once; save for those
-// that were canceled, which were not paid.
+// judge checks the history against the promises and the chain. Each intent was completed by one
+// transaction, at its own nonce, and paid once. Canceled intents were not paid.
 func (w *world) judge(t *testing.T) {
 	t.Helper()
 	ledger := w.ledger(t)
@@ -50,7 +49,7 @@ func (w *world) judge(t *testing.T) {
 			t.Errorf("%s (%s) is %s, not %s: %+v", id, r.Key, s.Status(), want, s.End)
 			continue
 		}
-		if s.Place == nil { // it was canceled before anybody took it
+		if s.Place == nil { // it was canceled before it got a nonce
 			continue
 		}
 		if other, taken := places[*s.Place]; taken {
@@ -67,7 +66,7 @@ func (w *world) judge(t *testing.T) {
 	}
 }
 
-// ledger is what the node says that its chain has.
+// ledger is the node's chain.
 func (w *world) ledger(t *testing.T) *promise.Ledger {
 	t.Helper()
 	ledger := promise.NewLedger()
@@ -75,7 +74,7 @@ func (w *world) ledger(t *testing.T) *promise.Ledger {
 	return ledger
 }
 
-// statesOf are the intents as their events add up.
+// statesOf folds the intents from their events.
 func statesOf(t *testing.T, all []event.Recorded) map[chain.IntentID]intent.State {
 	t.Helper()
 	states, codec := map[chain.IntentID]intent.State{}, intent.Codec()
@@ -89,8 +88,8 @@ func statesOf(t *testing.T, all []event.Recorded) map[chain.IntentID]intent.Stat
 	return states
 }
 
-// unbroken checks that the intents of a signer have its nonces from one on in the order of
-// asking, without a hole, and that the chain has executed all of them and nothing more.
+// unbroken checks that the intents of a signer have consecutive nonces starting at from, in log
+// order, and that the chain has executed exactly these.
 func (w *world) unbroken(t *testing.T, signer chain.Address, from uint64) {
 	t.Helper()
 	states, next := statesOf(t, w.events(t)), from
@@ -108,7 +107,7 @@ func (w *world) unbroken(t *testing.T, signer chain.Address, from uint64) {
 	}
 }
 
-// wants is the nonce that the chain wants next of a signer.
+// wants is the chain's next nonce of a signer.
 func (w *world) wants(t *testing.T, signer chain.Address) uint64 {
 	t.Helper()
 	var answer string
@@ -118,7 +117,7 @@ func (w *world) wants(t *testing.T, signer chain.Address) uint64 {
 	return n
 }
 
-// inOrder checks that intents of a row have rising nonces in one lane.
+// inOrder checks that intents of an ordering group have rising nonces in one lane.
 func (w *world) inOrder(t *testing.T, states map[chain.IntentID]intent.State) {
 	t.Helper()
 	last := map[string]intent.State{}
@@ -136,7 +135,7 @@ func (w *world) inOrder(t *testing.T, states map[chain.IntentID]intent.State) {
 	}
 }
 
-// positions are the intents in the order of asking.
+// positions lists the intents in log order.
 func (w *world) positions(t *testing.T) (ids []chain.IntentID) {
 	t.Helper()
 	for _, r := range w.events(t) {
@@ -147,7 +146,7 @@ func (w *world) positions(t *testing.T) (ids []chain.IntentID) {
 	return ids
 }
 
-// events is the whole log. Nobody writes to it any more.
+// events is the whole log, which must not be written any more.
 func (w *world) events(t *testing.T) (all []event.Recorded) {
 	t.Helper()
 	f := w.feed(t)
@@ -163,7 +162,7 @@ func (w *world) events(t *testing.T) (all []event.Recorded) {
 	return all
 }
 
-// paid is how many payments the chain has executed.
+// paid is the number of payments that the chain has executed.
 func (w *world) paid(t *testing.T) uint64 {
 	t.Helper()
 	if w.name == "tempo" {

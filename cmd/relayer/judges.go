@@ -20,11 +20,11 @@ given twice, nobody superseded has written, each intent was carried out once, an
 and switches were kept. The read model of intents is held against the log by
 "relayer projections verify".`
 
-// stopGrace is how long after a halt, or after a signer was stopped, what had been allowed
+// stopGrace is the time after a halt, or after a signer was stopped, in which signatures allowed
 // before may still be recorded.
 const stopGrace = time.Minute
 
-// judges judge what the relay promises, from the log alone.
+// judges judge the relay's promises, from the log alone.
 func judges() []verify.Judge {
 	nonces, wishes := lanes.New(lanes.Settings{}), intents.New()
 	kept := safeguards.New(safeguards.Settings{Grace: stopGrace, Gas: fee.GasMin})
@@ -35,10 +35,10 @@ func judges() []verify.Judge {
 	}
 }
 
-// nobody tells of no chain: transactions are held against it as delivery's.
+// nobody returns no chain: delivery's checks compare the transactions with the chain.
 func nobody(chain.ID) promise.Chain { return nil }
 
-// judged is a judge of the domain's.
+// judged adapts a judge of the domain.
 type judged struct {
 	event  func(event.Recorded) []promise.Violation
 	finish func() []promise.Violation
@@ -47,5 +47,5 @@ type judged struct {
 // Event judges an event.
 func (j judged) Event(r event.Recorded) []promise.Violation { return j.event(r) }
 
-// Finish tells what shows only at the end.
+// Finish returns the violations that show only at the end.
 func (j judged) Finish() []promise.Violation { return j.finish() }

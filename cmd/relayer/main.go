@@ -1,6 +1,6 @@
-// Command relayer takes intents on over HTTP and carries them out: it holds keys, signs,
-// and delivers what it has signed, with all that command watchtower does in the same
-// process. docs/relayer.md says how it is used, and what it does not do yet.
+// Command relayer accepts intents over HTTP and carries them out: it holds keys, signs, and
+// delivers the signed transactions. It includes all of command watchtower in the same process.
+// docs/relayer.md describes its use and its limits.
 package main
 
 import (
@@ -41,7 +41,7 @@ func main() {
 
 const (
 	exitFailed = 1
-	exitUsage  = 2 // or something could not be told
+	exitUsage  = 2 // also: the command could not finish
 )
 
 func exitCode(err error) int {
@@ -73,12 +73,12 @@ func resolve(cmd *cobra.Command) (settings.Settings, []config.Setting, error) {
 	return settings.Resolve(cmd.Flags(), os.Environ(), os.ReadFile)
 }
 
-// withSettings gives a command the flags of the configuration.
+// withSettings adds the configuration's flags to a command.
 func withSettings(cmd *cobra.Command) {
 	operator.Settings(cmd, "relayer", "docs/relayer.md", settings.Flags)
 }
 
-// program is what this one's operators use.
+// program describes the relayer to the shared operator commands.
 func program(stderr io.Writer) operator.Program {
 	return operator.Program{
 		Name: "relayer", Models: append(delivery.Models(), intents.Model(intent.Codec())), Stderr: stderr,

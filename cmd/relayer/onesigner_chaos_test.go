@@ -8,11 +8,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 )
 
-// A thousand payments of one signer that are asked for at once get nonces that rise in the
-// order of asking, none twice and without a hole.
+// A thousand concurrent payments of one signer get nonces that rise in log order, without
+// duplicates or gaps.
 func TestOneSignerAskedAtOnce(t *testing.T) {
 	w := newWorld(t, kinds()[0], inPostgres, "--scheduler-window=300", "--lane-budget=300")
-	// Nobody is killed here: leases and claims may last.
+	// No process is killed here: leases and claims may be long.
 	w.flags = without(w.flags, "--owner-lease", "--lane-claim")
 	signer := wallet.Dev(0).Address()
 	from := w.wants(t, signer)

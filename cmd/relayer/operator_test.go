@@ -20,9 +20,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 )
 
-// What operators do to a watchtower's store they do to a relayer's: they bring its schemas
-// up to date, follow what is recorded, look at consumers, and hold it against itself and
-// the chain, also while it runs. Of what the relay promises a log that breaks it is told.
+// The operator commands for a watchtower's store work on a relayer's: migrate its schemas,
+// follow the log, list consumers, and verify it, also while it runs. verify reports a log that
+// breaks the relay's promises.
 func TestLookedAfter(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -60,7 +60,7 @@ func TestLookedAfter(t *testing.T) {
 	})
 }
 
-// Who forgets to say which configuration is meant is not told that all is well.
+// Without a configuration the doctor does not report that all is well.
 func TestDoctorOfNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds()[1], inFiles)
@@ -78,7 +78,7 @@ func TestDoctorOfNothing(t *testing.T) {
 	check(t, s.Stop(w.ctx))
 }
 
-// asks is what a command that asks a service, and opens no store, prints.
+// asks returns the output of a command that calls a service and opens no store.
 func (w *world) asks(t *testing.T, args ...string) string {
 	t.Helper()
 	flags := w.flags
@@ -87,8 +87,8 @@ func (w *world) asks(t *testing.T, args ...string) string {
 	return w.says(t, 0, "", nil, args...)
 }
 
-// Intents are put into the log in the words of the API, for the client that is named; what it
-// would refuse is refused.
+// request puts intents into the log in the format of the API, for a named client. It refuses the
+// same intents as the API.
 func TestRequestSpeaksAsTheAPI(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds()[1], inFiles)

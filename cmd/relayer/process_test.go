@@ -29,7 +29,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// program is the built relayer, with crash points in it; TestMain finds or builds it.
+// program is the path of the relayer built with crash points; TestMain finds or builds it.
 var program string
 
 func TestMain(m *testing.M) {
@@ -43,11 +43,11 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		// The detector would have every process linger for a second.
+		// The race detector would make every process linger for a second.
 		if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 			panic(err)
 		}
-		// Mostly they wait for blocks.
+		// Most tests wait for blocks.
 		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 			panic(err)
 		}
@@ -55,20 +55,20 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// patience bounds a test; what it waits for comes far sooner.
+// patience limits a test; it usually takes far less.
 const patience = 10 * time.Minute
 
-// keys are those of the first accounts that anvil holds money for.
+// keys are the keys of the first accounts that anvil funds.
 var keys = []string{
 	"RELAYER_PRIVATE_KEY_0=ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
 	"RELAYER_PRIVATE_KEY_1=59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
 	"RELAYER_PRIVATE_KEY_2=5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a",
 }
 
-// to is who is paid; nobody else pays it.
+// to receives the payments, and no others.
 var to = chain.Address{0: 0x77, 19: 9}
 
-// a kind of chain, and how it is paid on it.
+// kind is a kind of chain, and its form of payment.
 type kind struct {
 	name  string
 	id    chain.ID
@@ -84,7 +84,7 @@ func kinds() []kind {
 	}
 }
 
-// world is a chain, a store and what a relayer needs to work with them.
+// world is a chain, a store and a relayer's settings for both.
 type world struct {
 	kind
 	ctx      context.Context
@@ -93,12 +93,12 @@ type world struct {
 	flags    []string
 	settings settings.Settings
 	asked    map[chain.IntentID]intent.Request
-	canceled map[chain.IntentID]bool // of these those that must not be carried out
-	// strangers are transactions of the signers that somebody else has made.
+	canceled map[chain.IntentID]bool // of these, intents that must not be carried out
+	// strangers are transactions of the signers that were made elsewhere.
 	strangers map[chain.Hash]bool
 }
 
-// engines are the stores that every process test runs on, both at once.
+// engines runs a process test on each store, in parallel.
 func engines(t *testing.T, test func(t *testing.T, store func(t *testing.T, dir string) []string)) {
 	if inEventStoreOnly() {
 		t.Run("eventstoredb", func(t *testing.T) {
@@ -117,7 +117,7 @@ func engines(t *testing.T, test func(t *testing.T, store func(t *testing.T, dir 
 	})
 }
 
-// inFiles returns the flags for an embedded store; or an event store if [engineVar] says so.
+// inFiles returns the flags for an embedded store, or for an event store if [engineVar] says so.
 func inFiles(t *testing.T, dir string) []string {
 	if inEventStoreOnly() {
 		return eventStore(t, dir)
@@ -125,7 +125,7 @@ func inFiles(t *testing.T, dir string) []string {
 	return []string{"--store", "embedded:" + filepath.Join(dir, "data")}
 }
 
-// inPostgres returns the flags for a store in Postgres; or an event store if [engineVar]
+// inPostgres returns the flags for a store in Postgres, or for an event store if [engineVar]
 // says so.
 func inPostgres(t *testing.T, dir string) []string {
 	if inEventStoreOnly() {
@@ -134,7 +134,7 @@ func inPostgres(t *testing.T, dir string) []string {
 	return []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
 }
 
-// newWorld has an anvil with a block a second.
+// newWorld starts an anvil with one block per second.
 func newWorld(t *testing.T, k kind, store func(t *testing.T, dir string) []string, more ...string) *world {
 	t.Helper()
 	node, err := server.NewAnvil(testenv.Need(t, testenv.AnvilVar), append(k.anvil, "--block-time", "1")...)
@@ -157,9 +157,9 @@ func newWorldOn(t *testing.T, k kind, node interface{ URL() string }, store func
 	all := strings.Join(signers, ",")
 	w.flags = append(store(t, w.dir), "--relay-listen=127.0.0.1:0",
 		fmt.Sprintf("--chains=%d=%s", k.id, w.node.URL()), fmt.Sprintf("--confirmations=%d=2", k.id),
-		"--scheduler-rebroadcast-min=1s", // anvil forgets a transaction whose nonce is ahead
+		"--scheduler-rebroadcast-min=1s", // anvil drops a transaction whose nonce is ahead
 		"--signers-allowed="+all, "--signers-environment", "--pools=hot="+all, "--lane-poll=100ms",
-		"--owner-lease-ttl=1s", "--owner-lease-renew=300ms", "--lane-claim=1s") // who is killed leaves leases and claims behind
+		"--owner-lease-ttl=1s", "--owner-lease-renew=300ms", "--lane-claim=1s") // a killed process leaves leases and claims behind
 	w.flags = with(w.flags, more...)
 	flags := pflag.NewFlagSet("relayer", pflag.ContinueOnError)
 	settings.Flags(flags)
@@ -170,7 +170,7 @@ func newWorldOn(t *testing.T, k kind, node interface{ URL() string }, store func
 	return w
 }
 
-// with is flags, and more in place of those of the same names.
+// with returns flags, with more replacing flags of the same names.
 func with(flags []string, more ...string) []string {
 	for _, flag := range more {
 		name, _, _ := strings.Cut(flag, "=")
@@ -180,14 +180,14 @@ func with(flags []string, more ...string) []string {
 	return flags
 }
 
-// without are flags but for those that begin so.
+// without returns flags without those with a prefix.
 func without(flags []string, prefixes ...string) []string {
 	return slices.DeleteFunc(slices.Clone(flags), func(flag string) bool {
 		return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(flag, prefix) })
 	})
 }
 
-// relayer prepares a process. It is killed with the test.
+// relayer prepares a process. It is killed when the test ends.
 func (w *world) relayer(t *testing.T, env ...string) *rig.Service {
 	t.Helper()
 	s := &rig.Service{Program: program, Env: append(env, keys...), Args: w.flags, Log: filepath.Join(w.dir, "log-"+testenv.Random(4))}
@@ -209,7 +209,7 @@ func (w *world) relayer(t *testing.T, env ...string) *rig.Service {
 	return s
 }
 
-// pool is an intent for whoever has room.
+// pool is an intent for any signer of the pool.
 func (w *world) pool(key string) intent.Request {
 	return intent.Request{Key: key, Chain: w.id, From: intent.From{Pool: "hot"}, Calls: []intent.Call{w.pay}}
 }
@@ -221,7 +221,7 @@ func (w *world) one(signer int, key string) intent.Request {
 	return r
 }
 
-// ask puts intents into the log, by the program.
+// ask puts intents into the log with the program.
 func (w *world) ask(t *testing.T, requests ...intent.Request) {
 	t.Helper()
 	var in bytes.Buffer
@@ -241,7 +241,7 @@ func (w *world) ask(t *testing.T, requests ...intent.Request) {
 	}
 }
 
-// feed is the log, read from beside the relayer.
+// feed opens the log in another process than the relayer's.
 func (w *world) feed(t *testing.T) delivery.Feed {
 	t.Helper()
 	f, err := delivery.OpenFeed(w.ctx, w.settings.Delivery, slog.New(slog.DiscardHandler))
@@ -250,13 +250,13 @@ func (w *world) feed(t *testing.T) delivery.Feed {
 	return f
 }
 
-// done waits until all that was asked for has come out.
+// done waits until all intents have ended.
 func (w *world) done(t *testing.T, s *rig.Service) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
 	ended := s.Ended() // of this start
-	go func() {        // nothing comes of a relayer that has ended
+	go func() {        // cancel the wait if the relayer has ended
 		select {
 		case <-ended:
 			cancel()

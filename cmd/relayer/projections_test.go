@@ -11,8 +11,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// says runs a command of the program on the world's store, which must end so, and say
-// this.
+// says runs a command of the program on the world's store. It requires the exit status want, and
+// says in the output.
 func (w *world) says(t *testing.T, want int, says string, env []string, args ...string) string {
 	t.Helper()
 	c, err := rig.Run(w.ctx, nil, env, program, append(args, w.flags...)...)
@@ -23,9 +23,9 @@ func (w *world) says(t *testing.T, want int, says string, env []string, args ...
 	return c.Stdout
 }
 
-// While intents are carried out, all rows of them are dropped, and a rebuild is begun,
-// killed at every one of its points, and done: no list fails meanwhile, and in the end the
-// rows are those that the log makes, byte for byte, whoever made them.
+// While intents are carried out, all their rows are deleted, and a rebuild is started, killed at
+// each of its crash points, and finished. No list request fails meanwhile. In the end the rows
+// equal the fold of the log byte for byte, from the projector and from the rebuild.
 func TestRebuildWhileServing(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -73,7 +73,7 @@ func TestRebuildWhileServing(t *testing.T) {
 			t.Errorf("only %d reads", reads)
 		}
 		w.says(t, 0, "intents: 40 rows, 0 missing, 0 different, 0 too many", nil, "projections", "verify")
-		check(t, s.Stop(w.ctx)) // now nothing changes
+		check(t, s.Stop(w.ctx)) // from now on nothing changes
 		w.rebuiltAlike(t)
 		w.says(t, 0, "everything fits", nil, "audit", "verify")
 		w.says(t, 0, "intent.completed.v1", nil, "audit", "show", string(intent.Stream(first[0].ID())))
@@ -81,8 +81,8 @@ func TestRebuildWhileServing(t *testing.T) {
 	})
 }
 
-// rebuiltAlike compares dumps of rows that a projector and a rebuild made, has damage be
-// found and mended, and what would be done be told without being done.
+// rebuiltAlike compares dumps of rows made by a projector and by a rebuild. It checks that
+// damage is found and repaired, and that a dry run changes nothing.
 func (w *world) rebuiltAlike(t *testing.T) {
 	t.Helper()
 	dump := func() string { return w.says(t, 0, "", nil, "projections", "dump", "intents") }

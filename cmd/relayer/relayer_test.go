@@ -8,8 +8,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// Intents for one signer, for a pool of three, and in rows: each is mined once, at a
-// nonce of its own, on both kinds of chain and both stores.
+// Intents for one signer, for a pool of three, and in ordering groups: each is mined once, at
+// its own nonce, on both kinds of chain and both stores.
 func TestCarriesOut(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -27,13 +27,13 @@ func TestCarriesOut(t *testing.T) {
 				for i := range 6 {
 					r := w.pool(fmt.Sprint("row-", i))
 					r.Order = fmt.Sprint("row", i%2)
-					if k.name == "tempo" { // each row under a nonce key of its own
+					if k.name == "tempo" { // each ordering group under its own nonce key
 						r.NonceKey.Mode = intent.NonceOrdered
 					}
 					requests = append(requests, r)
 				}
 				w.ask(t, requests...)
-				w.ask(t, requests[0]) // which is no other
+				w.ask(t, requests[0]) // the same intent again
 				s := w.relayer(t)
 				check(t, s.Start(w.ctx))
 				w.done(t, s)
@@ -44,8 +44,8 @@ func TestCarriesOut(t *testing.T) {
 	})
 }
 
-// The relayer is killed, as kill -9 does, at every named point, one life after the other,
-// with new intents for each. Each is carried out once.
+// The relayer is killed, as by kill -9, at every named point in turn, with new intents each
+// time. Each intent is carried out once.
 func TestKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -73,8 +73,8 @@ func TestKilledAtEveryPoint(t *testing.T) {
 	})
 }
 
-// Two replicas share a Postgres, and take the leases of lanes in a Redis. One is killed
-// while intents come in: the other carries the rest out.
+// Two replicas share a Postgres, with leases of lanes in a Redis. One is killed while intents
+// arrive: the other carries out the rest.
 func TestReplicaKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds()[1], inPostgres, "--redis="+newRedis(t).URL(), "--lane-leases=redis")

@@ -20,7 +20,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// requestsMax bounds, in bytes, what one intent is read from: its calls' data are hex.
+// requestsMax is the maximum input size of one intent, in bytes: its calls' data are hex.
 const requestsMax = 512 << 10
 
 func request(stderr io.Writer) *cobra.Command {
@@ -51,7 +51,7 @@ func put(ctx context.Context, s settings.Settings, client string, o delivery.Sto
 		return err
 	}
 	defer func() { err = errors.Join(err, storage.Close(context.WithoutCancel(ctx))) }()
-	// A vault's key is made for a store that holds nothing: before the first intent.
+	// A new vault key is created only for an empty store: before the first intent.
 	master, err := delivery.OpenMaster(ctx, s.Delivery.VaultKeyFile, storage.Log)
 	if err != nil {
 		return err

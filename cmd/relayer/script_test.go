@@ -19,8 +19,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// Stories of the command line, told to a relayer that runs: what is typed, and what is
-// answered.
+// Each file is a session at the command line against a running relayer: commands and their
+// expected output.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds()[1], inFiles, webhookFlags(t)...)
@@ -74,24 +74,24 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 	}
-	t.Run("story", func(t *testing.T) { testscript.Run(t, stories) }) // which waits for all of them
-	// The scripts wait for processors that other tests have, and may outlast the world's time.
+	t.Run("story", func(t *testing.T) { testscript.Run(t, stories) }) // waits for all of them
+	// The scripts compete with other tests for processors, and may outlast the world's time.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), time.Minute)
 	defer cancel()
 	check(t, s.Stop(ctx))
 }
 
-// hookedWish is the body that asks for an intent with a webhook.
+// hookedWish is the body of a request for an intent with a webhook.
 func hookedWish(r intent.Request, url string) any {
 	text, err := json.Marshal(wish(r))
 	if err != nil {
-		panic(err) // it is ours
+		panic(err) // the text is valid JSON
 	}
 	return json.RawMessage(bytes.Replace(text, []byte("{"), []byte(`{"webhooks":["`+url+`"],`), 1))
 }
 
-// until runs a command again and again until its output matches, or with a ! before the
-// pattern does not.
+// until repeats a command until its output matches, or, with ! before the pattern, does not
+// match.
 func until(ts *testscript.TestScript, _ bool, args []string) {
 	pattern, not := strings.CutPrefix(args[0], "!")
 	want := regexp.MustCompile("(?m)" + pattern)
@@ -105,7 +105,7 @@ func until(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// capture makes what a pattern matches of the last output a variable.
+// capture stores the match of a pattern in the last output in a variable.
 func capture(ts *testscript.TestScript, _ bool, args []string) {
 	found := regexp.MustCompile("(?m)" + args[1]).FindString(ts.ReadFile("stdout"))
 	if found == "" {
@@ -114,7 +114,7 @@ func capture(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], found)
 }
 
-// makeKey makes an API key of some scopes at the internal listener.
+// makeKey creates an API key with some scopes at the internal listener.
 func (c client) makeKey(t *testing.T, scopes ...string) string {
 	t.Helper()
 	var made struct{ Token string }
@@ -125,7 +125,7 @@ func (c client) makeKey(t *testing.T, scopes ...string) string {
 	return made.Token
 }
 
-// awaitClosed waits until whoever has no key is not let in.
+// awaitClosed waits until requests without a key are refused.
 func awaitClosed(ts *testscript.TestScript, c client) {
 	for {
 		var p struct{ Code string }

@@ -15,9 +15,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys/keystest"
 )
 
-// What is secret is in nothing that a relayer writes, prints or answers, while all goes well
-// and while it does not: its keys, the passphrase of a keystore, what webhooks are signed
-// with and called by, an API key, and the password of a node.
+// No output, file or answer of a relayer contains a secret, with and without faults: its keys, a
+// keystore's passphrase, the webhooks' signing secrets and URLs, an API key, and a node's
+// password.
 func TestSecretsStayIn(t *testing.T) {
 	t.Parallel()
 	const canary = "canary-5d0c9e7f41"
@@ -71,7 +71,7 @@ func TestSecretsStayIn(t *testing.T) {
 		said.Write(text)
 	}
 	check(t, s.Stop(w.ctx))
-	check(t, os.WriteFile(filepath.Join(w.dir, "said"), []byte(said.String()), 0o600)) // beside the log, where is looked
+	check(t, os.WriteFile(filepath.Join(w.dir, "said"), []byte(said.String()), 0o600)) // beside the log, where stayIn searches
 
 	signing, err := os.ReadFile(strings.TrimPrefix(hooks[0], "--webhooks-secrets-file="))
 	check(t, err)

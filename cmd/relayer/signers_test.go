@@ -22,7 +22,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys/keystest"
 )
 
-// secretOf is the private key of a signer.
+// secretOf returns the private key of a signer.
 func secretOf(t *testing.T, n int) []byte {
 	t.Helper()
 	_, digits, _ := strings.Cut(keys[n], "=")
@@ -31,8 +31,8 @@ func secretOf(t *testing.T, n int) []byte {
 	return secret
 }
 
-// keystore writes a signer's key into a folder, as the Web3 Secret Storage Definition,
-// version 3, has it with PBKDF2, and its passphrase beside the folder.
+// keystore writes a signer's key to a folder in the format of the Web3 Secret Storage
+// Definition, version 3, with PBKDF2, and its passphrase beside the folder.
 func keystore(t *testing.T, n int) (flags []string) {
 	t.Helper()
 	const rounds = 262144
@@ -64,14 +64,14 @@ func addressOf(n int) []byte {
 	return a[:]
 }
 
-// remoteSigner serves a signer's key by Web3Signer's API.
+// remoteSigner serves a signer's key through Web3Signer's API.
 func remoteSigner(t *testing.T, n int) *keystest.Server {
 	t.Helper()
 	return keystest.Serve(t, &keystest.Key{Kind: chain.Secp256k1, Secret: secretOf(t, n)})
 }
 
-// One pool has a key in a keystore, one with a remote signer, and one in the environment.
-// Expected: each carries out what is for it, on both kinds of chain.
+// One pool has its key in a keystore, one at a remote signer, and one in the environment.
+// Expected: each carries out its intents, on both kinds of chain.
 func TestSignersOfEachSource(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds() {
@@ -94,11 +94,11 @@ func TestSignersOfEachSource(t *testing.T) {
 	}
 }
 
-// Who has the key is silent, throttles, or is in trouble; writes signatures as vaults do,
-// with the higher s; and signs with another key at last. Expected: while there is no
-// signature that is good nothing is recorded as signed, intents wait, and no nonce is used
-// up; a wrong signature disables the signer at once, until an operator has looked; every
-// payment is made once, at one nonce after the other.
+// The key's remote signer is silent, throttles, or fails; produces signatures with the higher s,
+// as vaults do; and finally signs with another key. Expected: without a valid signature nothing
+// is recorded as signed, intents wait, and no nonce is used up. A wrong signature disables the
+// signer at once, until an operator enables it. Every payment is made once, at consecutive
+// nonces.
 func TestSignerInTrouble(t *testing.T) {
 	t.Parallel()
 	remote := remoteSigner(t, 0)

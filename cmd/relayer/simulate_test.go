@@ -13,20 +13,20 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// soldOut is where a contract is that does nothing when it is called with nothing, and
-// else reverts, with Error("sold out").
+// soldOut is the address of a contract that does nothing when called without data, and otherwise
+// reverts with Error("sold out").
 var soldOut = chain.Address{0: 0x50, 19: 0x1d}
 
-// contract is its code: calldatasize iszero jumpi(15); codecopy(0, 17, 100) revert(0, 100);
-// 15: jumpdest stop; 17: the reason.
+// contract is its code: calldatasize iszero jumpi(15); codecopy(0, 17, 100) revert(0, 100); 15:
+// jumpdest stop; 17: the reason.
 func contract() string {
 	reason := fmt.Sprintf("08c379a0%064x%064x%s%s", 32, len("sold out"), hex.EncodeToString([]byte("sold out")), strings.Repeat("00", 24))
 	return "0x3615600f57" + "606460115f39" + "60645ffd" + "5b00" + reason
 }
 
-// What is to be tried first, and would revert, fails with the contract's own reason, and
-// takes no nonce; what would succeed is carried out. Without a trial what reverts is mined,
-// and uses a nonce up.
+// An intent that asks for simulation and would revert fails with the contract's own reason, and
+// takes no nonce; a successful one is carried out. Without simulation a reverting
+// transaction is mined, and uses up a nonce.
 func TestSimulatedFirst(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds() {
@@ -86,7 +86,7 @@ func TestSimulatedFirst(t *testing.T) {
 			if bad.Outcome.Reason != intent.Reverted || good.Place == nil || bad.Place == nil || good.Place.Nonce != from || bad.Place.Nonce != from+1 {
 				t.Errorf("%+v, %+v", good, bad)
 			}
-			// Its client is told of it, once.
+			// Its client is notified once.
 			var trail struct {
 				Events []struct{ Type string }
 			}

@@ -19,12 +19,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// A holder stands still at some point of its work, believing in its lease for a minute
-// more; the leases are lost, and another takes the lane. Then the first goes on where it
-// stood, also between its check and its append. Expected: the log refuses whatever it
-// still wishes of the lane, and it says so and gives the lane up; the other carries out
-// all that was asked for before and after, once; that both may send recorded bytes harms
-// nothing.
+// A holder stops at some point of its work with a lease of another minute. The leases are lost,
+// and another process takes the lane. Then the first resumes, also between its check and its
+// append. Expected: the log refuses all its further appends to the lane, and it logs that and
+// releases the lane. The other carries out all intents once. Both may send recorded bytes,
+// without harm.
 func TestTakenOverBehindItsBack(t *testing.T) {
 	t.Parallel()
 	for name, points := range map[string][]string{
@@ -43,7 +42,7 @@ func TestTakenOverBehindItsBack(t *testing.T) {
 	}
 }
 
-// newTakeover makes a world with leases of a kind, and a way to lose all of them.
+// newTakeover builds a world with a kind of leases, and a function that deletes all of them.
 func newTakeover(t *testing.T, leases string) (w *world, lose func()) {
 	t.Helper()
 	var cache *server.Redis
@@ -67,7 +66,7 @@ func newTakeover(t *testing.T, leases string) (w *world, lose func()) {
 	}
 }
 
-// takeover has a holder stand still at a point, lose its lease to another, and go on.
+// takeover stops a holder at a point, gives its lease to another, and resumes it.
 func (w *world) takeover(t *testing.T, lose func(), point string, round int) {
 	t.Helper()
 	for n := range 5 {
@@ -97,7 +96,7 @@ func (w *world) takeover(t *testing.T, lose func(), point string, round int) {
 	check(t, young.Stop(w.ctx))
 }
 
-// head is where the log ends.
+// head is the position of the log's end.
 func (w *world) head(t *testing.T) event.Position {
 	t.Helper()
 	head, err := w.feed(t).Log.Head(w.ctx)
@@ -116,7 +115,7 @@ func (w *world) opened(t *testing.T, after event.Position) {
 	}
 }
 
-// stopped reports whether a process stands still.
+// stopped reports whether a process is stopped.
 func stopped(t *testing.T, s *rig.Service) bool {
 	t.Helper()
 	select {
@@ -130,13 +129,13 @@ func stopped(t *testing.T, s *rig.Service) bool {
 	return state[0] == 'T'
 }
 
-// fenced reports whether a relayer has said that a lane's log refused it.
+// fenced reports whether a relayer has logged that a lane's log refused it.
 func fenced(s *rig.Service) bool {
 	return saysOfLane(s, "owned work ended", string(lane.ErrFenced))
 }
 
-// opening is before a lane's first append, which opens it. Who stood still there has
-// nothing in flight, and may have nothing to write that could be refused.
+// opening is before a lane's first append, which opens it. A holder stopped there has nothing in
+// flight, and may have no write that could be refused.
 const opening = "lane.append.before:1"
 
 // dismissed reports whether a process has found that another has its lane's lease.
@@ -144,7 +143,7 @@ func dismissed(s *rig.Service) bool {
 	return saysOfLane(s, "lease lost to another", "")
 }
 
-// saysOfLane reports whether a process has logged this of a lane's lease.
+// saysOfLane reports whether a process has logged a message and error about a lane's lease.
 func saysOfLane(s *rig.Service, message, err string) bool {
 	for line := range s.Logged(message) {
 		var entry struct{ Lease, Err string }
@@ -155,8 +154,8 @@ func saysOfLane(s *rig.Service, message, err string) bool {
 	return false
 }
 
-// oneAfterTheOther checks that whatever a lane's stream has between two openings is of
-// the holder who had opened it.
+// oneAfterTheOther checks that all events of a lane's stream between two openings are from the
+// holder that opened it.
 func (w *world) oneAfterTheOther(t *testing.T) {
 	t.Helper()
 	token, opened := map[string]float64{}, 0
@@ -178,9 +177,9 @@ func (w *world) oneAfterTheOther(t *testing.T) {
 	t.Logf("lanes were opened %d times", opened)
 }
 
-// The holder of three lanes is frozen in the middle of its work, for longer than its
-// leases, and thawed; then the one that has taken over is, and so on. Expected: whoever is
-// awake goes on, and each payment is made once.
+// The holder of three lanes is frozen during its work, for longer than its leases, and thawed;
+// then the process that took over is, and so on. Expected: the running process goes on, and each
+// payment is made once.
 func TestFrozenHolder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds()[0], inPostgres, "--redis="+newRedis(t).URL(), "--lane-leases=redis")

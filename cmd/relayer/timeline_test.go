@@ -27,16 +27,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 )
 
-// timeline is what a Prometheus would have of some relayers, and which alerts it would
-// raise: it asks them for their figures as often as a test looks, and takes each look for
-// one of every [step], so that what an alert waits for comes sooner.
+// timeline stands in for a Prometheus with some relayers and their alerts. A test scrapes them
+// as often as it likes, and each scrape counts as one per [step], so that alerts fire sooner.
 type timeline struct {
 	rules   []alert
 	engine  *promql.Engine
 	at      time.Time
 	targets map[string]*rig.Service       // by instance
-	series  map[string]map[string]*series // by the metric's name, and by instance and labels
-	since   map[string]time.Time          // that an alert's expression is true
+	series  map[string]map[string]*series // by metric name, then by instance and labels
+	since   map[string]time.Time          // when an alert's expression became true
 }
 
 const (
@@ -50,11 +49,11 @@ type alert struct {
 	wait             time.Duration
 }
 
-// series is one line's values, as Prometheus keeps them.
+// series is one line's values, as Prometheus stores them.
 type series struct {
 	labels  labels.Labels
 	samples []chunks.Sample
-	seen    time.Time // last
+	seen    time.Time // last time
 	stale   bool
 }
 
@@ -98,7 +97,7 @@ func newTimelineOf(t *testing.T, path string) *timeline {
 	return l
 }
 
-// look asks every relayer for its figures, and judges the expressions of these alerts.
+// look scrapes every relayer, and evaluates the expressions of these alerts.
 func (l *timeline) look(t *testing.T, w *world, rules []alert) {
 	t.Helper()
 	l.at = l.at.Add(step)
@@ -115,7 +114,7 @@ func (l *timeline) look(t *testing.T, w *world, rules []alert) {
 		for line := range strings.Lines(string(text)) {
 			name, _, _ := strings.Cut(line, "{")
 			ours := slices.ContainsFunc([]string{"relay", "reader", "feed"}, func(of string) bool { return strings.HasPrefix(name, "watchtower_"+of+"_") })
-			if ours && !strings.HasSuffix(name, "_bucket") { // which no alert asks for
+			if ours && !strings.HasSuffix(name, "_bucket") { // no alert uses these
 				l.take(t, instance, strings.TrimSpace(line))
 			}
 		}
@@ -137,7 +136,7 @@ func (l *timeline) look(t *testing.T, w *world, rules []alert) {
 	}
 }
 
-// take keeps one line of figures.
+// take stores one line of metrics.
 func (l *timeline) take(t *testing.T, instance, line string) {
 	t.Helper()
 	cut := strings.LastIndexByte(line, ' ')
@@ -158,7 +157,7 @@ func (l *timeline) take(t *testing.T, instance, line string) {
 	s.samples, s.seen, s.stale = append(s.samples, sample{l.at.UnixMilli(), f}), l.at, false
 }
 
-// holds reports whether an expression gives anything now.
+// holds reports whether an expression has a result now.
 func (l *timeline) holds(t *testing.T, ctx context.Context, expression string) bool {
 	t.Helper()
 	q, err := l.engine.NewInstantQuery(ctx, l, nil, expression, l.at)
@@ -171,7 +170,7 @@ func (l *timeline) holds(t *testing.T, ctx context.Context, expression string) b
 	return len(found) > 0
 }
 
-// firing are the alerts whose expressions have been true for as long as they wait.
+// firing lists the alerts whose expressions have been true for their waiting time.
 func (l *timeline) firing() (names []string) {
 	for _, a := range l.rules {
 		if since, is := l.since[a.Alert]; is && l.at.Sub(since) >= a.wait {
@@ -181,19 +180,19 @@ func (l *timeline) firing() (names []string) {
 	return names
 }
 
-// fires looks until an alert does.
+// fires scrapes until an alert fires.
 func (l *timeline) fires(t *testing.T, w *world, name string) {
 	t.Helper()
 	l.until(t, w, name+" fires", func() bool { return slices.Contains(l.firing(), name) }, name)
 }
 
-// ends looks until an alert fires no more.
+// ends scrapes until an alert no longer fires.
 func (l *timeline) ends(t *testing.T, w *world, name string) {
 	t.Helper()
 	l.until(t, w, name+" ends", func() bool { return !slices.Contains(l.firing(), name) }, name)
 }
 
-// until looks, with an eye on these alerts, until it is so.
+// until scrapes, evaluating these alerts, until so returns true.
 func (l *timeline) until(t *testing.T, w *world, what string, so func() bool, names ...string) {
 	t.Helper()
 	var rules []alert
@@ -213,7 +212,7 @@ func (l *timeline) until(t *testing.T, w *world, what string, so func() bool, na
 	t.Logf("%s after %s", what, time.Since(began).Round(10*time.Millisecond))
 }
 
-// calm looks for a while, in which nothing fires but this.
+// calm scrapes for a while, in which no other alert may fire.
 func (l *timeline) calm(t *testing.T, w *world, but ...string) {
 	t.Helper()
 	for range 30 { // a quarter of an hour
@@ -226,7 +225,7 @@ func (l *timeline) calm(t *testing.T, w *world, but ...string) {
 	}
 }
 
-// A timeline is a storage of Prometheus', for who asks for metrics by their names.
+// timeline implements Prometheus's storage, for queries by metric name.
 
 func (l *timeline) Querier(_, _ int64) (storage.Querier, error) { return l, nil }
 func (l *timeline) Close() error                                { return nil }
@@ -256,7 +255,7 @@ func (l *timeline) Select(_ context.Context, _ bool, _ *storage.SelectHints, mat
 	return &seriesSet{left: found}
 }
 
-// seriesSet goes through what was found.
+// seriesSet iterates over the result of a query.
 type seriesSet struct {
 	left []storage.Series
 	here storage.Series

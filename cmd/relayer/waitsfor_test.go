@@ -12,14 +12,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// Whoever asks for an intent that is not signed for is told what it waits for, and since
-// when: what operators have stopped, a budget, the price of gas, the one before it in its
-// row, and a lane that is full. What came out waits for nothing.
+// The API reports why an intent has no attempt, and since when: an operator's halt, a budget,
+// the gas price, the predecessor in its ordering group, or a full lane. An ended intent waits
+// for nothing.
 func TestClientsAreToldWhatIntentsWaitFor(t *testing.T) {
 	t.Parallel()
 	on(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, kinds()[1], store, "--lane-claim=1s", "--lane-budget=1", "--lane-stall=10m")
-		w.dearer(t, 1_000_000_000) // than it would become with blocks that are empty
+		w.dearer(t, 1_000_000_000) // above the price that empty blocks would lead to
 		s := w.relayer(t)
 		check(t, s.Start(w.ctx))
 		c, operator := w.client(t, s), w.operator(s)

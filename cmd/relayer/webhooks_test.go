@@ -21,7 +21,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
 )
 
-// hush is in the URLs of webhooks, and must stand nowhere.
+// hush is in the URLs of webhooks, and must appear nowhere else.
 const hush = "hush-hush"
 
 // hook is a receiver of webhooks.
@@ -30,7 +30,7 @@ type hook struct {
 	url  string
 	mu   sync.Mutex
 	came map[string]intent.Notice
-	odd  int // how often something came again
+	odd  int // number of repeated deliveries
 }
 
 func newHook(t *testing.T) *hook {
@@ -65,7 +65,7 @@ func (h *hook) has(id chain.IntentID, seq uint64) bool {
 	return ok
 }
 
-// lists are the confirmations of an intent that came: before they began anew, and since.
+// lists returns an intent's confirmations received before its latest fork, and since.
 func (h *hook) lists(id chain.IntentID) (before, since []chain.Block) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,8 +88,8 @@ func (h *hook) lists(id chain.IntentID) (before, since []chain.Block) {
 	}
 }
 
-// told waits until a hook has been told all that the log has to tell of intents, and
-// judges what it was told.
+// told waits until a hook has received all events of intents in the log, and judges the
+// deliveries.
 func (w *world) told(t *testing.T, h *hook, of func(chain.IntentID) bool) {
 	t.Helper()
 	judge, consumer, last := intents.New(), &intents.Consumer{Name: h.url}, map[chain.IntentID]uint64{}
@@ -138,8 +138,8 @@ func webhookFlags(t *testing.T) []string {
 	return []string{"--webhooks-secrets-file=" + file, "--webhooks-development", "--webhooks-timeout=1s", "--webhooks-poll=50ms"}
 }
 
-// Clients are told all of their intents through the relayer's deaths, by two webhooks or
-// one, and no secret of theirs is in the log.
+// Clients receive all webhooks of their intents through kills of the relayer, with one webhook
+// or two, and none of their secrets is in the log.
 func TestWebhooksThroughDeaths(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds()[0], inFiles, webhookFlags(t)...)
@@ -179,7 +179,7 @@ func TestWebhooksThroughDeaths(t *testing.T) {
 	}
 }
 
-// refuses checks that nobody is called who may not be.
+// refuses checks that the API refuses forbidden webhook URLs.
 func (w *world) refuses(t *testing.T, c client) {
 	t.Helper()
 	for _, url := range []string{"https://10.0.0.1/" + hush, "http://169.254.169.254/", "https://metadata.google.internal./"} {
@@ -192,7 +192,7 @@ func (w *world) refuses(t *testing.T, c client) {
 	}
 }
 
-// Two replicas share the queue: what one dies over the other tells.
+// Two replicas share the queue: a delivery interrupted by one's death is made by the other.
 func TestReplicasTell(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds()[0], inPostgres, webhookFlags(t)...)

@@ -17,29 +17,29 @@ import (
 )
 
 const (
-	toolsDir   = ".tools" // in the module's root, where testrun is run
+	toolsDir   = ".tools" // in the module's root, where testrun runs
 	sourcesVar = "WATCHTOWER_TEST_SOURCES"
 )
 
-// backend is one part that tests need besides the Go toolchain.
+// backend is a server or program that tests need besides the Go toolchain.
 type backend struct {
 	name    string
-	has     string // version and place; empty when missing
-	missing string // why
+	has     string // version and source; empty if missing
+	missing string // reason
 	vars    []string
 }
 
-// backends are all of them.
+// backends are all servers and programs.
 type backends struct {
 	list   []backend
 	env    map[string]string
-	remove []func() error // newest last
-	place  string         // where folders are made; empty for the usual place
+	remove []func() error // cleanup functions, newest last
+	place  string         // directory of temporary folders; empty: the default
 }
 
-// bringUp finds and starts what it can, with everything temporary in a place that may be
-// empty for the usual one. A part that cannot be had is no error: the tests that need it
-// say so. Call tearDown also after an error.
+// bringUp finds and starts the available backends, with temporary files in place; an empty place
+// is the default. A missing backend is not an error: the tests that need it report it. Call
+// tearDown also after an error.
 func bringUp(ctx context.Context, place string, say io.Writer) (*backends, error) {
 	all := &backends{env: map[string]string{}, place: place}
 	if err := all.folders(); err != nil {
@@ -59,9 +59,9 @@ func bringUp(ctx context.Context, place string, say io.Writer) (*backends, error
 	return all, ctx.Err()
 }
 
-// folders has what runs with these backends lay its temporary files in a folder that goes
-// when we do. Those of the go command stay in the usual place: it keeps a program of some
-// 100 MB for each package until the last has run.
+// folders gives the tests a folder for temporary files that is deleted at the end. The go
+// command keeps the default folder: it stores a program of some 100 MB for each package until
+// the last has run.
 func (all *backends) folders() error {
 	variables := map[string]string{"TMPDIR": all.place}
 	if all.place != "" && os.Getenv("GOTMPDIR") == "" {
@@ -96,7 +96,7 @@ func (all *backends) postgres(ctx context.Context, box tools.Box) {
 	})
 }
 
-// settings are those of a server in a variable's text.
+// settings lists the settings of a server in a variable's text.
 func settings(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
 }
@@ -114,7 +114,7 @@ func (all *backends) redis(ctx context.Context, box tools.Box) {
 	})
 }
 
-// serve starts a server, unless its variable names one, and notes what came of it.
+// serve starts a server, unless its variable names one, and records the result.
 func (all *backends) serve(name, urlVar, binVar string, tool tools.Tool, err error, start func() (string, error)) {
 	b := backend{name: name, vars: []string{urlVar, binVar}}
 	defer func() { all.list = append(all.list, b) }()
@@ -134,7 +134,7 @@ func (all *backends) serve(name, urlVar, binVar string, tool tools.Tool, err err
 	b.has = describe(tool.Version, tool.Path, url)
 }
 
-// program notes a tool that tests start by themselves.
+// program records a tool that tests start themselves.
 func (all *backends) program(ctx context.Context, name, variable string, find func(context.Context) (tools.Tool, error)) {
 	b := backend{name: name, vars: []string{variable}}
 	if tool, err := all.find(ctx, variable, find); err != nil {
@@ -145,13 +145,13 @@ func (all *backends) program(ctx context.Context, name, variable string, find fu
 	all.list = append(all.list, b)
 }
 
-// describe joins what is known of a backend.
+// describe joins the known facts of a backend.
 func describe(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "  ")
 }
 
-// find takes the tool that a variable names, else looks for one and has the
-// variable name it.
+// find returns the tool that a variable names; otherwise it searches for one, and sets the
+// variable.
 func (all *backends) find(ctx context.Context, variable string, find func(context.Context) (tools.Tool, error)) (tools.Tool, error) {
 	if path := os.Getenv(variable); path != "" {
 		return tools.Tool{Path: path, From: variable}, nil
@@ -164,9 +164,9 @@ func (all *backends) find(ctx context.Context, variable string, find func(contex
 	return tool, nil
 }
 
-// environment is ours, with the variables of infra/testenv and those of the folders. A
-// program with the race detector sleeps for a second before it ends, unless GORACE says
-// otherwise, and there are more than a hundred of them.
+// environment is ours, plus the variables of infra/testenv and of the folders. A program with
+// the race detector sleeps for a second before it ends, unless GORACE says otherwise, and there
+// are more than a hundred of them.
 func (all *backends) environment() []string {
 	env := append([]string{"GORACE=atexit_sleep_ms=0"}, os.Environ()...)
 	for name, value := range all.env {
@@ -187,7 +187,7 @@ func (all *backends) print(w io.Writer) {
 	table.Flush() //nolint:errcheck // a report that cannot be written cannot be reported
 }
 
-// shorten names paths from the current folder.
+// shorten makes paths relative to the current folder.
 func shorten(text string) string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -196,7 +196,7 @@ func shorten(text string) string {
 	return strings.ReplaceAll(text, dir+string(filepath.Separator), "")
 }
 
-// tearDown stops and removes everything, the newest first.
+// tearDown stops and removes everything, newest first.
 func (all *backends) tearDown() error {
 	var errs []error
 	for i := len(all.remove) - 1; i >= 0; i-- {

@@ -16,8 +16,8 @@ import (
 
 const module = "github.com/tempo-watchtower/watchtower"
 
-// packageTimeout is for one package's tests; those that kill servers and wait for
-// chains are slow under the race detector on a small machine.
+// packageTimeout limits one package's tests. Tests that kill servers and wait for chains are
+// slow under the race detector on a small machine.
 const packageTimeout = "25m"
 
 // runTests runs go test and prints the report.
@@ -47,7 +47,7 @@ func runTests(ctx context.Context, args []string, all *backends, stdout, stderr 
 	return 0, nil
 }
 
-// verdict is empty when all is well, else what is wrong, in a sentence.
+// verdict is a sentence about the failure; empty if all is well.
 func verdict(sum totals, err error, noRace string, require bool) string {
 	exit := (*exec.ExitError)(nil)
 	switch {
@@ -67,13 +67,13 @@ func verdict(sum totals, err error, noRace string, require bool) string {
 	return ""
 }
 
-// sqliteAsIs leaves SQLite, which is C made into Go, out of the race detector: a test that
-// lives in an embedded store takes ten times as long with it. What calls SQLite is watched
-// like everything else, and so are SQLite's locks, which are package sync's.
+// sqliteAsIs excludes SQLite, which is C translated to Go, from the race detector: tests with an
+// embedded store would take ten times as long. SQLite's callers are still checked, and so are
+// its locks, which are package sync's.
 const sqliteAsIs = "-gcflags=modernc.org/...=-race=false"
 
-// longest are those packages of the module in the current folder whose tests take longest.
-// They begin first: one that begins last leaves a processor idle for minutes.
+// longest are the packages of this module with the longest tests. They start first: started
+// last, one would leave a processor idle for minutes.
 func longest() []string {
 	return slices.DeleteFunc([]string{"./cmd/watchtower", "./simulation", "./infra/chain/rpc", "./cmd/relayer"}, func(folder string) bool {
 		_, err := os.Stat(folder)
@@ -81,11 +81,11 @@ func longest() []string {
 	})
 }
 
-// packagesAtOnce is for two processors. A third package would mostly delay the other two.
+// packagesAtOnce suits two processors. A third package would mostly delay the other two.
 const packagesAtOnce = "-p=2"
 
-// goTest makes the arguments of go. Results of an earlier run prove nothing about
-// servers and schedules of this one, hence -count=1.
+// goTest builds the arguments of go. Cached results prove nothing about this run's servers and
+// schedules, hence -count=1.
 func goTest(args []string, race bool) []string {
 	all := []string{"test", "-json", "-count=1", "-timeout=" + packageTimeout, packagesAtOnce}
 	if race {
@@ -102,7 +102,7 @@ func isPackage(arg string) bool {
 	return arg == "." || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, module)
 }
 
-// raceDetector tells whether go test -race can be had: it needs cgo and a C compiler.
+// raceDetector checks for go test -race: it needs cgo and a C compiler.
 func raceDetector(ctx context.Context) backend {
 	b := backend{name: "race detector"}
 	out, err := exec.CommandContext(ctx, "go", "env", "CGO_ENABLED", "CC").Output()

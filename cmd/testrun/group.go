@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// endPatience is how long a command that was interrupted may take to end.
+// endPatience is the time for an interrupted command to end.
 const endPatience = 20 * time.Second
 
-// runGroup runs a command (made with a context) as the head of a process group of
-// its own. When the context ends, the group is interrupted as Ctrl-C would do;
-// when the command has ended, whatever it left running in the group is killed.
+// runGroup runs a command (built with a context) as the leader of its own process group. When
+// the context ends, it interrupts the group as Ctrl-C would. When the command has ended, it
+// kills the group's remaining processes.
 func runGroup(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return signalGroup(cmd.Process.Pid, syscall.SIGINT) }
@@ -24,7 +24,7 @@ func runGroup(cmd *exec.Cmd) error {
 	return errors.Join(err, signalGroup(cmd.Process.Pid, syscall.SIGKILL))
 }
 
-// signalGroup reaches every process of a group; an empty group is no error.
+// signalGroup signals every process of a group; an empty group is not an error.
 func signalGroup(leader int, sig syscall.Signal) error {
 	if err := syscall.Kill(-leader, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return err

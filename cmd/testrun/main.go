@@ -1,21 +1,18 @@
-// Command testrun runs the tests, or any command, with private servers beside
-// them: a Postgres and a Redis on free ports, and programs that tests start by
-// themselves (anvil, viem). What the machine lacks is fetched into .tools. All of
-// it is gone when testrun ends, also by Ctrl-C.
+// Command testrun runs the tests, or any command, with private servers beside them: a Postgres
+// and a Redis on free ports, and programs that tests start themselves (anvil, viem). It fetches
+// missing programs into .tools. It stops the servers when it ends, also after Ctrl-C.
 //
 //	testrun [flags and packages of go test]     runs go test -race, by default on ./...
 //	testrun -- command [arguments]              runs a command with the servers up
 //
-// The report ends with a line of its own: N passed, N failed, N skipped. The
-// status is 0 when something passed and nothing failed; with
-// WATCHTOWER_TEST_REQUIRE set, a skipped test is a failure.
+// The last line of the report is: N passed, N failed, N skipped. The status is 0 when something
+// passed and nothing failed; with WATCHTOWER_TEST_REQUIRE set, a skipped test is a failure.
 //
-// Tests lay what is temporary in memory where they can, unless TMPDIR says where; a
-// command lays it in the usual place, for what it measures may be the disk.
+// Tests put temporary files in memory if possible, unless TMPDIR says where. A command puts them
+// in the default folder, since it may measure the disk.
 //
-// A variable of infra/testenv that is set already is left alone, and its server
-// is not started. WATCHTOWER_TEST_SOURCES (system,debian,npm) limits where the
-// programs may come from.
+// If a variable of infra/testenv is set already, its server is not started.
+// WATCHTOWER_TEST_SOURCES (system,debian,npm) limits the sources of programs.
 package main
 
 import (
@@ -33,13 +30,13 @@ import (
 
 const (
 	statusFailed      = 1
-	statusInterrupted = 130 // what a shell reports for Ctrl-C
+	statusInterrupted = 130 // exit status that a shell reports for Ctrl-C
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	// A closed pipe ends us in order, too: writing to it then fails as any write may.
+	// A closed pipe stops the program gracefully, too: later writes to it may fail.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
@@ -80,7 +77,7 @@ func runWithServers(ctx context.Context, args []string, stdout, stderr io.Writer
 	return runTests(ctx, args, all, stdout, stderr)
 }
 
-// runCommand passes on the command's own status.
+// runCommand returns the command's own status.
 func runCommand(ctx context.Context, args []string, all *backends, stdout, stderr io.Writer) (int, error) {
 	all.print(stderr)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)

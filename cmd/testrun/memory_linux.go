@@ -4,17 +4,17 @@ import "golang.org/x/sys/unix"
 
 const (
 	memoryPlace = "/dev/shm"
-	// memoryNeeded is what the tests lay there at most, four times over: databases, and
+	// memoryNeeded is four times the maximum size of the tests' temporary files: databases, and
 	// programs built with the race detector.
 	memoryNeeded = 8 << 30 // bytes
 )
 
-// inMemory is a folder that lies in memory and in which programs may run; empty if there
-// is none with room enough.
+// inMemory returns an in-memory folder with enough space in which programs may run; empty if
+// there is none.
 //
-// A test that has a database of its own makes and deletes some 300 files. On ext4 that was
-// a third of all the time the tests took: it looks through the inodes that were freed of
-// late before it takes one (recently_deleted in fs/ext4/ialloc.c of Linux).
+// A test with its own database creates and deletes some 300 files. On ext4 that took a third of
+// the tests' time: it searches recently freed inodes before it takes one (recently_deleted in
+// fs/ext4/ialloc.c of Linux).
 func inMemory() string {
 	var fs unix.Statfs_t
 	if unix.Statfs(memoryPlace, &fs) != nil || fs.Type != unix.TMPFS_MAGIC {

@@ -2,5 +2,5 @@
 
 package main
 
-// inMemory knows no folder in memory here.
+// inMemory finds no in-memory folder here.
 func inMemory() string { return "" }

@@ -12,22 +12,22 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
-// namesShown bounds how many tests a reason for skipping lists by name.
+// namesShown limits the tests listed by name per reason for skipping.
 const namesShown = 5
 
 // totals are the counts of the last line.
 type totals struct {
 	passed, failed, skipped int
-	optional                int // of the skipped: for want of what nothing here can bring up
+	optional                int // of the skipped: tests that need a service which testrun cannot start
 }
 
 func (t totals) String() string {
 	return fmt.Sprintf("%d passed, %d failed, %d skipped", t.passed, t.failed, t.skipped)
 }
 
-// report prints the tables: what ran, by package; what each backend was and how
-// many tests missed it; what was skipped and why; what failed. The totals, which
-// are the last line, are the caller's to print.
+// report prints the tables: the tests run, by package; each backend, and the number of tests
+// that missed it; skipped tests with reasons; failed tests. The caller prints the totals, which
+// are the last line.
 func report(w io.Writer, r *results, all *backends, took time.Duration) totals {
 	tallies := map[*pkg]tally{}
 	var sum totals
@@ -75,8 +75,8 @@ func printPackages(w io.Writer, packages []*pkg, tallies map[*pkg]tally) {
 	}
 }
 
-// printBackends tells for each backend what it was, and how many tests were
-// skipped because one of its variables was not set.
+// printBackends prints each backend, and the number of tests skipped because one of its
+// variables was not set.
 func printBackends(w io.Writer, all *backends, packages []*pkg, tallies map[*pkg]tally) {
 	all.print(w)
 	for _, b := range all.list {

@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// outputMax bounds how much of one test's output is kept until we know whether
-// it failed; the end counts.
+// outputMax limits the stored output of one test until its result is known; the end is kept.
 const outputMax = 256 << 10
 
-// line is what go test -json prints; go doc test2json describes it.
+// line is a line of go test -json; go doc test2json describes it.
 type line struct {
 	Action  string
 	Package string
@@ -23,12 +22,12 @@ type line struct {
 	Elapsed float64 // seconds
 }
 
-// results gathers the lines of go test -json and prints what failed as soon as
-// it has. It is an io.Writer to stand as the command's standard output.
+// results collects the lines of go test -json and prints failures at once. As an io.Writer it is
+// the command's standard output.
 type results struct {
 	out      io.Writer
 	verbose  bool
-	part     []byte // of a line that has not ended
+	part     []byte // an unfinished line
 	packages []*pkg
 	byPath   map[string]*pkg
 }
@@ -44,11 +43,11 @@ type pkg struct {
 
 type test struct {
 	name   string
-	end    string // pass, fail or skip; empty when it never ended
+	end    string // pass, fail or skip; empty if it never ended
 	output tail
 }
 
-// tail keeps the end of what is added to it, at least outputMax bytes.
+// tail keeps the end of the text added, at least outputMax bytes.
 type tail []byte
 
 func (t *tail) add(text string) {
@@ -99,7 +98,7 @@ func (r *results) ofTest(t *test, l line) {
 		if t.end == "fail" && !r.verbose {
 			fmt.Fprintf(r.out, "%s", t.output)
 		}
-		if t.end != "skip" { // the report wants the reasons
+		if t.end != "skip" { // the report needs the reasons
 			t.output = nil
 		}
 	}
@@ -148,9 +147,9 @@ func (p *pkg) test(name string) *test {
 	return t
 }
 
-// tally is what became of a package's tests, each counted once: a test with
-// subtests counts as its subtests do, and by itself only when it failed and none
-// of them did. A package that failed though no test did counts as one failure.
+// tally counts the results of a package's tests, each once. A test with subtests counts through
+// these, and itself only if it failed and none of them did. A package that failed without a
+// failed test counts as one failure.
 type tally struct {
 	passed  int
 	failed  []string
@@ -187,15 +186,15 @@ func (p *pkg) tally() tally {
 	return sum
 }
 
-// failed holds also for a test cut short by its package's end.
+// failed is also true for a test cut short by the end of its package.
 func (p *pkg) failed(t *test) bool {
 	return t.end == "fail" || t.end == "" && p.end == "fail"
 }
 
-// said is a line that a test logged: its file, its line, its text.
+// said matches a line logged by a test: file, line, text.
 var said = regexp.MustCompile(`(?m)^\s*\S+\.go:\d+: (.*)$`)
 
-// reason is the last thing a skipped test said.
+// reason is the last message of a skipped test.
 func reason(output string) string {
 	all := said.FindAllStringSubmatch(output, -1)
 	if len(all) == 0 {
@@ -204,5 +203,5 @@ func reason(output string) string {
 	return strings.TrimSpace(all[len(all)-1][1])
 }
 
-// short names a package of ours by its folder.
+// short is the folder of one of our packages.
 func short(path string) string { return strings.TrimPrefix(path, module+"/") }

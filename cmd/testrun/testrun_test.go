@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// playground is a module in which everything happens that can happen to a test.
+// playground is a module with every kind of test result.
 var playground = map[string]string{
 	"go.mod":      "module play\n\ngo 1.26.0\n",
 	"good/a.go":   "package good\n",
@@ -91,7 +91,7 @@ func TestFine(t *testing.T) {}
 `,
 }
 
-// TestResultsOfGoTest reads what the real go test prints.
+// TestResultsOfGoTest reads the output of the real go test.
 func TestResultsOfGoTest(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range playground {
@@ -205,12 +205,12 @@ func TestTailKeepsTheEnd(t *testing.T) {
 	}
 }
 
-// TestGroupLeavesNothingBehind runs a shell that starts a child, and sees both
-// end: when the shell ends by itself, and when the run is interrupted.
+// TestGroupLeavesNothingBehind runs a shell with a child, and checks that both end: when the
+// shell ends itself, and when the run is interrupted.
 func TestGroupLeavesNothingBehind(t *testing.T) {
 	for name, script := range map[string]string{
 		"the command ends": "sleep 1000 & echo $!; exit 7",
-		// A shell has what it runs in the background ignore SIGINT.
+		// A shell makes its background processes ignore SIGINT.
 		"it is interrupted": "sleep 1000 & echo $!; echo ready >&2; wait",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -260,8 +260,7 @@ func firstLine(t *testing.T, r io.Reader) string {
 	return strings.TrimSpace(text)
 }
 
-// awaitGone waits until a process is dead; whoever inherited it may still have to
-// reap it.
+// awaitGone waits until a process is dead; its new parent may still have to reap it.
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
 	deadline := time.NewTimer(10 * time.Second)

@@ -15,13 +15,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/archive"
 )
 
-// note is what a row says for people: of attempts that were not recorded one by one, the
-// log does not know it.
+// note matches a row's free text about attempts that were not recorded one by one. The log does
+// not contain it.
 var note = regexp.MustCompile(`"[nN]ote":"([^"\\]|\\.)*"`)
 
-// A service moves its events into the archive and goes on delivering. Read models that are
-// made anew from both are those that served, the audit is green, a flipped byte is found
-// and named, and a restore brings everything back.
+// A service moves its events into the archive and keeps delivering. Read models rebuilt from log
+// and archive equal the served ones, the audit passes, a flipped byte is found and named, and a
+// restore brings everything back.
 func TestArchive(t *testing.T) {
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		storedHere(t, "the events of an event store are not archived")
@@ -34,7 +34,7 @@ func TestArchive(t *testing.T) {
 		load(w.ctx, s, payments, 8)
 		w.delivered(t, s.URL, payments, rig.Sealed)
 		check(t, s.Stop(w.ctx))
-		w.judge(t) // while the store has everything
+		w.judge(t) // while the store has all events
 
 		s.Env = append(s.Env, env...)
 		check(t, s.Start(w.ctx))
@@ -46,7 +46,7 @@ func TestArchive(t *testing.T) {
 		more, _ := rig.Payments(9901, 4)
 		load(w.ctx, s, more, 2)
 		w.delivered(t, s.URL, append(more, payments[0]), rig.Sealed)
-		w.until(t, func() bool { // what the log has, rows may not have yet
+		w.until(t, func() bool { // rows may lag behind the log
 			_, newest := get(w.ctx, fmt.Sprintf("%s/v1/transactions?limit=%d", s.URL, len(more)))
 			return strings.Count(newest, `"finalized":true`) == len(more)
 		})
@@ -78,11 +78,11 @@ func TestArchive(t *testing.T) {
 		run(1, name, env, "archive", "verify")
 		check(t, os.WriteFile(filepath.Join(shelf, name), sound, 0o600))
 		run(0, "restored positions 1 to ", env, "archive", "restore", "--from", "1")
-		run(0, "everything fits", nil, "audit", "verify") // by the store alone
+		run(0, "everything fits", nil, "audit", "verify") // on the store alone
 	})
 }
 
-// until looks again and again, until something has come true.
+// until polls until a condition is true.
 func (w *world) until(t *testing.T, true func() bool) {
 	t.Helper()
 	for !true() {

@@ -46,8 +46,7 @@ func accept(t *testing.T, log commands.Store, hash chain.Hash) {
 	must(t, err)
 }
 
-// asking runs commands of audit on a store, and expects how they end and a part of what
-// they say.
+// asking runs audit commands on a store. expect checks the exit status and a part of the output.
 func asking(t *testing.T, store ...string) (audit func(args ...string) (string, int), expect func(status int, says string, args ...string)) {
 	audit = func(args ...string) (string, int) {
 		var out, log bytes.Buffer
@@ -66,7 +65,7 @@ func asking(t *testing.T, store ...string) (audit func(args ...string) (string, 
 	}
 }
 
-// The commands of audit say what they find, and end as scripts expect.
+// The audit commands print their findings, and exit with the documented status.
 func TestAuditCommands(t *testing.T) {
 	hash := chain.Hash{7}
 	dir := accepted(t, hash)
@@ -130,11 +129,11 @@ func TestAuditCommands(t *testing.T) {
 	expect(2, "no such file", "verify")
 }
 
-// A log in an event store is asked like any other, and what was altered there is named.
+// The audit works on a log in an EventStoreDB, and names the altered event.
 func TestAuditOfAnEventStore(t *testing.T) {
 	hash := chain.Hash{8}
 	file := filepath.Join(t.TempDir(), "log")
-	// serving has a server on the file for as long as do takes.
+	// serving runs a server on the file during do.
 	serving := func(do func(store string)) {
 		data, err := esdbtest.OpenData(file, time.Now)
 		must(t, err)
@@ -150,7 +149,7 @@ func TestAuditOfAnEventStore(t *testing.T) {
 		accept(t, log, hash)
 		must(t, log.Close(t.Context()))
 
-		// The database beside it is not asked.
+		// The audit does not use the database beside it.
 		audit, expect := asking(t, "--store", store, "--database", "postgres://127.0.0.1:1/none")
 		expect(0, "1  tx.accepted.v1", "show", hash.String(), "--chain", "42431")
 		expect(0, `"Status": "queued"`, "replay", hash.String(), "--chain", "42431", "--version", "1")
@@ -180,7 +179,7 @@ func TestAuditOfAnEventStore(t *testing.T) {
 	})
 }
 
-// damage alters an event behind the store's back.
+// damage alters an event directly in the store.
 func damage(t *testing.T, dir string) {
 	t.Helper()
 	name := filepath.Join(dir, "events.db")

@@ -27,8 +27,8 @@ func (b *box) awaitHealth(t *testing.T, want int) time.Duration {
 	return time.Since(began)
 }
 
-// refused posts payments one after the other, again and again, until so many in a row
-// are not taken, and returns how long the last of these took to be refused.
+// refused posts payments in turn until row requests in succession have failed, and returns how
+// long the last took to fail.
 func (b *box) refused(t *testing.T, payments []rig.Payment, row int) (took time.Duration) {
 	t.Helper()
 	for refused := 0; refused < row; {
@@ -49,8 +49,8 @@ func (b *box) refused(t *testing.T, payments []rig.Payment, row int) (took time.
 	return took
 }
 
-// Row 9. The disk runs full under load: requests are refused, /health says so, and
-// when there is room again all goes on, without a restart of the service.
+// Row 9. The disk fills up under load: requests are refused and /health reports it. When space
+// is freed, the service goes on without a restart.
 func TestDiskFull(t *testing.T) {
 	boxes(t, diskBytes/2, func(t *testing.T, b *box) {
 		payments, to := rig.Payments(9720, 500)
@@ -62,13 +62,13 @@ func TestDiskFull(t *testing.T) {
 		})
 		took := b.refused(t, payments[200:], 10)
 		noticed := b.awaitHealth(t, http.StatusServiceUnavailable)
-		b.wait(8 * time.Second) // nobody posts
-		// A small append of the service's own may find room in a page that is on the disk already, and
-		// stand: /health reports trouble again as soon as the next append fails.
+		b.wait(8 * time.Second) // no client posts
+		// A small append of the service's own may fit into a page already on disk, and succeed.
+		// /health reports trouble again as soon as the next append fails.
 		b.awaitHealth(t, http.StatusServiceUnavailable)
 		check(t, b.disk.Free())
 		began := time.Now()
-		if b.db != nil && !b.db.Runs() { // it ends itself when its log has no room
+		if b.db != nil && !b.db.Runs() { // it ends itself when its log has no space
 			check(t, b.db.KillAll())
 			check(t, b.db.Start(b.ctx))
 			t.Log("the server had ended itself")
@@ -85,16 +85,16 @@ func TestDiskFull(t *testing.T) {
 	})
 }
 
-// Row 8. The disk fails to flush now and then, and later loses its power: what was
-// acknowledged meanwhile is there all the same. Postgres ends all its sessions after
-// such a failure and recovers, or ends itself; SQLite takes the commit back.
+// Row 8. The disk fails some flushes, and later loses its power: all acknowledged payments
+// survive. After a failed flush Postgres ends all sessions and recovers, or ends itself; SQLite
+// rolls the commit back.
 func TestFailingDisk(t *testing.T) {
 	testenv.Programs(t, rig.TracePrograms()...)
 	boxes(t, diskBytes, func(t *testing.T, b *box) {
-		calls, when := rig.Flushes, "error=EIO:when=5+9" // of each thread
+		calls, when := rig.Flushes, "error=EIO:when=5+9" // per thread
 		if b.db != nil {
-			// Of each process. A recovery flushes more tables and indexes than that: were these to
-			// fail too, it would fail each time, and the server never come back.
+			// Per process. A recovery flushes more tables and indexes than that: if those
+			// flushes failed too, each recovery would fail, and the server would never start.
 			calls, when = rig.LogFlushes, "error=EIO:when=8"
 		}
 		failing := b.inject(t, calls, when)
@@ -107,7 +107,7 @@ func TestFailingDisk(t *testing.T) {
 			}
 		}
 		acked := loadAnd(b.ctx, b.service, payments, 8, 100, func() { cut.Do(cutPower) })
-		cut.Do(cutPower) // if so many were never acknowledged
+		cut.Do(cutPower) // in case fewer than 100 were acknowledged
 		check(t, failed)
 		hits := failing.Hits()
 		check(t, failing.End())

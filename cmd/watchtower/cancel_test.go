@@ -10,8 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// subscription signs the payments of one group, from a nonce on. Each is worth one
-// unit and, unless the chain has come to its nonce, cannot be mined.
+// subscription signs n payments of one group, starting at nonce first. Each transfers one unit,
+// and cannot be mined before the chain reaches its nonce.
 func subscription(owner wallet.Key, series byte, first, n uint64) (key chain.NonceKey, payments []rig.Payment) {
 	key = chain.NonceKey{0x4e, 0x4b, 0x47, 0x31, 0x01, 0x02, 15: series, 19: 1}
 	to := chain.Address{0: 0x78, 19: series}
@@ -34,9 +34,9 @@ func raws(payments []rig.Payment) (all [][]byte) {
 	return all
 }
 
-// After a cancel no piece of the signed bytes, nor of what they were sealed into, nor
-// of the keys to that, is in the store's files, in a dump of it, or in the log. What
-// is submitted again is not revived; what is mined all the same is executed.
+// After a cancel no piece of the signed bytes, their sealed form or the keys is in the store's
+// files, in a database dump, or in the log. Submitting again does not revive a canceled payment.
+// A payment mined anyway is recorded as executed.
 func TestCanceledBytesAreGone(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -71,7 +71,7 @@ func TestCanceledBytesAreGone(t *testing.T) {
 				t.Errorf("submitted again: %+v", r)
 			}
 		}
-		s.Kill() // a graceful stop would tidy up
+		s.Kill() // a graceful stop would clean up
 
 		data := w.data(t)
 		data["the log"] = readFile(t, s.Log)
@@ -87,12 +87,12 @@ func TestCanceledBytesAreGone(t *testing.T) {
 	})
 }
 
-// minedAllTheSame has others hand the first of the canceled payments to the node.
+// minedAllTheSame has another sender submit the first canceled payments to the node.
 func (w *world) minedAllTheSame(t *testing.T, s *rig.Service, owner wallet.Key, key chain.NonceKey, payments []rig.Payment) {
 	t.Helper()
 	check(t, s.Start(w.ctx))
 	missing := rig.Pay(owner, wallet.Tempo{NonceKey: key, Calls: []chain.Call{wallet.Transfer(wallet.PathUSD, chain.Address{1}, 1)}})
-	check(t, rig.Call(w.ctx, w.chain.URL(), nil, "anvil_dropAllTransactions")) // it may have them still
+	check(t, rig.Call(w.ctx, w.chain.URL(), nil, "anvil_dropAllTransactions")) // its pool may still have them
 	for _, raw := range [][]byte{missing.Raw, payments[0].Raw} {
 		check(t, rig.Call(w.ctx, w.chain.URL(), nil, "eth_sendRawTransaction", hexOf(raw)))
 	}
@@ -109,8 +109,8 @@ func (w *world) minedAllTheSame(t *testing.T, s *rig.Service, owner wallet.Key, 
 	check(t, s.Stop(w.ctx))
 }
 
-// The service is killed in the middle of a cancel. When it runs again all are
-// canceled and their bytes are gone, though nobody asks again.
+// The service is killed during a cancel. After its restart all members are canceled and their
+// bytes are gone, without another request.
 func TestKilledWhileCanceling(t *testing.T) {
 	t.Parallel()
 	passes := map[string]string{"cancel.recorded": "1", "cancel.member": "7", "cancel.erased": "1"}
@@ -152,9 +152,9 @@ func TestKilledWhileCanceling(t *testing.T) {
 	})
 }
 
-// A cancel at one replica finds the members that another has acknowledged, whichever of
-// them folded the members. Each round has a group of its own: a signature over a group's id
-// counts once.
+// A cancel at one replica finds the members that another replica acknowledged, no matter which
+// replica folded the members. Each round has its own group: a signature over a group's id counts
+// once.
 func TestCancelOnAnotherReplica(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared, "--block-time", "1")
@@ -182,7 +182,7 @@ func TestCancelOnAnotherReplica(t *testing.T) {
 	check(t, second.Stop(w.ctx))
 }
 
-// An owner who has used a nonce otherwise has that recorded, when it is so.
+// DELETE records that the owner has used the nonce elsewhere, if the chain confirms it.
 func TestDeleteAsksTheChain(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {

@@ -23,13 +23,13 @@ func (w *world) names(t *testing.T, url string, hash chain.Hash) []string {
 	return names
 }
 
-// call asks the node itself for something, past the proxy.
+// call sends a request directly to the node, bypassing the proxy.
 func (w *world) call(t *testing.T, method string, params ...any) {
 	t.Helper()
 	check(t, rig.Call(w.ctx, w.chain.URL(), nil, method, params...))
 }
 
-// A pool forgets what it took: the bytes go there again.
+// A pool forgets a transaction that it accepted: the service sends the bytes again.
 func TestEviction(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -56,8 +56,8 @@ func TestEviction(t *testing.T) {
 	})
 }
 
-// Blocks are replaced and the transactions in them are in no pool any more: each
-// is un-mined, delivered again, and the read model follows.
+// Blocks are replaced, and their transactions are in no pool any more. Each is un-mined and
+// delivered again, and the read model follows.
 func TestReorg(t *testing.T) {
 	t.Parallel()
 	allEngines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -71,11 +71,11 @@ func TestReorg(t *testing.T) {
 }
 
 func reorg(t *testing.T, w *world, depth int) {
-	w.confirmations = depth + 2 // what is replaced is not final yet
+	w.confirmations = depth + 2 // the replaced blocks are not final yet
 	s := w.service(t)
 	check(t, s.Start(w.ctx))
 	payments, to := rig.Payments(uint32(3000+depth), 2*depth)
-	for i := range depth { // two in each block that will leave
+	for i := range depth { // two in each block to be replaced
 		two := payments[2*i : 2*i+2]
 		load(w.ctx, s, two, 2)
 		for _, p := range two {
@@ -113,8 +113,8 @@ func count(names []string, name string) int {
 	return len(slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n != name }))
 }
 
-// The chain takes back what it had called final: that is recorded, and the
-// transaction is left alone.
+// The chain replaces a block that it had called final. The service records that, and leaves the
+// transaction alone.
 func TestReorgBelowFinality(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -122,7 +122,7 @@ func TestReorgBelowFinality(t *testing.T) {
 		s := w.service(t) // two confirmations
 		check(t, s.Start(w.ctx))
 		for range 4 {
-			w.call(t, "evm_mine") // something to build the fork on
+			w.call(t, "evm_mine") // a base for the fork
 		}
 		payments, _ := rig.Payments(4000, 1)
 		load(w.ctx, s, payments, 1)
@@ -151,7 +151,7 @@ func TestReorgBelowFinality(t *testing.T) {
 	})
 }
 
-// A transaction waits for its window, and one for its predecessor.
+// One transaction waits for its window, another for its predecessor.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -185,8 +185,8 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// Of two transactions with one nonce one is mined, and the other ends stale; one
-// whose window closes unmined ends expired.
+// Of two transactions with one nonce one is mined, and the other ends stale. A transaction whose
+// window closes before it is mined ends expired.
 func TestRivalsAndExpiry(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {

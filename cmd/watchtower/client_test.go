@@ -18,7 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/group"
 )
 
-// lossy loses some replies after the service has given them, and some requests.
+// lossy drops some requests, and some replies after the service has sent them.
 type lossy struct {
 	mu   sync.Mutex
 	dice *rand.Rand
@@ -50,14 +50,14 @@ func (l *lossy) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// The Go client on lossy lines, beside a service that is killed and started again:
-// every payment is made once, and whoever follows the events has each of them once.
+// The Go client runs over lossy connections, while the service is killed and restarted. Every
+// payment is made once, and a follower receives each event once.
 func TestGoClient(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		s := w.service(t)
-		s.Listen = freeAddress(t) // the same after each start
+		s.Listen = freeAddress(t) // the same after each restart
 		check(t, s.Start(w.ctx))
 		line := &lossy{dice: rand.New(rand.NewPCG(9, 9))}
 		client := &watchtower.Client{URL: s.URL, HTTP: &http.Client{Transport: line}, Tries: 12}
@@ -73,7 +73,7 @@ func TestGoClient(t *testing.T) {
 		s.Kill()
 		restarted := make(chan error, 1)
 		go func() { restarted <- s.Start(w.ctx) }()
-		submitAll(w.ctx, t, client, payments[half:]) // begins before it is there again
+		submitAll(w.ctx, t, client, payments[half:]) // begins before the service is back
 		check(t, <-restarted)
 
 		for _, p := range payments {
@@ -97,7 +97,7 @@ func TestGoClient(t *testing.T) {
 	})
 }
 
-// freeAddress is one that nobody listens on.
+// freeAddress returns an address without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -123,7 +123,7 @@ func submitAll(ctx context.Context, t *testing.T, client *watchtower.Client, pay
 	}
 }
 
-// follow counts events until every payment's last one has come.
+// follow counts events until the last event of every payment has arrived.
 func follow(ctx context.Context, t *testing.T, client *watchtower.Client, payments int) map[string]int {
 	seen, ended := map[string]int{}, 0
 	from := uint64(0)
@@ -142,7 +142,7 @@ func follow(ctx context.Context, t *testing.T, client *watchtower.Client, paymen
 	return seen
 }
 
-// asked holds what the client says against what is known.
+// asked checks the client's answers against the known payments.
 func (w *world) asked(t *testing.T, client *watchtower.Client, payments []rig.Payment) {
 	t.Helper()
 	listed := map[string]bool{}
@@ -183,7 +183,7 @@ func (w *world) asked(t *testing.T, client *watchtower.Client, payments []rig.Pa
 	if _, err := client.Get(w.ctx, "0x"+first[4:]+"00"); !errors.As(err, &problem) || problem.Code != "unknown-transaction" || problem.RequestID == "" {
 		t.Errorf("an unknown hash: %v", err)
 	}
-	// A wait that is over says how far it was.
+	// A wait that times out returns the state so far.
 	over, cancel := context.WithDeadline(w.ctx, time.Now())
 	defer cancel()
 	if _, err := client.Wait(over, first, watchtower.Final); !errors.Is(err, context.DeadlineExceeded) {
@@ -191,7 +191,7 @@ func (w *world) asked(t *testing.T, client *watchtower.Client, payments []rig.Pa
 	}
 }
 
-// A group is found, read and stopped by its owner's signature.
+// An owner finds, reads and cancels a group by signature.
 func TestGoClientGroups(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -200,7 +200,7 @@ func TestGoClientGroups(t *testing.T) {
 		check(t, s.Start(w.ctx))
 		client := &watchtower.Client{URL: s.URL}
 		owner, id := wallet.Dev(4), uint64(rig.TempoChain)
-		key, payments := subscription(owner, 9, 1, 3) // nonce 0 is missing: none can be mined
+		key, payments := subscription(owner, 9, 1, 3) // nonce 0 is missing: no payment can be mined
 		results, err := client.Submit(w.ctx, id, raws(payments)...)
 		check(t, err)
 		sender, groupID := results[0].Sender, results[0].GroupID
@@ -226,7 +226,7 @@ func TestGoClientGroups(t *testing.T) {
 			t.Errorf("a stranger's signature: %v", err)
 		}
 		byID := func(group []byte) ([]byte, error) { return owner.Sign(chain.Keccak(group)), nil }
-		for range 2 { // once more, and in the other form, changes nothing
+		for range 2 { // a repetition, and the other form, change nothing
 			canceled, err := client.CancelGroup(w.ctx, cancel, typedBy(owner))
 			check(t, err)
 			again, err := client.CancelGroupID(w.ctx, id, sender, groupID, byID)
@@ -244,7 +244,7 @@ func TestGoClientGroups(t *testing.T) {
 	})
 }
 
-// typedBy signs the typed data of a cancel, whose digest is made of what it says.
+// typedBy signs the typed data of a cancel, computing the digest from its content.
 func typedBy(owner wallet.Key) func(data []byte) ([]byte, error) {
 	return func(data []byte) ([]byte, error) {
 		var typed struct {

@@ -18,9 +18,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
-// skewed builds the program with a wall clock that jumps as WATCHTOWER_TEST_CLOCK says.
-// Nothing of ours is changed, but the standard library's time.Now: the kernel has no
-// wall clock for one process, and preloading cannot reach a Go program's.
+// skewed builds the program with a wall clock that jumps as WATCHTOWER_TEST_CLOCK says. Only the
+// standard library's time.Now is changed, none of our code: the kernel has no wall clock per
+// process, and a Go program ignores preloaded libraries.
 func skewed(t *testing.T, ctx context.Context) string {
 	t.Helper()
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
@@ -47,13 +47,13 @@ func skewed(t *testing.T, ctx context.Context) string {
 	return program
 }
 
-// Row 23. Three replicas, one an hour ahead, one an hour behind, whose clocks then jump
-// by two hours, and one with a monotonic clock of its own: what becomes of transactions
-// is what becomes of them with one clock.
+// Row 23. Of three replicas one is an hour ahead, one an hour behind, and both clocks then jump
+// by two hours; the third has its own monotonic clock. Transactions end as they do with one
+// clock.
 func TestClocksApart(t *testing.T) {
-	testenv.Islands(t) // a time namespace, too, takes root
+	testenv.Islands(t) // a time namespace also requires root
 	w := newWorld(t, shared, "--block-time", "1")
-	apart := skewed(t, t.Context()) // everything is compiled anew, the standard library too
+	apart := skewed(t, t.Context()) // recompiles everything, the standard library too
 	w.lasting(t, patience)
 	var replicas []*rig.Service
 	var urls []string
@@ -82,7 +82,7 @@ func TestClocksApart(t *testing.T) {
 	for n := range 8 {
 		windows = append(windows, window(n, now+uint64(8+2*n), now+600))
 	}
-	gap := rig.Pay(wallet.Dev(9), wallet.Tempo{ // its predecessor never comes
+	gap := rig.Pay(wallet.Dev(9), wallet.Tempo{ // its predecessor is never submitted
 		NonceKey: chain.NonceKey{30: 4, 31: 1}, Nonce: 1, Window: chain.Window{Before: now + 25},
 		Calls: []chain.Call{wallet.Transfer(wallet.PathUSD, windowTo, 1)},
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-// What is wished of a parked stream is said of one version: a skip that was meant for an
-// event which the stream has got past since does nothing.
+// A command about a parked stream names one version: a skip meant for an event that the stream
+// has since passed does nothing.
 func TestConsumersGoOn(t *testing.T) {
 	dir := accepted(t, chain.Hash{7})
 	f, err := embedded.OpenFeed(dir, embedded.FeedOptions{})

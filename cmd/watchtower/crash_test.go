@@ -8,20 +8,20 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// crashPoints lists where the service is killed, with how often the point must
-// have been passed before: far enough that work of every kind is under way.
+// crashPoints lists the points where the service is killed, with the number of passes before:
+// enough that work of every kind is in progress.
 func crashPoints() map[string]string {
 	points := map[string]string{}
 	for _, p := range append(commands.CrashPoints(), postgres.CrashPoints()...) {
 		points[p] = "20"
 	}
-	points["queue.applied"] = "5" // events come in batches
+	points["queue.applied"] = "5" // events arrive in batches
 	points["verdict"] = "5"
 	return points
 }
 
-// The service is killed, as kill -9 does, at every named point while clients post.
-// Then it starts again, and the clients repeat what they have no answer to.
+// The service is killed, as by kill -9, at every named point while clients post. After its
+// restart the clients repeat the requests without an answer.
 func TestKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {

@@ -20,7 +20,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// fill appends so many events, which are a multiple of 100.
+// fill appends n events; n is a multiple of 100.
 func fill(t *testing.T, log commands.Store, n int) {
 	t.Helper()
 	for last := event.Version(0); int(last) < n; {
@@ -34,9 +34,8 @@ func fill(t *testing.T, log commands.Store, n int) {
 	}
 }
 
-// A dry run tells what would be done, and changes nothing: not of a store that somebody is
-// at work on, or that can only be read, nor of one that an older version has made, nor
-// where there is none.
+// A dry run reports the plan and changes nothing. That holds for a store in use, a read-only
+// store, a store of an older version, and a missing store.
 func TestArchiveDryRun(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
@@ -50,7 +49,7 @@ func TestArchiveDryRun(t *testing.T) {
 		db, err := embedded.Open(dir, embedded.Options{})
 		check(t, err)
 		fill(t, db.Log(), 1100)
-		w.dryRuns(t, "would store positions 501 to 1000", 0) // a service is at work on it
+		w.dryRuns(t, "would store positions 501 to 1000", 0) // a service is running on it
 		check(t, db.Close())
 		w.archived(t)
 
@@ -103,7 +102,7 @@ func TestArchiveDryRun(t *testing.T) {
 	})
 }
 
-// archivedEnv has events move at once, 500 to a segment.
+// archivedEnv makes events move at once, 500 per segment.
 func archivedEnv(dir string) []string {
 	return []string{
 		"WATCHTOWER_ARCHIVE=file:" + dir, "WATCHTOWER_RETENTION_EVENTS=0s",
@@ -111,8 +110,8 @@ func archivedEnv(dir string) []string {
 	}
 }
 
-// dryRuns has archive tell what it would do to a store of which nothing was dropped, and
-// looks that nothing has changed.
+// dryRuns runs the archive's dry run on a store that has dropped nothing, and checks that
+// nothing changes.
 func (w *world) dryRuns(t *testing.T, says string, status int) {
 	t.Helper()
 	env := archivedEnv(t.TempDir())
@@ -126,7 +125,7 @@ func (w *world) dryRuns(t *testing.T, says string, status int) {
 	}
 }
 
-// archived moves events, and has archive tell what it would bring back.
+// archived moves events, and checks the dry run of a restore.
 func (w *world) archived(t *testing.T) {
 	t.Helper()
 	env := archivedEnv(t.TempDir())
@@ -138,7 +137,7 @@ func (w *world) archived(t *testing.T) {
 	w.unchanged(t, "would restore positions 1 to 1000\n", 0, env, "archive", "restore", "--from", "5", "--dry-run")
 }
 
-// unchanged runs a command after which a store has to be what it was.
+// unchanged runs a command that must not change the store.
 func (w *world) unchanged(t *testing.T, says string, status int, env []string, args ...string) {
 	t.Helper()
 	before := w.held(t)
@@ -151,7 +150,7 @@ func (w *world) unchanged(t *testing.T, says string, status int, env []string, a
 	}
 }
 
-// held is data, of a store that may not be there.
+// held returns the stored data; the store may be missing.
 func (w *world) held(t *testing.T) map[string][]byte {
 	t.Helper()
 	dir, dsn := w.engine()

@@ -19,7 +19,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// endpoints asks /health how the endpoints do, by name.
+// endpoints returns the state of the endpoints in /health, by name.
 func endpoints(ctx context.Context, t *testing.T, url string) map[string]endpointHealth {
 	t.Helper()
 	var report struct{ Endpoints []endpointHealth }
@@ -49,7 +49,7 @@ type endpointHealth struct {
 	Trips, Contradictions         int
 }
 
-// awaitEndpoint waits until an endpoint is as wanted, and says how long that took.
+// awaitEndpoint waits until an endpoint's state satisfies want, and returns how long that took.
 func awaitEndpoint(ctx context.Context, t *testing.T, url, name string, want func(endpointHealth) bool) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -68,8 +68,7 @@ func awaitEndpoint(ctx context.Context, t *testing.T, url, name string, want fun
 	}
 }
 
-// withGates writes the configuration of a chain with these endpoints, and has the
-// world use it.
+// withGates configures a chain with these endpoints for the world.
 func (w *world) withGates(t *testing.T, gates map[string]*gate, order ...string) {
 	t.Helper()
 	var text strings.Builder
@@ -83,8 +82,7 @@ func (w *world) withGates(t *testing.T, gates map[string]*gate, order ...string)
 	w.store = append(w.store, "--config", path)
 }
 
-// lateness is how long each of the payments took from its acceptance to the event
-// that says it was mined, sorted.
+// lateness returns each payment's time from acceptance to the event that it was mined, sorted.
 func (w *world) lateness(t *testing.T, url string, payments []rig.Payment) []time.Duration {
 	t.Helper()
 	var all []time.Duration
@@ -102,8 +100,8 @@ func (w *world) lateness(t *testing.T, url string, payments []rig.Payment) []tim
 	return all
 }
 
-// trueReceipts checks that what the service says of receipts the node says too, and
-// that nothing was announced and taken back.
+// trueReceipts checks that the service's receipts agree with the node's, and that no receipt was
+// announced and withdrawn.
 func (w *world) trueReceipts(t *testing.T, url string, payments []rig.Payment) {
 	t.Helper()
 	w.sameReceipts(t, url, payments)
@@ -116,7 +114,7 @@ func (w *world) trueReceipts(t *testing.T, url string, payments []rig.Payment) {
 	}
 }
 
-// peakMemory is the most memory that a process has had, in bytes.
+// peakMemory returns the peak memory of a process in bytes.
 func peakMemory(t *testing.T, pid int) (peak int64) {
 	t.Helper()
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
@@ -131,8 +129,8 @@ func peakMemory(t *testing.T, pid int) (peak int64) {
 	return 0
 }
 
-// Of four endpoints one lies, one is slow and one is dead: everything is delivered,
-// nothing twice, nothing is announced that is not so, and each is found out.
+// Of four endpoints one lies, one is slow and one is dead. Everything is delivered once, no
+// false result is announced, and each bad endpoint is detected.
 func TestOneLyingOneSlowOneDead(t *testing.T) {
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
@@ -161,7 +159,7 @@ func TestOneLyingOneSlowOneDead(t *testing.T) {
 		if len(late) != len(payments) {
 			t.Fatalf("%d of %d were mined, says the log", len(late), len(payments))
 		}
-		// How late is a figure of this machine's load; the simulation judges it by its own clock.
+		// Lateness depends on this machine's load; the simulation judges it by its own clock.
 		t.Logf("mined and known after: median %s, p95 %s, worst %s; the liar was found out after %s",
 			late[len(late)/2], late[len(late)*95/100], late[len(late)-1], distrusted)
 		peak := peakMemory(t, s.Pid())
@@ -180,8 +178,8 @@ func TestOneLyingOneSlowOneDead(t *testing.T) {
 	})
 }
 
-// A node is replaced by one of another chain behind the same address: it is asked
-// nothing more, and the other one delivers.
+// A node of another chain takes over an endpoint's address. The service stops using it, and
+// delivers through the other endpoint.
 func TestEndpointChangesItsChain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(_ *testing.T, dir string) []string {
@@ -210,8 +208,8 @@ func TestEndpointChangesItsChain(t *testing.T) {
 	check(t, s.Stop(w.ctx))
 }
 
-// All endpoints are down when a transaction becomes eligible, and back before its
-// window closes: it is late by the outage and little more.
+// All endpoints are down when a transaction becomes eligible, and back before its window closes.
+// The outage delays it, with little further delay.
 func TestAllEndpointsDown(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {

@@ -18,12 +18,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
-// engineVar has the process tests run on one store only, as the subtests are called:
-// those that write into a store's own tables do not fit one whose log is elsewhere.
+// engineVar restricts the process tests to one store, named like the subtest. Tests that write
+// to a store's own tables do not work with a log elsewhere.
 const engineVar = "WATCHTOWER_TEST_ENGINE"
 
-// eventStore is a log in a double of an EventStoreDB, or in the real server that is
-// given, and the rest in Postgres.
+// eventStore has its log in a double of EventStoreDB, or in a given real server, and the rest in
+// Postgres.
 func eventStore(t *testing.T, dir string) []string {
 	url := os.Getenv(testenv.EventStoreVar)
 	if url == "" {
@@ -51,7 +51,7 @@ func eventStoreAt(t *testing.T, dir, url string) []string {
 	}
 }
 
-// storedHere ends a test that needs the log to be in a store of ours, and says why.
+// storedHere skips a test that needs the log in Postgres or SQLite, with the reason why.
 func storedHere(t *testing.T, why string) {
 	t.Helper()
 	if os.Getenv(engineVar) == "eventstoredb" {
@@ -59,10 +59,10 @@ func storedHere(t *testing.T, why string) {
 	}
 }
 
-// allEngines is engines, and the event store.
+// allEngines is engines plus the event store.
 func allEngines(t *testing.T, test func(t *testing.T, store func(t *testing.T, dir string) []string)) {
 	engines(t, test)
-	if os.Getenv(engineVar) == "" { // else engines has seen to it
+	if os.Getenv(engineVar) == "" { // otherwise engines decides
 		t.Run("eventstoredb", func(t *testing.T) {
 			t.Parallel()
 			test(t, eventStore)
@@ -70,7 +70,7 @@ func allEngines(t *testing.T, test func(t *testing.T, store func(t *testing.T, d
 	}
 }
 
-// eventsURL is where the log is, if it is in an event store.
+// eventsURL is the URL of the event store, if the log is in one.
 func (w *world) eventsURL() string {
 	if strings.HasPrefix(w.store[1], "esdb") {
 		return w.store[1]
@@ -78,7 +78,7 @@ func (w *world) eventsURL() string {
 	return ""
 }
 
-// inspectBeside reads log and database of a world with an event store.
+// inspectBeside opens log and database of a world with an event store, read-only.
 func (w *world) inspectBeside(ctx context.Context) (verify.Store, error) {
 	log, err := eventstoredb.Inspect(ctx, w.eventsURL(), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -92,8 +92,8 @@ func (w *world) inspectBeside(ctx context.Context) (verify.Store, error) {
 	return app.Beside{Store: rows, Log: log}, nil
 }
 
-// The event store goes away under load and comes back, loses replies and cuts reads:
-// nothing acknowledged is lost, nothing is paid twice, everything ends.
+// The event store goes down under load and returns, loses replies and cuts reads. No
+// acknowledged payment is lost, none is made twice, and everything ends.
 func TestEventStoreInTrouble(t *testing.T) {
 	t.Parallel()
 	server := eventStoreDouble(t)
@@ -110,7 +110,7 @@ func TestEventStoreInTrouble(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for left := payments; len(left) > 0 && w.ctx.Err() == nil; { // clients repeat what has no answer
+	for left := payments; len(left) > 0 && w.ctx.Err() == nil; { // clients repeat requests without an answer
 		again := left[:0:0]
 		for _, p := range left {
 			if !acked[p.Hash] {
@@ -128,8 +128,7 @@ func TestEventStoreInTrouble(t *testing.T) {
 	check(t, s.Stop(w.ctx))
 }
 
-// Two replicas share an event store; the one that owns the work is killed, and the
-// other goes on.
+// Two replicas share an event store. The owner of the work is killed, and the other goes on.
 func TestEventStoreReplicaKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, eventStore, "--block-time", "1")

@@ -11,10 +11,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 )
 
-// Leaders of an EventStoreDB cluster are killed and resign under a steady load: no request
-// is refused, no accepted payment is lost, and no payment is made twice. docs/eventstoredb.md
-// has the variables for another cluster, and for longer.
-func TestLeaderChanges(t *testing.T) { // alone: it measures how soon requests are answered
+// Leaders of an EventStoreDB cluster are killed and resign under a steady load. No request is
+// refused, no accepted payment is lost, and none is made twice. docs/eventstoredb.md lists the
+// variables for another cluster, and for longer runs.
+func TestLeaderChanges(t *testing.T) { // not parallel: it measures response times
 	settings := failover.ReadSettings(t)
 	cluster, url := failover.Open(t)
 	w := newWorld(t, func(t *testing.T, dir string) []string { return eventStoreAt(t, dir, url) }, "--block-time", "1")
@@ -53,8 +53,8 @@ func TestLeaderChanges(t *testing.T) { // alone: it measures how soon requests a
 	check(t, s.Stop(ctx))
 }
 
-// mined returns for each payment that a block holds the time from its request to the end of
-// the second in which the block was made.
+// mined returns for each payment the time from its request to the end of the second in which its
+// block was made. Payments without a block are left out.
 func (w *world) mined(payments []rig.Payment, sent []time.Time) (after []time.Duration) {
 	for n, p := range payments {
 		if receipt, ok := w.ledger.Receipt(p.Hash); ok {

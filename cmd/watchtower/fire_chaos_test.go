@@ -18,8 +18,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// newSimulated is a world whose chain has every rule of the real one, which anvil has
-// not: expiring nonces, and access keys that the chain must have heard of.
+// newSimulated is a world whose chain has all rules of the real one. anvil lacks expiring
+// nonces, and access keys that must be registered on the chain.
 func newSimulated(t *testing.T, store func(t *testing.T, dir string) []string) (*world, *chaintest.Chain, []*chaintest.Node) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -48,7 +48,7 @@ func set(nodes []*chaintest.Node, f chaintest.Faults) {
 	}
 }
 
-// once checks that the chain holds these once, and those not at all.
+// once checks that the chain executed each payment in executed once, and no payment in not.
 func once(t *testing.T, c *chaintest.Chain, executed, not []rig.Payment) {
 	t.Helper()
 	times := c.Executed()
@@ -64,9 +64,9 @@ func once(t *testing.T, c *chaintest.Chain, executed, not []rig.Payment) {
 	}
 }
 
-// Transactions with expiring nonces live half a minute. The nodes are away for a part
-// of that, and the service is killed meanwhile: what can still be delivered is, what
-// cannot is told expired, and neither is sent outside of its window.
+// Transactions with expiring nonces live half a minute. The nodes are down for a part of that,
+// and the service is killed meanwhile. Deliverable transactions are delivered, the others are
+// reported expired, and none is sent outside its window.
 func TestExpiringNoncesInAnOutage(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -113,8 +113,7 @@ func TestExpiringNoncesInAnOutage(t *testing.T) {
 	})
 }
 
-// delegate signs for an account as its access key: 0x03, the account, and the key's
-// own signature.
+// delegate signs for an account as its access key: 0x03, the account, and the key's signature.
 type delegate struct {
 	account chain.Address
 	wallet.Key
@@ -124,9 +123,9 @@ func (d delegate) Sign(digest chain.Hash) []byte {
 	return append(append([]byte{0x03}, d.account[:]...), d.Key.Sign(digest)...)
 }
 
-// Owners' access keys are used before the chain has heard of them, while nodes lose
-// requests and replies, and the service is killed again and again: nothing is called
-// invalid, and all is delivered once the keys are known.
+// Owners use access keys before they are registered on the chain. Meanwhile nodes lose requests
+// and replies, and the service is killed repeatedly. No transaction is called invalid, and all
+// are delivered once the keys are registered.
 func TestAccessKeysUnderFire(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -175,7 +174,7 @@ func TestAccessKeysUnderFire(t *testing.T) {
 		known = true
 		mu.Unlock()
 		granted := time.Now()
-		s.Kill() // once more, as it learns
+		s.Kill() // once more, while it learns of the key
 		check(t, s.Start(w.ctx))
 		set(nodes, chaintest.Faults{})
 		w.delivered(t, s.URL, payments, rig.Sealed)

@@ -8,8 +8,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// An owner uses nonces elsewhere, while the service cannot see the chain and is killed:
-// whatever had them ends stale, sealed by a final block, and nothing of it is executed.
+// An owner uses nonces elsewhere, while the service cannot see the chain and is killed. The
+// transactions with these nonces end stale, sealed by a final block, and none is executed.
 func TestNoncesUsedElsewhere(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -23,7 +23,7 @@ func TestNoncesUsedElsewhere(t *testing.T) {
 		load(w.ctx, s, warm, 1)
 		w.delivered(t, s.URL, warm, rig.Executed)
 
-		behind.to("http://127.0.0.1:9") // nobody is there
+		behind.to("http://127.0.0.1:9") // no listener
 		ours, theirs := chain.Address{0: 0x7a, 19: 1}, chain.Address{0: 0x7a, 19: 2}
 		var payments []rig.Payment
 		pay := func(n int, nonce uint64, to chain.Address) rig.Payment {
@@ -41,7 +41,7 @@ func TestNoncesUsedElsewhere(t *testing.T) {
 			t.Fatalf("%d of %d acknowledged", len(acked), len(payments))
 		}
 		s.Kill()
-		check(t, s.Launch()) // with no node to be asked it may not be ready
+		check(t, s.Launch()) // without a node it may not be ready
 		behind.to(w.chain.URL())
 		check(t, s.Ready(w.ctx))
 		for _, p := range payments {

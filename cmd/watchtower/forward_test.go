@@ -22,7 +22,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
-// published is a stream of Redis that forward fills.
+// published is a Redis stream that forward fills.
 type published struct {
 	t      *testing.T
 	ctx    context.Context //nolint:containedctx // bounds the test
@@ -43,8 +43,7 @@ func newPublished(t *testing.T) *published {
 	return &published{t, ctx, client, stream}
 }
 
-// run forwards from a store until so many events are published. What happens meanwhile
-// is appended beside it.
+// run forwards from a store until want events are published. meanwhile runs concurrently.
 func (p *published) run(want int64, meanwhile func(), store ...string) {
 	p.t.Helper()
 	var stderr bytes.Buffer
@@ -65,8 +64,7 @@ func (p *published) run(want int64, meanwhile func(), store ...string) {
 	}
 }
 
-// want compares the payloads: five of each stream in their order. Streams have no order
-// among them.
+// want compares the payloads: five of each stream, in order. There is no order between streams.
 func (p *published) want(streams ...event.Stream) {
 	p.t.Helper()
 	entries, err := p.client.XRange(p.ctx, p.stream, "-", "+").Result()
@@ -104,7 +102,7 @@ func (p *published) five(log appends, stream event.Stream) {
 
 func happened(s event.Stream, n int) []byte { return fmt.Appendf(nil, `{"in":%q,"n":%d}`, s, n) }
 
-// twice forwards while events are appended, and goes on where it was.
+// twice forwards while events are appended, and resumes where it stopped.
 func (p *published) twice(log appends, store ...string) {
 	for round := range 2 {
 		p.run(int64(5*(round+1)), func() { p.five(log, event.Stream(fmt.Sprintf("tx-%d", round))) }, store...)
@@ -112,8 +110,8 @@ func (p *published) twice(log appends, store ...string) {
 	p.want("tx-0", "tx-1")
 }
 
-// The program publishes what is in a store, while another process writes it, and goes
-// on where it was.
+// forward publishes the events of a store while another process writes it, and resumes where it
+// stopped.
 func TestForward(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -123,8 +121,7 @@ func TestForward(t *testing.T) {
 	newPublished(t).twice(db.Log(), "--store", "embedded:"+dir)
 }
 
-// Likewise where the log is in an event store, and what is known of consumers in the
-// database beside it.
+// The same with the log in an event store, and the consumers' state in the database beside it.
 func TestForwardFromAnEventStore(t *testing.T) {
 	t.Parallel()
 	p := newPublished(t)
@@ -143,8 +140,8 @@ func TestForwardFromAnEventStore(t *testing.T) {
 	}
 }
 
-// A consumer that is behind the archive is told so, and goes on when it is said where
-// that is.
+// A consumer that is behind the archive gets an error, and goes on once the archive is
+// configured.
 func TestForwardFromTheArchive(t *testing.T) {
 	t.Parallel()
 	p := newPublished(t)

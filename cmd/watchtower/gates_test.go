@@ -18,7 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 )
 
-// question and answer are JSON-RPC as a gate sees it.
+// question and answer are JSON-RPC messages at a gate.
 type question struct {
 	ID     json.RawMessage   `json:"id"`
 	Method string            `json:"method"`
@@ -32,16 +32,16 @@ type answer struct {
 	Error   json.RawMessage `json:"error,omitempty"`
 }
 
-// gate stands before a node as an endpoint of its own, and does as it likes.
+// gate stands before a node as an endpoint of its own, with its own faults.
 type gate struct {
 	URL   string
 	node  string
 	serve func(g *gate, w http.ResponseWriter, r *http.Request, body []byte)
 	asked atomic.Int64 // requests
-	sends atomic.Int64 // requests that held a broadcast
+	sends atomic.Int64 // requests with a broadcast
 }
 
-// newGate starts a gate that is reached at once.
+// newGate starts a gate that is reachable at once.
 func newGate(t *testing.T, node string, serve func(g *gate, w http.ResponseWriter, r *http.Request, body []byte)) *gate {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -56,7 +56,7 @@ func (g *gate) open(t *testing.T, listener net.Listener) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = server.Serve(listener) // always an error: that it was closed
+		_ = server.Serve(listener) // always returns an error: that it was closed
 	}()
 	t.Cleanup(func() {
 		check(t, server.Close())
@@ -64,10 +64,10 @@ func (g *gate) open(t *testing.T, listener net.Listener) {
 	})
 }
 
-// refusing is a gate at an address where connections are refused until it is opened.
+// refusing is a gate whose address refuses connections until open is called.
 func refusing(t *testing.T, node string, serve func(g *gate, w http.ResponseWriter, r *http.Request, body []byte)) (g *gate, open func()) {
 	t.Helper()
-	// A socket that is bound and does not listen keeps its port and refuses.
+	// A bound socket that does not listen keeps its port and refuses connections.
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	check(t, err)
 	file := os.NewFile(uintptr(socket), "port")
@@ -96,14 +96,14 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.serve(g, w, r, body)
 }
 
-// honest asks the node.
+// honest passes requests to the node.
 func honest(g *gate, w http.ResponseWriter, r *http.Request, body []byte) {
 	text := g.forward(r.Context(), body)
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(text) // a caller that has gone misses it
 }
 
-// forward asks the node and returns what it says.
+// forward sends a request to the node and returns its answer.
 func (g *gate) forward(ctx context.Context, body []byte) []byte {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, g.node, bytes.NewReader(body))
 	if err != nil {
@@ -123,7 +123,7 @@ func (g *gate) forward(ctx context.Context, body []byte) []byte {
 	return text
 }
 
-// slow hangs, drips, or answers after a while, in turns.
+// slow hangs, drips, or answers after a while, in turn.
 func slow(g *gate, w http.ResponseWriter, r *http.Request, body []byte) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -145,8 +145,8 @@ func slow(g *gate, w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
-// mortal serves until it dies. Then it answers with whatever is no answer, in turns;
-// once in a while there is one, with a batch in another order.
+// mortal serves until it dies. Then it sends invalid answers of several kinds in turn, and now
+// and then a valid one, with the batch in another order.
 type mortal struct{ dead atomic.Bool }
 
 func (m *mortal) serve(g *gate, w http.ResponseWriter, r *http.Request, body []byte) {
@@ -193,7 +193,7 @@ func reordered(g *gate, w http.ResponseWriter, r *http.Request, body []byte) {
 	_, _ = w.Write(text)
 }
 
-// balancer serves whichever node it was last pointed to.
+// balancer serves the node to which it was last pointed.
 type balancer struct{ node atomic.Pointer[string] }
 
 func (b *balancer) to(url string) { b.node.Store(&url) }
@@ -202,8 +202,8 @@ func (b *balancer) serve(_ *gate, w http.ResponseWriter, r *http.Request, body [
 	honest(&gate{node: *b.node.Load()}, w, r, body)
 }
 
-// backward serves a chain whose time goes back by an hour at a block. The node itself
-// would not mine such a one.
+// backward serves a chain whose time goes back by an hour at a block. The node itself would not
+// mine such a block.
 type backward struct{ from atomic.Uint64 }
 
 func (c *backward) serve(g *gate, w http.ResponseWriter, r *http.Request, body []byte) {
@@ -237,13 +237,13 @@ func (c *backward) block(result json.RawMessage) json.RawMessage {
 	return must(json.Marshal(block))
 }
 
-// turncoat serves honestly until it is turned; then it is a node of another chain.
+// turncoat serves honestly until turned is set; then it is a node of another chain.
 type turncoat struct{ turned atomic.Bool }
 
 func (c *turncoat) serve(g *gate, w http.ResponseWriter, r *http.Request, body []byte) {
 	text := g.forward(r.Context(), body)
 	if c.turned.Load() {
-		w.Header().Set("Connection", "close") // as a balancer does that replaces a node
+		w.Header().Set("Connection", "close") // like a load balancer that replaces a node
 		text = bytes.ReplaceAll(text, []byte(`"result":"0xa5bf"`), []byte(`"result":"0x1"`))
 	}
 	_, _ = w.Write(text)

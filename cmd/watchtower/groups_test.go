@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// A subscription under one NKG1 key, one payment of it signed by an access key: it
-// joins when the chain has learnt of the key, all are paid in order, and then the
-// nonces are used up.
+// A subscription under one NKG1 key, with one payment signed by an access key. That payment
+// joins once the access key is on the chain. All are paid in order, and then the nonces are used
+// up.
 func TestViemGroup(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {

@@ -19,12 +19,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// judgeMost bounds how long the judgement of one test may take.
+// judgeMost limits the time of the judgement of one test.
 const judgeMost = patience
 
-// judge ends each test that has a world: the store is verified, and log, what reached
-// nodes, what clients were told and the chain are held against the promises. The first
-// call counts: a store that goes before the world does is judged earlier.
+// judge ends each test with a world. It verifies the store, and checks log, broadcasts, client
+// responses and chain against the promises. Only the first call counts: a test whose store ends
+// before the world calls it earlier.
 func (w *world) judge(t *testing.T) (f promise.Figures) {
 	if t.Failed() || t.Skipped() || w.judged {
 		return f
@@ -35,7 +35,7 @@ func (w *world) judge(t *testing.T) (f promise.Figures) {
 	began := time.Now()
 	if dir, _ := w.engine(); dir != "" {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && len(w.proxy.Deliveries()) == 0 {
-			return f // no service was ever started on it
+			return f // no service ever ran on it
 		}
 	}
 	store, err := w.inspect(ctx)
@@ -59,8 +59,8 @@ func (w *world) judge(t *testing.T) (f promise.Figures) {
 	return f
 }
 
-// observe takes the chain down as it is now. A test that has the chain take back what it
-// called final does it before, so that the judge knows what it had been.
+// observe records the present chain. A test that replaces final blocks calls it before, so that
+// the judge knows the blocks.
 func (w *world) observe(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), judgeMost)
@@ -70,7 +70,7 @@ func (w *world) observe(t *testing.T) {
 	}
 }
 
-// blame counts violations, and tells of those that were not the test's purpose.
+// blame counts violations, and reports all that the test did not cause on purpose.
 func (w *world) blame(t *testing.T, found []promise.Violation) {
 	t.Helper()
 	for _, v := range found {
@@ -92,8 +92,8 @@ func (w *world) inspect(ctx context.Context) (verify.Store, error) {
 	return postgres.Inspect(ctx, cmp.Or(w.direct, dsn))
 }
 
-// replay has the whole history judged, in the order in which it happened: by the one
-// clock that all the processes here have. The log's own order is kept.
+// replay passes the whole history to the judge in the order of time; all processes here share
+// one clock. The log keeps its own order.
 func (w *world) replay(t *testing.T, ctx context.Context, store verify.Store) promise.Figures {
 	t.Helper()
 	w.measure.Decode, w.measure.Chain = app.Decode, func(id chain.ID) promise.Chain {

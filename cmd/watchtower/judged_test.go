@@ -12,7 +12,7 @@ import (
 
 func decodeTempo(raw []byte) (chain.Signed, error) { return app.Decode(raw) }
 
-// settle ends all trouble, has everything end, and judges what has been.
+// settle ends all faults, waits until everything has ended, and judges the campaign.
 func (c *campaign) settle(t *testing.T) {
 	t.Helper()
 	for _, l := range c.leaks {
@@ -35,7 +35,7 @@ func (c *campaign) settle(t *testing.T) {
 			c.post(i, s.URL)
 		}
 	}
-	c.cancelLate(t) // what came after the first cancel waits for what was canceled
+	c.cancelLate(t) // members that joined after the first cancel wait for canceled ones
 	for _, i := range c.items {
 		if !c.acked[i.Hash] {
 			continue // it was refused: its window had closed
@@ -44,8 +44,8 @@ func (c *campaign) settle(t *testing.T) {
 			t.Fatalf("%s: %v", i.kind, err)
 		}
 	}
-	// Pools may still hold what was canceled; and what was mined of it while the queue was
-	// away is found by the rounds of questions 5 and 15 seconds after the start.
+	// Pools may still hold canceled payments. If one was mined while the queue was down, the
+	// rounds of lookups 5 and 15 seconds after the start find it.
 	c.wait(16 * time.Second)
 	c.call(t, "evm_setIntervalMining", 0)
 	c.wait(3 * time.Second) // until the last block has been read
@@ -76,7 +76,7 @@ func over(t rig.Transaction) bool {
 	return t.Finalized || canceled(t) || t.Canceled && t.Status == "executed"
 }
 
-// ended holds what is said of a transaction against the chain.
+// ended checks a transaction's reported end against the chain.
 func (c *campaign) ended(t *testing.T, url string, i item) (executed bool) {
 	t.Helper()
 	got, err := rig.Get(c.ctx, url, i.Hash)

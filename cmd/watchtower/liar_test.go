@@ -13,16 +13,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// liar is a gate whose answers are well formed and untrue.
+// liar is a gate with well-formed but false answers.
 type liar struct {
 	mu       sync.Mutex
-	kept     []chain.Hash            // broadcasts it said it took
-	inserted map[chain.Hash]inserted // of those, by the block it says holds them
+	kept     []chain.Hash            // broadcasts that it claimed to accept
+	inserted map[chain.Hash]inserted // those it claims are mined, by block
 	turns    int
 }
 
 type inserted struct {
-	number string // of the block, as it stands in JSON
+	number string // of the block, as JSON
 	hashes []chain.Hash
 }
 
@@ -55,7 +55,7 @@ func (l *liar) answer(ctx context.Context, g *gate, q question) answer {
 		return answer{Version: "2.0", ID: q.ID, Result: fmt.Appendf(nil, format, args...)}
 	}
 	switch q.Method {
-	case "eth_sendRawTransaction": // half of them it forgets, half it calls by another name
+	case "eth_sendRawTransaction": // it drops half of them, and renames the other half
 		digits := strings.TrimPrefix(strings.Trim(string(q.Params[0]), `"`), "0x")
 		raw, err := hex.DecodeString(digits)
 		if err != nil {
@@ -101,8 +101,8 @@ func (q question) Params0() json.RawMessage {
 	return q.Params[0]
 }
 
-// embroider adds what it forgot to blocks, and receipts of it; now and then it adds
-// a head that does not exist.
+// embroider adds dropped transactions to blocks, and receipts for them; now and then it adds a
+// head that does not exist.
 func (l *liar) embroider(q question, result json.RawMessage, turn int) json.RawMessage {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// standing counts which of the payments the service has.
+// standing returns the payments that the service has.
 func (b *box) standing(t *testing.T, payments []rig.Payment) map[chain.Hash]bool {
 	t.Helper()
 	all := map[chain.Hash]bool{}
@@ -31,8 +31,8 @@ func (b *box) standing(t *testing.T, payments []rig.Payment) map[chain.Hash]bool
 	return all
 }
 
-// lost counts the acknowledged that do not stand, and of those without an answer
-// the ones that do.
+// lost counts the acknowledged payments that are missing, and the unacknowledged payments that
+// exist.
 func lost(acked, standing map[chain.Hash]bool) (lost, unheard int) {
 	for hash := range acked {
 		if !standing[hash] {
@@ -42,8 +42,7 @@ func lost(acked, standing map[chain.Hash]bool) (lost, unheard int) {
 	return lost, len(standing) - (len(acked) - lost)
 }
 
-// unwritten counts the attempts at payments that reached the node before the log that
-// there is now had heard of them.
+// unwritten counts the broadcasts to the node whose attempt is missing from the present log.
 func (b *box) unwritten(t *testing.T, payments []rig.Payment) (n int) {
 	t.Helper()
 	since := map[chain.Hash]time.Time{}
@@ -62,8 +61,8 @@ func (b *box) unwritten(t *testing.T, payments []rig.Payment) (n int) {
 	return n
 }
 
-// without counts the transactions in the log that may have to be sent and whose bytes, or
-// the bytes' key, the store does not have.
+// without counts the transactions in the log that may have to be sent, but whose bytes or key
+// are missing from the store.
 func (b *box) without(t *testing.T) (n int) {
 	t.Helper()
 	store, err := b.inspect(b.ctx)
@@ -78,7 +77,7 @@ func (b *box) without(t *testing.T) (n int) {
 		}
 		for _, e := range page {
 			after = e.Position
-			if id, hash, err := tx.ParseStream(e.Stream); err == nil { // it is of a transaction
+			if id, hash, err := tx.ParseStream(e.Stream); err == nil { // it is a transaction's stream
 				needed[payload.Ref{Chain: id, Hash: hash}] = !strings.HasPrefix(e.Name, "tx.finalized.")
 			}
 		}
@@ -94,9 +93,9 @@ func (b *box) without(t *testing.T) (n int) {
 	return n
 }
 
-// judgeLosses judges the store as it is, which is to have lost what was acknowledged and
-// what was sent, and a few signed bytes of what stands. The judge must have seen just
-// that, or it could see no loss anywhere.
+// judgeLosses judges a store that is expected to have lost acknowledged payments, sent attempts,
+// and some signed bytes. The judge must find exactly these losses; otherwise it could not be
+// trusted to find any.
 func (b *box) judgeLosses(t *testing.T, lost, without, unwritten int) {
 	t.Helper()
 	losses := map[promise.Number]int{promise.P1: lost, promise.P2: without, promise.P8: unwritten}

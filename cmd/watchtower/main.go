@@ -1,5 +1,4 @@
-// Command watchtower delivers signed transactions. It holds no key and links no
-// code that signs.
+// Command watchtower delivers signed transactions. It holds no key and links no signing code.
 package main
 
 import (
@@ -28,7 +27,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := command(os.Stdout, os.Stderr).ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "watchtower:", strings.TrimPrefix(err.Error(), "watchtower: ")) // the client's errors begin so
+		fmt.Fprintln(os.Stderr, "watchtower:", strings.TrimPrefix(err.Error(), "watchtower: ")) // the client's errors have this prefix
 		stop()
 		os.Exit(exitCode(err)) //nolint:gocritic // what was deferred has been done
 	}
@@ -36,7 +35,7 @@ func main() {
 
 const (
 	exitFailed = 1
-	exitUsage  = 2 // or a verification could not be finished
+	exitUsage  = 2 // also: a verification could not finish
 )
 
 func exitCode(err error) int {
@@ -67,17 +66,17 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 	return root
 }
 
-// resolve reads the configuration that a command was given.
+// resolve reads the configuration of a command.
 func resolve(cmd *cobra.Command) (config.Config, []config.Setting, error) {
 	return config.Resolve(cmd.Flags(), os.Environ(), os.ReadFile)
 }
 
-// settings gives a command the flags of the configuration.
+// settings adds the configuration's flags to a command.
 func settings(cmd *cobra.Command) {
 	operator.Settings(cmd, "watchtower", "docs/configuration.md", func(flags *pflag.FlagSet) { config.Flags(flags) })
 }
 
-// program is what this one's operators use.
+// program describes watchtower to the shared operator commands.
 func program(stderr io.Writer) operator.Program {
 	return operator.Program{
 		Name: "watchtower", Settings: settings, Models: app.Models(), Stderr: stderr,

@@ -10,8 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 )
 
-// Row 19. The line to the store carries 32 kB in a second and drops what waits for long: later,
-// and nothing lost.
+// Row 19. The connection to the store carries 32 kB per second and drops packets that wait for
+// long: payments are late, and none is lost.
 func TestNarrowLine(t *testing.T) {
 	t.Parallel()
 	a := newArchipelago(t, 1)

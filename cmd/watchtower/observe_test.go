@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/tracing/tracetest"
 )
 
-// What the program does is seen from outside: as figures, as one trace, in the log.
+// The program's work shows in metrics, in one trace, and in the log.
 func TestObserved(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -45,8 +45,8 @@ func TestObserved(t *testing.T) {
 		w.delivered(t, s.URL, payments, rig.Sealed)
 		w.paidOnce(t, to, 1)
 
-		// What is recorded is counted when the append has returned; who reads the log may
-		// be told a moment earlier.
+		// An event is counted when its append has returned; a reader of the log may see it a
+		// moment earlier.
 		exposed := scrapeUntil(t, w, s, []string{
 			"submissions_total", "http_request_seconds", "append_seconds", "broadcast_attempts_total", "first_send_delay_seconds",
 			"stage_seconds", "verdicts_total", "finalized_total", "rpc_calls_total", "rpc_call_seconds", "chain_block", "reader_position", "build_info",
@@ -63,7 +63,7 @@ func TestObserved(t *testing.T) {
 			}
 		}
 
-		check(t, s.Stop(w.ctx)) // which hands over the last spans
+		check(t, s.Stop(w.ctx)) // which exports the last spans
 		roots, accepted := collector.Named("transaction"), collector.Named("accepted")
 		if len(roots) != 1 || hex.EncodeToString(roots[0].TraceId) != hash.String()[2:34] || tracetest.Attribute(roots[0], "watchtower.status") != "executed" {
 			t.Errorf("root spans %v", roots)
@@ -91,8 +91,8 @@ func TestObserved(t *testing.T) {
 	})
 }
 
-// scrape is what Prometheus would be told.
-// scrapeUntil returns the metrics once they have all of these figures.
+// scrape returns the metrics that Prometheus would read. scrapeUntil repeats it until all the
+// named metrics are present.
 func scrapeUntil(t *testing.T, w *world, s *rig.Service, figures []string) string {
 	t.Helper()
 	for deadline := time.After(10 * time.Second); ; {

@@ -13,15 +13,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// outpost is a replica on an island: one cable leads to the store, one to the nodes,
-// and one to the clients.
+// outpost is a replica in its own network namespace, with one cable each to the store, the nodes
+// and the clients.
 type outpost struct {
 	*rig.Service
 	store, nodes, clients *rig.Cable
 }
 
-// archipelago is a world of replicas on islands, with a Postgres that they reach
-// themselves: a server sees a partition, too.
+// archipelago is a world of replicas in separate network namespaces. They share a Postgres
+// server that sees a partition, too.
 type archipelago struct {
 	*world
 	posts []outpost
@@ -76,7 +76,7 @@ func (a *archipelago) settle(t *testing.T, post *outpost, island *rig.Island, da
 	post.Wrap, post.Listen = island.Wrap(), post.clients.Far+":0"
 }
 
-// unhealthy waits until /health of a replica says no, and returns how long that took.
+// unhealthy waits until /health of a replica fails, and returns how long that took.
 func (w *world) unhealthy(t *testing.T, url string) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -89,10 +89,9 @@ func (w *world) unhealthy(t *testing.T, url string) time.Duration {
 	return time.Since(began)
 }
 
-// A replica that owns all the work is parted from the store, in its own network: the
-// kernel loses what it sends, or only what it is answered. It notices within five
-// seconds, the replica that still sees the store does the work, and when the cable is
-// whole again nothing was lost and nothing is done twice.
+// A replica that owns all the work is partitioned from the store in its own network. The kernel
+// drops its packets, or only the replies. It notices within five seconds, and the replica that
+// still reaches the store does the work. After the partition nothing is lost or done twice.
 func TestPartedFromTheStore(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]struct{ questions, answers bool }{
@@ -108,7 +107,7 @@ func TestPartedFromTheStore(t *testing.T) {
 			var parting sync.WaitGroup
 			var mended time.Time
 			parting.Go(func() {
-				a.wait(time.Second) // into the load
+				a.wait(time.Second) // let the load begin
 				check(t, owner.store.Cut(cut.questions, cut.answers))
 				noticed := a.unhealthy(t, owner.URL)
 				rig.Within(t, noticed, 5*time.Second, "noticed")
@@ -140,8 +139,8 @@ func TestPartedFromTheStore(t *testing.T) {
 	}
 }
 
-// A replica that owns all the work is parted from its nodes: it notices, and when it
-// is not parted any more nothing was lost.
+// A replica that owns all the work is partitioned from its nodes. It notices, and after the
+// partition nothing is lost.
 func TestPartedFromTheNodes(t *testing.T) {
 	t.Parallel()
 	a := newArchipelago(t, 2)

@@ -22,8 +22,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// byHand changes the log of a stopped service, as no program of ours does. $1 is the
-// stream's name.
+// byHand runs statements on the log of a stopped service. $1 is the stream's name.
 func (w *world) byHand(t *testing.T, stream string, statements ...string) {
 	t.Helper()
 	dir, dsn := w.engine()
@@ -49,7 +48,7 @@ func (w *world) byHand(t *testing.T, stream string, statements ...string) {
 	}
 }
 
-// halted is what /health says of the readers that cannot go on, by name.
+// halted returns the readers that cannot go on, by name, according to /health.
 func halted(ctx context.Context, url string) (status int, problems map[string]string) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/health", nil)
 	if err != nil {
@@ -63,7 +62,7 @@ func halted(ctx context.Context, url string) (status int, problems map[string]st
 	var report struct {
 		Readers []struct{ Name, Problem string }
 	}
-	_ = json.NewDecoder(res.Body).Decode(&report) // then there are none
+	_ = json.NewDecoder(res.Body).Decode(&report) // on an error there are no problems
 	problems = map[string]string{}
 	for _, r := range report.Readers {
 		if r.Problem != "" {
@@ -73,7 +72,7 @@ func halted(ctx context.Context, url string) (status int, problems map[string]st
 	return res.StatusCode, problems
 }
 
-// poisons are events that nobody can read, with the readers that have to.
+// poisons are unreadable events, with the readers that read them.
 var poisons = map[string]struct { //nolint:gochecknoglobals // a table
 	name, data string
 	readers    []string
@@ -84,10 +83,10 @@ var poisons = map[string]struct { //nolint:gochecknoglobals // a table
 	"no JSON":         {"tx.broadcast.v1", `{"at":`, []string{"scheduler", "transactions"}},
 }
 
-// An event that no reader can read stands in the log. Those that have to read it stop
-// before it and say so in the log, in /health and as a figure; the others go on, and
-// so does what came before it. Nothing is passed over: once the event can be read,
-// everything that came after it is done.
+// The log contains an event that no reader can read. The readers of its kind stop before it, and
+// report that in the log, in /health and as a metric. The other readers go on, and earlier
+// events are handled. Nothing is skipped: once the event can be read, all later events are
+// handled.
 func TestPoisonedLog(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -119,14 +118,14 @@ func poisoned(t *testing.T, w *world, name, data string, readers []string) {
 
 	stream := string(tx.Stream(rig.TempoChain, before[0].Hash))
 	position := w.poison(t, stream, name, data)
-	w.forget(t) // so that it is read together with all before it
+	w.forget(t) // so that it is read in one batch with all events before it
 	check(t, s.Start(w.ctx))
 	after, toAfter := rig.Payments(9701, 10)
 	if acked := load(w.ctx, s, after, 4); len(acked) != len(after) {
 		t.Fatalf("%d of %d are accepted while the log is poisoned", len(acked), len(after))
 	}
 	w.alarmed(t, s, position, readers)
-	for { // what came before the event is delivered, long after that stopped the readers
+	for { // the transactions before the event are delivered, long after it stopped the readers
 		if paid, err := rig.Balance(w.ctx, w.chain.URL(), wallet.PathUSD, to); err == nil && paid == 1 {
 			break
 		}
@@ -144,7 +143,7 @@ func poisoned(t *testing.T, w *world, name, data string, readers []string) {
 	}
 	check(t, s.Stop(w.ctx))
 
-	// What stood there before is as harmless a second time as anything can be.
+	// A copy of an event already in the stream takes the poison's place: it changes nothing.
 	w.byHand(t, stream, fmt.Sprintf(`UPDATE {events} SET name = 'tx.finalized.v1', data = (SELECT e.data FROM {events} e
 		JOIN {streams} s ON s.no = e.stream WHERE s.name = $1 AND e.name = 'tx.finalized.v1' LIMIT 1) WHERE pos = %d`, position))
 	check(t, s.Start(w.ctx))
@@ -194,7 +193,7 @@ func (w *world) head(t *testing.T) (position uint64) {
 	return position
 }
 
-// alarmed waits until these readers, and no others, are said to stand before a position.
+// alarmed waits until exactly these readers are reported as halted at a position.
 func (w *world) alarmed(t *testing.T, s *rig.Service, position uint64, readers []string) {
 	t.Helper()
 	want := slices.Sorted(slices.Values(readers))

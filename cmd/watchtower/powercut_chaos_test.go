@@ -22,10 +22,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// diskBytes is the size of a disk that has room for all that a test writes.
+// diskBytes is the size of a disk large enough for every test.
 const diskBytes = 1 << 30
 
-// box is one machine: a disk of its own, and on it a store and the service.
+// box is one machine: its own disk, and on it a store and the service.
 type box struct {
 	*world
 	disk    *rig.Disk
@@ -66,23 +66,24 @@ func newDisk(t *testing.T, bytes int64) *rig.Disk {
 	return disk
 }
 
-// newPostgresOn starts a server whose data lie on a disk.
+// newPostgresOn starts a server with its data on a disk.
 func newPostgresOn(t *testing.T, disk *rig.Disk) *server.Postgres {
 	t.Helper()
 	db, err := server.NewPostgresWith(t.Context(), testenv.Need(t, testenv.PostgresBinVar), server.PostgresOptions{Parent: disk.Dir})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.KillAll()) })
 	check(t, db.Start(t.Context()))
-	check(t, disk.Sync(t.Context())) // initdb was told not to
+	check(t, disk.Sync(t.Context())) // initdb ran without flushing
 	return db
 }
 
-// inject has the flushes of those that write to the disk answered as [rig.Inject] says.
+// inject injects faults into the flushes of the processes that write to the disk, see
+// [rig.Inject].
 func (b *box) inject(t *testing.T, calls, what string) *rig.Injection {
 	t.Helper()
 	pids := []int{b.service.Pid()}
 	if b.db != nil {
-		// A server that stands still makes no process that strace is not told of.
+		// A stopped server forks no process that strace would miss.
 		check(t, syscall.Kill(b.db.Pid(), syscall.SIGSTOP))
 		defer func() { check(t, syscall.Kill(b.db.Pid(), syscall.SIGCONT)) }()
 		var err error
@@ -94,7 +95,7 @@ func (b *box) inject(t *testing.T, calls, what string) *rig.Injection {
 	return injection
 }
 
-// freeze stops the machine where it stands and keeps what its disk has.
+// freeze stops the machine at this instant and keeps the contents of its disk.
 func (b *box) freeze() error {
 	if err := b.service.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -107,7 +108,7 @@ func (b *box) freeze() error {
 	return b.disk.Snapshot(b.ctx)
 }
 
-// cut ends everything, and brings back what the disk had at the freeze.
+// cut kills all processes, and restores the disk's contents of the freeze.
 func (b *box) cut() error {
 	b.service.Kill()
 	if b.db != nil {
@@ -118,7 +119,7 @@ func (b *box) cut() error {
 	return b.disk.Restore(b.ctx)
 }
 
-// restart is the machine's start, with how long it took.
+// restart starts the machine, and returns how long that took.
 func (b *box) restart(ctx context.Context) (took time.Duration, err error) {
 	began := time.Now()
 	if b.db != nil {
@@ -130,8 +131,8 @@ func (b *box) restart(ctx context.Context) (took time.Duration, err error) {
 	return time.Since(began), err
 }
 
-// powerCut cuts the power while clients post, n of whose payments have been
-// acknowledged, and starts the machine again.
+// powerCut cuts the power while clients post, after n payments have been acknowledged, and
+// starts the machine again.
 func (b *box) powerCut(t *testing.T, payments []rig.Payment, n int) (acked map[chain.Hash]bool, took time.Duration) {
 	t.Helper()
 	var failed error
@@ -149,7 +150,7 @@ func (b *box) powerCut(t *testing.T, payments []rig.Payment, n int) (acked map[c
 	return acked, took
 }
 
-// settle has the clients repeat what they have no answer to, and judges the end.
+// settle has the clients repeat requests without an answer, and judges the end.
 func (b *box) settle(t *testing.T, payments []rig.Payment, to chain.Address) {
 	t.Helper()
 	b.insist(t, payments, 8, b.service.URL)
@@ -158,8 +159,7 @@ func (b *box) settle(t *testing.T, payments []rig.Payment, to chain.Address) {
 	t.Logf("%d payments: none doubled; the longest wait for a node's first answer was %v", len(payments), b.late(t, b.service.URL, payments).Round(time.Millisecond))
 }
 
-// Row 7. The power is cut under load, and again, and again: what was acknowledged
-// is there.
+// Row 7. The power is cut under load several times: every acknowledged payment survives.
 func TestPowerCut(t *testing.T) {
 	boxes(t, diskBytes, func(t *testing.T, b *box) {
 		const cuts, each = 3, 200
@@ -181,8 +181,8 @@ func TestPowerCut(t *testing.T) {
 	})
 }
 
-// The same on a disk that claims to have flushed and has not: then acknowledged
-// payments must be missing, or TestPowerCut could not see a lost one.
+// The same on a disk that reports flushes without doing them. Acknowledged payments must be
+// missing; otherwise TestPowerCut could not detect a loss.
 func TestPowerCutOfLyingDisk(t *testing.T) {
 	testenv.Programs(t, rig.TracePrograms()...)
 	boxes(t, diskBytes, func(t *testing.T, b *box) {
@@ -199,7 +199,7 @@ func TestPowerCutOfLyingDisk(t *testing.T) {
 		check(t, lie.End())
 		if _, err := b.restart(b.ctx); err != nil {
 			t.Logf("of %d acknowledged all are lost: the store does not even start: %.300s", len(acked), err)
-			b.judged = true // there is no log to judge by
+			b.judged = true // the log is missing, so there is nothing to judge
 			return
 		}
 		lost, _ := lost(acked, b.standing(t, payments))
@@ -213,8 +213,8 @@ func TestPowerCutOfLyingDisk(t *testing.T) {
 	})
 }
 
-// The stores by themselves, told not to wait for the disk: Postgres with
-// synchronous_commit=off, SQLite with synchronous=OFF. These must lose, too.
+// The stores alone, configured not to wait for the disk: Postgres with synchronous_commit=off,
+// SQLite with synchronous=OFF. These must lose events, too.
 func TestPowerCutOfCarelessStore(t *testing.T) {
 	testenv.Root(t)
 	testenv.Programs(t, rig.DiskPrograms()...)
@@ -229,7 +229,7 @@ func TestPowerCutOfCarelessStore(t *testing.T) {
 				}
 				return db.Log(), db.Close, nil
 			},
-			freeze: func(stopWriters func()) error { stopWriters(); return nil }, // it is in this process
+			freeze: func(stopWriters func()) error { stopWriters(); return nil }, // the store is in this process
 			kill:   nothing, start: nothing,
 		})
 	})
@@ -250,14 +250,14 @@ func TestPowerCutOfCarelessStore(t *testing.T) {
 	})
 }
 
-// machine is what a store by itself runs on.
+// machine runs a store alone.
 type machine struct {
 	open        func() (store commands.Store, closed func() error, err error)
 	freeze      func(stopWriters func()) error
 	kill, start func() error
 }
 
-// careless appends to a store for a while, cuts the power, and counts.
+// careless appends to a store for a while, cuts the power, and counts the losses.
 func careless(t *testing.T, disk *rig.Disk, m machine) {
 	t.Helper()
 	store, closed, err := m.open()
@@ -284,7 +284,7 @@ func careless(t *testing.T, disk *rig.Disk, m machine) {
 	stop()
 	check(t, m.kill())
 	writing.Wait()
-	_ = closed() // what it still writes is after the cut
+	_ = closed() // writes from now on come after the cut
 	check(t, disk.Restore(t.Context()))
 	check(t, m.start())
 	store, closed, err = m.open()

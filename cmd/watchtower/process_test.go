@@ -22,7 +22,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// program is the built service, with crash points in it; TestMain finds or builds it.
+// program is the path of the service built with crash points; TestMain finds or builds it.
 var program string
 
 func TestMain(m *testing.M) {
@@ -36,12 +36,12 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		// The detector would have every process linger for a second.
+		// The race detector would make every process linger for a second.
 		if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 			panic(err)
 		}
-		// Mostly they wait for blocks. Those who measure how soon something goes on
-		// after a fault run before the others, alone.
+		// Most tests wait for blocks. Tests that measure how soon the service goes on after a
+		// fault run before the others, alone.
 		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 			panic(err)
 		}
@@ -49,10 +49,10 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// patience bounds a process test; what it waits for comes far sooner.
+// patience limits a process test; it usually takes far less.
 const patience = 10 * time.Minute
 
-// world is one chain with a proxy before it, and what a service needs to serve it.
+// world is one chain with a proxy before it, and the settings of a service for it.
 type world struct {
 	ctx   context.Context
 	chain *server.Anvil
@@ -66,16 +66,15 @@ type world struct {
 	history rig.History
 	ledger  *promise.Ledger
 	measure promise.Settings
-	quiet   bool // all that could be done has been when the world is judged
+	quiet   bool // at the judgement no work is left
 	judged  bool
-	direct  string // where the judge finds the store, if not where services do
-	// broken are promises that a test breaks on purpose, and why.
+	direct  string // store for the judge, if different from the services' store
+	// broken are the promises that a test breaks on purpose, and why.
 	broken map[promise.Number]string
-	blamed map[promise.Number]int // violations that the latest judgement found
+	blamed map[promise.Number]int // violations found by the last judgement
 }
 
-// engines are the stores that every process test runs on, both at once: mostly they
-// wait for blocks.
+// engines runs a process test on each store, in parallel: most tests wait for blocks.
 func engines(t *testing.T, test func(t *testing.T, store func(t *testing.T, dir string) []string)) {
 	if only := os.Getenv(engineVar); only == "eventstoredb" {
 		t.Run(only, func(t *testing.T) {
@@ -104,7 +103,7 @@ func newWorld(t *testing.T, store func(t *testing.T, dir string) []string, anvil
 	t.Cleanup(cancel)
 	w := &world{
 		dir: t.TempDir(), ledger: promise.NewLedger(), broken: map[promise.Number]string{}, blamed: map[promise.Number]int{},
-		// A frozen replica sends what it was about to send when it was frozen.
+		// A frozen replica finishes its send when it wakes up.
 		measure: promise.Settings{Grace: 30 * time.Second, Skew: 50 * time.Millisecond},
 	}
 	w.ctx = w.history.Record(ctx)
@@ -120,18 +119,18 @@ func newWorld(t *testing.T, store func(t *testing.T, dir string) []string, anvil
 	}
 	t.Cleanup(func() { check(t, w.proxy.Close()) })
 	w.store, w.chains, w.confirmations = store(t, w.dir), fmt.Sprintf("%d=%s", rig.TempoChain, w.proxy.URL), 2
-	t.Cleanup(func() { w.judge(t) }) // when services are gone, and store and chain are not
+	t.Cleanup(func() { w.judge(t) }) // after the services have ended, while store and chain still exist
 	return w
 }
 
-// service prepares a process that serves the world. It is killed with the test.
+// service prepares a process that serves the world. It is killed when the test ends.
 func (w *world) service(t *testing.T, env ...string) *rig.Service {
 	t.Helper()
 	s := &rig.Service{
 		Program: program, Env: env, Log: filepath.Join(w.dir, "log-"+testenv.Random(4)),
 		Args: append([]string{"--confirmations", fmt.Sprintf("%d=%d", rig.TempoChain, w.confirmations)}, w.store...),
 	}
-	if w.chains != "" { // else a file among the flags says them
+	if w.chains != "" { // otherwise a file among the flags names them
 		s.Args = append(s.Args, "--chains", w.chains)
 	}
 	t.Cleanup(func() {
@@ -146,14 +145,14 @@ func (w *world) service(t *testing.T, env ...string) *rig.Service {
 	return s
 }
 
-// load posts payments one by one from several clients at once, and returns the
-// hashes that were acknowledged. Errors are the service's dying, and expected.
+// load posts payments one by one from several clients at once, and returns the acknowledged
+// hashes. Errors are expected: the service may be killed meanwhile.
 func load(ctx context.Context, s *rig.Service, payments []rig.Payment, clients int) map[chain.Hash]bool {
 	return loadAnd(ctx, s, payments, clients, 0, nil)
 }
 
-// loadAnd is load that calls then, on a goroutine that it waits for, when n
-// payments have been acknowledged and more are under way.
+// loadAnd is load, and runs then on a goroutine once n payments have been acknowledged and more
+// are in progress. It waits for then.
 func loadAnd(ctx context.Context, s *rig.Service, payments []rig.Payment, clients, n int, then func()) map[chain.Hash]bool {
 	acked := map[chain.Hash]bool{}
 	var mu sync.Mutex
@@ -205,7 +204,7 @@ func (w *world) paidOnce(t *testing.T, to chain.Address, want int) {
 	}
 }
 
-// health answers GET /health's status code.
+// health returns the status code of GET /health.
 func health(ctx context.Context, url string) int {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/health", nil)
 	if err != nil {

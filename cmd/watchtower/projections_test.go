@@ -18,14 +18,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Under load, all rows of all read models are dropped, and a rebuild is begun, killed at
-// every one of its points, and done: no read fails meanwhile, and in the end the rows are
-// those that the log makes, byte for byte, whoever made them.
+// Under load, all rows of all read models are deleted, and a rebuild is started, killed at each
+// of its crash points, and finished. No read fails meanwhile. In the end the rows equal the fold
+// of the log byte for byte, from projectors and from the rebuild.
 func TestRebuildWhileServing(t *testing.T) {
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		s := w.service(t)
-		// A machine that is busy with other tests is late, which is no failure.
+		// A machine busy with other tests is slow, which is not a failure.
 		s.Args = append(s.Args, "--api-work-timeout", "1m", "--api-write-timeout", "2m")
 		check(t, s.Start(w.ctx))
 		_, members := subscription(wallet.Dev(4), 1, 0, 4)
@@ -55,7 +55,7 @@ func TestRebuildWhileServing(t *testing.T) {
 		}
 		w.projected(t, "verify")
 		w.caughtUp(t, s.URL)
-		check(t, s.Stop(w.ctx)) // now nothing changes
+		check(t, s.Stop(w.ctx)) // from now on nothing changes
 		w.rebuiltAlike(t)
 	})
 }
@@ -85,8 +85,8 @@ func (w *world) caughtUp(t *testing.T, url string) {
 	}
 }
 
-// rebuiltAlike compares dumps of rows that projectors and a rebuild made, has damage be
-// found and mended, and what would be done be told without being done.
+// rebuiltAlike compares dumps of rows made by projectors and by a rebuild. It checks that damage
+// is found and repaired, and that a dry run changes nothing.
 func (w *world) rebuiltAlike(t *testing.T) {
 	live := w.projected(t, "dump")
 	if strings.Count(live, "\n") < 64+4 || !strings.Contains(live, `"table":"group_members"`) {
@@ -115,14 +115,13 @@ func (w *world) rebuiltAlike(t *testing.T) {
 	}
 }
 
-// projections runs watchtower projections on the world's store; status is -1 if it was
-// killed.
+// projections runs watchtower projections on the world's store; status is -1 if it was killed.
 func (w *world) projections(t *testing.T, env []string, args ...string) (out string, status int) {
 	t.Helper()
 	return w.command(t, env, append([]string{"projections"}, args...)...)
 }
 
-// command runs any of the program's commands on the world's store; status as above.
+// command runs a command of the program on the world's store; status is -1 if it was killed.
 func (w *world) command(t *testing.T, env []string, args ...string) (out string, status int) {
 	t.Helper()
 	c, err := rig.Run(w.ctx, nil, env, program, append(args, w.store...)...)
@@ -133,7 +132,7 @@ func (w *world) command(t *testing.T, env []string, args ...string) (out string,
 	return c.Stdout, 0
 }
 
-// projected is projections that must end well.
+// projected is projections, and fails the test unless the exit status is 0.
 func (w *world) projected(t *testing.T, args ...string) string {
 	t.Helper()
 	out, status := w.projections(t, nil, args...)
@@ -143,8 +142,8 @@ func (w *world) projected(t *testing.T, args ...string) string {
 	return out
 }
 
-// onView runs statements on the read models, in one database transaction, while a
-// service may be at work on them.
+// onView runs statements on the read models in one database transaction. A service may be
+// running.
 func (w *world) onView(t *testing.T, statements ...string) {
 	t.Helper()
 	dir, database := w.engine()
@@ -154,9 +153,9 @@ func (w *world) onView(t *testing.T, statements ...string) {
 	check(t, rig.OnView(w.ctx, database, statements...))
 }
 
-// readAround asks for lists, transactions and groups until the function that it returns
-// is called, which says how often. Every answer must be 200; only of groups may it be
-// said that they are catching up.
+// readAround requests lists, transactions and groups until the returned function is called,
+// which returns the number of requests. Every status must be 200; groups may also report that
+// they are catching up.
 func (w *world) readAround(t *testing.T, url string, known []rig.Payment, sender chain.Address) func() int {
 	t.Helper()
 	ctx, stop := context.WithCancel(w.ctx)
@@ -167,7 +166,7 @@ func (w *world) readAround(t *testing.T, url string, known []rig.Payment, sender
 			for ctx.Err() == nil {
 				status, body := get(ctx, url+path)
 				if status == http.StatusServiceUnavailable && strings.Contains(body, `"code":"catching-up"`) {
-					continue // of groups, which are empty or behind: that is said rather than something wrong
+					continue // of groups, which are empty or behind: the API reports that instead of wrong data
 				}
 				if ctx.Err() == nil && status != http.StatusOK {
 					t.Errorf("%s: %d %s", path, status, body)

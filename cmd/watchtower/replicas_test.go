@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
-// shared is a store that several replicas may have.
+// shared is a store that several replicas can use.
 func shared(t *testing.T, dir string) []string {
 	if os.Getenv(engineVar) == "eventstoredb" {
 		return eventStore(t, dir)
@@ -23,7 +23,7 @@ func shared(t *testing.T, dir string) []string {
 	return []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
 }
 
-// pair is two replicas, of which the first owns everything.
+// pair starts two replicas, of which the first owns everything.
 func (w *world) pair(t *testing.T) (owner, other *rig.Service) {
 	t.Helper()
 	owner, other = w.service(t), w.service(t)
@@ -31,8 +31,8 @@ func (w *world) pair(t *testing.T) (owner, other *rig.Service) {
 	return owner, other
 }
 
-// startPair starts two replicas: the second when the first has delivered something, and
-// so owns everything.
+// startPair starts two replicas. The second starts when the first has delivered a payment and so
+// owns everything.
 func (w *world) startPair(t *testing.T, owner, other *rig.Service) {
 	t.Helper()
 	check(t, owner.Start(w.ctx))
@@ -42,8 +42,8 @@ func (w *world) startPair(t *testing.T, owner, other *rig.Service) {
 	check(t, other.Start(w.ctx))
 }
 
-// late is the longest that any of the payments waited, after its acceptance was
-// recorded, for a node's first answer to be recorded.
+// late is the longest time of a payment from its recorded acceptance to a node's first recorded
+// answer.
 func (w *world) late(t *testing.T, url string, payments []rig.Payment) time.Duration {
 	t.Helper()
 	longest := time.Duration(0)
@@ -58,8 +58,8 @@ func (w *world) late(t *testing.T, url string, payments []rig.Payment) time.Dura
 	return longest
 }
 
-// Replicas are replaced one after the other while clients post to all of them:
-// nothing is lost, and nothing waits longer for its first attempt than a lease.
+// Replicas are replaced one after the other while clients post to all of them. Nothing is lost,
+// and no first attempt waits longer than a lease.
 func TestRollingRestart(t *testing.T) {
 	w := newWorld(t, shared, "--block-time", "1")
 	replicas := make([]*rig.Service, 3)
@@ -67,7 +67,7 @@ func TestRollingRestart(t *testing.T) {
 		replicas[i] = w.service(t)
 		check(t, replicas[i].Start(w.ctx))
 	}
-	// The addresses change with each start; a client knows them all.
+	// The addresses change with each start; clients learn the new ones.
 	var mu sync.Mutex
 	urls := func() []string {
 		mu.Lock()
@@ -119,7 +119,7 @@ func chunks[T any](all []T, n int) func(yield func([]T) bool) {
 	}
 }
 
-// All replicas are killed at once, in the middle of everything.
+// All replicas are killed at once, under load.
 func TestAllReplicasKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared, "--block-time", "1")
@@ -138,7 +138,7 @@ func TestAllReplicasKilled(t *testing.T) {
 	check(t, second.Start(w.ctx))
 	for hash := range acked {
 		_, err := rig.Await(w.ctx, second.URL, hash, func(t rig.Transaction) bool {
-			return t.Attempts > 0 || rig.Executed(t) // sent before the kill, which came before that was recorded
+			return t.Attempts > 0 || rig.Executed(t) // sent before the kill, but not recorded before it
 		})
 		check(t, err)
 	}
@@ -149,15 +149,14 @@ func TestAllReplicasKilled(t *testing.T) {
 	check(t, second.Stop(w.ctx))
 }
 
-// A replica that owns everything is frozen for longer than any lease and wakes up
-// when another has taken over: it neither writes over the other's work nor stands
-// in its way.
+// A replica that owns everything is frozen for longer than any lease, and wakes up after another
+// took over. It neither overwrites the other's work nor blocks it.
 func TestFrozenReplica(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared, "--block-time", "1")
 	first, second := w.pair(t)
 	payments, to := rig.Payments(9401, 300)
-	load(w.ctx, first, payments[:100], 8) // its workers are in the middle of these
+	load(w.ctx, first, payments[:100], 8) // its workers are busy with these
 	check(t, first.Signal(syscall.SIGSTOP))
 	frozen := time.Now()
 	w.insist(t, payments[100:200], 8, second.URL)
@@ -173,8 +172,8 @@ func TestFrozenReplica(t *testing.T) {
 	check(t, second.Stop(w.ctx))
 }
 
-// An account has no money, and later has: what waits for it is neither called
-// invalid nor forgotten.
+// An account is without funds, and later has some. Transactions that wait for it are neither
+// called invalid nor forgotten.
 func TestFundsOutAndBack(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {

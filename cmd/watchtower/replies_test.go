@@ -6,8 +6,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 )
 
-// A node takes the bytes and its reply is cut, three times in a hundred: nothing
-// is lost, nothing is paid twice, nothing is stuck.
+// A node accepts the bytes but its reply is cut, in three of a hundred requests. Nothing is
+// lost, paid twice or stuck.
 func TestLostReplies(t *testing.T) {
 	t.Parallel()
 	allEngines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {

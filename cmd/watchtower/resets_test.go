@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// A chain that stalls, comes in bursts, or goes back in time is a chain all the same.
+// The service works with a chain that stalls, produces blocks in bursts, or goes back in time.
 func TestChainGoesAstray(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -24,7 +24,7 @@ func TestChainGoesAstray(t *testing.T) {
 		check(t, s.Start(w.ctx))
 		series := uint32(9300)
 		var all []rig.Payment
-		// each submits some payments, lets the chain go its way, and has them executed.
+		// each submits some payments, disturbs the chain, and waits until they are executed.
 		each := func(name string, astray func()) {
 			t.Helper()
 			series++
@@ -63,8 +63,9 @@ func TestChainGoesAstray(t *testing.T) {
 	})
 }
 
-// The node takes blocks back, restarts with what it kept, and is for a while the node
-// of a fresh chain: nothing that stands is un-mined, what is gone is delivered again.
+// The node drops blocks, restarts with its data, and is replaced for a while by a node of a
+// fresh chain. Transactions still on the chain are not un-mined, and the others are delivered
+// again.
 func TestNodeResets(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -83,7 +84,7 @@ func TestNodeResets(t *testing.T) {
 		second, toSecond := rig.Payments(9401, 10)
 		load(w.ctx, s, second, 4)
 		w.delivered(t, s.URL, second, rig.Executed)
-		w.call(t, "anvil_rollback", 3) // and nothing in its place yet
+		w.call(t, "anvil_rollback", 3) // without replacements yet
 		w.delivered(t, s.URL, second, rig.Sealed)
 		w.paidOnce(t, toFirst, len(first))
 		w.paidOnce(t, toSecond, len(second))
@@ -100,7 +101,7 @@ func TestNodeResets(t *testing.T) {
 		check(t, err)
 		t.Cleanup(func() { check(t, fresh.Remove()) })
 		check(t, fresh.Start(w.ctx))
-		behind.to(fresh.URL()) // with another genesis, and no connection of ours is cut
+		behind.to(fresh.URL()) // with another genesis, and without cutting our connections
 		fourth, toFourth := rig.Payments(9403, 10)
 		load(w.ctx, s, fourth, 4)
 		took := awaitEndpoint(w.ctx, t, s.URL, "a", func(e endpointHealth) bool { return e.State == "foreign" })

@@ -14,8 +14,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// What is settled is forgotten in two steps: the bytes, then the rows, by an event.
-// Read models made again from the log do not bring the rows back.
+// Settled transactions are removed in two steps: the bytes, then the rows, by an event. Read
+// models rebuilt from the log do not bring the rows back.
 func TestRetiredStaysAway(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -36,10 +36,10 @@ func TestRetiredStaysAway(t *testing.T) {
 		w.forget(t)
 
 		fresh, _ := rig.Payments(9101, 1)
-		s.Args = append(slices.Clone(args), "1h") // the fresh one is to be seen
+		s.Args = append(slices.Clone(args), "1h") // the fresh transaction stays visible
 		check(t, s.Start(w.ctx))
 		load(w.ctx, s, fresh, 1)
-		w.delivered(t, s.URL, fresh, rig.Sealed) // the read models have come that far
+		w.delivered(t, s.URL, fresh, rig.Sealed) // the read models have reached it
 		for _, p := range payments {
 			w.retired(t, s.URL, p.Hash)
 		}
@@ -47,7 +47,7 @@ func TestRetiredStaysAway(t *testing.T) {
 	})
 }
 
-// retired waits until a transaction is unknown though its events are there.
+// retired waits until a transaction is unknown although its events exist.
 func (w *world) retired(t *testing.T, url string, hash chain.Hash) {
 	t.Helper()
 	for {
@@ -72,7 +72,7 @@ func (w *world) retired(t *testing.T, url string, hash chain.Hash) {
 	}
 }
 
-// forget empties everything that follows from the log.
+// forget deletes all data derived from the log.
 func (w *world) forget(t *testing.T) {
 	t.Helper()
 	dir, dsn := w.engine()

@@ -15,12 +15,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// The variables that say how much trouble there is to be. A service passes over those
-// of tests, and refuses others that it does not know.
+// The variables that scale the tests. The service ignores variables of tests, and refuses other
+// unknown variables with its prefix.
 const (
-	seedVar   = "WATCHTOWER_TEST_SEED"   // of the first campaign; 100
-	seedsVar  = "WATCHTOWER_TEST_SEEDS"  // campaigns; 4
-	roundsVar = "WATCHTOWER_TEST_ROUNDS" // of each; 10
+	seedVar   = "WATCHTOWER_TEST_SEED"   // of the first campaign; default 100
+	seedsVar  = "WATCHTOWER_TEST_SEEDS"  // number of campaigns; default 4
+	roundsVar = "WATCHTOWER_TEST_ROUNDS" // per campaign; default 10
 )
 
 func number(t *testing.T, name string, otherwise int) int {
@@ -36,8 +36,8 @@ func number(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// Rows 1 to 5, 20, 25 and 30: [TestRounds] for long, with a Redis that is emptied,
-// filled with what does not belong there, and killed.
+// Rows 1 to 5, 20, 25 and 30: [TestRounds] for longer, with a Redis that is flushed, filled with
+// foreign data, and killed.
 func TestManyRounds(t *testing.T) {
 	t.Parallel()
 	first, seeds, rounds := number(t, seedVar, 100), number(t, seedsVar, 4), number(t, roundsVar, 10)
@@ -52,7 +52,7 @@ func TestManyRounds(t *testing.T) {
 	}
 }
 
-// withRedis gives the replicas hints that cannot be relied on.
+// withRedis gives the replicas unreliable hints.
 func (c *campaign) withRedis(t *testing.T) {
 	t.Helper()
 	redis, err := server.NewRedis(testenv.Need(t, testenv.RedisBinVar))

@@ -26,9 +26,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// Replicas are killed at random, at named points and all at once, frozen past their
-// leases, and lose what they derived from the log, while nodes cut and refuse, blocks
-// are replaced, and owners cancel what is being sent. Every promise holds.
+// Replicas are killed at random, at named points and all at once, are frozen past their leases,
+// and lose the data derived from the log. Meanwhile nodes cut and refuse requests, blocks are
+// replaced, and owners cancel payments that are being sent. Every promise holds.
 func TestRounds(t *testing.T) {
 	t.Parallel()
 	allEngines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -36,24 +36,24 @@ func TestRounds(t *testing.T) {
 	})
 }
 
-// campaign is rounds of trouble with one store, and what is known of them.
+// campaign is several rounds of faults on one store, with a record of them.
 type campaign struct {
 	*world
 	dice     *rand.Rand
 	replicas []*rig.Service
 	urls     []string   // of the replicas: the same after each start
-	hands    sync.Mutex // on the replicas, as long as some are frozen
+	hands    sync.Mutex // locks the replicas while some are frozen
 	points   []string
 	leaks    []*leaky
 	flags    []string
-	meddle   func() // with what else there is, once a round; may be nil
+	meddle   func() // further faults, once per round; may be nil
 
 	items []item
 	tos   []chain.Address
 
 	mu    sync.Mutex
 	acked map[chain.Hash]bool
-	did   map[string]int // by kind of trouble
+	did   map[string]int // number of faults by kind
 	back  []time.Duration
 }
 
@@ -68,7 +68,7 @@ const replicasInTrouble = 4
 
 func newCampaign(t *testing.T, w *world, seed uint64) *campaign {
 	c := &campaign{world: w, dice: rand.New(rand.NewPCG(seed, 7)), acked: map[chain.Hash]bool{}, did: map[string]int{}}
-	w.confirmations = 10           // more than blocks are ever replaced
+	w.confirmations = 10           // more than the deepest reorg
 	w.measure = promise.Settings{} // the strictest
 	gates := map[string]*gate{}
 	for n, name := range []string{"a", "b"} {
@@ -93,7 +93,7 @@ func newCampaign(t *testing.T, w *world, seed uint64) *campaign {
 	return c
 }
 
-// run goes through rounds of so many groups of transactions each, and then judges.
+// run runs rounds with groups groups of transactions each, and then judges.
 func (c *campaign) run(t *testing.T, rounds, groups int) {
 	t.Helper()
 	for _, r := range c.replicas {
@@ -122,7 +122,7 @@ func (c *campaign) run(t *testing.T, rounds, groups int) {
 	c.settle(t)
 }
 
-// start starts every replica; half of them are to be killed at a point on their way.
+// start starts every replica; half of them will be killed at a crash point.
 func (c *campaign) start(t *testing.T) {
 	t.Helper()
 	for _, r := range c.replicas {
@@ -136,9 +136,9 @@ func (c *campaign) start(t *testing.T) {
 	}
 }
 
-// draw makes the transactions of a round: alone, in sequences that come backwards,
-// rivals for a nonce, without a predecessor until they expire, and subscriptions that
-// are to be canceled.
+// draw makes the transactions of a round: single ones, sequences submitted backwards, rivals for
+// a nonce, transactions without a predecessor until they expire, and subscriptions to be
+// canceled.
 func (c *campaign) draw(series uint32, groups int) (items []item, to chain.Address) {
 	to = chain.Address{0: 0x78, 19: 1}
 	binary.BigEndian.PutUint32(to[4:], series)
@@ -174,14 +174,14 @@ func (c *campaign) draw(series uint32, groups int) (items []item, to chain.Addre
 	return items, to
 }
 
-// subscriptionKey is a nonce key that makes a group.
+// subscriptionKey returns the nonce key of a group.
 func subscriptionKey(series uint32, g int) chain.NonceKey {
 	key := chain.NonceKey{0x4e, 0x4b, 0x47, 0x31, 0x01, 0x02, 19: byte(g)}
 	binary.BigEndian.PutUint32(key[14:], series)
 	return key
 }
 
-// trouble posts a round's transactions while replicas end or freeze.
+// trouble posts a round's transactions while replicas are killed or frozen.
 func (c *campaign) trouble(t *testing.T, items []item) {
 	t.Helper()
 	work := make(chan item)
@@ -210,7 +210,7 @@ func (c *campaign) trouble(t *testing.T, items []item) {
 			}
 			c.note(map[bool]string{true: "all killed", false: "one killed"}[all])
 			if all {
-				c.recover(t, c.replicas[victim]) // the others stay away
+				c.recover(t, c.replicas[victim]) // the others stay down
 			}
 		case cancelAt:
 			c.cancel(items)
@@ -248,8 +248,8 @@ func (c *campaign) note(what string) {
 	c.did[what]++
 }
 
-// recover starts a replica again after all were killed, and measures how long it takes
-// until a payment that is accepted then has been answered for by a node.
+// recover starts a replica after all were killed. It measures the time until a payment accepted
+// after the restart has a node's answer.
 func (c *campaign) recover(t *testing.T, s *rig.Service) {
 	t.Helper()
 	began := time.Now()
@@ -264,14 +264,14 @@ func (c *campaign) recover(t *testing.T, s *rig.Service) {
 		c.post(i, s.URL)
 	}
 	if items[0].kind == "orphan" {
-		return // which no node answers for
+		return // no node answers for it
 	}
 	_, err = rig.Await(c.ctx, s.URL, items[0].Hash, func(t rig.Transaction) bool { return t.Attempts > 0 || t.Finalized || t.Note != "" })
 	check(t, err)
 	c.back = append(c.back, time.Since(began))
 }
 
-// post posts one transaction once, and notes what the client was told.
+// post posts one transaction once, and records the response.
 func (c *campaign) post(i item, url string) {
 	short, cancel := context.WithTimeout(c.ctx, 5*time.Second)
 	defer cancel()
@@ -281,7 +281,7 @@ func (c *campaign) post(i item, url string) {
 	c.acked[i.Hash] = c.acked[i.Hash] || err == nil && results[0].OK
 }
 
-// cancel has the owners of a round's subscriptions cancel them, wherever they are.
+// cancel cancels a round's subscriptions as their owners, in every state.
 func (c *campaign) cancel(items []item) {
 	for _, s := range subscriptions(items) {
 		short, cancel := context.WithTimeout(c.ctx, 5*time.Second)
@@ -293,8 +293,8 @@ func (c *campaign) cancel(items []item) {
 	}
 }
 
-// cancelLate has the owners cancel what joined their subscriptions after the first cancel.
-// The signature over a group's id counts once, so they sign typed data.
+// cancelLate cancels the payments that joined subscriptions after the first cancel, as their
+// owners. A signature over a group's id counts once, so they sign typed data.
 func (c *campaign) cancelLate(t *testing.T) {
 	t.Helper()
 	client := &watchtower.Client{URL: c.replicas[0].URL}
@@ -309,13 +309,13 @@ func (c *campaign) cancelLate(t *testing.T) {
 	}
 }
 
-// subscribed is a nonce key that makes a group, and the account that may cancel it.
+// subscribed is a group's nonce key, and the account that may cancel it.
 type subscribed struct {
 	owner wallet.Key
 	key   chain.NonceKey
 }
 
-// subscriptions returns those among the items that are to be canceled, each once.
+// subscriptions returns the subscriptions to be canceled among the items, without duplicates.
 func subscriptions(items []item) (all []subscribed) {
 	for _, i := range items {
 		if i.kind != "canceled" {
@@ -332,7 +332,7 @@ func subscriptions(items []item) (all []subscribed) {
 	return all
 }
 
-// reorganise replaces some blocks, and nobody puts back what they held.
+// reorganise replaces some blocks by blocks without their transactions.
 func (c *campaign) reorganise() {
 	if c.dice.IntN(2) == 0 {
 		return
@@ -343,7 +343,7 @@ func (c *campaign) reorganise() {
 	c.wait(time.Duration(c.dice.IntN(1500)) * time.Millisecond)
 }
 
-// leaky is a node that cuts requests and replies, is busy, and hangs, until it is calm.
+// leaky is a node that cuts requests and replies, is busy, and hangs, until calm is set.
 type leaky struct {
 	mu   sync.Mutex
 	dice *rand.Rand
@@ -373,7 +373,7 @@ func (l *leaky) serve(g *gate, w http.ResponseWriter, r *http.Request, body []by
 	honest(g, w, r, body)
 }
 
-// told is the campaign's figures in one line.
+// told formats the campaign's figures in one line.
 func (c *campaign) told(lost, doubled int, f promise.Figures) string {
 	var did []string
 	for what, n := range c.did {

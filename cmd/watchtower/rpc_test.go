@@ -8,7 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// What applications do with viem, they do through /rpc by changing the URL alone.
+// Applications with viem work through /rpc by changing the URL alone.
 func TestViemThroughRPC(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {

@@ -15,8 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 )
 
-// Clients take every descriptor that the process may have, for a while: work goes
-// on over the connections that there are, and when the clients go, so does the rest.
+// Clients use up the process's file descriptors for a while. Existing connections keep working,
+// and after the clients leave everything does.
 func TestFewDescriptors(t *testing.T) {
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
@@ -31,7 +31,7 @@ func TestFewDescriptors(t *testing.T) {
 		check(t, unix.Prlimit(s.Pid(), unix.RLIMIT_NOFILE, &limit, nil))
 
 		payments, to := rig.Payments(9501, 200)
-		load(w.ctx, s, payments[:100], 2) // these have their connections
+		load(w.ctx, s, payments[:100], 2) // these clients have their connections
 		idle := make([]net.Conn, 3*spare)
 		for i := range idle {
 			idle[i], err = net.DialTimeout("tcp", strings.TrimPrefix(s.URL, "http://"), time.Second)
@@ -49,8 +49,7 @@ func TestFewDescriptors(t *testing.T) {
 	})
 }
 
-// Little memory, one processor, and that one wanted by others: it takes longer, and
-// is right.
+// With little memory and one busy processor, the service is slower and still correct.
 func TestLittleMemory(t *testing.T) {
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")

@@ -7,7 +7,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Stories of the command line, each a file: what is typed, and what is answered.
+// Each file is a session at the command line: the commands and their expected output.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{

@@ -17,8 +17,8 @@ import (
 
 func hexOf(raw []byte) string { return "0x" + hex.EncodeToString(raw) }
 
-// Postgres is killed under load, as kill -9 kills it, and comes back: nothing
-// acknowledged is lost, everything ends.
+// Postgres is killed under load, as by kill -9, and restarted. No acknowledged payment is lost,
+// and all end.
 func TestPostgresKilled(t *testing.T) {
 	t.Parallel()
 	bin := testenv.Need(t, testenv.PostgresBinVar)
@@ -40,7 +40,7 @@ func TestPostgresKilled(t *testing.T) {
 		if err := db.Kill(); err != nil {
 			t.Error(err)
 		}
-		// Its children end a moment after it.
+		// Its child processes end a moment later.
 		for down = health(ctx, s.URL); down == http.StatusOK && ctx.Err() == nil; {
 			down = health(ctx, s.URL)
 		}
@@ -57,7 +57,7 @@ func TestPostgresKilled(t *testing.T) {
 			again = append(again, p)
 		}
 	}
-	for len(again) > 0 { // a client that repeats what it has no answer to
+	for len(again) > 0 { // the client repeats requests without an answer
 		more := load(w.ctx, s, again, 8)
 		left := again[:0:0]
 		for _, p := range again {
@@ -76,8 +76,8 @@ func TestPostgresKilled(t *testing.T) {
 	check(t, s.Stop(w.ctx))
 }
 
-// Two replicas share a Postgres; the one that owns the watcher and the projectors
-// is killed, and due work goes on within five seconds.
+// Two replicas share a Postgres. The owner of the watcher and the projectors is killed, and due
+// work continues within five seconds.
 func TestReplicaKilled(t *testing.T) {
 	w := newWorld(t, shared, "--block-time", "1")
 	first, second := w.pair(t)
@@ -95,12 +95,13 @@ func TestReplicaKilled(t *testing.T) {
 	check(t, second.Stop(w.ctx))
 }
 
-// A stop cuts no request and leaves no lease behind: the next process goes on at once.
+// A graceful stop cuts no request and releases every lease: the next process starts work at
+// once.
 func TestGracefulStop(t *testing.T) {
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		s := w.service(t)
-		// So long that waiting for a lease cannot be taken for a machine that is busy.
+		// Long enough that waiting for a lease cannot be confused with a busy machine.
 		const lease = 15 * time.Second
 		s.Args = append(s.Args, "--owner-lease-ttl", "1m", "--scheduler-lease-ttl", lease.String())
 		check(t, s.Start(w.ctx))
@@ -128,7 +129,7 @@ func TestGracefulStop(t *testing.T) {
 	})
 }
 
-// No secret of the configuration is in what the service prints.
+// The service prints no secret of the configuration.
 func TestSecretsStayIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(_ *testing.T, dir string) []string {

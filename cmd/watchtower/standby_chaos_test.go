@@ -14,9 +14,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// Row 10. The primary dies while its standby restarts, and the standby is promoted. One
-// that commits wait for has everything that was acknowledged; one that they do not wait
-// for has not, which is why such a one must not be promoted.
+// Row 10. The primary dies while its standby restarts, and the standby is promoted. A
+// synchronous standby has every acknowledged payment. An asynchronous standby does not, so it
+// must not be promoted.
 func TestStandbyPromoted(t *testing.T) {
 	bin := testenv.Need(t, testenv.PostgresBinVar)
 	for name, synchronous := range map[string]bool{"synchronous": true, "asynchronous": false} {
@@ -66,11 +66,11 @@ func TestStandbyPromoted(t *testing.T) {
 			case !synchronous && lost == 0:
 				t.Error("the standby was not behind: nothing was tested")
 			}
-			if !synchronous { // before clients repeat what was lost, and after
+			if !synchronous { // before clients repeat the lost requests, and after
 				unwritten := b.unwritten(t, payments)
 				check(t, s.Stop(w.ctx))
-				// The service went on: bytes that the primary kept are gone, and their
-				// events came to the standby. Each client has one such request at most.
+				// The service went on: signed bytes are lost with the primary, while their
+				// events reached the standby. Each client has at most one such request.
 				without := b.without(t)
 				t.Logf("%d attempts were not written, %d stand without their bytes", unwritten, without)
 				if without > clients {
@@ -92,7 +92,7 @@ func TestStandbyPromoted(t *testing.T) {
 	}
 }
 
-// both is a URL of two servers, of which a client uses the one that takes writes.
+// both returns a URL of two servers; a client uses the writable one.
 func both(first, second string) string {
 	host := func(url string) string {
 		_, rest, _ := strings.Cut(url, "@")

@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// shifty is a Postgres whose clock can be set while it runs.
+// shifty is a Postgres server whose clock can be set while it runs.
 type shifty struct {
 	*server.Postgres
 	file string
@@ -41,7 +41,7 @@ func newShifty(t *testing.T) shifty {
 	return s
 }
 
-// set puts the clock so far ahead of ours, or behind.
+// set sets the server's clock ahead of ours, or behind if ahead is negative.
 func (s shifty) set(t *testing.T, ahead time.Duration) {
 	t.Helper()
 	draft := s.file + ".new"
@@ -49,15 +49,15 @@ func (s shifty) set(t *testing.T, ahead time.Duration) {
 	check(t, os.Rename(draft, s.file))
 }
 
-// Row 22. The database's clock jumps an hour and a day, both ways, while two replicas
-// work, and after each jump the one that owns everything is killed: the other takes
-// over as soon as ever, and no transaction waits for a clock.
+// Row 22. The database's clock jumps by an hour and by a day in both directions while two
+// replicas work. After each jump the owner of everything is killed. The other takes over as fast
+// as usual, and no transaction waits for a clock.
 func TestStoreClockJumps(t *testing.T) {
 	db := newShifty(t)
 	w := newWorld(t, func(_ *testing.T, dir string) []string {
 		return []string{"--store", db.URL(), "--vault-key-file", filepath.Join(dir, "vault.key")}
 	}, "--block-time", "1")
-	// What was sent and read is timed by our clock.
+	// Sends and reads are timed by our clock.
 	for _, p := range []promise.Number{promise.P8, promise.P24} {
 		w.broken[p] = "the log tells times by the clock that is set"
 	}
@@ -73,7 +73,7 @@ func TestStoreClockJumps(t *testing.T) {
 	} {
 		payments, to := rig.Payments(series, 40)
 		series++
-		load(w.ctx, owner, payments[:20], 8) // its workers are in the middle of these
+		load(w.ctx, owner, payments[:20], 8) // its workers are busy with these
 		db.set(t, jump.to)
 		jumped := time.Now()
 		owner.Kill()

@@ -20,18 +20,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// engine is the store's flag: embedded:DIR or a URL.
+// engine is the store's flag value: a directory or a URL.
 func (w *world) engine() (dir, dsn string) {
 	if dir, embedded := strings.CutPrefix(w.store[1], "embedded:"); embedded {
 		return dir, ""
 	}
-	if w.eventsURL() != "" { // what is beside the log
+	if w.eventsURL() != "" { // the database beside the event store
 		return "", w.store[3]
 	}
 	return "", w.store[1]
 }
 
-// payloads are the sealed payloads that a stopped service has kept of these.
+// payloads returns the sealed payloads of these payments that a stopped service still stores.
 func (w *world) payloads(t *testing.T, payments []rig.Payment) (kept []payload.Sealed) {
 	t.Helper()
 	var get func(ctx context.Context, id chain.ID, hash chain.Hash) (payload.Sealed, error)
@@ -55,8 +55,8 @@ func (w *world) payloads(t *testing.T, payments []rig.Payment) (kept []payload.S
 	return kept
 }
 
-// data is everything that a stopped service has stored: each file of the embedded
-// store, or each table of Postgres as a dump shows it.
+// data is all data stored by a stopped service: each file of the embedded store, or each
+// Postgres table as dumped.
 func (w *world) data(t *testing.T) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
@@ -73,7 +73,7 @@ func (w *world) data(t *testing.T) map[string][]byte {
 	return all
 }
 
-// dump copies every table that holds rows itself, as pg_dump does.
+// dump copies every table that stores rows itself, as pg_dump does.
 func dump(t *testing.T, ctx context.Context, dsn string) map[string][]byte {
 	t.Helper()
 	db, err := pgx.Connect(ctx, dsn)
@@ -104,14 +104,14 @@ func readFile(t *testing.T, path string) []byte {
 	return content
 }
 
-// pieces are what a search looks for: the aligned pieces of secrets, as they are and
-// in hex. Whatever holds a longer piece than twice theirs holds one of them.
+// pieces are the aligned pieces of secrets to search for, raw and in hex. Data with a part of a
+// secret of at least twice the piece length contains one of them.
 type pieces map[string]string
 
 const pieceBytes = 12
 
-// cut cuts a secret up. What is no secret is left out: runs of zeros, and what else
-// is known to be kept on purpose.
+// cut divides a secret into pieces. It omits runs of zeros, and pieces of known data that is
+// kept on purpose.
 func (p pieces) cut(what string, secret []byte, known ...[]byte) {
 	for i := 0; i+pieceBytes <= len(secret); i += pieceBytes {
 		piece := secret[i : i+pieceBytes]
@@ -126,7 +126,7 @@ func (p pieces) cut(what string, secret []byte, known ...[]byte) {
 	}
 }
 
-// in counts the pieces that are in some data.
+// in counts the pieces found in data.
 func (p pieces) in(data map[string][]byte) (n int) {
 	for _, content := range data {
 		for _, size := range []int{pieceBytes, 2 * pieceBytes} {
@@ -140,7 +140,7 @@ func (p pieces) in(data map[string][]byte) (n int) {
 	return n
 }
 
-// secrets are what must not be left of payments.
+// secrets are the data of payments that must not remain.
 type secrets struct{ raw, sealed pieces }
 
 func newSecrets(t *testing.T, w *world, key chain.NonceKey, payments []rig.Payment) secrets {

@@ -7,15 +7,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// A year of monthly payments, three times: paid to the end, stopped half-way by
-// their owner's signature, and invalidated by their owner on the chain.
+// A year of monthly payments, three times: paid to the end, canceled half-way by the owner's
+// signature, and invalidated by the owner on the chain.
 func TestSubscription(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--no-mining")
 		w.broken[promise.P15] = "the chain is months ahead of the clock that sends are timed by"
 		s := w.service(t)
-		s.Args = append(s.Args, "--max-valid-after", "43800h") // three years of payments are signed at once
+		s.Args = append(s.Args, "--max-valid-after", "43800h") // three years of payments are signed in advance
 		check(t, s.Start(w.ctx))
 		became := map[any]int{}
 		for _, line := range w.script(t, "subscription.mjs", s.URL, w.chain.URL()) {

@@ -12,8 +12,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// The TypeScript client is compiled, what applications write with it has the types it
-// should, and its own tests pass against the service.
+// The TypeScript client compiles, application code using it has the right types, and its own
+// tests pass against the service.
 func TestTypeScriptClient(t *testing.T) {
 	t.Parallel()
 	viem, compiler := testenv.Need(t, testenv.ViemVar), testenv.Need(t, testenv.TypeScriptVar)

@@ -19,8 +19,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// previousVar names the revision that is replaced, if not the last one before the latest
-// change of a schema.
+// previousVar names the revision to replace. The default is the last revision before the latest
+// schema change.
 const (
 	previousVar     = "WATCHTOWER_TEST_PREVIOUS"
 	previousDefault = "e5bd38d427b5a563db0db7bb780ed3c0c76f8dee"
@@ -28,14 +28,14 @@ const (
 	unlinked = "4787e8cf24a06946681816249287489cf6e0a90e"
 )
 
-// build is the program as it was.
+// build is a build of an earlier revision.
 type build struct {
 	program    string
 	unlinked   bool // it records events without links
-	migrations int  // of the databases of an embedded store
+	migrations int  // in the databases of an embedded store
 }
 
-// previous runs a test with the builds that this one may replace.
+// previous runs a test with each build that the present build may replace.
 func previous(t *testing.T, test func(t *testing.T, old build)) {
 	t.Parallel()
 	t.Run("previous", func(t *testing.T) { test(t, built(t, cmp.Or(os.Getenv(previousVar), previousDefault))) })
@@ -69,7 +69,7 @@ func built(t *testing.T, revision string) build {
 	return build{program: program, migrations: countMigrations(t, dir)}
 }
 
-// sources is the clone that the tests are run in.
+// sources is the git clone in which the tests run.
 func sources(t *testing.T) string {
 	t.Helper()
 	root, err := exec.CommandContext(t.Context(), "git", "rev-parse", "--show-toplevel").Output()
@@ -79,7 +79,7 @@ func sources(t *testing.T) string {
 	return string(bytes.TrimSpace(root))
 }
 
-// countMigrations counts those of an embedded store in a tree of sources.
+// countMigrations counts the migrations of an embedded store in a source tree.
 func countMigrations(t *testing.T, tree string) (n int) {
 	t.Helper()
 	for _, database := range []string{"keys", "log", "work"} {
@@ -92,7 +92,7 @@ func countMigrations(t *testing.T, tree string) (n int) {
 	return n
 }
 
-// fleet is replicas that are replaced one by one, and their addresses, which change.
+// fleet is replicas that are replaced one by one, and their changing addresses.
 type fleet struct {
 	mu       sync.Mutex
 	replicas []*rig.Service
@@ -107,8 +107,8 @@ func (f *fleet) urls() (all []string) {
 	return all
 }
 
-// roll replaces one replica after the other by a program, with a pause after each in
-// which both are at work.
+// roll replaces the replicas by a program one after the other, with a pause after each in which
+// both programs run.
 func (f *fleet) roll(t *testing.T, w *world, program string, pause time.Duration) {
 	for _, r := range f.replicas {
 		if err := r.Stop(w.ctx); err != nil {
@@ -127,9 +127,9 @@ func (f *fleet) roll(t *testing.T, w *world, program string, pause time.Duration
 	}
 }
 
-// Row 42. Replicas of the previous build are replaced by this one's, and that is taken
-// back, and done again, while clients post to all of them: the two work side by side
-// on one store, nothing is lost and nothing is done twice.
+// Row 42. Replicas of the previous build are replaced by this build, rolled back, and replaced
+// again, while clients post to all of them. Both builds work side by side on one store, nothing
+// is lost and nothing is done twice.
 func TestRollingUpgrade(t *testing.T) { previous(t, rollingUpgrade) }
 
 func rollingUpgrade(t *testing.T, old build) {
@@ -186,7 +186,7 @@ func rollingUpgrade(t *testing.T, old build) {
 	}
 }
 
-// unlinked counts the events that have no link though one before them in their stream has.
+// unlinked counts the events without a link that follow a linked event in their stream.
 func (w *world) unlinked(t *testing.T) (n int) {
 	t.Helper()
 	store, err := w.inspect(w.ctx)
@@ -211,8 +211,8 @@ func (w *world) unlinked(t *testing.T) (n int) {
 	}
 }
 
-// The same, one program after the other on one folder. A folder whose schema this build
-// has changed is none for the previous one, which refuses it and leaves it as it is.
+// The same, one program after the other on one directory. If this build has changed the schema,
+// the previous build refuses the directory and leaves it unchanged.
 func TestUpgradeInPlace(t *testing.T) { previous(t, upgradeInPlace) }
 
 func upgradeInPlace(t *testing.T, old build) {

@@ -49,7 +49,7 @@ func (w *world) verify(t *testing.T, store []string, more ...string) (report ver
 	return report, status
 }
 
-// clean checks that a store is well.
+// clean checks that a store verifies without findings.
 func (w *world) clean(t *testing.T, more ...string) verify.Report {
 	t.Helper()
 	report, status := w.verify(t, w.store, more...)
@@ -59,9 +59,8 @@ func (w *world) clean(t *testing.T, more ...string) verify.Report {
 	return report
 }
 
-// A store is well while its service runs and when it has stopped. Each way in which it
-// can be damaged is found, and told by the promise that it breaks; and nothing is
-// changed by looking.
+// A store verifies while its service runs and after it has stopped. Each kind of damage is found
+// and reported under the promise that it breaks. Verifying changes nothing.
 func TestVerify(t *testing.T) {
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
@@ -80,7 +79,7 @@ func TestVerify(t *testing.T) {
 			_, err := rig.Await(w.ctx, s.URL, p.Hash, canceled)
 			check(t, err)
 		}
-		w.clean(t, "--chains", w.chains) // while it runs
+		w.clean(t, "--chains", w.chains) // while the service runs
 		check(t, s.Stop(w.ctx))
 		before := w.data(t)
 		report := w.clean(t, "--chains", w.chains)
@@ -100,15 +99,15 @@ func TestVerify(t *testing.T) {
 			t.Error("verify has changed the store")
 		}
 		t.Run("what is derived", func(t *testing.T) { w.damaged(t, derived(settled, open, unwanted)) })
-		if w.eventsURL() == "" { // else the log is in no table that could be written to
+		if w.eventsURL() == "" { // otherwise the log is in no table that a statement could change
 			t.Run("what is not", func(t *testing.T) { w.damaged(t, recorded(settled, open)) })
 		}
 		t.Run("the chain", func(t *testing.T) { w.otherChain(t, len(settled)) })
 	})
 }
 
-// changed reports whether anything that is kept differs. SQLite's shared memory and an
-// empty write-ahead log are not kept.
+// changed reports whether any stored data differs. SQLite's shared memory and an empty
+// write-ahead log do not count.
 func (w *world) changed(before, after map[string][]byte) bool {
 	for name, content := range before {
 		if !strings.HasSuffix(name, "-shm") && !strings.HasSuffix(name, "-wal") && !bytes.Equal(content, after[name]) {
@@ -118,15 +117,15 @@ func (w *world) changed(before, after map[string][]byte) bool {
 	return false
 }
 
-// damage is something that is done to a store, and what verify says of it.
+// damage is a change to a store, and the violation that verify reports for it.
 type damage struct {
 	breaks promise.Number
 	says   string // a part of the violation
-	file   string // of the embedded store
-	sql    string // with the names that tables have there
+	file   string // in the embedded store
+	sql    string // with the table names of the embedded store
 }
 
-// derived damages read models, the queue and signed bytes: each other rows.
+// derived damages read models, the queue and signed bytes, each time other rows.
 func derived(settled, open, unwanted []rig.Payment) []damage {
 	blob := func(p rig.Payment) string { return fmt.Sprintf("x'%x'", p.Hash[:]) }
 	where := func(p rig.Payment) string { return " WHERE hash = " + blob(p) }
@@ -153,7 +152,7 @@ func derived(settled, open, unwanted []rig.Payment) []damage {
 	}
 }
 
-// recorded damages the log: each another stream.
+// recorded damages the log, each time another stream.
 func recorded(settled, open []rig.Payment) []damage {
 	stream := func(p rig.Payment) string { return "'tx-" + rig.TempoChain.String() + "-" + p.Hash.String() + "'" }
 	of := func(p rig.Payment) string { return " stream = (SELECT no FROM streams WHERE name = " + stream(p) + ")" }
@@ -168,7 +167,7 @@ func recorded(settled, open []rig.Payment) []damage {
 	}
 }
 
-// damaged damages a copy of the store, and has verify find all of it.
+// damaged damages a copy of the store, and checks that verify finds all of it.
 func (w *world) damaged(t *testing.T, all []damage) {
 	dir, dsn := w.engine()
 	var store []string
@@ -246,13 +245,13 @@ func (w *world) damagedDatabase(t *testing.T, dsn string, all []damage) []string
 			return done.RowsAffected(), err
 		})
 	}
-	if w.eventsURL() != "" { // whose log is elsewhere, and is not copied
+	if w.eventsURL() != "" { // the log is elsewhere, and is not copied
 		return []string{"--store", w.eventsURL(), "--database", copied}
 	}
 	return []string{"--store", copied}
 }
 
-// execute runs a statement that must change something.
+// execute runs a statement that must change at least one row.
 func execute(t *testing.T, text string, run func(text string) (int64, error)) {
 	t.Helper()
 	n, err := run(text)
@@ -261,7 +260,7 @@ func execute(t *testing.T, text string, run func(text string) (int64, error)) {
 	}
 }
 
-// otherChain has the chain take back what it had called final, while no service runs.
+// otherChain makes the chain replace final blocks, while no service runs.
 func (w *world) otherChain(t *testing.T, verdicts int) {
 	w.call(t, "evm_setIntervalMining", 0)
 	w.observe(t)
@@ -277,7 +276,7 @@ func (w *world) otherChain(t *testing.T, verdicts int) {
 	}
 }
 
-// What cannot be verified is not called well.
+// A store that cannot be verified is not reported as clean.
 func TestVerifyWhatCannotBe(t *testing.T) {
 	w := &world{ctx: t.Context()}
 	empty := t.TempDir()

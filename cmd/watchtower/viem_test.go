@@ -16,8 +16,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// script runs one of testdata/viem against a service and a node and returns the
-// lines it prints.
+// script runs a script of testdata/viem against a service and a node and returns the lines it
+// prints.
 func (w *world) script(t *testing.T, name, service, node string) []map[string]any {
 	t.Helper()
 	cmd := exec.CommandContext(w.ctx, "node", filepath.Join("testdata", "viem", name), service, node)
@@ -53,7 +53,7 @@ func executed(t *testing.T, lines []map[string]any, kinds ...string) {
 	t.Logf("%d transactions: %v", len(lines), seen)
 }
 
-// A client that people use signs with every kind of key that Tempo has.
+// viem, a widely used client, signs with every kind of key that Tempo has.
 func TestViem(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -65,7 +65,7 @@ func TestViem(t *testing.T) {
 	})
 }
 
-// An Ethereum transaction of type 2, on a chain that is not Tempo.
+// An Ethereum transaction of type 2, on a chain other than Tempo.
 func TestViemEthereum(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -82,8 +82,8 @@ func TestViemEthereum(t *testing.T) {
 	})
 }
 
-// Owners cancel with every kind of key that Tempo has, as viem signs for them; and
-// what they signed counts for nothing else.
+// Owners cancel with every kind of Tempo key, signing with viem; and their signatures are valid
+// for nothing else.
 func TestViemCancels(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -96,7 +96,7 @@ func TestViemCancels(t *testing.T) {
 		}
 		want := map[string]string{}
 		for _, kind := range []string{"secp256k1", "p256", "webauthn"} {
-			// From a secp256k1 signature over something else follows another account.
+			// A secp256k1 signature over other data yields another account.
 			stranger := "401 <nil> invalid-signature"
 			if kind == "secp256k1" {
 				stranger = "403 <nil> not-the-owner"

@@ -17,11 +17,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
-// distant is a world whose Postgres is at the other end of a wire.
+// distant is a world with a faulty network connection to its Postgres.
 type distant struct {
 	*world
 	wire *rig.Wire
-	url  string // of the database, past the wire
+	url  string // of the database, bypassing the wire
 }
 
 func newDistant(t *testing.T) *distant {
@@ -42,7 +42,7 @@ func newDistant(t *testing.T) *distant {
 	return d
 }
 
-// sql runs statements on one connection past the wire, with a pause between two.
+// sql runs statements on one connection that bypasses the wire, with a pause between two.
 func (d *distant) sql(t *testing.T, pause time.Duration, statements ...string) {
 	t.Helper()
 	conn, err := pgx.Connect(d.ctx, d.url)
@@ -61,7 +61,7 @@ func (d *distant) sql(t *testing.T, pause time.Duration, statements ...string) {
 	}
 }
 
-// wait lets a fault last.
+// wait sleeps, so that a fault lasts.
 func (w *world) wait(long time.Duration) {
 	timer := time.NewTimer(long)
 	defer timer.Stop()
@@ -71,9 +71,9 @@ func (w *world) wait(long time.Duration) {
 	}
 }
 
-// insist posts payments until each is acknowledged, as a client does that cannot
-// afford to forget one, and returns how many requests went without an answer that
-// says so, and the longest that a payment waited for its own.
+// insist posts payments until each is acknowledged, as a client that must not lose one does. It
+// returns the number of requests without an acknowledgement, and the longest wait of a payment
+// for its own.
 func (w *world) insist(t *testing.T, payments []rig.Payment, clients int, urls ...string) (failed int, longest time.Duration) {
 	t.Helper()
 	work := make(chan rig.Payment)
@@ -110,8 +110,7 @@ func (w *world) insist(t *testing.T, payments []rig.Payment, clients int, urls .
 	return failed, longest
 }
 
-// unwell waits until /health no longer says that all is well and returns how long
-// that took.
+// unwell waits until /health reports trouble and returns how long that took.
 func (d *distant) unwell(t *testing.T, url string) time.Duration {
 	began := time.Now()
 	for {
@@ -128,10 +127,10 @@ func (d *distant) unwell(t *testing.T, url string) time.Duration {
 	}
 }
 
-const blackout = 6 * time.Second // of what is cut off
+const blackout = 6 * time.Second // duration of an outage
 
-// Whatever lies between the service and its Postgres does: nothing acknowledged is
-// lost, nothing is paid twice, and all ends when it has passed.
+// Under every fault of the connection between the service and its Postgres, no acknowledged
+// payment is lost, none is made twice, and all end after the fault.
 func TestBadWeather(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(t *testing.T, d *distant, s *rig.Service){
@@ -143,7 +142,7 @@ func TestBadWeather(t *testing.T) {
 			d.wire.Set(rig.Weather{BytesPerSecond: 32 << 10})
 			d.wait(blackout)
 		},
-		// A commit stands although nobody hears of it.
+		// A commit counts although its reply is lost.
 		"answers lost": func(t *testing.T, d *distant, s *rig.Service) {
 			d.wire.Set(rig.Weather{Mute: true})
 			d.unwell(t, s.URL)
@@ -183,7 +182,7 @@ func TestBadWeather(t *testing.T) {
 			payments, to := rig.Payments(uint32(9000+len(name)), 400)
 			var passing sync.WaitGroup
 			passing.Go(func() {
-				d.wait(time.Second) // into the load
+				d.wait(time.Second) // let the load begin
 				fault(t, d, s)
 				d.wire.Set(rig.Weather{})
 			})
@@ -199,8 +198,8 @@ func TestBadWeather(t *testing.T) {
 	}
 }
 
-// The server has no connection to spare: the service says so, takes nothing that it
-// cannot keep, and goes on when there are some again.
+// The server has no connection to spare. The service reports it, accepts nothing that it cannot
+// store, and goes on when connections are available again.
 func TestNoConnections(t *testing.T) {
 	t.Parallel()
 	d := newDistant(t)
@@ -214,7 +213,7 @@ func TestNoConnections(t *testing.T) {
 		check(t, err)
 		defer conn.Close(context.Background()) //nolint:errcheck // the statements have been run
 		for _, s := range []string{
-			"DROP DATABASE IF EXISTS " + u.Path[1:] + " WITH (FORCE)", "DROP ROLE " + role, "CREATE DATABASE " + u.Path[1:], // which is dropped again
+			"DROP DATABASE IF EXISTS " + u.Path[1:] + " WITH (FORCE)", "DROP ROLE " + role, "CREATE DATABASE " + u.Path[1:], // it is dropped again
 		} {
 			_, err := conn.Exec(context.Background(), s)
 			check(t, err)
@@ -230,17 +229,17 @@ func TestNoConnections(t *testing.T) {
 	var passing sync.WaitGroup
 	passing.Go(func() {
 		d.wait(time.Second)
-		// The limit has to stand before connections end: made in one transaction with
-		// that, it would let them come back first. One that was being opened meanwhile
-		// is ended by the second look.
+		// The limit must be committed before connections end: in the same transaction, it would
+		// let them reconnect first. The second call ends a connection that was being opened
+		// meanwhile.
 		end := fmt.Sprintf(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '%s'`, role)
 		d.sql(t, 200*time.Millisecond, fmt.Sprintf(`ALTER ROLE %s CONNECTION LIMIT 0`, role), end, end)
 		close(stands)
 		d.wait(blackout)
 		d.sql(t, 0, fmt.Sprintf(`ALTER ROLE %s CONNECTION LIMIT -1`, role))
 	})
-	// Connections go while the first half is posted, or have gone. What was kept by then only
-	// waits; of the second half, which is posted beside it when they have gone, nothing is.
+	// Connections end while the first half is posted, or before. Requests accepted by then only
+	// wait. Of the second half, posted after the end of the connections, none is accepted.
 	var failures [2]int
 	var waits [2]time.Duration
 	passing.Go(func() { failures[0], waits[0] = d.insist(t, payments[:150], 8, s.URL) })
@@ -255,5 +254,5 @@ func TestNoConnections(t *testing.T) {
 	d.paidOnce(t, to, len(payments))
 	check(t, s.Stop(d.ctx))
 	d.direct = d.url
-	d.judge(t) // before role and database go
+	d.judge(t) // before role and database are dropped
 }

@@ -1,9 +1,9 @@
 // Package archiver is the process manager that moves old events out of the store into
 // segments of the archive.
 //
-// A segment is written and read back, then recorded, then listed; only then the store
-// drops what it holds. Each step may be repeated, so a crash between any two of them is
-// made good by the next pass.
+// A segment is written and verified, then recorded, then listed; only then the store drops
+// its events. Each step may be repeated, so the next pass repairs a crash between any two
+// of them.
 package archiver
 
 import (
@@ -24,35 +24,36 @@ import (
 
 // Store drops the beginning of its log.
 type Store interface {
-	// Begins is the position from which on the log is whole.
+	// Begins returns the position from which the log is complete.
 	Begins(ctx context.Context) (event.Position, error)
-	// Segments lists what readers find the dropped part in; KeepSegment adds to them.
+	// Segments lists the segments in which readers find dropped events; KeepSegment adds
+	// one.
 	Segments(ctx context.Context) ([]archive.Segment, error)
 	KeepSegment(ctx context.Context, s archive.Segment) error
-	// Drop drops what it can of the log below a position, all of which is in listed
-	// segments, and keeps what streams have there that are not settled. It returns
-	// where the log begins then. After any error it may be called again.
+	// Drop drops events of the log below a position, all of which are in listed segments.
+	// It keeps the events of streams that are not settled. It returns the position where
+	// the log then begins. After any error it may be called again.
 	Drop(ctx context.Context, below event.Position, rule archive.Rule) (event.Position, error)
-	// Restore puts dropped events back, from a position on up to where the log begins.
+	// Restore puts dropped events back, from a position up to the log's beginning.
 	Restore(ctx context.Context, from event.Position, events iter.Seq2[event.Batch, error]) error
 }
 
-// Files are the segments.
+// Files stores the segments.
 type Files interface {
-	// Write makes the segment of a range, durable and read back when it returns.
+	// Write makes the segment of a range; it is durable and verified when Write returns.
 	Write(ctx context.Context, store event.ID, first, past event.Position, events iter.Seq2[event.Batch, error]) (archive.Segment, error)
-	// Verify reads a segment whole; its errors name it.
+	// Verify reads a whole segment; its errors name it.
 	Verify(ctx context.Context, s archive.Segment) error
 }
 
-// Settings say what moves when.
+// Settings set the age and size of segments.
 type Settings struct {
-	After   time.Duration // how old the youngest event of a segment is at least
-	Segment int           // positions in one
+	After   time.Duration // minimum age of a segment's youngest event
+	Segment int           // positions per segment
 }
 
-// Lease is what whoever moves events, or puts them back, has to hold: two at once would
-// do the same twice, or undo what the other does.
+// Lease is the name of the lease for archiving and restoring: two at once would repeat or
+// undo each other's work.
 const Lease = "archive"
 
 // Archiver moves events.
@@ -66,22 +67,22 @@ type Archiver struct {
 	Random   io.Reader
 	Logger   *slog.Logger
 	Actor    event.Meta
-	// Told is called after each pass of Run with what there is then, Failed with what a
-	// pass failed with. Both may be nil.
+	// Told is called after each pass of Run with the archive's state, Failed with the error
+	// of a failed pass. Both may be nil.
 	Told   func(Standing)
 	Failed func(error)
 	// Crash is called at the points of [CrashPoints]; nil does nothing.
 	Crash func(point string)
 
-	verified map[archive.Digest]bool // segments read back by this process
-	dropped  event.Position          // below which this process has had all dropped that could be
+	verified map[archive.Digest]bool // segments verified by this process
+	dropped  event.Position          // position below which this process has dropped all that it could
 }
 
 // CrashPoints lists the places at which a test may end the process.
 func CrashPoints() []string { return []string{"archive.stored", "archive.listed", "archive.recorded"} }
 
-// Rule says which streams nobody is expected to need soon: transactions whose last event
-// settles them, and groups that nobody has joined for so long.
+// Rule selects the streams that are unlikely to be needed soon: transactions whose last
+// event settles them, and groups without recent members.
 func Rule() archive.Rule {
 	return archive.Rule{
 		{Prefix: tx.StreamPrefix, Names: []string{"tx.finalized.", "tx.payload_erased.", "tx.retired."}},
@@ -89,11 +90,11 @@ func Rule() archive.Rule {
 	}
 }
 
-// pause is between two looks for what has become old enough.
+// pause is between two passes.
 const pause = time.Minute
 
-// Run moves what becomes old enough until ctx ends. It has the lease for each pass anew,
-// so that an operator's command comes in between.
+// Run archives events that become old enough, until ctx ends. It takes the lease anew for
+// each pass, so that an operator's command can run in between.
 func (a *Archiver) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		_, err := a.Owner.Once(ctx, Lease, func(ctx context.Context) error {
@@ -106,11 +107,11 @@ func (a *Archiver) Run(ctx context.Context) {
 				a.Failed(err)
 			}
 		}
-		_ = commands.Pause(ctx, pause) // the loop asks the context
+		_ = commands.Pause(ctx, pause) // the loop checks ctx
 	}
 }
 
-// Alone does something with the lease. It waits for whoever has that, as long as ctx lasts.
+// Alone does something with the lease. It waits for the lease's holder until ctx ends.
 func (a *Archiver) Alone(ctx context.Context, do func(ctx context.Context) error) error {
 	for waits := false; ; waits = true {
 		held, err := a.Owner.Once(ctx, Lease, do)
@@ -126,16 +127,16 @@ func (a *Archiver) Alone(ctx context.Context, do func(ctx context.Context) error
 	}
 }
 
-// Standing is what there is of the archive, for operators.
+// Standing is the state of the archive, for operators.
 type Standing struct {
 	Past     event.Position // the first position in no segment
 	Begins   event.Position // where the store's log begins
 	Segments int
 	Bytes    uint64 // of their files
-	Due      int    // segments that could be made, and are not
+	Due      int    // segments that could be made now
 }
 
-// tell hands on how the archive stands.
+// tell reports the archive's state to Told.
 func (a *Archiver) tell(ctx context.Context) error {
 	if a.Told == nil || ctx.Err() != nil {
 		return nil
@@ -157,11 +158,11 @@ func (a *Archiver) tell(ctx context.Context) error {
 	return nil
 }
 
-// Report is what a pass did, or would do.
+// Report is the result of a pass, actual or planned.
 type Report struct {
 	Stored []archive.Segment
 	Begins event.Position // of the store's log now
-	Held   bool           // what was restored stays until an operator says otherwise
+	Held   bool           // restored events stay until an operator drops them
 }
 
 func (a *Archiver) handler() commands.Handler[archive.State, archive.Command, archive.Event] {
@@ -177,8 +178,8 @@ func (a *Archiver) handle(ctx context.Context, c archive.Command) (archive.State
 	return r.State, err
 }
 
-// Pass stores every segment that is due, and drops what is stored. What was restored is
-// dropped again only if that is demanded.
+// Pass stores every segment that is due, and drops stored events. It drops restored events
+// only if again is set.
 func (a *Archiver) Pass(ctx context.Context, again bool) (report Report, err error) {
 	state, err := a.State(ctx)
 	if err != nil {
@@ -211,13 +212,13 @@ func (a *Archiver) Pass(ctx context.Context, again bool) (report Report, err err
 	return report, nil
 }
 
-// State is what is recorded of the archive.
+// State returns the recorded state of the archive.
 func (a *Archiver) State(ctx context.Context) (archive.State, error) {
 	r, err := a.handler().Load(ctx, archive.Stream)
 	return r.State, err
 }
 
-// Plan is what would be done now.
+// Plan returns the plan of a pass that would run now.
 func (a *Archiver) Plan(ctx context.Context) (Plan, error) {
 	state, err := a.State(ctx)
 	if err != nil {
@@ -242,7 +243,7 @@ func (a *Archiver) page(ctx context.Context, after event.Position, most int) ([]
 	return nil, nil
 }
 
-// readMax is how many events are read in one go for a segment.
+// readMax is how many events are read at once for a segment.
 const readMax = 1000
 
 // store writes one segment, and records it.
@@ -265,7 +266,7 @@ func (a *Archiver) store(ctx context.Context, plan Plan, first, past event.Posit
 	return state, nil
 }
 
-// list has readers find every recorded segment.
+// list makes every recorded segment available to readers.
 func (a *Archiver) list(ctx context.Context, state archive.State) error {
 	listed, err := a.Store.Segments(ctx)
 	if err != nil {
@@ -289,7 +290,8 @@ func (a *Archiver) list(ctx context.Context, state archive.State) error {
 	return nil
 }
 
-// drop has the store drop what is recorded and sound, and records where its log begins.
+// drop makes the store drop the recorded and verified events, and records where its log
+// begins.
 func (a *Archiver) drop(ctx context.Context, state archive.State, again bool) (archive.State, error) {
 	below := state.Past()
 	if !again && (state.Held || below <= a.dropped) {
@@ -329,9 +331,9 @@ func (a *Archiver) read(s archive.Segment) {
 	a.verified[s.Hash] = true
 }
 
-// Restore has the store hold again what lies from a position on, from the beginning of
-// its segment, and says from where up to where its log began. It stays there until an
-// operator has it dropped again.
+// Restore makes the store hold the events from a position on again, starting with its
+// segment. It returns the restored range, up to the log's former beginning. The events stay
+// until an operator drops them again.
 func (a *Archiver) Restore(ctx context.Context, position event.Position) (from, past event.Position, err error) {
 	plan, err := a.Plan(ctx)
 	if err != nil {
@@ -341,7 +343,7 @@ func (a *Archiver) Restore(ctx context.Context, position event.Position) (from, 
 		return 0, 0, err
 	}
 	past = plan.Begins
-	if _, err := a.handle(ctx, archive.Drop{Below: past, At: a.Now()}); err != nil { // if a crash has left that out
+	if _, err := a.handle(ctx, archive.Drop{Below: past, At: a.Now()}); err != nil { // if a crash has prevented it
 		return from, past, err
 	}
 	if _, err := a.handle(ctx, archive.Restore{From: from, At: a.Now()}); err != nil {

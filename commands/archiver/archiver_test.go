@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 )
 
-// streamOf is one stream of the whole log.
+// streamOf reads one stream of the whole log.
 func streamOf(t testing.TB, a *archiver.Archiver, stream event.Stream) (events []event.Recorded) {
 	t.Helper()
 	for r, err := range a.Log.ReadStream(t.Context(), stream, 0) {
@@ -26,8 +26,8 @@ func streamOf(t testing.TB, a *archiver.Archiver, stream event.Stream) (events [
 	return events
 }
 
-// The log reads the same before, while and after its events move, and after they came
-// back; streams that are not settled are read without a file.
+// The log reads the same before, during and after the move of its events, and after their
+// restore. Streams that are not settled are read without a file.
 func TestMoveAndBack(t *testing.T) {
 	engines(t, func(t *testing.T, e *engine) {
 		dir := t.TempDir()
@@ -108,7 +108,7 @@ func TestMoveAndBack(t *testing.T) {
 	})
 }
 
-// Whoever reads a store without its archive is told so, and never that there is nothing.
+// A read of a store without its archive fails; it never reports missing events as absent.
 func TestNothingIsSkippedInSilence(t *testing.T) {
 	engines(t, func(t *testing.T, e *engine) {
 		dir := t.TempDir()
@@ -173,7 +173,7 @@ func TestNothingIsSkippedInSilence(t *testing.T) {
 
 func contains(err error, text string) bool { return err != nil && strings.Contains(err.Error(), text) }
 
-// What is young stays, and so does what does not fill a segment.
+// Young events stay, and so do events that do not fill a segment.
 func TestAge(t *testing.T) {
 	store := onEmbedded(t.TempDir(), nil)
 	a := archiving(store.open(), archive.NewFiles(archive.Dir(t.TempDir()), nil))

@@ -13,9 +13,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
-// BenchmarkArchive moves a partition of a Postgres log, and reads it where it lay and
-// where it lies then. Dropping it is held against deleting as many rows, and the file
-// against the table. Run it with -benchtime 1x.
+// BenchmarkArchive moves a partition of a Postgres log, and reads it before and after the
+// move. It compares dropping the partition with deleting as many rows, and the file with
+// the table. Run it with -benchtime 1x.
 func BenchmarkArchive(b *testing.B) {
 	for _, n := range []int{10_000, 100_000, 400_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -14,8 +14,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 )
 
-// midway is a log whose events are archived and dropped while it is in use: with every
-// few appends all that fills a segment goes.
+// midway is a log whose events are archived and dropped while it is in use: after every few
+// appends all full segments go.
 type midway struct {
 	*archive.Store
 	live  live
@@ -26,7 +26,7 @@ type midway struct {
 	appends int
 }
 
-// rule settles about half of the streams; what the others have is copied forward.
+// rule settles about half of the streams; the events of the others are copied forward.
 func rule() (r domain.Rule) {
 	for i := range 10 {
 		for _, prefix := range []string{"s-", "tx-1-", "old-", "w-", "one", "a"} {
@@ -75,7 +75,7 @@ func (m *midway) archive() error {
 	return err
 }
 
-// A log of which parts are archived keeps the contract of stores.
+// A partly archived log keeps the contract of stores.
 func TestContract(t *testing.T) {
 	engines := map[string]func(t *testing.T) *engine{
 		"embedded": func(t *testing.T) *engine { return onEmbedded(t.TempDir(), nil) },

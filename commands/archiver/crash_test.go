@@ -21,7 +21,7 @@ import (
 
 // The test binary runs itself as a child that archives and dies.
 const (
-	childVar = "WATCHTOWER_ARCHIVER_CHILD" // where it is to die
+	childVar = "WATCHTOWER_ARCHIVER_CHILD" // the point at which it dies
 	storeVar = "WATCHTOWER_ARCHIVER_STORE" // a folder, or a URL
 	shelfVar = "WATCHTOWER_ARCHIVER_SHELF"
 )
@@ -32,7 +32,7 @@ func child() int {
 		if point != os.Getenv(childVar) {
 			return
 		}
-		if passes++; passes == 2 || point == "archive.dropping" { // of which there is one; else the first time all went well
+		if passes++; passes == 2 || point == "archive.dropping" { // it occurs once; at the other points the first pass succeeds
 			syscall.Kill(os.Getpid(), syscall.SIGKILL) //nolint:errcheck // nobody is left to hear of it
 			select {}
 		}
@@ -54,7 +54,7 @@ func child() int {
 	}
 }
 
-// Killed at any point, the next pass goes on, nothing is lost, and nothing is twice.
+// After a kill at any point the next pass continues: no event is lost or doubled.
 func TestKilledWhileArchiving(t *testing.T) {
 	own := append(archiver.CrashPoints(), archive.CrashPoints()...)
 	for name, points := range map[string][]string{

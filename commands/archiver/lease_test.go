@@ -15,8 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-// Whoever puts events back is alone: a service's archiver leaves them until it is done,
-// and goes on afterwards. What it does and what it fails at is told.
+// A restore runs alone: a service's archiver waits until it is done, and continues
+// afterwards. Its results and errors are reported.
 func TestOneAtATime(t *testing.T) {
 	db, err := embedded.Open(t.TempDir(), embedded.Options{AllowDataLoss: true})
 	check(t, err)
@@ -46,14 +46,14 @@ func TestOneAtATime(t *testing.T) {
 	if s.Segments < 5 || int(s.Past-1) != s.Segments*part || s.Begins != s.Past || s.Due != 0 || s.Bytes == 0 {
 		t.Errorf("told of %+v", s)
 	}
-	check(t, operator.Alone(t.Context(), func(ctx context.Context) error { // whose lease is free between two passes
+	check(t, operator.Alone(t.Context(), func(ctx context.Context) error { // the lease is free between two passes
 		_, _, err := operator.Restore(ctx, 1)
 		return err
 	}))
 	stop()
 	<-ran
 
-	// What cannot be done is told of as well.
+	// Errors are reported too.
 	check(t, os.RemoveAll(shelf))
 	check(t, os.WriteFile(shelf, nil, 0o600))
 	from := len(streamOf(t, service, "group-1"))

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// live is a store that events are archived of.
+// live is a store whose events are archived.
 type live interface {
 	archive.Live
 	Begins(ctx context.Context) (event.Position, error)
@@ -38,7 +38,7 @@ type live interface {
 	Restore(ctx context.Context, from event.Position, events iter.Seq2[event.Batch, error]) error
 }
 
-// engine opens one kind of store, again and again.
+// engine opens one kind of store, repeatedly.
 type engine struct {
 	open  func() live
 	close func() error
@@ -49,7 +49,7 @@ func onEmbedded(dir string, crash func(string)) *engine {
 	return &engine{
 		open: func() live {
 			var err error
-			// Nobody cuts the power: commits need not wait for the disk.
+			// There is no power cut: commits need not wait for the disk.
 			if db, err = embedded.Open(dir, embedded.Options{Crash: crash, AllowDataLoss: true}); err != nil {
 				panic(err)
 			}
@@ -112,7 +112,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// archiving is an archiver of a store, with segments of part positions of any age.
+// archiving returns an archiver of a store, with segments of part positions of any age.
 func archiving(store live, files *archive.Files) *archiver.Archiver {
 	return &archiver.Archiver{
 		Log: archive.NewStore(store, files), Store: store, Files: files, Settings: archiver.Settings{Segment: part},
@@ -120,7 +120,7 @@ func archiving(store live, files *archive.Files) *archiver.Archiver {
 	}
 }
 
-// fill appends to streams: some are transactions that end, some that do not, one a group.
+// fill appends to streams: some transactions that end, some that do not, and one group.
 func fill(t testing.TB, a *archiver.Archiver, streams int) {
 	t.Helper()
 	for i := range streams {
@@ -140,7 +140,7 @@ func fill(t testing.TB, a *archiver.Archiver, streams int) {
 	}
 }
 
-// all is the whole log.
+// all reads the whole log.
 func all(t testing.TB, a *archiver.Archiver) (events []event.Recorded) {
 	t.Helper()
 	for b, err := range a.Log.ReadAll(t.Context(), 0, event.Filter{}, 100) {

@@ -10,14 +10,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Plan tells what would be done with a log as it is at one moment. It does none of it.
+// Plan computes the work on a log at one moment, without doing it.
 type Plan struct {
-	State    archive.State  // what is recorded of the archive
+	State    archive.State  // the recorded state of the archive
 	Begins   event.Position // where the store's log begins
 	Head     event.Position // where it ends
 	Settings Settings
 	Now      time.Time
-	// Page reads the next events after a position, at most so many.
+	// Page reads up to most events after a position.
 	Page func(ctx context.Context, after event.Position, most int) ([]event.Recorded, error)
 }
 
@@ -33,8 +33,8 @@ func (p Plan) Due(ctx context.Context) (ranges [][2]event.Position, err error) {
 	}
 }
 
-// next is the next range, if it is whole and old enough. The log's last event is never in
-// one: something has to say where the log ends.
+// next returns the next range, if it is complete and old enough. A range never contains the
+// log's last event, which marks the log's end.
 func (p Plan) next(ctx context.Context) (first, past event.Position, err error) {
 	first = p.State.Past()
 	past = first + event.Position(p.Settings.Segment)
@@ -60,11 +60,11 @@ func (p Plan) at(ctx context.Context, position event.Position) (event.Recorded, 
 	return page[0], nil
 }
 
-// ErrNothing says that there is nothing to restore.
+// ErrNothing means that there is nothing to restore.
 var ErrNothing = errors.New("the store holds that already")
 
-// Restorable is from where on a restore of a position would put events back, up to where
-// the store's log begins.
+// Restorable returns the position from which a restore would put events back, up to the
+// store's log.
 func (p Plan) Restorable(position event.Position) (from event.Position, err error) {
 	if position > p.Head {
 		return position, fmt.Errorf("there is no position %d yet: the log ends at %d", position, p.Head)

@@ -1,6 +1,5 @@
-// Package broadcaster makes one attempt at a time: it loads the bytes, asks the
-// log whether they are still wanted, hands them to nodes, and records what the
-// nodes said.
+// Package broadcaster makes one attempt at a time: it loads the bytes, checks in the log
+// that they are still to be sent, hands them to nodes, and records the nodes' answers.
 package broadcaster
 
 import (
@@ -20,22 +19,21 @@ import (
 
 // Nodes hands bytes to a chain's endpoints.
 type Nodes interface {
-	// Send hands raw to the fan-out's share of the endpoints, rotating with the
-	// attempt, each with its own deadline, and returns an answer for each of them:
-	// at least one. It may return when one has the bytes; an endpoint that was
-	// handed them and has not answered by then is tx.Unknown.
+	// Send hands raw to the fan-out's share of the endpoints, rotating with the attempt,
+	// each with its own deadline. It returns an answer for each of them, at least one. It
+	// may return when one endpoint has the bytes; the answer of an endpoint that has not
+	// answered by then is tx.Unknown.
 	Send(ctx context.Context, raw []byte, hash chain.Hash, attempt int) []tx.Answer
-	// SendAll hands raw to every healthy endpoint, and unless one takes it waits
-	// for all of them.
+	// SendAll hands raw to every healthy endpoint, and waits for all of them unless one
+	// accepts it.
 	SendAll(ctx context.Context, raw []byte, hash chain.Hash) []tx.Answer
 }
 
-// Sight is what looking at the chain showed about one transaction.
+// Sight is the result of a look at the chain for one transaction.
 type Sight struct {
 	// Over means that a verdict was recorded: there is nothing to send.
 	Over bool
-	// Wants is the next nonce the chain wants in the transaction's sequence, if
-	// Known.
+	// Wants is the next nonce that the chain wants in the transaction's sequence, if Known.
 	Wants uint64
 	Known bool
 }
@@ -45,8 +43,8 @@ type Broadcaster struct {
 	Transactions commands.Transactions
 	Vault        commands.Vault
 	Nodes        Nodes
-	// Look asks the chain about one transaction: receipt first, then nonce, then
-	// time. It records the verdict if there is one.
+	// Look asks the chain about one transaction: receipt first, then nonce, then time. It
+	// records the verdict if there is one.
 	Look     func(ctx context.Context, s tx.State) (Sight, error)
 	Schedule tx.Schedule
 	Now      func() time.Time
@@ -55,8 +53,8 @@ type Broadcaster struct {
 	Log      *slog.Logger
 }
 
-// Attempt makes one attempt at a leased row and says when to come back, and what the
-// attempt showed about the account behind it.
+// Attempt makes one attempt at a leased row. It returns the row's next due time, and the
+// account's standing as shown by the attempt.
 func (b *Broadcaster) Attempt(ctx context.Context, w tx.Work) tx.Done {
 	done := b.attempt(ctx, w)
 	done.Account = w.Account
@@ -64,7 +62,7 @@ func (b *Broadcaster) Attempt(ctx context.Context, w tx.Work) tx.Done {
 	case done.Standing == tx.Unable:
 		done.NextAt = b.Now().Add(b.probing(w))
 	case !probes:
-		done.Standing = "" // nobody asked
+		done.Standing = "" // the row does not probe the account
 	case done.Standing == "":
 		done.Standing = tx.Unclear
 	}
@@ -77,13 +75,13 @@ func (b *Broadcaster) attempt(ctx context.Context, w tx.Work) tx.Done {
 	r, err := b.Transactions.Load(ctx, stream)
 	if err == nil && r.State.Sendable() && max(w.Attempts, r.State.Attempt) > 0 {
 		done.Attempts = max(w.Attempts, r.State.Attempt)
-		// An earlier attempt may have been mined, and a node may take the same
-		// bytes again all the same: ask the chain before every repeat.
+		// An earlier attempt may have been mined, and a node may accept the same bytes
+		// again nevertheless: ask the chain before every repeat.
 		if stop := b.look(ctx, r.State, w, &done); stop {
 			done.Standing = tx.Unasked
 			return done
 		}
-		r, err = b.Transactions.Load(ctx, stream) // for the look took its time
+		r, err = b.Transactions.Load(ctx, stream) // the look took time
 	}
 	switch {
 	case err != nil:
@@ -94,7 +92,7 @@ func (b *Broadcaster) attempt(ctx context.Context, w tx.Work) tx.Done {
 		return b.again(done, tx.Outcome{Class: tx.Taken}, w, "no longer wanted")
 	}
 	if left := w.ExpiresAt; left != 0 && uint64(b.Now().Unix()) >= left {
-		// Nothing is left to do but to wait for the block that says so.
+		// Wait for the block that proves the expiry.
 		done.NextAt, done.Note = b.Now().Add(b.Schedule.RetryMax), "validBefore has passed; a block must say so"
 		done.Standing = tx.Unasked
 		return done
@@ -102,15 +100,15 @@ func (b *Broadcaster) attempt(ctx context.Context, w tx.Work) tx.Done {
 	return b.send(ctx, w, r, done)
 }
 
-// look asks the chain. stop means that nothing should be sent now; done then says
-// when to come back.
+// look asks the chain. stop means that nothing should be sent now; done then has the next
+// due time.
 func (b *Broadcaster) look(ctx context.Context, s tx.State, w tx.Work, done *tx.Done) (stop bool) {
 	short, cancel := part(ctx, lookPart)
 	defer cancel()
 	sight, err := b.Look(short, s)
 	switch {
 	case err != nil:
-		// Not knowing is no reason to hold the bytes back.
+		// A failed look does not hold the bytes back.
 		b.Log.Debug("chain not read before a repeat", "tx", w.Hash, "err", err)
 		return false
 	case sight.Over:
@@ -145,7 +143,7 @@ func (b *Broadcaster) send(ctx context.Context, w tx.Work, r commands.Result[tx.
 	answers := b.Nodes.Send(short, raw, w.Hash, done.Attempts)
 	everyone := false
 	if tx.Summarise(answers, true).Permanent() {
-		// A permanent verdict is everybody's: ask those not asked.
+		// A refusal is permanent only if every endpoint agrees: ask the others.
 		answers, everyone = b.Nodes.SendAll(short, raw, w.Hash), true
 	}
 	b.crash("send.after")
@@ -162,15 +160,15 @@ func (b *Broadcaster) send(ctx context.Context, w tx.Work, r commands.Result[tx.
 	return done
 }
 
-// unwanted reports whether a transaction was canceled this very moment.
+// unwanted reports whether a transaction was canceled in the meantime.
 func (b *Broadcaster) unwanted(ctx context.Context, w tx.Work) bool {
 	r, err := b.Transactions.Load(ctx, tx.Stream(w.Chain, w.Hash))
 	return err == nil && !r.State.Sendable()
 }
 
-// Parts of the time that an attempt has left, so that a node that hangs when it is
-// asked leaves time to send, and one that hangs when it is sent to leaves time to
-// record what the others said.
+// Shares of the time that an attempt has left. A node that hangs during the look leaves
+// time to send. A node that hangs during the sending leaves time to record the others'
+// answers.
 const (
 	lookPart = 0.3
 	sendPart = 0.85
@@ -193,7 +191,7 @@ func (b *Broadcaster) record(ctx context.Context, w tx.Work, r commands.Result[t
 	return err
 }
 
-// again comes back by the schedule.
+// again schedules the next attempt.
 func (b *Broadcaster) again(done tx.Done, o tx.Outcome, w tx.Work, note string) tx.Done {
 	done.NextAt = b.Schedule.Next(w.Hash, max(done.Attempts, 1), o, b.Now(), w.ExpiresAt)
 	if done.Note = note; note == "" {
@@ -202,11 +200,12 @@ func (b *Broadcaster) again(done tx.Done, o tx.Outcome, w tx.Work, note string) 
 	return done
 }
 
-// WaitMax is the longest pause of a transaction that waits for something else than
-// a node: a lower nonce, whose landing wakes it anyway, or its bytes.
+// WaitMax is the longest pause of a transaction that does not wait for a node: it waits for
+// a lower nonce, whose landing wakes it anyway, or for its bytes.
 const WaitMax = time.Minute
 
-// patience grows with the time that a transaction has waited for a lower nonce.
+// patience returns a pause that grows with the time that a transaction has waited for a
+// lower nonce.
 func (b *Broadcaster) patience(w tx.Work) time.Duration {
 	var waited time.Duration
 	if w.WaitNonce != 0 {
@@ -215,7 +214,7 @@ func (b *Broadcaster) patience(w tx.Work) time.Duration {
 	return min(max(waited/2, b.Schedule.RebroadcastMin), WaitMax)
 }
 
-// probing is the pause after an account was found unable: about a block's time, and
+// probing returns the pause after an account was found unable: about a block's time, and
 // longer the longer it is on hold.
 func (b *Broadcaster) probing(w tx.Work) time.Duration {
 	var held time.Duration
@@ -225,7 +224,8 @@ func (b *Broadcaster) probing(w tx.Work) time.Duration {
 	return min(max(held/4, 4*b.Schedule.RetryMin), b.Schedule.RetryMax)
 }
 
-// later comes back soon after bad luck on our own side, not counting an attempt.
+// later schedules a retry soon after a transient error on our own side, without counting an
+// attempt.
 func (b *Broadcaster) later(done tx.Done, what string, err error) tx.Done {
 	b.Log.Warn(what, "tx", done.Hash, "err", err)
 	done.NextAt, done.Note = b.Now().Add(b.Schedule.RetryMax/4), what

@@ -38,8 +38,8 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// Whatever happens to replies, nothing is ever called a failure: the same bytes go
-// again until a node says what it has.
+// A lost reply is never called a failure: the same bytes are sent again until a node
+// confirms that it has them.
 func TestLostReplySendsTheSameAgain(t *testing.T) {
 	for name, faults := range map[string]chaintest.Faults{
 		"taken, reply cut": {Cut: 1},
@@ -72,7 +72,7 @@ func refuse(message string) chaintest.Faults {
 	return chaintest.Faults{Refuse: func(chain.Signed) *chaintest.Refusal { return &chaintest.Refusal{Code: -32000, Message: message} }}
 }
 
-// A refusal is for ever only when everybody in rotation was asked and said so.
+// A refusal is permanent only if every endpoint in rotation was asked and refused for good.
 func TestPermanentOnlyWhenEverybodySaysSo(t *testing.T) {
 	const never = "intrinsic gas too low"
 	for name, c := range map[string]struct {
@@ -88,7 +88,7 @@ func TestPermanentOnlyWhenEverybodySaysSo(t *testing.T) {
 		"unheard of":       {refuse("computer says no"), refuse("computer says no"), tx.StatusRetry},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for first := range 2 { // whichever of them is asked first
+			for first := range 2 { // either of them may be asked first
 				w := newWorld(t, 1)
 				w.a.Set(c.a)
 				w.b.Set(c.b)
@@ -133,7 +133,7 @@ func TestNothingIsSentThatIsNotWanted(t *testing.T) {
 	}
 }
 
-// What is canceled while the chain is being asked is not sent either.
+// A transaction that is canceled while the chain is being asked is not sent either.
 func TestCanceledDuringTheLook(t *testing.T) {
 	w := newWorld(t, 2)
 	raw, row := w.accept(plain(0))
@@ -165,8 +165,8 @@ func TestPayloadGone(t *testing.T) {
 	}
 }
 
-// overtaken is a store of payloads that is asked for one when its owner has just
-// canceled it and had it erased.
+// overtaken is a payload store that is asked for a payload just after its owner has
+// canceled and erased it.
 type overtaken struct {
 	commands.PayloadRows
 	cancel func()
@@ -177,7 +177,7 @@ func (o overtaken) Get(ctx context.Context, id chain.ID, hash chain.Hash) (paylo
 	return o.PayloadRows.Get(ctx, id, hash)
 }
 
-// That a payload is gone because it was canceled this very moment troubles nobody.
+// A payload that is gone because of a concurrent cancel causes no error log.
 func TestCanceledThisVeryMoment(t *testing.T) {
 	w := newWorld(t, 2)
 	raw, row := w.accept(plain(0))
@@ -234,8 +234,8 @@ func (s *store) Append(ctx context.Context, stream event.Stream, v event.Version
 	return appended, err
 }
 
-// An attempt whose outcome could not be recorded is made again with another
-// number, whether or not the record stands after all.
+// An attempt whose outcome could not be recorded is repeated with another number, whether
+// or not the record was written after all.
 func TestStoreFailsAtTheReport(t *testing.T) {
 	for name, lost := range map[string]bool{"not recorded": false, "answer lost": true} {
 		t.Run(name, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestLogNotRead(t *testing.T) {
 	}
 }
 
-// The queue can be lost: numbers go on from what is recorded.
+// The queue can be lost: attempt numbers continue from the recorded ones.
 func TestNumbersGoOnAfterARebuild(t *testing.T) {
 	w := newWorld(t, 1)
 	_, row := w.accept(plain(0))
@@ -294,7 +294,7 @@ func TestNumbersGoOnAfterARebuild(t *testing.T) {
 // crash ends an attempt as a kill would.
 type crash string
 
-// A crash around the send is repaired by the ordinary next attempt.
+// The next regular attempt repairs a crash around the send.
 func TestCrashAroundTheSend(t *testing.T) {
 	for point, deliveries := range map[string]int{"send.before": 0, "send.after": 2} {
 		t.Run(point, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// Before a repeat the chain is asked; what it has is recorded, and nothing is sent.
+// Before a repeat the chain is asked; its result is recorded, and nothing is sent.
 func TestTheChainIsAskedBeforeARepeat(t *testing.T) {
 	w := newWorld(t, 2)
 	raw, row := w.accept(plain(0))
@@ -30,7 +30,7 @@ func TestTheChainIsAskedBeforeARepeat(t *testing.T) {
 	}
 }
 
-// The same after a rebuild of the queue, which has forgotten the attempts.
+// The same holds after a rebuild of the queue, which has forgotten the attempts.
 func TestTheChainIsAskedAfterARebuild(t *testing.T) {
 	w := newWorld(t, 2)
 	raw, row := w.accept(plain(0))
@@ -43,7 +43,7 @@ func TestTheChainIsAskedAfterARebuild(t *testing.T) {
 	}
 }
 
-// Not knowing what the chain has is no reason to hold the bytes back.
+// A failed look does not hold the bytes back.
 func TestLookFails(t *testing.T) {
 	w := newWorld(t, 2)
 	raw, row := w.accept(plain(0))
@@ -57,7 +57,7 @@ func TestLookFails(t *testing.T) {
 	w.reached(raw, 2)
 }
 
-// hurried is an attempt with the deadline that a lease leaves it.
+// hurried makes an attempt with the deadline that a lease leaves it.
 func (w *world) hurried(row *tx.Work, within time.Duration) tx.Done {
 	ctx, cancel := context.WithTimeout(w.t.Context(), within)
 	defer cancel()
@@ -66,7 +66,7 @@ func (w *world) hurried(row *tx.Work, within time.Duration) tx.Done {
 	return done
 }
 
-// A node that does not answer costs neither the record of what the others said…
+// A node that does not answer costs neither the record of the others' answers…
 func TestHangingNodeLeavesTimeToRecord(t *testing.T) {
 	w := newWorld(t, 2)
 	_, row := w.accept(plain(0))
@@ -77,7 +77,7 @@ func TestHangingNodeLeavesTimeToRecord(t *testing.T) {
 	}
 }
 
-// …nor the repeat, when it is the one that the chain is read from.
+// …nor the repeat, if it is the node that the chain is read from.
 func TestHangingLookLeavesTimeToSend(t *testing.T) {
 	w := newWorld(t, 2)
 	raw, row := w.accept(plain(0))
@@ -93,8 +93,8 @@ func TestHangingLookLeavesTimeToSend(t *testing.T) {
 	w.reached(raw, 2)
 }
 
-// A transaction whose predecessors are missing is sent once, and then waits
-// without being sent, ever more patiently, until the chain wants its nonce.
+// A transaction whose predecessors are missing is sent once. Then it waits without being
+// sent, with growing pauses, until the chain wants its nonce.
 func TestWaitingForANonce(t *testing.T) {
 	w := newWorld(t, 2)
 	raw, row := w.accept(plain(2))
@@ -123,7 +123,7 @@ func TestWaitingForANonce(t *testing.T) {
 	}
 }
 
-// Refusals that say something about the nonce or the time make it look at once.
+// Refusals about the nonce or the time trigger a look at once.
 func TestTellingRefusals(t *testing.T) {
 	ours := plain(0)
 	rival := ours
@@ -150,7 +150,8 @@ func TestTellingRefusals(t *testing.T) {
 	}
 }
 
-// A predecessor is missing, and the node says so: it waits at once.
+// A predecessor is missing, and the node's refusal names the gap: the transaction waits at
+// once.
 func TestRefusedForAGap(t *testing.T) {
 	w := newWorld(t, 2)
 	_, row := w.accept(plain(7))

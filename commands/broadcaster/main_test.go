@@ -39,7 +39,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// world is a broadcaster with a store, a chain, and two nodes a and b of it.
+// world is a broadcaster with a store, a chain, and its two nodes a and b.
 type world struct {
 	*broadcaster.Broadcaster
 	t      *testing.T
@@ -49,7 +49,7 @@ type world struct {
 	submit *commands.Submit
 }
 
-// newWorld makes a world. Each attempt asks as many nodes as the fan-out says.
+// newWorld makes a world. Each attempt asks fanout nodes.
 func newWorld(t *testing.T, fanout int) *world {
 	db, err := embedded.Open("", embedded.Options{})
 	check(t, err)
@@ -92,18 +92,18 @@ func newWorld(t *testing.T, fanout int) *world {
 	return w
 }
 
-// together has nodes answer a broadcast when each that is asked has it. Without it one
-// that answers at once may spare another, and a test would hang on who was quicker.
+// together makes nodes answer a broadcast only when every asked node has it. Otherwise a
+// quick answer could spare another node the broadcast, and a test would depend on timing.
 type together struct {
 	nodes int
 
 	mu   sync.Mutex
 	came int
-	open chan struct{} // closed when the last one has come
+	open chan struct{} // closed when the last one has arrived
 }
 
-// aloneMax is how long a broadcast waits for the others, which may have been asked
-// for nothing: an endpoint can be out of rotation.
+// aloneMax is how long a broadcast waits for the other nodes, which may never be asked: an
+// endpoint can be out of rotation.
 const aloneMax = 200 * time.Millisecond
 
 func (m *together) before(n http.Handler) http.Handler {
@@ -140,12 +140,12 @@ func (m *together) wait() {
 	}
 }
 
-// plain is a transaction of one sender and nonce key.
+// plain returns a transaction of one sender and nonce key.
 func plain(nonce uint64) chain.Signed {
 	return chain.Signed{Chain: id, Type: 0x76, Sender: chain.Address{0xa1}, NonceKey: chain.NonceKey{31: 5}, Nonce: nonce, Gas: 50_000}
 }
 
-// accept submits a transaction and returns its bytes and the queue's row of it.
+// accept submits a transaction and returns its bytes and its row in the queue.
 func (w *world) accept(t chain.Signed) ([]byte, tx.Work) {
 	w.t.Helper()
 	raw := chaintest.EncodePlain(t)
@@ -157,7 +157,7 @@ func (w *world) accept(t chain.Signed) ([]byte, tx.Work) {
 	return raw, *change.Open
 }
 
-// attempt makes an attempt and moves the row on by what it says.
+// attempt makes an attempt and applies its result to the row.
 func (w *world) attempt(row *tx.Work) tx.Done {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
@@ -177,7 +177,7 @@ func (w *world) state(row tx.Work) tx.State {
 	return r.State
 }
 
-// names are the names of a transaction's events.
+// names returns the names of a transaction's events.
 func (w *world) names(row tx.Work) (names []string) {
 	w.t.Helper()
 	for e, err := range w.db.Log().ReadStream(w.t.Context(), tx.Stream(id, row.Hash), 0) {
@@ -195,7 +195,8 @@ func (w *world) command(row tx.Work, c tx.Command) {
 	check(w.t, err)
 }
 
-// sent is what nodes were handed: the nodes' names, and each time the same bytes.
+// sent returns the names of the nodes that were handed the bytes, and checks that the bytes
+// never differ.
 func (w *world) sent(raw []byte) (to []string) {
 	w.t.Helper()
 	for _, d := range w.chain.Received() {
@@ -207,8 +208,8 @@ func (w *world) sent(raw []byte) (to []string) {
 	return to
 }
 
-// reached waits until the bytes have come to so many nodes: an attempt ends when one
-// has them, and the others' answers are not waited for.
+// reached waits until this many nodes have the bytes: an attempt ends when one node has
+// them, without waiting for the others' answers.
 func (w *world) reached(raw []byte, nodes int) {
 	w.t.Helper()
 	for deadline := time.After(10 * time.Second); len(w.sent(raw)) < nodes; {
@@ -220,7 +221,7 @@ func (w *world) reached(raw []byte, nodes int) {
 	}
 }
 
-// mine makes a block, with others' transactions in it.
+// mine mines a block, with others' transactions in it.
 func (w *world) mine(others ...[]byte) {
 	w.t.Helper()
 	_, err := w.chain.Mine(others...)

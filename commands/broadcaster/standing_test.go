@@ -8,8 +8,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// What an attempt shows about the account is told when the account is unable, and
-// otherwise only by a row that probes.
+// An attempt reports the account's standing if the account is unable, and otherwise only
+// for a row that probes.
 func TestStanding(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(w *world, row *tx.Work)

@@ -1,6 +1,6 @@
-// Package canceler lets an owner stop a group: the wish is verified and recorded,
-// then carried to every member, whose bytes are erased. The [Canceler] does both for
-// a request; as a process manager it carries on what a crash has cut short.
+// Package canceler lets an owner stop a group: the command is verified and recorded, then
+// applied to every member, whose bytes are erased. The [Canceler] does both for a request.
+// As a process manager it also finishes cancels that a crash has interrupted.
 package canceler
 
 import (
@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	ErrMalformed      = event.Refusal("malformed-authorization") // no signature of any kind that owners have
-	ErrSignature      = event.Refusal("invalid-signature")       // it does not hold
-	ErrNotOwner       = event.Refusal("not-the-owner")           // it holds, and is somebody else's
-	ErrFormOff        = event.Refusal("signature-form-off")      // the replayable form is not taken here
+	ErrMalformed      = event.Refusal("malformed-authorization") // not a signature of any kind that owners have
+	ErrSignature      = event.Refusal("invalid-signature")       // the signature is invalid
+	ErrNotOwner       = event.Refusal("not-the-owner")           // the signature is valid, by another account
+	ErrFormOff        = event.Refusal("signature-form-off")      // the replayable form is not accepted here
 	ErrAmbiguousChain = event.Refusal("ambiguous-chain")         // the group is on several chains
 )
 
-// ErrUnfinished wraps the trouble of a cancel that is recorded, and will be carried
-// out, but is not yet.
+// ErrUnfinished wraps the error of a cancel that is recorded but not finished; it will be
+// finished.
 var ErrUnfinished = errors.New("the cancel is recorded, and not carried out yet")
 
 // Canceler cancels groups.
@@ -37,23 +37,23 @@ type Canceler struct {
 	Transactions commands.Transactions
 	Groups       commands.Groups
 	Payloads     commands.PayloadRows
-	// Chains are those that are served.
+	// Chains are the chains that are served.
 	Chains []chain.ID
-	// CatchUp lets every transaction join that was accepted before it was called and
-	// belongs to one of these groups, so that a cancel finds it.
+	// CatchUp makes every transaction of these groups join that was accepted before the
+	// call, so that a cancel finds it.
 	CatchUp func(ctx context.Context, ids []group.ID) error
-	// Check refuses what has not the form of a signature, and Verify says which
-	// account signed a digest; an access key's signature has no form that they take.
+	// Check refuses bytes that are no signature. Verify returns the account that signed a
+	// digest. Neither accepts an access key's signature.
 	Check  func(sig []byte) error
 	Verify func(sig []byte, digest chain.Hash) (chain.Address, chain.SignatureKind, error)
 	// Deployment is the name that typed data must carry.
 	Deployment string
-	// GroupIDForm says whether the form is taken that can be shown to other services.
+	// GroupIDForm enables the replayable form, which can be shown to other services.
 	GroupIDForm bool
-	// Rows, when set, finds members' states in the read model, which may be behind; a
+	// Rows, when set, returns members' states from the read model, which may be behind. A
 	// member without a row is left out.
 	Rows func(ctx context.Context, id chain.ID, hashes []chain.Hash) (map[chain.Hash]tx.State, error)
-	// Moved, when set, is told where the process manager's checkpoint stands.
+	// Moved, when set, is called with the process manager's checkpoint.
 	Moved  func(at event.Position)
 	Now    func() time.Time
 	Random io.Reader
@@ -61,33 +61,34 @@ type Canceler struct {
 	Log    *slog.Logger
 }
 
-// Request is what came to cancel a group.
+// Request is a request to cancel a group.
 type Request struct {
-	Chain     chain.ID // 0: the one on which the group is
+	Chain     chain.ID // 0: the group's only chain
 	Sender    chain.Address
 	Group     chain.GroupID
 	Form      group.Form
 	Signature []byte
 	Expires   uint64 // of the typed form, in Unix seconds
-	// Charge, when set, is called before members are visited: carried is how many will be
-	// canceled, read how many are read for the answer only. Its error ends the request.
+	// Charge, when set, is called before members are visited: carried is the number of
+	// members to cancel, read the number that is only read for the answer. Its error ends
+	// the request.
 	Charge func(carried, read int) error
 }
 
 // ExpiryMax bounds how far ahead a typed authority may expire: a group remembers
-// those that have not.
+// authorities until they expire.
 const ExpiryMax = 24 * time.Hour
 
-// Answer is a canceled group: what became of each member that the cancel found.
+// Answer is a canceled group, with the result for each member that the cancel found.
 type Answer struct {
 	ID      group.ID
 	Group   group.State
 	Members []Member
 }
 
-// Cancel records the owner's wish and carries it out. Asked again, it answers for
-// the same members and records nothing more. When the error is bad luck, repeating
-// the request is safe; after [ErrUnfinished] it is carried out in any case.
+// Cancel records the owner's command and executes it. A repeated request answers for the
+// same members and records nothing more. After a transient error a retry is safe. After
+// [ErrUnfinished] the cancel is finished in any case.
 func (c *Canceler) Cancel(ctx context.Context, r Request, meta event.Meta) (Answer, error) {
 	authorities, err := c.authorities(r)
 	if err != nil {
@@ -125,7 +126,7 @@ func (c *Canceler) Cancel(ctx context.Context, r Request, meta event.Meta) (Answ
 	return Answer{ID: id, Group: result.State, Members: members}, nil
 }
 
-// charge charges for the members that an authority is about to find, or has found.
+// charge charges for the members that an authority will find, or has found.
 func (r Request) charge(s group.State, by group.Authority) error {
 	if r.Charge == nil {
 		return nil
@@ -136,8 +137,8 @@ func (r Request) charge(s group.State, by group.Authority) error {
 	return r.Charge(s.Members-s.Canceled, s.Canceled)
 }
 
-// authorities verifies the signature for each chain that the request may be about.
-// The replayable form says nothing of the chain, typed data names one.
+// authorities verifies the signature for each chain that the request may concern. The
+// replayable form names no chain, typed data names one.
 func (c *Canceler) authorities(r Request) (map[group.ID]group.Authority, error) {
 	if err := c.Check(r.Signature); err != nil {
 		return nil, ErrMalformed.Because("%s", detail(err))
@@ -159,7 +160,7 @@ func (c *Canceler) authorities(r Request) (map[group.ID]group.Authority, error) 
 		if err == nil {
 			verified[id] = by
 		} else if errors.Is(refused, ErrSignature) {
-			refused = err // that somebody else signed says more than that nobody did
+			refused = err // another signer is a more useful reason than an invalid signature
 		}
 	}
 	if len(verified) == 0 {
@@ -168,7 +169,7 @@ func (c *Canceler) authorities(r Request) (map[group.ID]group.Authority, error) 
 	return verified, nil
 }
 
-// authority is what the signature proves of one chain's group.
+// authority verifies the signature for one chain's group.
 func (c *Canceler) authority(r Request, id group.ID) (group.Authority, error) {
 	by := group.Authority{Form: r.Form, Digest: group.Digest(r.Group)}
 	if r.Form == group.FormTyped {
@@ -186,7 +187,7 @@ func (c *Canceler) authority(r Request, id group.ID) (group.Authority, error) {
 	return by, nil
 }
 
-// detail is the sentence of a refusal of bytes.
+// detail returns the detail of a *chain.Malformed, or the error's text.
 func detail(err error) string {
 	var malformed *chain.Malformed
 	if errors.As(err, &malformed) {
@@ -195,7 +196,8 @@ func detail(err error) string {
 	return err.Error()
 }
 
-// locate finds the one group that is meant, with everybody in it who was accepted.
+// locate returns the one group that is meant, after all its accepted transactions have
+// joined.
 func (c *Canceler) locate(ctx context.Context, verified map[group.ID]group.Authority) (group.ID, group.Authority, error) {
 	ids := group.InOrder(verified)
 	if err := c.CatchUp(ctx, ids); err != nil {
@@ -239,8 +241,8 @@ func (c *Canceler) crash(point string) {
 // CrashPoints lists the places in this package where a test may kill the process.
 func CrashPoints() []string {
 	return []string{
-		"cancel.recorded", // the group is canceled, no member has been told
-		"cancel.member",   // some members are canceled, their bytes are there
-		"cancel.erased",   // bytes are gone, which is not recorded yet
+		"cancel.recorded", // the group is canceled, no member is
+		"cancel.member",   // some members are canceled, their bytes not erased
+		"cancel.erased",   // bytes are erased, not yet recorded
 	}
 }

@@ -41,13 +41,13 @@ var (
 	key = explicit(42)
 )
 
-// explicit is a nonce key that makes a group.
+// explicit returns a nonce key that makes a group.
 func explicit(n byte) chain.NonceKey {
 	return chain.NonceKey{0x4e, 0x4b, 0x47, 0x31, 0x01, 0x02, 19: n}
 }
 
-// place is where groups are canceled, on a real store. Nobody but a cancel itself
-// makes members of what was accepted, until a test says so.
+// place is a canceler on a real store. Accepted transactions join only by a cancel itself,
+// until a test runs the grouper.
 type place struct {
 	*testing.T
 	db      *embedded.DB
@@ -130,14 +130,14 @@ func sign(t *testing.T, by *ecdsa.PrivateKey, digest chain.Hash) []byte {
 	return sig
 }
 
-// byID is a request by a signature over the group's id.
+// byID returns a request with a signature over the group's id.
 func (p *place) byID() canceler.Request {
 	p.Helper()
 	g := key.Group()
 	return canceler.Request{Sender: p.sender(), Group: g, Form: group.FormGroupID, Signature: sign(p.T, p.owner, group.Digest(g))}
 }
 
-// typed is a request by typed data, after the changes given were made to what is signed.
+// typed returns a request by typed data, signed after these changes.
 func (p *place) typed(change ...func(*group.Wish)) canceler.Request {
 	p.Helper()
 	wish := group.Wish{
@@ -160,7 +160,7 @@ func (p *place) cancel(r canceler.Request) canceler.Answer {
 	return answer
 }
 
-// events are the names of all that was recorded.
+// events returns the names of all recorded events.
 func (p *place) events() (names []string) {
 	p.Helper()
 	for batch, err := range p.db.Log().ReadAll(context.Background(), 0, event.Filter{}, 1000) {
@@ -172,7 +172,7 @@ func (p *place) events() (names []string) {
 	return names
 }
 
-// outcome is what is told of a member, and whether its bytes are kept.
+// outcome is a member's reported state, and whether its bytes are stored.
 type outcome struct {
 	Nonce                  uint64
 	Status                 tx.Status
@@ -211,8 +211,8 @@ var (
 	taken     = tx.Report{Attempt: 1, Answers: []tx.Answer{{Endpoint: "a", Class: tx.Taken}}}
 )
 
-// Every member that has not ended is canceled and its bytes are erased; the others
-// stay as they are. Asked again, all is as it was, and nothing more is recorded.
+// Every member that has not ended is canceled and its bytes are erased; the others stay
+// unchanged. A repeated request changes and records nothing.
 func TestCancel(t *testing.T) {
 	for form, request := range map[group.Form]func(*place) canceler.Request{
 		group.FormGroupID: (*place).byID,
@@ -256,8 +256,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A cancel speaks of the members it finds, and its signature counts once: shown again, it
-// answers for those members, and what came later is not canceled.
+// A cancel covers the members it finds, and its signature counts once. Shown again, it
+// answers for those members, and later transactions are not canceled.
 func TestCancelOfWhatIsThere(t *testing.T) {
 	p := newPlace(t)
 	p.accept(0)
@@ -280,8 +280,8 @@ func TestCancelOfWhatIsThere(t *testing.T) {
 	}
 }
 
-// What stands in a block that may still leave the chain is marked: should it leave,
-// the bytes are not sent again.
+// A transaction in a block that may be reorged is marked: after a reorg the bytes are not
+// sent again.
 func TestCancelOfWhatIsAnnounced(t *testing.T) {
 	p := newPlace(t)
 	hash := p.accept(0)
@@ -300,7 +300,7 @@ func TestCancelOfWhatIsAnnounced(t *testing.T) {
 	}
 }
 
-// Whoever is not the owner changes nothing, and is told why.
+// A request by anyone but the owner changes nothing, and is refused with the reason.
 func TestWhoMayCancel(t *testing.T) {
 	p := newPlace(t)
 	p.accept(0)
@@ -350,7 +350,8 @@ func TestWhoMayCancel(t *testing.T) {
 	p.cancel(p.typed(expires(now.Add(canceler.ExpiryMax)))) // the longest
 }
 
-// highS is the other signature over the same, which Tempo does not take.
+// highS returns the other valid signature over the same digest, which Tempo does not
+// accept.
 func highS(sig []byte) []byte {
 	s := new(big.Int).Sub(crypto.S256().Params().N, new(big.Int).SetBytes(sig[32:64]))
 	high := slices.Concat(sig[:32], s.FillBytes(make([]byte, 32)), sig[64:])
@@ -358,8 +359,8 @@ func highS(sig []byte) []byte {
 	return high
 }
 
-// One sender's group of one id on two chains is two groups: which is meant must be
-// said, by the request or by what was signed.
+// One sender's group of one id on two chains is two groups: the request or the signed data
+// must name the chain.
 func TestTwoChains(t *testing.T) {
 	p := newPlace(t)
 	here := p.accept(0)

@@ -13,25 +13,25 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// reason is what a member's event says.
+// reason is recorded in a member's event.
 const reason = "its group was canceled"
 
 const (
-	commandsMax = 64  // commands under way at once
-	eraseMax    = 500 // payloads erased in one go
+	commandsMax = 64  // concurrent commands
+	eraseMax    = 500 // payloads erased per call
 )
 
-// Member is what became of one member.
+// Member is a member with its state after the cancel.
 type Member struct {
 	group.Member
 	State tx.State
 }
 
-// canceled are the members that the last cancel found, in the order of joining.
+// canceled returns the members that the last cancel found, in the order of joining.
 func canceled(s group.State) []group.Member { return s.List()[:s.Canceled] }
 
-// carry cancels members, erases their bytes, and records that. Members that the read
-// model shows as done it does not load again: a repeated request costs their rows. One
+// carry cancels members, erases their bytes, and records that. It does not load members
+// that the read model shows as done, so a repeated request only reads their rows. A member
 // that has ended stays as it is.
 func (c *Canceler) carry(ctx context.Context, id group.ID, found []group.Member, meta event.Meta) ([]Member, error) {
 	at := c.Now()
@@ -65,9 +65,9 @@ func (c *Canceler) carry(ctx context.Context, id group.ID, found []group.Member,
 	return members, nil
 }
 
-// done finds the members for which nothing is left to do by the read model: a cancel and
-// an erasure are for ever, and so is a final end. The read model may be behind, so that
-// members which it shows as open are left out.
+// done returns the members that are finished according to the read model: cancels, erasures
+// and final verdicts never change. The read model may be behind, so members that it shows
+// as open are left out.
 func (c *Canceler) done(ctx context.Context, on chain.ID, found []group.Member) (map[chain.Hash]tx.State, error) {
 	if c.Rows == nil || len(found) == 0 {
 		return nil, nil
@@ -84,7 +84,7 @@ func (c *Canceler) done(ctx context.Context, on chain.ID, found []group.Member) 
 	return rows, nil
 }
 
-// erase takes the bytes of what is canceled out of every medium, then records that.
+// erase erases the bytes of canceled members from every medium, then records that.
 func (c *Canceler) erase(ctx context.Context, on chain.ID, found []group.Member, results []commands.Result[tx.State], meta event.Meta) error {
 	wish := tx.Erase{At: c.Now()}
 	var kept []int
@@ -114,8 +114,8 @@ func (c *Canceler) erase(ctx context.Context, on chain.ID, found []group.Member,
 	return nil
 }
 
-// command carries one command out. A refusal leaves the state as it is, which then
-// says why.
+// command handles one command. A refusal leaves the state unchanged, and the state shows
+// the reason.
 func (c *Canceler) command(ctx context.Context, stream event.Stream, r commands.Result[tx.State], command tx.Command, meta event.Meta) (commands.Result[tx.State], error) {
 	origin, err := commands.Begin(c.Random, meta)
 	if err != nil {

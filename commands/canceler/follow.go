@@ -13,19 +13,19 @@ import (
 // Reader is the name of the process manager's checkpoint and lease.
 const Reader = "canceler"
 
-const followMax = 500 // events handled in one go
+const followMax = 500 // events per batch
 
-// follower is the process manager's memory while it holds its lease: the position of
-// the last cancel of groups met lately, 0 for a group without one.
+// follower is the process manager's memory while it holds its lease: the position of the
+// last cancel of recent groups; 0 for a group without one.
 type follower struct {
 	*Canceler
 	last map[group.ID]event.Position
 }
 
-const groupsMax = 10_000 // groups kept in mind
+const groupsMax = 10_000 // groups remembered
 
-// Run carries on what is recorded as canceled, until ctx ends or the store fails it.
-// One replica at a time runs it; a second one would add nothing.
+// Run finishes recorded cancels until ctx ends or the store fails. One replica at a time
+// should run it; a second one would add nothing.
 func (c *Canceler) Run(ctx context.Context) error {
 	f := commands.Follower{
 		Store: c.Store, Checkpoints: c.Checkpoints, Reader: Reader, Max: followMax, Moved: c.Moved,
@@ -42,8 +42,8 @@ func (c *Canceler) Run(ctx context.Context) error {
 	})
 }
 
-// grace is how long whoever recorded a cancel is given to carry it out alone: two who
-// do it at once would only be in each other's way.
+// grace is how long the recorder of a cancel may finish it alone. Two processes on it would
+// cause conflicts.
 const grace = time.Second
 
 func (f follower) follow(ctx context.Context, recorded event.Recorded) error {
@@ -59,8 +59,8 @@ func (f follower) follow(ctx context.Context, recorded event.Recorded) error {
 	switch e := e.(type) {
 	case group.Canceled:
 		f.last[id] = recorded.Position
-		// The event's time is the store's: by a clock that is behind it, what is left
-		// must not be more than all.
+		// The event's time is the store's: if this clock is behind, the pause must not
+		// exceed grace.
 		if err := commands.Pause(ctx, min(recorded.At.Add(grace).Sub(f.Now()), grace)); err != nil {
 			return err
 		}
@@ -72,15 +72,15 @@ func (f follower) follow(ctx context.Context, recorded event.Recorded) error {
 		return err
 	case group.Joined:
 		if e.AccessKey == nil {
-			return nil // it was let in before the cancel was recorded
+			return nil // it joined before the cancel was recorded
 		}
 		return f.late(ctx, id, e, meta)
 	}
 	return nil
 }
 
-// late cancels a transaction that was accepted before its group was canceled and
-// joined after that, because the chain had to confirm its key first.
+// late cancels a transaction that was accepted before its group was canceled and joined
+// after that, because the chain had to confirm its key first.
 func (f follower) late(ctx context.Context, id group.ID, joined group.Joined, meta event.Meta) error {
 	last, err := f.lastCancel(ctx, id)
 	if err != nil || last == 0 {
@@ -91,7 +91,7 @@ func (f follower) late(ctx context.Context, id group.ID, joined group.Joined, me
 			return err
 		}
 		if e.Position > last {
-			return nil // it came later: the cancel did not speak of it
+			return nil // accepted later: the cancel does not cover it
 		}
 		break
 	}

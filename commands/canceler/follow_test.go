@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// until runs a process manager until its checkpoint has come to the log's head.
+// until runs a process manager until its checkpoint has reached the log's head.
 func (p *place) until(reader string, run func(ctx context.Context) error, set func(commands.Checkpoints)) {
 	p.Helper()
 	head, err := p.db.Log().Head(context.Background())
@@ -34,7 +34,7 @@ func (p *place) until(reader string, run func(ctx context.Context) error, set fu
 	}
 }
 
-// watched is checkpoints that stop whoever has come far enough.
+// watched is checkpoints that stop a reader at the head.
 type watched struct {
 	commands.Checkpoints
 	head event.Position
@@ -49,20 +49,20 @@ func (w watched) MoveCheckpoint(ctx context.Context, reader string, from, to eve
 	return err
 }
 
-// grouped lets everybody join who may.
+// grouped runs the grouper, so that accepted transactions join.
 func (p *place) grouped() {
 	p.Helper()
 	p.until(grouping.Reader, p.grouper.Run, func(c commands.Checkpoints) { p.grouper.Checkpoints = c })
 }
 
-// followed lets the process manager do what there is to do.
+// followed runs the process manager until it has no more to do.
 func (p *place) followed() {
 	p.Helper()
 	p.until(canceler.Reader, p.Canceler.Run, func(c commands.Checkpoints) { p.Checkpoints = c })
 }
 
-// What was acknowledged before the cancel is canceled by it, whether or not it had
-// joined, while other clients go on submitting and the grouper goes on grouping.
+// A cancel covers all transactions acknowledged before it, whether or not they had joined,
+// while other clients submit and the grouper runs.
 func TestCancelFindsAllThatWasAccepted(t *testing.T) {
 	p := newPlace(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -89,14 +89,14 @@ func TestCancelFindsAllThatWasAccepted(t *testing.T) {
 	running.Wait()
 }
 
-// unwilling is a store of payloads that erases nothing.
+// unwilling is a payload store that erases nothing.
 type unwilling struct{ commands.PayloadRows }
 
 var errUnwilling = errors.New("not now")
 
 func (unwilling) Erase(context.Context, chain.ID, []chain.Hash) error { return errUnwilling }
 
-// A cancel that was recorded is carried out, whatever became of the request.
+// A recorded cancel is finished even if its request failed.
 func TestCarriedOutAfterTrouble(t *testing.T) {
 	p := newPlace(t)
 	hashes := []chain.Hash{p.accept(0), p.accept(1), p.accept(2)}
@@ -114,7 +114,7 @@ func TestCarriedOutAfterTrouble(t *testing.T) {
 	}
 }
 
-// By a clock that is far behind the store's it is carried out no later.
+// A clock far behind the store's does not delay it.
 func TestCarriedOutByAClockThatIsBehind(t *testing.T) {
 	p := newPlace(t)
 	hash := p.accept(0)
@@ -137,7 +137,7 @@ func TestCarriedOutByAClockThatIsBehind(t *testing.T) {
 	}
 }
 
-// The group is recorded as canceled and the process ends there: no member was told.
+// The process ends after recording the group's cancel: no member was canceled.
 func TestCarriedOutAfterTheRecord(t *testing.T) {
 	p := newPlace(t)
 	hash := p.accept(0)
@@ -165,8 +165,8 @@ func TestCarriedOutAfterTheRecord(t *testing.T) {
 	}
 }
 
-// What an access key signed joins when the chain has confirmed the key. If it was
-// accepted before the cancel, it is canceled when it joins; else it is not.
+// A transaction signed by an access key joins when the chain has confirmed the key. If it
+// was accepted before the cancel, it is canceled when it joins; otherwise it is not.
 func TestCancelOfWhatIsConfirmedLater(t *testing.T) {
 	p := newPlace(t)
 	byAccessKey := func(s *chain.Signed) { s.Signature, s.AccessKey = chain.Keychain, &chain.Address{9} }

@@ -28,7 +28,7 @@ func (l *loads) ReadStream(ctx context.Context, s event.Stream, after event.Vers
 }
 
 // Attack 12: a repeated cancel loads every member again. It is charged for its members
-// before one is visited, and answers from their rows.
+// before any is visited, and answers from their rows.
 func TestRepeatedCancelLoadsNoMember(t *testing.T) {
 	const members = 40
 	p := newPlace(t)
@@ -59,12 +59,12 @@ func TestRepeatedCancelLoadsNoMember(t *testing.T) {
 	if n := counted.n.Load() - before; n > 0 || charged != [2]int{0, members} {
 		t.Errorf("%d streams were loaded, charged %v", n, charged)
 	}
-	// A row that is behind is not believed.
+	// A row that is behind is not trusted.
 	rows[first.Members[7].Hash] = tx.State{}
 	if again = p.cancel(r); !again.Members[7].State.Canceled || counted.n.Load()-before != 1 {
 		t.Errorf("a member whose row is behind is %+v, %d loaded", again.Members[7].State.Status, counted.n.Load()-before)
 	}
-	// A client that cannot pay visits nobody.
+	// A client that cannot pay visits no member.
 	before = counted.n.Load()
 	poor := p.typed()
 	poor.Charge = func(int, int) error { return errors.New("rate limited") }

@@ -8,9 +8,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/group"
 )
 
-// CatchUp lets those transactions join at once that belong to one of these groups,
-// were accepted or confirmed before the call, and have not been reached yet by
-// whoever runs the grouper. It needs no lease.
+// CatchUp makes transactions of these groups join at once that were accepted or confirmed
+// before the call and that the running grouper has not reached yet. It needs no lease.
 func (g *Grouper) CatchUp(ctx context.Context, ids []group.ID) error {
 	from, err := g.Checkpoints.Checkpoint(ctx, Reader)
 	if err != nil {

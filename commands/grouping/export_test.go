@@ -10,15 +10,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Steps makes a verifier's single steps, with a memory of their own.
+// Steps returns a function that runs single steps of a verifier, with a memory of their
+// own.
 func (v *Verifier) Steps() func(context.Context) error {
 	return (&round{Verifier: v, waiting: newWaiting()}).step
 }
 
 const ClaimsMax = claimsMax
 
-// TakeInTurn takes claims that are due so long after a time until there are no more, and
-// names them by client and place.
+// TakeInTurn takes claims, due at these offsets from a time, until none is left, and names
+// them by client and place.
 func TakeInTurn(at time.Time, limit int, clients map[string][]time.Duration) string {
 	w := newWaiting()
 	for client, all := range clients {

@@ -1,8 +1,8 @@
 // Package grouping makes accepted transactions members of their groups.
 //
-// A transaction that its sender signed joins at once. One that an access key
-// signed names its sender freely: the [Verifier] asks the chain about the key, and
-// only when it is confirmed, which is recorded, does the [Grouper] let it join.
+// A transaction signed by its sender joins at once. A transaction signed by an access key
+// only claims its sender. The [Verifier] asks the chain about the key, and the [Grouper]
+// lets the transaction join only after the confirmation is recorded.
 package grouping
 
 import (
@@ -24,13 +24,13 @@ import (
 const Reader = "grouping"
 
 const (
-	followMax = 1000    // events handled in one go
-	groupsMax = 128     // groups joined at once
-	memberMax = 250_000 // members of the groups kept in mind
+	followMax = 1000    // events per batch
+	groupsMax = 128     // groups joined concurrently
+	memberMax = 250_000 // members of the remembered groups
 )
 
-// Grouper reads which transactions were accepted and confirmed, and appends Joined
-// to their groups. One replica at a time runs it; a second one would add nothing.
+// Grouper reads accepted and confirmed transactions, and appends Joined to their groups.
+// One replica at a time should run it; a second one would add nothing.
 type Grouper struct {
 	Store        commands.Store
 	Checkpoints  commands.Checkpoints
@@ -41,8 +41,8 @@ type Grouper struct {
 	Moved func(at event.Position)
 	Log   *slog.Logger
 
-	// known are the groups met lately: a large one is not to be read again for
-	// each of its members. mu guards it.
+	// known are recent groups, so that a large group is not read again for each of its
+	// members. mu guards it.
 	mu      sync.Mutex
 	known   map[group.ID]commands.Result[group.State]
 	members int // in known
@@ -54,9 +54,9 @@ type joining struct {
 	cause  event.Recorded
 }
 
-// Run groups transactions until ctx ends or the store fails it.
+// Run groups transactions until ctx ends or the store fails.
 func (g *Grouper) Run(ctx context.Context) error {
-	g.forget() // another replica may have had the groups meanwhile
+	g.forget() // another replica may have changed the groups meanwhile
 	f := commands.Follower{
 		Store: g.Store, Checkpoints: g.Checkpoints, Reader: Reader, Max: followMax, Moved: g.Moved,
 		Filter: readFilter(),
@@ -64,7 +64,7 @@ func (g *Grouper) Run(ctx context.Context) error {
 	return f.Run(ctx, g.handle)
 }
 
-// readFilter is what the grouper reads of the log.
+// readFilter selects the events that the grouper reads.
 func readFilter() event.Filter {
 	return event.Filter{Names: []string{"tx.accepted.", "tx.group_confirmed."}}
 }
@@ -74,7 +74,7 @@ func (g *Grouper) handle(ctx context.Context, events []event.Recorded) error {
 	for _, e := range events {
 		j, ok, err := g.joining(ctx, e)
 		if err != nil {
-			// Going on without a fact would leave a transaction out in silence.
+			// Skipping an event would silently leave a transaction out of its group.
 			return &event.Stuck{At: e.Position, Err: err}
 		}
 		if ok {
@@ -86,7 +86,8 @@ func (g *Grouper) handle(ctx context.Context, events []event.Recorded) error {
 	return commands.Each(len(ids), groupsMax, func(i int) error { return g.join(ctx, ids[i], joinings[ids[i]]) })
 }
 
-// joining reads off an event who is to join; ok is false when nobody is.
+// joining returns the transaction that joins because of an event; ok is false if there is
+// none.
 func (g *Grouper) joining(ctx context.Context, recorded event.Recorded) (j joining, ok bool, err error) {
 	e, err := g.Transactions.Codec.Decode(recorded.Name, recorded.Data)
 	if err != nil {
@@ -129,7 +130,7 @@ func (g *Grouper) join(ctx context.Context, id group.ID, js []joining) error {
 		r, err := g.Groups.HandleFrom(ctx, id.Stream(), g.recall(id), c, origin(chunk))
 		switch {
 		case errors.Is(err, group.ErrNonceKey):
-			// Two nonce keys whose hashes begin with the same 16 bytes. Those who come
+			// Two nonce keys whose hashes begin with the same 16 bytes. Transactions of the
 			// second stay without a group.
 			g.Log.Error("another nonce key has this group id", "chain", id.Chain, "sender", id.Sender, "group", id.Group, "err", err)
 			continue
@@ -141,8 +142,8 @@ func (g *Grouper) join(ctx context.Context, id group.ID, js []joining) error {
 	return nil
 }
 
-// origin makes the command's id from the events that cause it, all of them: what
-// joins by another selection of events must not have the same ids.
+// origin derives the command's id from all events that cause it: another selection of
+// events must not produce the same ids.
 func origin(chunk []joining) commands.Origin {
 	h := sha256.New()
 	for _, j := range chunk {
@@ -155,7 +156,8 @@ func origin(chunk []joining) commands.Origin {
 	}
 }
 
-// recall is what is known of a group; when it is wrong or nothing, the append says so.
+// recall returns the remembered state of a group. If it is out of date or missing, the
+// append fails with a conflict.
 func (g *Grouper) recall(id group.ID) commands.Result[group.State] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -166,7 +168,7 @@ func (g *Grouper) keep(id group.ID, r commands.Result[group.State]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.known == nil {
-		return // one that does not run, but catches up for a cancel, has no use for it
+		return // a grouper that only catches up for a cancel remembers nothing
 	}
 	g.members += r.State.Members - g.known[id].State.Members
 	g.known[id] = r

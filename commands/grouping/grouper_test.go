@@ -21,8 +21,8 @@ func withKey(key chain.NonceKey) func(*chain.Signed) {
 	return func(s *chain.Signed) { s.NonceKey = key }
 }
 
-// Explicit grouping takes NKG1 keys only; the other setting takes every key, the
-// account's own and the expiring one too.
+// Explicit grouping covers NKG1 keys only; the other setting covers every key, including
+// the account's own and the expiring key.
 func TestWhoIsGrouped(t *testing.T) {
 	for grouping, keys := range map[commands.Grouping][]chain.NonceKey{
 		commands.GroupExplicit: {explicit},
@@ -46,7 +46,7 @@ func TestWhoIsGrouped(t *testing.T) {
 	}
 }
 
-// What a member's event says is what was accepted.
+// A member's event has the accepted transaction's fields.
 func TestJoined(t *testing.T) {
 	w := newWorld(t)
 	hash := w.accept(func(s *chain.Signed) { s.Window.Before = epoch + 500 })
@@ -77,8 +77,8 @@ func TestJoined(t *testing.T) {
 	}
 }
 
-// lossy is a real log whose answers get lost: some appends never reach it, and of
-// others the answer is cut.
+// lossy is a real log that loses answers: some appends never reach it, and some answers are
+// lost.
 type lossy struct {
 	commands.Store
 	appends atomic.Int64
@@ -96,9 +96,8 @@ func (l *lossy) Append(ctx context.Context, s event.Stream, v event.Version, eve
 	return appended, err
 }
 
-// Each transaction joins once, in the order of acceptance, however often the
-// grouper is stopped, begins anew without its checkpoint, meets itself or loses
-// answers.
+// Each transaction joins once, in the order of acceptance. That holds although the grouper
+// is stopped, restarted without its checkpoint, runs twice, or loses answers.
 func TestEachJoinsOnce(t *testing.T) {
 	w := newWorld(t)
 	lost := &lossy{Store: w.db.Log()}
@@ -110,7 +109,7 @@ func TestEachJoinsOnce(t *testing.T) {
 		switch {
 		case n%20 == 7:
 			w.group(veteran)
-		case n%20 == 13: // one that took over
+		case n%20 == 13: // a grouper that took over
 			w.group(w.grouper())
 		case n%50 == 49: // the work schema was lost
 			at, err := w.db.Work().Checkpoint(t.Context(), "grouping")
@@ -128,7 +127,7 @@ func TestEachJoinsOnce(t *testing.T) {
 	}
 }
 
-// A transaction that joins after a cancel is not canceled; one that is accepted
+// A transaction that joins after a cancel is not canceled; a transaction that is accepted
 // again does not join again.
 func TestAfterACancel(t *testing.T) {
 	w := newWorld(t)
@@ -147,7 +146,7 @@ func TestAfterACancel(t *testing.T) {
 		t.Fatal("not the same transaction")
 	}
 	second := w.accept()
-	w.group(g) // whose memory of the group is older than the cancel
+	w.group(g) // its memory of the group is older than the cancel
 	r, err = w.groups.Load(t.Context(), groupID.Stream())
 	check(t, err)
 	for hash, canceled := range map[chain.Hash]bool{first: true, second: false} {
@@ -164,7 +163,7 @@ type zeroes struct{}
 
 func (zeroes) Read(b []byte) (int, error) { return len(b), nil }
 
-// A fact that cannot be read stops the grouper: going on would lose a member.
+// An unreadable event stops the grouper: skipping it would lose a member.
 func TestUnreadableFactStops(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.db.Log().Append(t.Context(), tx.Stream(id, chain.Hash{1}), 0,

@@ -40,12 +40,12 @@ const (
 
 var (
 	alice, mallory = chain.Address{0xa1}, chain.Address{0x66}
-	// explicit is an NKG1 key, plain is none.
+	// explicit is an NKG1 key, plain is not.
 	explicit = chain.NonceKey{0x4e, 0x4b, 0x47, 0x31, 1, 2, 31: 7}
 	plain    = chain.NonceKey{31: 7}
 )
 
-// world is a chain, a node of it, and the log of a service.
+// world is a chain, one of its nodes, and the log of a service.
 type world struct {
 	t            *testing.T
 	chain        *chaintest.Chain
@@ -115,7 +115,7 @@ func (w *world) acceptFrom(client string, change ...func(*chain.Signed)) chain.H
 	return chain.Keccak(raw)
 }
 
-// by makes a transaction one that an access key signed.
+// by makes a transaction signed by an access key.
 func by(key chain.Address, kind chain.SignatureKind) func(*chain.Signed) {
 	return func(s *chain.Signed) { s.Signature, s.AccessKey, s.AccessKind = chain.Keychain, &key, kind }
 }
@@ -169,7 +169,7 @@ func (w *world) command(hash chain.Hash, c tx.Command) {
 	check(w.t, err)
 }
 
-// Claims lists them as the log has them, in pages of what is asked for.
+// Claims lists the claims in the log, in pages of limit.
 func (w *world) Claims(ctx context.Context, _ chain.ID, after event.Position, limit int) (claims []tx.Claim, err error) {
 	for batch, err := range w.db.Log().ReadAll(ctx, after, event.Filter{Names: []string{"tx.accepted."}}, 100) {
 		if err != nil {

@@ -16,14 +16,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Claims lists a chain's transactions whose sender is only claimed, in the order of
-// their acceptance and after a position, at most limit. It may lag, and show what
-// is no longer pending; none appears before one that it has shown.
+// Claims lists a chain's transactions whose sender is only claimed, in the order of their
+// acceptance and after a position, at most limit. It may lag and return claims that are no
+// longer pending. No claim appears before one already returned.
 type Claims interface {
 	Claims(ctx context.Context, id chain.ID, after event.Position, limit int) ([]tx.Claim, error)
 }
 
-// Keychain reads what a chain says of access keys. An error says nothing about them.
+// Keychain reads the chain's state of access keys. An error means nothing about the keys.
 type Keychain interface {
 	Head(ctx context.Context) (chain.Block, error)
 	// Grants answers for each key, as of a block.
@@ -33,19 +33,19 @@ type Keychain interface {
 const (
 	claimsMax  = 500             // claims asked about in one step
 	findMax    = 4000            // claims found in one step: a key submits no faster
-	loadsAtMax = 16              // of the claims found, loaded at once
-	pauseMax   = 5 * time.Minute // between two questions about one claim
+	loadsAtMax = 16              // found claims loaded concurrently
+	pauseMax   = 5 * time.Minute // longest pause between two questions about one claim
 )
 
-// Verifier asks the chain about the access keys of claims. The authorization may be
-// in a transaction still to come, so it asks again, with growing pauses, and
-// records each new answer. One replica at a time runs it for a chain.
+// Verifier asks the chain about the access keys of claims. The authorization may be in a
+// later transaction, so it asks again, with growing pauses, and records each new answer.
+// One replica at a time should run it for a chain.
 type Verifier struct {
 	Chain        chain.ID
 	Claims       Claims
 	Keychain     Keychain
 	Transactions commands.Transactions
-	// Vault and Decode tell what kind of signature the access key made.
+	// Vault and Decode provide the kind of the access key's signature.
 	Vault  commands.Vault
 	Decode func(raw []byte) (chain.Signed, error)
 	Poll   time.Duration // between two steps, and the first pause of a claim
@@ -61,8 +61,8 @@ type round struct {
 	waiting waiting
 }
 
-// Run asks until ctx ends. Trouble with nodes or the store is logged, and the step
-// tried again.
+// Run asks until ctx ends. Errors of nodes or the store are logged, and the step is
+// retried.
 func (v *Verifier) Run(ctx context.Context) error {
 	r := &round{Verifier: v, waiting: newWaiting()}
 	tick := time.NewTicker(v.Poll)
@@ -79,7 +79,7 @@ func (v *Verifier) Run(ctx context.Context) error {
 	}
 }
 
-// step finds the claims that have come, and asks about those that are due at one block.
+// step finds new claims, and asks about the due claims at one block.
 func (r *round) step(ctx context.Context) error {
 	found := r.find(ctx)
 	due := r.waiting.take(r.Now(), claimsMax)
@@ -90,7 +90,7 @@ func (r *round) step(ctx context.Context) error {
 	return errors.Join(found, asked)
 }
 
-// find adds the next claims to those that wait. What is claimed no more is left out.
+// find adds the next claims to the waiting ones. It skips claims that are over.
 func (r *round) find(ctx context.Context) error {
 	var trouble []error
 	for range findMax / claimsMax {
@@ -112,7 +112,7 @@ func (r *round) find(ctx context.Context) error {
 		loading.Wait()
 		for i, c := range claims {
 			r.after = c.Position
-			if failed[i] != nil { // whose it is shows when it is settled
+			if failed[i] != nil { // settle loads it again and learns its client
 				trouble = append(trouble, fmt.Errorf("%s: %w", c.Hash, failed[i]))
 			}
 			if failed[i] != nil || !over(found[i].State) {
@@ -126,12 +126,12 @@ func (r *round) find(ctx context.Context) error {
 	return errors.Join(trouble...)
 }
 
-// over reports whether nobody will ask about a transaction's sender again.
+// over reports whether the transaction's sender need not be asked about again.
 func over(s tx.State) bool {
 	return !s.Claimed() || s.Retired || s.Verdict != tx.StatusExecuted && (s.Canceled || s.Sealed)
 }
 
-// ask asks about claims and returns those that are to be asked about again.
+// ask asks about claims and returns those to ask about again.
 func (r *round) ask(ctx context.Context, due []*claim) (left []*claim, err error) {
 	if len(due) == 0 {
 		return nil, nil
@@ -152,7 +152,7 @@ func (r *round) ask(ctx context.Context, due []*claim) (left []*claim, err error
 	if err != nil {
 		return due, fmt.Errorf("access keys: %w", err)
 	}
-	var trouble []error // one claim's does not hold up the others
+	var trouble []error // an error with one claim does not stop the others
 	for _, c := range due {
 		done, err := r.settle(ctx, c, grants[place[c.Key]], head)
 		if err != nil {
@@ -168,8 +168,8 @@ func (r *round) ask(ctx context.Context, due []*claim) (left []*claim, err error
 	return left, errors.Join(trouble...)
 }
 
-// settle records what the answer means to a claim that is still worth it, and reports
-// whether nobody will ask about it again.
+// settle records the answer for a claim that is still relevant, and reports whether it need
+// not be asked about again.
 func (r *round) settle(ctx context.Context, claim *claim, grant chain.Grant, head chain.Block) (done bool, err error) {
 	stream := tx.Stream(claim.Chain, claim.Hash)
 	loaded, err := r.Transactions.Load(ctx, stream)
@@ -182,7 +182,7 @@ func (r *round) settle(ctx context.Context, claim *claim, grant chain.Grant, hea
 		return over(s), nil
 	}
 	var c tx.Command
-	if s.Verdict == tx.StatusExecuted { // which the chain would not have done without the key's grant
+	if s.Verdict == tx.StatusExecuted { // the chain would not have executed it without the key's grant
 		c, done = tx.ConfirmGroup{Block: s.Block, At: r.Now()}, true
 	} else {
 		doubt, err := r.doubt(ctx, claim.Claim, grant, head)
@@ -205,7 +205,8 @@ func (r *round) settle(ctx context.Context, claim *claim, grant chain.Grant, hea
 	return done && err == nil, err
 }
 
-// doubt is why the key's grant does not cover the claim's signature; empty when it does.
+// doubt returns the reason why the key's grant does not cover the claim's signature; empty
+// if it does.
 func (r *round) doubt(ctx context.Context, claim tx.Claim, grant chain.Grant, head chain.Block) (string, error) {
 	if doubt := grant.Doubt(grant.Kind, head.Time); doubt != "" {
 		return doubt, nil

@@ -18,7 +18,7 @@ import (
 
 const poll = time.Second
 
-// verifier is one whose clock a test moves.
+// verifier returns a verifier whose clock a test moves.
 func (w *world) verifier(since *time.Duration) *grouping.Verifier {
 	return &grouping.Verifier{
 		Chain: id, Claims: w, Keychain: w.reader, Transactions: w.transactions, Vault: w.submit.Vault,
@@ -33,7 +33,7 @@ func (w *world) grant(key chain.Address, g chain.Grant) {
 
 var forEver = chain.Grant{Known: true, Kind: chain.P256, Expires: 1<<64 - 1}
 
-// Whoever signs with a key of their own in alice's name is in no group of hers.
+// A transaction signed in alice's name by a stranger's key is in no group of hers.
 func TestOnlyConfirmedKeysJoin(t *testing.T) {
 	revoked, expired := forEver, forEver
 	revoked.Revoked, expired.Expires = true, epoch
@@ -114,8 +114,8 @@ func TestOneQuestionForAKey(t *testing.T) {
 	}
 }
 
-// What the chain has executed it has approved of, whatever became of the key since;
-// what its owner canceled, or what ended otherwise, is not asked about.
+// An executed transaction is confirmed, even if its key was revoked since. Canceled
+// transactions and those ended otherwise are not asked about.
 func TestEndedClaims(t *testing.T) {
 	w := newWorld(t)
 	executed, canceled, expired := w.accept(by(mallory, chain.P256)), w.accept(by(mallory, chain.P256)), w.accept(by(mallory, chain.P256), func(s *chain.Signed) { s.Window.Before = epoch + 100 })
@@ -136,8 +136,8 @@ func TestEndedClaims(t *testing.T) {
 	}
 }
 
-// One claim whose bytes cannot be read does not hold up the others; nor do nodes
-// that are away do more than hold all up.
+// A claim whose bytes cannot be read does not stop the others; unreachable nodes only delay
+// all.
 func TestTrouble(t *testing.T) {
 	w := newWorld(t)
 	broken, fine := w.accept(by(mallory, chain.P256)), w.accept(by(alice, chain.P256))
@@ -191,8 +191,8 @@ func TestManyClaims(t *testing.T) {
 	}
 }
 
-// However many claims one client makes, another's is asked about in the next step, and
-// again as soon as its pause is over.
+// However many claims one client makes, another client's claim is asked about in the next
+// step, and again as soon as its pause is over.
 func TestManyClaimsKeepNoOthersWaiting(t *testing.T) {
 	w := newWorld(t)
 	forge := func() {
@@ -219,7 +219,8 @@ func TestManyClaimsKeepNoOthersWaiting(t *testing.T) {
 	}
 }
 
-// Clients take turns, a client's oldest is first, and nothing is taken before it is due.
+// Clients take turns, a client's oldest claim is first, and no claim is taken before it is
+// due.
 func TestWaitingInTurn(t *testing.T) {
 	at := time.Unix(epoch, 0)
 	order := grouping.TakeInTurn(at, 3, map[string][]time.Duration{

@@ -9,14 +9,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// waiting are the claims that are asked about, by client: who makes many keeps nobody
-// else's waiting.
+// waiting are the claims to ask about, by client: a client with many claims delays no other
+// client's.
 type waiting struct {
 	clients map[string]*asked
 	turn    string // the client that got the last place
 }
 
-// claim is one of them, when it is asked about again, and how long the pause before was.
+// claim is a waiting claim: when it is asked about again, and its last pause.
 type claim struct {
 	tx.Claim
 	client string
@@ -35,8 +35,7 @@ func (w *waiting) add(c *claim) {
 	heap.Push(of, c)
 }
 
-// take takes out at most limit claims that are due, one of each client before a second of
-// any.
+// take removes at most limit due claims, one of each client before a second of any.
 func (w *waiting) take(now time.Time, limit int) []*claim {
 	due := map[string][]*claim{}
 	for client, of := range w.clients {
@@ -51,7 +50,7 @@ func (w *waiting) take(now time.Time, limit int) []*claim {
 		w.turn = c.client
 	}
 	for client, all := range due {
-		for _, c := range all[taken[client]:] { // no longer their turn
+		for _, c := range all[taken[client]:] { // not their turn any more
 			w.add(c)
 		}
 	}
@@ -63,7 +62,7 @@ func (w *waiting) take(now time.Time, limit int) []*claim {
 	return dealt
 }
 
-// asked is one client's, as a heap: those that are due first, the oldest first of them.
+// asked is a heap of one client's claims: the earliest due first, then the oldest.
 type asked []*claim
 
 func (a asked) Len() int { return len(a) }

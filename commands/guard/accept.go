@@ -9,10 +9,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/safeguard"
 )
 
-// Accept refuses an intent that is not to be taken on now: whoever asks for it is halted,
-// what it calls is not allowed to its client or to any signer that could make it, nothing
-// is left of a budget, or it was asked for too often. A signer of which nothing is known
-// may be registered yet.
+// Accept refuses an intent that may not be accepted now. Its client may be halted, its
+// calls not allowed to the client or to any signer that could make them, a budget spent, or
+// a rate exceeded. A signer that is unknown here may still be registered, so it refuses
+// nothing.
 func (g *Guard) Accept(ctx context.Context, r intent.Request) error {
 	now := g.Now()
 	since := now.Add(-g.Settings.Fresh)
@@ -31,7 +31,7 @@ func (g *Guard) Accept(ctx context.Context, r intent.Request) error {
 	if err != nil {
 		return err
 	}
-	// What the fee will be nobody knows yet. It will not be nothing.
+	// The fee is not known yet. It will not be zero.
 	worst := budget.Charge{
 		Purpose: budget.Purpose{Intent: r.ID()}, Client: r.Client, Subject: r.Subject, Sum: budget.Sum{Fee: chain.NewAmount(1)},
 	}
@@ -50,7 +50,7 @@ func (g *Guard) Accept(ctx context.Context, r intent.Request) error {
 	return g.rated(ctx, now, switches, r.Client, r.Subject)
 }
 
-// served refuses calls that none of the signers may make who could be asked to.
+// served refuses calls that none of the possible signers may make.
 func (g *Guard) served(ctx context.Context, r intent.Request, calls []chain.Call) error {
 	var signers []chain.Address
 	switch {

@@ -22,12 +22,12 @@ func TestAccept(t *testing.T) {
 		r.From = intent.From{Signer: &a}
 		return r
 	}
-	must(t, g.Accept(ctx, request(1))) // nobody is known yet
+	must(t, g.Accept(ctx, request(1))) // no signer is known yet
 	w.register(operator, alice, bob)
 	serve := func(a chain.Address, list chain.Targets) {
 		_, err := operator.Serve(ctx, here, a, list, "ada", "as agreed", meta)
 		must(t, err)
-		w.pass(time.Second) // what is known is old
+		w.pass(time.Second) // the known state is too old
 	}
 	serve(alice, chain.Targets{{To: &bob}})
 	if err := g.Accept(ctx, named(alice)); !errors.Is(err, signer.ErrTarget) {

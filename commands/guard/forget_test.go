@@ -8,8 +8,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/safeguard"
 )
 
-// A client that invents subjects has its own forgotten in the end, and nobody else's: what
-// others have asked for counts on, and so does the client's own rate.
+// A client that invents subjects loses its own entries in the end, and no others: other
+// clients' requests stay counted, and so does the client's own rate.
 func TestInventedSubjectsAreTheirClients(t *testing.T) {
 	slow := safeguard.Rate{PerSecond: 1, Burst: 3600}
 	now := time.Unix(1_800_000_000, 0)
@@ -47,7 +47,7 @@ func TestInventedSubjectsAreTheirClients(t *testing.T) {
 	if left := r.full[who{safeguard.OfClient, "mallory", ""}].Sub(now); left != time.Duration(asked)*time.Millisecond {
 		t.Errorf("of %d requests %s are remembered", asked, left)
 	}
-	// What may ask as much as ever is forgotten first.
+	// Entries with a full allowance are dropped first.
 	now = now.Add(time.Hour)
 	for n := range ratesMax {
 		take("mallory", strconv.Itoa(n), slow)

@@ -1,16 +1,16 @@
-// Package guard keeps the relay from doing harm. It asks what operators allow and what
-// is left of budgets before an intent is taken on, and again before anything is signed
-// for it; and it keeps account of how signers do.
+// Package guard limits the harm that the relay can do. It checks operators' safeguards and
+// budgets before an intent is accepted, and again before anything is signed for it. It also
+// tracks the health of signers.
 //
-// What it heeds stands in the log: in one stream for safeguards, one for each signer on
-// a chain, one for each chain's budget. Before anything is signed these are read as they
-// stand, so what an operator does on one replica holds on all of them from the next
-// signature on. Where intents are taken on the state may be as old as [Settings.Fresh]:
-// what slips through is not signed.
+// Its state is in the log: one stream for safeguards, one for each signer on a chain, one
+// for each chain's budget. Before a signature these are read up to date, so an operator's
+// command on one replica holds on all of them from the next signature on. When intents are
+// accepted the state may be as old as [Settings.Fresh]: an intent wrongly accepted is not
+// signed.
 //
-// Budgets are reserved before a lane hands out a nonce, and settled before it hears that
-// a landing is final. All of it can be said again: after a crash whoever holds the lane
-// next goes on with what stands.
+// Budgets are reserved before a lane hands out a nonce, and settled before the lane records
+// a landing as final. All calls may be repeated: after a crash the lane's next holder
+// continues from the recorded state.
 package guard
 
 import (
@@ -40,18 +40,18 @@ type (
 	Budgets    = commands.Handler[budget.State, budget.Command, budget.Event]
 )
 
-// ErrStopped refuses to sign with a key that is paused, drained or disabled, or that
-// nobody has registered.
+// ErrStopped refuses to sign with a key that is paused, drained, disabled, or not
+// registered.
 const ErrStopped = event.Refusal("signer-stopped")
 
-// Config is what a guard is made from.
+// Config configures a guard.
 type Config struct {
 	Safeguards Safeguards
 	Signers    Signers
 	Budgets    Budgets
-	// Members are the signers of a pool; nil is that none is known.
+	// Members returns the signers of a pool; nil: no pool is known.
 	Members func(pool string) []chain.Address
-	// Buckets count what all replicas are asked for together; nil has each count for itself.
+	// Buckets count the rates of all replicas together; nil: each replica counts alone.
 	Buckets  Buckets
 	Settings Settings
 	Now      func() time.Time
@@ -59,18 +59,19 @@ type Config struct {
 	Log      *slog.Logger
 }
 
-// Settings are the numbers that may differ.
+// Settings are the guard's tunable limits and intervals.
 type Settings struct {
-	// Fresh is how old what is known may be when an intent is taken on.
+	// Fresh is the maximum age of the state used to accept an intent.
 	Fresh time.Duration
-	// Watched is how old it may be when news of a signer comes, which mostly adds nothing.
+	// Watched is the maximum age of a signer's state used for news of it, which mostly adds
+	// nothing.
 	Watched time.Duration
-	// Every is how long it takes at least from one look at what signers have to the next.
-	// What a node would not take for want of money is heard of beside.
+	// Every is the shortest interval between reads of the signers' balances. Refusals for
+	// lack of funds are reported separately.
 	Every time.Duration
-	// Failures is how many in a row disable a signer, at most signer.FailuresMax. Of
-	// those within Apart of each other one counts: whatever is to be signed meanwhile
-	// fails likewise.
+	// Failures is the number of consecutive failures that disables a signer, at most
+	// signer.FailuresMax. Failures within Apart of each other count once: all payloads
+	// signed in that time fail alike.
 	Failures int
 	Apart    time.Duration
 }
@@ -80,7 +81,7 @@ func DefaultSettings() Settings {
 	return Settings{Fresh: 250 * time.Millisecond, Watched: 5 * time.Second, Every: 3 * time.Second, Failures: 12, Apart: 5 * time.Second}
 }
 
-// Guard is one for all chains and lanes of a process. It is safe for concurrent use.
+// Guard serves all chains and lanes of a process. It is safe for concurrent use.
 type Guard struct {
 	Config
 	switches *view[safeguard.State, safeguard.Command, safeguard.Event]
@@ -104,8 +105,8 @@ type key struct {
 	view[signer.State, signer.Command, signer.Event]
 
 	seen    sync.Mutex
-	failed  time.Time     // when a failure was counted last
-	balance *chain.Amount // as it was seen last
+	failed  time.Time     // time of the last counted failure
+	balance *chain.Amount // last seen balance
 	lanes   followed
 }
 
@@ -142,13 +143,13 @@ func (g *Guard) budget(on chain.ID) *purse {
 	return p
 }
 
-// origin makes the origin of a command that nobody has asked for.
+// origin makes the origin of a command without a client or operator.
 func (g *Guard) origin() (commands.Origin, error) {
 	return commands.Begin(g.Random, event.Meta{Actor: "relayer"})
 }
 
-// Room is how many more intents a lane may be given: none while its signer does not
-// serve, everything is halted there, or nothing is left for fees.
+// Room returns how many more intents a lane may be given: none while its signer does not
+// serve, the chain is halted, or no budget is left for fees.
 func (g *Guard) Room(ctx context.Context, id chain.Sequence, load signer.Load) (int, error) {
 	now := g.Now()
 	key, err := g.signer(id.Chain, id.Sender).now(ctx, now)
@@ -167,9 +168,9 @@ func (g *Guard) Room(ctx context.Context, id chain.Sequence, load signer.Load) (
 	return key.Room(load), nil
 }
 
-// Allow answers for each request, nil of which is a no-op, whether it may be signed for
-// in a lane, and sets aside what it may cost, if that is limited. The answers are nil or
-// refusals of the domain packages and of this one.
+// Allow answers for each request (nil for a no-op) whether it may be signed in a lane, and
+// reserves its highest cost where a limit applies. The answers are nil or refusals of the
+// domain packages and of this package.
 func (g *Guard) Allow(ctx context.Context, id chain.Sequence, token lane.Token, requests []*intent.Request, charges []budget.Charge) ([]error, error) {
 	now := g.Now()
 	switches, err := g.switches.now(ctx, now)
@@ -195,7 +196,8 @@ func (g *Guard) Allow(ctx context.Context, id chain.Sequence, token lane.Token, 
 	return answers, nil
 }
 
-// Check says what Allow would answer for a request by these states, and sets nothing aside.
+// Check returns the answer of Allow for a request in these states, without reserving
+// anything.
 func Check(switches safeguard.State, key signer.State, purse budget.State, now time.Time, id chain.Sequence, r intent.Request, c budget.Charge) error {
 	if err := may(switches, key, id, &r); err != nil || !purse.Limited() {
 		return err
@@ -203,7 +205,7 @@ func Check(switches safeguard.State, key signer.State, purse budget.State, now t
 	return purse.Check(budget.DayOf(now), budget.Lane{Signer: id.Sender, NonceKey: id.Key}, c)
 }
 
-// may refuses what is not to be signed for, whatever it costs.
+// may refuses requests that may not be signed at any cost.
 func may(switches safeguard.State, key signer.State, id chain.Sequence, r *intent.Request) error {
 	if !key.Signs() {
 		return stopped(key, id.Sender)
@@ -218,7 +220,7 @@ func may(switches safeguard.State, key signer.State, id chain.Sequence, r *inten
 	return key.Serves(r.Pool, calls)
 }
 
-// stopped tells how a signer stands that does not serve.
+// stopped returns the refusal of a signer that does not serve, with its status.
 func stopped(key signer.State, address chain.Address) error {
 	status := string(key.Status())
 	if !key.Known {
@@ -235,7 +237,7 @@ func callsOf(r intent.Request) []chain.Call {
 	return calls
 }
 
-// reserve sets aside some charges, and answers for those that find no room.
+// reserve reserves some charges, and answers for those without room.
 func (g *Guard) reserve(ctx context.Context, id chain.Sequence, token lane.Token, some []int, charges []budget.Charge, answers []error) error {
 	now := g.Now()
 	purse := g.budget(id.Chain)
@@ -258,7 +260,7 @@ func (g *Guard) reserve(ctx context.Context, id chain.Sequence, token lane.Token
 	for _, i := range some {
 		if !state.Covers(of, charges[i]) {
 			answers[i] = state.Check(c.Day, of, charges[i])
-			if answers[i] == nil { // there was no room when it was asked for
+			if answers[i] == nil { // there was no room at the reservation
 				answers[i] = budget.ErrSpent
 			}
 		}
@@ -266,7 +268,7 @@ func (g *Guard) reserve(ctx context.Context, id chain.Sequence, token lane.Token
 	return nil
 }
 
-// Open lists for what something is set aside in a lane, as this process has read it last.
+// Open lists the purposes with reserved budget in a lane, as of this process's last read.
 func (g *Guard) Open(ctx context.Context, id chain.Sequence) ([]budget.Purpose, error) {
 	state, err := g.budget(id.Chain).at(ctx, time.Time{}, g.Now())
 	if err != nil {
@@ -280,8 +282,8 @@ func (g *Guard) Open(ctx context.Context, id chain.Sequence) ([]budget.Purpose, 
 	return all, nil
 }
 
-// Settle tells what purposes did cost, at most budget.BatchMax of them. What is not set
-// aside adds nothing.
+// Settle records the final cost of purposes, at most budget.BatchMax. Purposes without a
+// reservation are ignored.
 func (g *Guard) Settle(ctx context.Context, id chain.Sequence, token lane.Token, spent []budget.Spent) error {
 	now := g.Now()
 	origin, err := g.origin()

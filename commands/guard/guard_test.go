@@ -15,7 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// Replicas that reserve at once never take more together than there is, and take it all.
+// Replicas that reserve concurrently never reserve more together than the limit, and
+// reserve all of it.
 func TestReplicasReserve(t *testing.T) {
 	w := newWorld(t)
 	const replicas, each, room = 4, 100, 150
@@ -54,8 +55,8 @@ func TestReplicasReserve(t *testing.T) {
 	w.judge()
 }
 
-// A batch larger than an event may be is set aside in parts; what does not fit is refused,
-// by its own charge.
+// A batch larger than an event may be is reserved in parts; a charge that does not fit is
+// refused by itself.
 func TestAllowMany(t *testing.T) {
 	w := newWorld(t)
 	g := w.replica()
@@ -84,7 +85,7 @@ func TestAllowMany(t *testing.T) {
 	if refused != 50 || len(open) != 450 {
 		t.Errorf("%d are refused, and something is set aside for %d", refused, len(open))
 	}
-	// Asked again, nothing more is set aside.
+	// A repeated call reserves nothing more.
 	head, err := w.db.Log().Head(t.Context())
 	must(t, err)
 	_, err = g.Allow(t.Context(), laneOf(alice), 1, requests, charges)
@@ -95,7 +96,7 @@ func TestAllowMany(t *testing.T) {
 	w.judge()
 }
 
-// Where nothing is limited nothing is recorded.
+// Without limits nothing is recorded.
 func TestUnlimited(t *testing.T) {
 	w := newWorld(t)
 	g := w.replica()
@@ -109,7 +110,7 @@ func TestUnlimited(t *testing.T) {
 	}
 }
 
-// What was settled once is settled, whoever says it again; an older holder says nothing.
+// Settling is idempotent across replicas; a former holder settles nothing.
 func TestSettle(t *testing.T) {
 	w := newWorld(t)
 	g, other := w.replica(), w.replica()
@@ -138,7 +139,7 @@ func TestSettle(t *testing.T) {
 	w.judge()
 }
 
-// What an operator does on one replica the next signature on another heeds.
+// A signature on one replica obeys operators' earlier commands on another.
 func TestHeedsOthers(t *testing.T) {
 	w := newWorld(t)
 	g, operator := w.replica(), w.replica()

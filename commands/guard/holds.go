@@ -12,16 +12,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// Hold is what keeps an intent from being signed for.
+// Hold is the reason why an intent is not signed.
 type Hold struct {
 	Why   error     // a refusal
-	Since time.Time // zero is not known
+	Since time.Time // zero: not known
 }
 
-// Holds tells what keeps a lane from giving an intent a nonce or, if it has one there, from
-// signing for it: a switch, how its signer stands, or a budget without room for what it may
-// cost. It is nil if nothing of these does. Nothing is set aside, and what is known may be as
-// old as [Settings.Fresh].
+// Holds returns the reason why a lane does not give an intent a nonce or, if it has one
+// there, does not sign it: a halt, the signer's status, or a budget without room for its
+// cost. It is nil if there is none. Nothing is reserved, and the state may be as old as
+// [Settings.Fresh].
 func (g *Guard) Holds(ctx context.Context, id chain.Sequence, it intent.State, c budget.Charge) (*Hold, error) {
 	now := g.Now()
 	since := now.Add(-g.Settings.Fresh)
@@ -45,7 +45,7 @@ func (g *Guard) Holds(ctx context.Context, id chain.Sequence, it intent.State, c
 	if !serves {
 		return &Hold{stopped(key, id.Sender), sinceOf(key)}, nil
 	}
-	if it.Place != nil { // what it costs was set aside before it had one
+	if it.Place != nil { // its cost was reserved before it got its nonce
 		return nil, nil
 	}
 	purse, err := g.budget(id.Chain).at(ctx, since, now)
@@ -53,13 +53,13 @@ func (g *Guard) Holds(ctx context.Context, id chain.Sequence, it intent.State, c
 		return nil, err
 	}
 	err = purse.Check(budget.DayOf(now), budget.Lane{Signer: id.Sender, NonceKey: id.Key}, c)
-	if errors.Is(err, budget.ErrSpent) || errors.Is(err, budget.ErrOverLimit) { // what else refuses ends the intent
+	if errors.Is(err, budget.ErrSpent) || errors.Is(err, budget.ErrOverLimit) { // any other refusal ends the intent
 		return &Hold{Why: err}, nil
 	}
 	return nil, nil
 }
 
-// sinceOf is since when a signer stands as it does, if an operator wishes it so.
+// sinceOf returns since when a signer has its status, if an operator has set it.
 func sinceOf(key signer.State) time.Time {
 	if key.Known && key.Status() == key.Stance.Status {
 		return key.Stance.Since

@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// situations are what operators can do that keeps a request, and what refuses it then.
+// situations are operators' commands that hold a request, with the expected refusal.
 func (w *world) situations(g *guard.Guard) []situation {
 	everything, ann := safeguard.Scope{Kind: safeguard.Deployment}, safeguard.Scope{Kind: safeguard.OfClient, Client: "ann", Chain: here}
 	throw := func(s safeguard.Scope) func() {
@@ -48,12 +48,12 @@ func (w *world) situations(g *guard.Guard) []situation {
 type situation struct {
 	name     string
 	do, undo func()
-	refused  event.Refusal // what it would be answered that asked to be signed for; empty is nothing
-	held     event.Refusal // what keeps it from getting a nonce
-	since    bool          // when it was done is known
+	refused  event.Refusal // refusal of a request to sign it; empty: none
+	held     event.Refusal // refusal of a nonce
+	since    bool          // the hold's start is known
 }
 
-// Check says what Allow answers in every situation, and sets nothing aside.
+// Check returns the answer of Allow in every situation, and reserves nothing.
 func TestCheckIsAllow(t *testing.T) {
 	w := newWorld(t)
 	g := w.replica()
@@ -87,8 +87,8 @@ func TestCheckIsAllow(t *testing.T) {
 	}
 }
 
-// What keeps an intent from getting a nonce is told, and since when; of one that has a nonce,
-// what keeps it from being signed for.
+// Holds returns the reason why an intent gets no nonce, and since when. For an intent with
+// a nonce it returns the reason why it is not signed.
 func TestHolds(t *testing.T) {
 	w := newWorld(t)
 	g, operator := w.replica(), w.replica()
@@ -100,7 +100,7 @@ func TestHolds(t *testing.T) {
 	for _, s := range w.situations(operator) {
 		at := w.now()
 		s.do()
-		w.pass(time.Minute) // and what was known is too old
+		w.pass(time.Minute) // and the known state is too old
 		hold, err := g.Holds(t.Context(), laneOf(alice), waiting, charge(r, 5))
 		must(t, err)
 		if s.held == "" {

@@ -8,12 +8,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/safeguard"
 )
 
-// Later is a refusal of what may be asked for again after a while.
+// Later is a refusal of a request that may be repeated after a while.
 type Later struct {
 	Why  error         // the refusal itself
-	Wait time.Duration // until it may be asked for again; then too there may be no room
-	// Of a rate: what it is called in headers, what it is, and how many may still be asked
-	// for now. The name is empty where no rate refuses.
+	Wait time.Duration // time until a retry, which may be refused too
+	// Name, Rate and Left describe the rate that refuses: its name in headers, the rate,
+	// and the requests left now. Name is empty if no rate refuses.
 	Name string
 	Rate safeguard.Rate
 	Left int
@@ -22,8 +22,8 @@ type Later struct {
 func (l *Later) Error() string { return l.Why.Error() }
 func (l *Later) Unwrap() error { return l.Why }
 
-// untilTomorrow says of a budget that is spent when the next day begins. What is used of
-// today's may be given back sooner, and nobody can say when.
+// untilTomorrow adds to the refusal of a spent budget the time until the next day.
+// Reservations of today may be released sooner, at an unknown time.
 func untilTomorrow(err error, now time.Time) error {
 	if !errors.Is(err, budget.ErrSpent) {
 		return err

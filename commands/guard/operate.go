@@ -11,14 +11,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// What operators do, and see. Each command bears its actor, a reason and a time.
+// Operators' commands and queries. Each command has its actor, a reason and a time.
 
-// Switches are the safeguards as they stand.
+// Switches returns the current safeguards.
 func (g *Guard) Switches(ctx context.Context) (safeguard.State, error) {
 	return g.switches.now(ctx, g.Now())
 }
 
-// Switch changes a safeguard. This process heeds it at once.
+// Switch changes a safeguard. This process obeys it at once.
 func (g *Guard) Switch(ctx context.Context, c safeguard.Command, meta event.Meta) (safeguard.State, error) {
 	origin, err := commands.Begin(g.Random, meta)
 	if err != nil {
@@ -27,12 +27,12 @@ func (g *Guard) Switch(ctx context.Context, c safeguard.Command, meta event.Meta
 	return g.switches.handle(ctx, c, origin, g.Now())
 }
 
-// Signer is a signer as it stands.
+// Signer returns the current state of a signer.
 func (g *Guard) Signer(ctx context.Context, on chain.ID, address chain.Address) (signer.State, error) {
 	return g.signer(on, address).now(ctx, g.Now())
 }
 
-// Order carries an operator's wish about a signer out.
+// Order handles an operator's command about a signer.
 func (g *Guard) Order(ctx context.Context, on chain.ID, address chain.Address, c signer.Command, meta event.Meta) (signer.State, error) {
 	origin, err := commands.Begin(g.Random, meta)
 	if err != nil {
@@ -41,8 +41,7 @@ func (g *Guard) Order(ctx context.Context, on chain.ID, address chain.Address, c
 	return g.signer(on, address).handle(ctx, c, origin, g.Now())
 }
 
-// Serve says what a signer may call: nothing but these targets, or everything if there
-// are none.
+// Serve sets the targets that a signer may call; without targets it may call everything.
 func (g *Guard) Serve(ctx context.Context, on chain.ID, address chain.Address, targets chain.Targets, actor, reason string, meta event.Meta) (signer.State, error) {
 	state, err := g.Signer(ctx, on, address)
 	if err != nil {
@@ -57,12 +56,12 @@ func (g *Guard) Serve(ctx context.Context, on chain.ID, address chain.Address, t
 	return g.Order(ctx, on, address, signer.Register{Pools: state.Pools, Targets: targets, Actor: actor, Reason: reason, At: g.Now()}, meta)
 }
 
-// Budget is a chain's budget as it stands.
+// Budget returns the current budget of a chain.
 func (g *Guard) Budget(ctx context.Context, on chain.ID) (budget.State, error) {
 	return g.budget(on).now(ctx, g.Now())
 }
 
-// Limit says what may be spent on a chain in a day.
+// Limit sets a daily limit on spending on a chain.
 func (g *Guard) Limit(ctx context.Context, on chain.ID, c budget.SetLimit, meta event.Meta) (budget.State, error) {
 	origin, err := commands.Begin(g.Random, meta)
 	if err != nil {

@@ -13,46 +13,45 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/safeguard"
 )
 
-// ErrRate refuses what is asked for too often. Its code is that of every other limit of
-// the kind.
+// ErrRate refuses requests beyond a rate. Its code is the code of every other rate limit.
 const ErrRate = event.Refusal("rate-limited")
 
-// ratesMax bounds of how many clients and subjects it is known how often they asked. Past
-// that those are forgotten that may ask as much as ever; and until no more than ratesKept
-// are left, the subjects of the client that has most: else one client that invents
-// subjects would have the others' forgotten, or be worth a search with each request.
+// ratesMax bounds how many clients and subjects are counted. Beyond it, entries with a full
+// allowance are dropped. Then the subjects of the client with the most are dropped, until
+// at most ratesKept entries are left. Otherwise a client that invents subjects could evict
+// other clients' entries, or cause a search with each request.
 const (
 	ratesMax  = 100_000
 	ratesKept = ratesMax / 4 * 3
 )
 
-// Buckets count how often is asked of all replicas together. What they promise: Take takes
-// one out of each bucket if every one has one left, else none, and says of each how long it
-// is until it has one; by the clock of whoever keeps them. After an error nothing is known.
-// They may be lost at any time, which fills them.
+// Buckets count rates over all replicas. Take takes one from each bucket if every bucket
+// has one left, otherwise none. It returns how long each bucket needs to have one, by the
+// clock of the buckets' store. After an error the result is unknown. Buckets may be lost at
+// any time, which fills them.
 type Buckets interface {
 	Take(ctx context.Context, of []rate.Bucket) ([]time.Duration, error)
 }
 
-// rates counts how often is asked in this process. Zero is ready for use.
+// rates counts requests in this process. Zero is ready for use.
 type rates struct {
 	mu   sync.Mutex
-	full map[who]time.Time // when each may ask for as much as ever again
+	full map[who]time.Time // when each has its full allowance again
 }
 
-// who asks: everybody together, a client, or somebody for a subject.
+// who is the subject of a rate: all clients, one client, or one subject of a client.
 type who struct {
 	kind            safeguard.ScopeKind
 	client, subject string
 }
 
-// limited is somebody whom a rate holds for.
+// limited is a rate and its subject.
 type limited struct {
 	who
 	rate safeguard.Rate
 }
 
-// limitsOf are the rates that hold for a request, in the order in which all ask for them.
+// limitsOf returns the rates that apply to a request, always in the same order.
 func limitsOf(s safeguard.State, client, subject string) (all []limited) {
 	if r, any := s.Rate(); any {
 		all = append(all, limited{who{kind: safeguard.Deployment}, r})
@@ -66,9 +65,9 @@ func limitsOf(s safeguard.State, client, subject string) (all []limited) {
 	return all
 }
 
-// rated counts one request, or refuses it ([Later]), and then counts it for nobody. It is
-// counted here, and, where there are any, in the buckets of all replicas: if these are out
-// of reach it is for this one alone.
+// rated counts one request for all its rates, or refuses it ([Later]) and counts it for
+// none. It counts here and in the replicas' buckets, if there are any. If these are
+// unreachable, it counts here alone.
 func (g *Guard) rated(ctx context.Context, now time.Time, s safeguard.State, client, subject string) error {
 	limits := limitsOf(s, client, subject)
 	if len(limits) == 0 {
@@ -97,7 +96,7 @@ func (g *Guard) rated(ctx context.Context, now time.Time, s safeguard.State, cli
 	return nil
 }
 
-// refusal is by the rate that has to be waited for longest.
+// refusal returns the refusal of the rate with the longest wait.
 func refusal(limits []limited, waits []time.Duration) error {
 	i := 0
 	for n, wait := range waits {
@@ -112,7 +111,8 @@ func refusal(limits []limited, waits []time.Duration) error {
 	}
 }
 
-// take counts one for each, or for nobody: then it says how long each has to wait.
+// take counts one request for each rate, or for none: then it returns how long each has to
+// wait.
 func (r *rates) take(now time.Time, limits []limited) (waits []time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,7 +120,7 @@ func (r *rates) take(now time.Time, limits []limited) (waits []time.Duration) {
 	after := map[who]time.Time{}
 	for i, l := range limits {
 		window := l.rate.Window()
-		// A rate that was lowered, or a clock that was set back, must not lock out.
+		// A lowered rate or a clock that was set back must not lock anyone out.
 		if full := now.Add(window); r.full[l.who].After(full) {
 			r.full[l.who] = full
 		}
@@ -139,7 +139,7 @@ func (r *rates) take(now time.Time, limits []limited) (waits []time.Duration) {
 	return waits
 }
 
-// giveBack takes back what was counted and came to nothing.
+// giveBack takes back a request that was refused after all.
 func (r *rates) giveBack(limits []limited) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,7 +157,7 @@ func name(w who) string {
 	return safeguard.Scope{Kind: w.kind, Client: w.client}.String()
 }
 
-// forget makes room.
+// forget drops entries when there are too many.
 func (r *rates) forget(now time.Time) {
 	if r.full == nil {
 		r.full = map[who]time.Time{}

@@ -14,8 +14,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/safeguard"
 )
 
-// Rates count for everybody together, for each client, and for each subject; what is
-// refused costs nothing.
+// Rates count for all clients together, for each client, and for each subject; refused
+// requests cost nothing.
 func TestRates(t *testing.T) {
 	w := newWorld(t)
 	g := w.replica()
@@ -77,8 +77,9 @@ func (b *together) Take(_ context.Context, of []rate.Bucket) (waits []time.Durat
 	return waits, b.away
 }
 
-// Replicas that count together let no more through than one does; what all of them refuse
-// costs a replica nothing, and while the others are out of reach it counts for itself.
+// Replicas that count together let no more through than one would. A request refused by the
+// shared buckets costs a replica nothing. While the buckets are unreachable each counts
+// alone.
 func TestRatesTogether(t *testing.T) {
 	w := newWorld(t)
 	shared := &together{left: map[chain.Hash]int{}}
@@ -107,7 +108,7 @@ func TestRatesTogether(t *testing.T) {
 	}
 }
 
-// A rate that is lowered, or a clock that is set back, locks nobody out.
+// A lowered rate, or a clock that is set back, locks nobody out.
 func TestRatesDoNotLockOut(t *testing.T) {
 	w := newWorld(t)
 	g := w.replica()

@@ -11,8 +11,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// tell carries out news of a signer. Nothing is read if what is known of it says that the
-// news adds nothing.
+// tell handles a command about a signer. It reads nothing if the known state shows that the
+// command adds nothing.
 func (g *Guard) tell(ctx context.Context, k *key, c signer.Command) error {
 	now := g.Now()
 	state, err := k.at(ctx, now.Add(-g.Settings.Watched), now)
@@ -34,21 +34,21 @@ func (g *Guard) tell(ctx context.Context, k *key, c signer.Command) error {
 	return err
 }
 
-// Failed counts a failure of a lane's signer. A wrong signature always counts; of others
-// one in a while.
+// Failed counts a failure of a lane's signer. A wrong signature always counts; of other
+// failures one per Settings.Apart.
 func (g *Guard) Failed(ctx context.Context, id chain.Sequence, kind signer.FailureKind, detail string) error {
 	k, now := g.signer(id.Chain, id.Sender), g.Now()
 	if kind != signer.WrongSignature && !k.counts(now, g.Settings.Apart) {
 		return nil
 	}
-	origin, err := g.origin() // which names the news
+	origin, err := g.origin() // the id names the report
 	if err != nil {
 		return err
 	}
 	return g.tell(ctx, k, signer.Fail{Report: origin.ID, Kind: kind, Detail: detail, Limit: g.Settings.Failures, At: now})
 }
 
-// counts reports whether a failure is not part of one that was counted.
+// counts reports whether a failure counts separately from the last one.
 func (k *key) counts(now time.Time, apart time.Duration) bool {
 	k.seen.Lock()
 	defer k.seen.Unlock()
@@ -59,13 +59,13 @@ func (k *key) counts(now time.Time, apart time.Duration) bool {
 	return true
 }
 
-// Succeeded ends a row of failures.
+// Succeeded ends a sequence of failures.
 func (g *Guard) Succeeded(ctx context.Context, id chain.Sequence) error {
 	return g.tell(ctx, g.signer(id.Chain, id.Sender), signer.Succeed{At: g.Now()})
 }
 
-// Lacks tells that a node would not take what the signer cannot pay, by its balance as it
-// was seen last; if none was seen nothing is told.
+// Lacks reports that a node refused a transaction for lack of funds, with the signer's last
+// seen balance. It does nothing if none was seen.
 func (g *Guard) Lacks(ctx context.Context, id chain.Sequence, needed chain.Amount) error {
 	k := g.signer(id.Chain, id.Sender)
 	k.seen.Lock()
@@ -77,7 +77,7 @@ func (g *Guard) Lacks(ctx context.Context, id chain.Sequence, needed chain.Amoun
 	return g.tell(ctx, k, signer.LackFunds{Balance: *balance, Needed: needed, At: g.Now()})
 }
 
-// Seen tells a signer's balance, of the money that it usually pays fees in.
+// Seen records a signer's balance of the currency that it usually pays fees in.
 func (g *Guard) Seen(ctx context.Context, on chain.ID, address chain.Address, balance chain.Amount) error {
 	k := g.signer(on, address)
 	k.seen.Lock()
@@ -86,7 +86,7 @@ func (g *Guard) Seen(ctx context.Context, on chain.ID, address chain.Address, ba
 	return g.tell(ctx, k, signer.SeeBalance{Balance: balance, At: g.Now()})
 }
 
-// Balance is what a signer had when that was seen last, in this process.
+// Balance returns the signer's balance last seen by this process.
 func (g *Guard) Balance(on chain.ID, address chain.Address) (balance chain.Amount, seen bool) {
 	k := g.signer(on, address)
 	k.seen.Lock()
@@ -97,8 +97,8 @@ func (g *Guard) Balance(on chain.ID, address chain.Address) (balance chain.Amoun
 	return *k.balance, true
 }
 
-// Register says that the relay has a signer's key, and which pools it belongs to. What
-// operators have said of its targets stays.
+// Register records that the relay has a signer's key, and its pools. Targets set by
+// operators stay.
 func (g *Guard) Register(ctx context.Context, on chain.ID, address chain.Address, pools []string) error {
 	k, now := g.signer(on, address), g.Now()
 	state, err := k.now(ctx, now)

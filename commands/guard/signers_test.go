@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// money tells what accounts have, when it is asked to.
+// money returns accounts' balances when the test asks for them.
 type money struct {
 	heads chan struct{}
 	asked chan struct{}
@@ -40,7 +40,7 @@ func (m *money) Balances(_ context.Context, of []chain.Address) ([]chain.Amount,
 	return all, m.err
 }
 
-// Balances are asked for once at each block, and stop and start signers.
+// Balances are read once at each block, and stop and start signers.
 func TestWatch(t *testing.T) {
 	w := newWorld(t)
 	g := w.replica()
@@ -59,7 +59,7 @@ func TestWatch(t *testing.T) {
 		m.mu.Unlock()
 		m.heads <- struct{}{}
 		<-m.asked
-		m.heads <- struct{}{} // when it is taken, what was seen before is recorded
+		m.heads <- struct{}{} // once it is received, the earlier balances are recorded
 		<-m.asked
 		s, err := g.Signer(t.Context(), here, alice)
 		must(t, err)
@@ -84,7 +84,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// A signer that drains is drained when no nonce of any of its lanes is open, whoever works
+// A draining signer is drained when no nonce of its lanes is open, whichever process works
 // on them.
 func TestDrains(t *testing.T) {
 	w := newWorld(t)
@@ -134,7 +134,7 @@ func TestDrains(t *testing.T) {
 	}
 }
 
-// Failures close to each other count once; a wrong signature counts always.
+// Failures close to each other count once; a wrong signature always counts.
 func TestFailures(t *testing.T) {
 	w := newWorld(t)
 	g := w.replica(func(c *guard.Config) { c.Settings.Failures = 3 })
@@ -159,13 +159,13 @@ func TestFailures(t *testing.T) {
 		t.Errorf("it is %s after %d failures", s.Status(), len(s.Failures))
 	}
 	must(t, g.Succeeded(t.Context(), laneOf(alice)))
-	must(t, g.Failed(t.Context(), laneOf(bob), signer.WrongSignature, "of nobody")) // who was never registered
+	must(t, g.Failed(t.Context(), laneOf(bob), signer.WrongSignature, "of nobody")) // bob was never registered
 	if s, err := g.Signer(t.Context(), here, alice); err != nil || s.Status() != signer.StatusDisabled {
 		t.Errorf("it is %s, %v", s.Status(), err)
 	}
 }
 
-// A signer that is not known cannot be given targets.
+// An unknown signer cannot be given targets.
 func TestServeUnknown(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.replica().Serve(t.Context(), here, alice, nil, "ada", "as agreed", meta); !errors.Is(err, signer.ErrUnknown) {

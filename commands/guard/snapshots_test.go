@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// rows keep one snapshot a stream.
+// rows keeps one snapshot per stream.
 type rows struct {
 	all map[event.Stream]event.Snapshot
 }
@@ -44,8 +44,8 @@ func (r reads) ReadStream(ctx context.Context, stream event.Stream, after event.
 	}
 }
 
-// After a restart a budget is read from its last snapshot on, though whoever worked on it
-// has never read it as a whole.
+// After a restart a budget is read from its last snapshot, even if the earlier process has
+// never read it as a whole.
 func TestSnapshots(t *testing.T) {
 	w := newWorld(t)
 	kept, n := rows{map[event.Stream]event.Snapshot{}}, 0

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// turn is a lock that is held while a store is asked. So it is not waited for any longer
-// than the waiter has time: what a slow store does to one request, it does to no other.
+// turn is a lock that is held during store calls. A waiter gives up when its context ends,
+// so a slow store delays no other request beyond its own deadline.
 type turn struct {
 	once sync.Once
 	free chan struct{}
 }
 
-// take waits for the turn. Its error is the context's; else give has to follow.
+// take waits for the turn. Its error is the context's; otherwise give must follow.
 func (t *turn) take(ctx context.Context) error {
 	t.once.Do(func() { t.free = make(chan struct{}, 1) })
 	select {

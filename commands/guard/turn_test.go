@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// silent answers nobody who reads a stream.
+// silent is a store that never answers reads of streams.
 type silent struct{ commands.Store }
 
 func (silent) ReadStream(ctx context.Context, _ event.Stream, _ event.Version) iter.Seq2[event.Recorded, error] {
@@ -25,7 +25,7 @@ func (silent) ReadStream(ctx context.Context, _ event.Stream, _ event.Version) i
 	}
 }
 
-// muted answers until it is muted, and then nobody who reads a stream.
+// muted is a store that stops answering reads of streams once muted.
 type muted struct {
 	commands.Store
 	mute *atomic.Bool
@@ -38,7 +38,7 @@ func (m muted) ReadStream(ctx context.Context, s event.Stream, after event.Versi
 	return m.Store.ReadStream(ctx, s, after)
 }
 
-// Intents are taken on by what was read a moment ago while others wait for the store.
+// Intents are accepted on a recently read state while other callers wait for the store.
 func TestAcceptsBesideWhoWaits(t *testing.T) {
 	w := newWorld(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -66,8 +66,7 @@ func TestAcceptsBesideWhoWaits(t *testing.T) {
 	})
 }
 
-// Whoever has to wait for another, whom the store does not answer, waits no longer than it
-// has time.
+// A caller that waits for another caller's unanswered read gives up at its own deadline.
 func TestWaitsForItsTurn(t *testing.T) {
 	w := newWorld(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -11,25 +11,25 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// view is a stream as it was read last. It reads on from there, and not from the
-// beginning: a budget's stream has no end. It is safe for concurrent use; commands of one
-// process take turns, and so do not meet in the log.
+// view is the last read state of a stream. It reads on from there, not from the beginning,
+// because a budget's stream has no end. It is safe for concurrent use. Commands of one
+// process take turns, and so do not conflict in the log.
 type view[S commands.Decider[S, C, E], C, E any] struct {
 	handler commands.Handler[S, C, E]
 	stream  event.Stream
 
 	turn  turn
 	held  commands.Result[S]
-	read  time.Time // zero is never
-	since int       // events since there may have been a snapshot
+	read  time.Time // zero: never
+	since int       // events since the last possible snapshot
 
-	// begun counts reads of the stream that have begun; ended is the number of the last one
-	// that succeeded. A read serves all callers that asked before it began: each of many
-	// lanes asks in each turn, and they would wait for one read each.
+	// begun counts started reads of the stream; ended is the number of the last successful
+	// one. A read serves all callers that asked before it began. Many lanes ask in each
+	// turn, and would otherwise wait for one read each.
 	begun atomic.Uint64
 	ended uint64
 
-	// last is what whoever had the turn has left, for those who need not wait for it.
+	// last is the state after the last turn, for callers that need not wait for it.
 	last atomic.Pointer[sight[S]]
 }
 
@@ -39,11 +39,11 @@ type sight[S any] struct {
 	read  time.Time
 }
 
-// conflictsMax is how often a command is decided anew when others have appended.
+// conflictsMax is how often a command is decided again after conflicts.
 const conflictsMax = 64
 
-// at returns the state as it was at a time or later. A state that is new enough it returns
-// at once, also while somebody else has the turn and waits for the store.
+// at returns the state as of since or later. It returns a state that is new enough at once,
+// even while another caller has the turn and waits for the store.
 func (v *view[S, C, E]) at(ctx context.Context, since, now time.Time) (S, error) {
 	if last := v.last.Load(); last != nil && !last.read.Before(since) {
 		return last.state, nil
@@ -61,7 +61,7 @@ func (v *view[S, C, E]) at(ctx context.Context, since, now time.Time) (S, error)
 	return v.held.State, nil
 }
 
-// now is the state as it stands.
+// now returns the current state.
 func (v *view[S, C, E]) now(ctx context.Context, now time.Time) (S, error) {
 	asked := v.begun.Load()
 	if err := v.turn.take(ctx); err != nil {
@@ -73,8 +73,8 @@ func (v *view[S, C, E]) now(ctx context.Context, now time.Time) (S, error) {
 	return v.held.State, err
 }
 
-// readSince reads, unless a read that began after another one has succeeded. It is the
-// caller's turn.
+// readSince reads, unless a read that began after asked has succeeded. The caller has the
+// turn.
 func (v *view[S, C, E]) readSince(ctx context.Context, asked uint64, now time.Time) error {
 	if v.ended > asked {
 		return nil
@@ -82,7 +82,7 @@ func (v *view[S, C, E]) readSince(ctx context.Context, asked uint64, now time.Ti
 	return v.readOn(ctx, now)
 }
 
-// readOn reads what was recorded since. It is the caller's turn.
+// readOn reads the events recorded since. The caller has the turn.
 func (v *view[S, C, E]) readOn(ctx context.Context, now time.Time) (err error) {
 	number := v.begun.Add(1)
 	defer func() {
@@ -118,15 +118,16 @@ func (v *view[S, C, E]) readOn(ctx context.Context, now time.Time) (err error) {
 
 func (v *view[S, C, E]) leave() { v.last.Store(&sight[S]{v.held.State, v.read}) }
 
-// keep spares who reads the stream next, after a restart, the reading of all of it.
+// keep stores a snapshot, so that the next read after a restart need not read the whole
+// stream.
 func (v *view[S, C, E]) keep(ctx context.Context) {
 	if v.handler.Keep(ctx, v.stream, v.held, v.since) {
 		v.since = 0
 	}
 }
 
-// handle carries a command out on the stream as it stands. A refusal comes back with the
-// state that refused.
+// handle handles a command on the stream's current state. On a refusal it returns the state
+// that refused.
 func (v *view[S, C, E]) handle(ctx context.Context, c C, o commands.Origin, now time.Time) (S, error) {
 	asked := v.begun.Load()
 	if err := v.turn.take(ctx); err != nil {

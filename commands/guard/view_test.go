@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// gated counts reads of streams, and lets none pass before the gate is open.
+// gated counts reads of streams, and blocks them until the gate is open.
 type gated struct {
 	commands.Store
 	reads *atomic.Int64
@@ -27,8 +27,8 @@ func (g gated) ReadStream(ctx context.Context, s event.Stream, after event.Versi
 	return g.Store.ReadStream(ctx, s, after)
 }
 
-// Many lanes of a signer ask at once how much they may claim. One read of the signer that
-// began after they asked serves all of them, and tells of what was recorded before.
+// Many lanes of a signer ask concurrently for their room. One read of the signer that began
+// after they asked serves all of them, and includes all earlier events.
 func TestLanesShareReads(t *testing.T) {
 	w := newWorld(t)
 	w.register(w.replica(), alice)

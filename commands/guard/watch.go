@@ -14,17 +14,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// Balances tell what accounts have, of the money that they pay fees in, in the chain's
-// smallest unit, and when to look again.
+// Balances returns accounts' balances of the currency that they pay fees in, in the chain's
+// smallest unit, and signals new blocks.
 type Balances interface {
 	// Heads signals when there may be a new block, until ctx ends; then it closes.
 	Heads(ctx context.Context) <-chan struct{}
-	// Balances are those of accounts, in their order. One call asks for all of them.
+	// Balances returns the balances of accounts, in their order. One call asks for all of
+	// them.
 	Balances(ctx context.Context, of []chain.Address) ([]chain.Amount, error)
 }
 
-// Watch looks at a block now and then what a chain's signers have, and whether one that
-// drains has nothing left, until ctx ends.
+// Watch reads the balances of a chain's signers at new blocks, at most once per
+// Settings.Every, and checks whether draining signers are empty, until ctx ends.
 func (g *Guard) Watch(ctx context.Context, on chain.ID, node Balances, signers []chain.Address) {
 	told := ""
 	for range node.Heads(ctx) {
@@ -62,19 +63,18 @@ func (g *Guard) look(ctx context.Context, on chain.ID, node Balances, signers []
 	return nil
 }
 
-// followed is what is known of a signer's lanes, to tell when all of them are empty. It
-// is the watch's alone.
+// followed is the known lanes of a signer, to find out when all are empty. Only the watch
+// uses it.
 type followed struct {
-	upTo event.Position // of the log, up to which lanes were looked for
+	upTo event.Position // position up to which the log was searched for lanes
 	all  map[event.Stream]*view[lane.State, lane.Command, lane.Event]
 }
 
-// openedMax is how many takeovers are read at once.
+// openedMax is how many lane openings are read at once.
 const openedMax = 1000
 
-// finish tells that a signer that drains has nothing left: no nonce of any of its lanes is
-// open. What was signed before may be with nodes, and a lane forgets it only when it is
-// final.
+// finish records that a draining signer is empty: no nonce of its lanes is open. Nodes may
+// still have earlier attempts, and a lane closes a nonce only when it is final.
 func (g *Guard) finish(ctx context.Context, on chain.ID, address chain.Address) error {
 	k, now := g.signer(on, address), g.Now()
 	state, err := k.at(ctx, now.Add(-g.Settings.Watched), now)
@@ -93,7 +93,7 @@ func (g *Guard) finish(ctx context.Context, on chain.ID, address chain.Address) 
 	return g.tell(ctx, k, signer.Finish{At: now})
 }
 
-// findLanes finds the lanes of a signer that somebody has ever worked on.
+// findLanes finds all lanes of a signer that were ever opened.
 func (g *Guard) findLanes(ctx context.Context, k *key, on chain.ID, address chain.Address) error {
 	if k.lanes.all == nil {
 		k.lanes.all = map[event.Stream]*view[lane.State, lane.Command, lane.Event]{}
@@ -119,7 +119,8 @@ func (g *Guard) findLanes(ctx context.Context, k *key, on chain.ID, address chai
 	return nil
 }
 
-// Registered registers signers until all of them are that can be, or ctx ends.
+// Registered registers signers and retries until all are registered or refused, or ctx
+// ends.
 func (g *Guard) Registered(ctx context.Context, on chain.ID, pools func(chain.Address) []string, signers []chain.Address, retry time.Duration) error {
 	for _, a := range signers {
 		for {
@@ -128,7 +129,7 @@ func (g *Guard) Registered(ctx context.Context, on chain.ID, pools func(chain.Ad
 				break
 			}
 			g.Log.Error("signer is not registered", "signer", a, "chain", on, "err", err)
-			if commands.IsRefusal(err) { // and signs nothing
+			if commands.IsRefusal(err) { // it then signs nothing
 				break
 			}
 			if err := commands.Pause(ctx, retry); err != nil {

@@ -69,10 +69,10 @@ func (w *world) pass(d time.Duration) {
 	w.at = w.at.Add(d)
 }
 
-// replica is the guard of one more process.
+// replica returns the guard of another process.
 func (w *world) replica(change ...func(*guard.Config)) *guard.Guard {
 	settings := guard.DefaultSettings()
-	settings.Every = 0 // each head is looked at
+	settings.Every = 0 // each head is read
 	c := guard.Config{
 		Safeguards: guard.Safeguards{Store: w.db.Log(), Codec: safeguard.Codec()},
 		Signers:    guard.Signers{Store: w.db.Log(), Codec: signer.Codec()},

@@ -1,7 +1,7 @@
-// Package intake takes intents on from clients, and their wishes about those they have.
-// Every replica does, without asking another: what is asked twice, or by a hundred at
-// once, meets in the intent's own stream, whose first version only one can append. It
-// chooses no signer, no nonce and no fee.
+// Package intake accepts intents from clients, and clients' commands about their intents.
+// Every replica does so, without coordination: repeated and concurrent requests meet in the
+// intent's own stream, whose first version only one can append. The intake chooses no
+// signer, no nonce and no fee.
 package intake
 
 import (
@@ -21,63 +21,63 @@ import (
 // Intents handles the commands of domain/intent.
 type Intents = commands.Handler[intent.State, intent.Command, intent.Event]
 
-// ErrNotServed refuses what nobody here would ever carry out: a signer or pool that there
-// is not, or what the chain has no way to do.
+// ErrNotServed refuses requests that can never be executed here: for an unknown signer or
+// pool, or beyond the chain's abilities.
 const ErrNotServed = event.Refusal("intent-not-served")
 
-// Guard says which URLs may be called. Its errors quote nothing of a URL that may be
-// secret: user, path and query. One that is a net.Error is bad luck: nobody could look.
+// Guard checks which URLs may be called. Its errors quote no part of a URL that may be
+// secret: user, path and query. A net.Error is transient: the check failed.
 type Guard interface {
 	CheckNow(ctx context.Context, url string) error
 }
 
-// Desk is where clients are served.
+// Desk serves clients.
 type Desk struct {
 	Intents Intents
-	// Chains are those that are served, each with what refuses requests that the chain
-	// can never carry out; nil refuses none.
+	// Chains are the served chains, each with a function that refuses requests that the
+	// chain can never execute; nil refuses none.
 	Chains map[chain.ID]func(intent.Request) error
-	// Webhooks says which may be called, and Seal hides what of their URLs must not be
-	// recorded. Without the two no request may have webhooks.
+	// Webhooks checks which URLs may be called, and Seal hides the secret parts of recorded
+	// URLs. Without the two no request may have webhooks.
 	Webhooks Guard
 	Seal     *intent.Sealer
-	// Allow, when set, may refuse a request by what operators allow now. What has been
-	// taken on before is not asked about again for its outcome: a refusal only keeps an
-	// intent from coming into being.
+	// Allow, when set, may refuse a request by operators' present rules. It only keeps new
+	// intents from being created: a repeated request for an accepted intent is answered
+	// even if Allow now refuses.
 	Allow func(ctx context.Context, r intent.Request) error
-	// Quota, when set, bounds how many intents of each client wait. Like Allow, it only keeps
-	// an intent from coming into being.
+	// Quota, when set, bounds how many intents of each client wait. Like Allow, it only
+	// keeps new intents from being created.
 	Quota *Quota
 	// WebhookQuota, when set, bounds how many webhooks each client uses, likewise.
 	WebhookQuota *WebhookQuota
-	// Most is the most that anybody here offers for a unit of gas of a chain, for what an
-	// intent wants; nil knows of no bound.
+	// Most returns the highest price per unit of gas that any signer here offers on a chain
+	// for an intent; nil means no limit.
 	Most func(of chain.ID) intent.Amount
-	// Told, when set, is called with each answer to a request: for whoever counts.
+	// Told, when set, is called with each answer to a request, for metrics.
 	Told func(a Answer)
-	// AtOnce is how many of one batch are taken on at once; at least 1.
+	// AtOnce is how many intents of one batch are accepted concurrently; at least 1.
 	AtOnce int
 	Now    func() time.Time
 	Random io.Reader
 }
 
-// Answer is what became of one wish: how the intent stands, or why not.
+// Answer is the result of one command: the intent's state, or an error.
 type Answer struct {
 	State intent.State
-	// Known means that the intent had been asked for before.
+	// Known means that the intent had been requested before.
 	Known bool
-	// Err is an event.Refusal, or bad luck.
+	// Err is an event.Refusal, or a transient error.
 	Err error
 }
 
-// Create answers each request in its place; one bad one does not touch the others. The
-// same request again gets the intent as it stands, for the life of the intent, whatever
-// would be refused now; another one under the same key is [intent.ErrDiffers]. Of those
-// under one key the first is taken on, and known to the others.
+// Create answers each request at its place; a bad request does not affect the others. A
+// repeated request gets the intent's current state for the life of the intent, even if it
+// would be refused now. A different request under the same key is [intent.ErrDiffers]. Of
+// several requests under one key the first creates the intent, and the others know it.
 func (d *Desk) Create(ctx context.Context, requests []intent.Request, meta event.Meta) []Answer {
 	answers := make([]Answer, len(requests))
 	alike := byIntent(requests)
-	_ = commands.Each(len(alike), d.AtOnce, func(n int) error { // each answer has its own
+	_ = commands.Each(len(alike), d.AtOnce, func(n int) error { // each answer has its own error
 		for _, i := range alike[n] {
 			answers[i] = d.create(ctx, requests[i], meta)
 			if d.Told != nil {
@@ -89,7 +89,7 @@ func (d *Desk) Create(ctx context.Context, requests []intent.Request, meta event
 	return answers
 }
 
-// byIntent are the places of the requests that are about one intent, in their order.
+// byIntent groups the places of requests by intent, in their order.
 func byIntent(requests []intent.Request) (alike [][]int) {
 	known := make(map[chain.IntentID]int, len(requests))
 	for i, r := range requests {
@@ -112,7 +112,7 @@ func (d *Desk) create(ctx context.Context, r intent.Request, meta event.Meta) An
 	back, err := d.admit(ctx, r)
 	if err == nil {
 		var done commands.Result[intent.State]
-		// It is expected not to exist: being wrong costs one more read.
+		// The intent is expected not to exist: a wrong expectation costs one more read.
 		done, err = d.handle(ctx, r.ID(), done, wish, meta)
 		if err == nil {
 			if done.Added == 0 {
@@ -125,7 +125,7 @@ func (d *Desk) create(ctx context.Context, r intent.Request, meta event.Meta) An
 	if !commands.IsRefusal(err) {
 		return Answer{Err: err}
 	}
-	// It may be the repetition of what was taken on when it was allowed.
+	// It may repeat a request that was accepted when it was allowed.
 	known, failed := d.Intents.Load(ctx, intent.Stream(r.ID()))
 	switch {
 	case failed != nil:
@@ -139,8 +139,8 @@ func (d *Desk) create(ctx context.Context, r intent.Request, meta event.Meta) An
 	return Answer{State: known.State, Known: true}
 }
 
-// admit refuses what the checks refuse, or the client's quota. The caller calls back when no
-// intent has come into being.
+// admit refuses requests that fail the checks or exceed the client's quotas. The caller
+// calls back if no intent was created.
 func (d *Desk) admit(ctx context.Context, r intent.Request) (back func(), err error) {
 	if err := d.check(ctx, r); err != nil {
 		return nil, err
@@ -156,8 +156,8 @@ func (d *Desk) admit(ctx context.Context, r intent.Request) (back func(), err er
 	return d.Quota.Take(ctx, r.Client)
 }
 
-// same refuses what is not the request that an intent was made by: also when that was
-// recorded with its webhooks sealed under a former key.
+// same refuses a request that differs from the recorded one. It also tries former keys,
+// with which the recorded webhooks may have been sealed.
 func (d *Desk) same(s intent.State, wish intent.Create, r intent.Request) error {
 	_, err := s.Decide(wish)
 	if d.Seal == nil {
@@ -175,7 +175,8 @@ func (d *Desk) same(s intent.State, wish intent.Create, r intent.Request) error 
 	return err
 }
 
-// check refuses what can never be done, is not served here, or not allowed.
+// check refuses requests that can never be executed, are not served here, or are not
+// allowed.
 func (d *Desk) check(ctx context.Context, r intent.Request) error {
 	if err := r.Check(); err != nil {
 		return err
@@ -210,8 +211,8 @@ func (d *Desk) check(ctx context.Context, r intent.Request) error {
 	return d.lookUp(ctx, r.Webhooks)
 }
 
-// lookUp refuses webhooks that may not be called. It asks others about their names, which
-// comes after all that may refuse the client.
+// lookUp refuses webhooks that may not be called. It resolves their names over the network,
+// and therefore runs after all checks that may refuse the client.
 func (d *Desk) lookUp(ctx context.Context, all []intent.Webhook) error {
 	for i, w := range all {
 		if err := CheckWebhook(ctx, d.Webhooks, fmt.Sprintf("webhook %d: ", i), w.URL); err != nil {
@@ -221,8 +222,8 @@ func (d *Desk) lookUp(ctx context.Context, all []intent.Webhook) error {
 	return nil
 }
 
-// CheckWebhook refuses a URL that may not be called ([intent.ErrWebhookURL]), with a
-// sentence that begins with which it is.
+// CheckWebhook refuses a URL that may not be called ([intent.ErrWebhookURL]). The refusal's
+// text begins with which.
 func CheckWebhook(ctx context.Context, g Guard, which, url string) error {
 	err := g.CheckNow(ctx, url)
 	var nobody net.Error
@@ -237,18 +238,19 @@ func CheckWebhook(ctx context.Context, g Guard, which, url string) error {
 	return intent.ErrWebhookURL.Because("%s%v", which, err)
 }
 
-// Cancel withdraws an intent of a client's: at once where nothing can have been signed
-// for it, else by what takes its nonce. nil is an operator, who may for every client. Of
-// one that is another's nothing is told: [intent.ErrUnknown].
+// Cancel cancels an intent of a client: at once if nothing can have been signed for it,
+// otherwise by a no-op at its nonce. A nil client is an operator, who may cancel any
+// client's intent. For another client's intent it returns [intent.ErrUnknown], which
+// reveals nothing.
 func (d *Desk) Cancel(ctx context.Context, client *string, id chain.IntentID, detail string, meta event.Meta) Answer {
 	return d.wish(ctx, client, id, meta, func(intent.Request) (intent.Command, error) {
 		return intent.Cancel{Detail: detail, At: d.Now()}, nil
 	})
 }
 
-// SpeedUp has the next attempts pay at least fee for a unit of gas. More than anybody here
-// offers is refused ([intent.ErrOverCeiling]): it would be cut to the most, which is not what
-// was asked for. For client see [Desk.Cancel].
+// SpeedUp makes the next attempts pay at least fee per unit of gas. It refuses a fee above
+// Most ([intent.ErrOverCeiling]), which would otherwise be cut without notice. For client
+// see [Desk.Cancel].
 func (d *Desk) SpeedUp(ctx context.Context, client *string, id chain.IntentID, fee intent.Amount, meta event.Meta) Answer {
 	return d.wish(ctx, client, id, meta, func(r intent.Request) (intent.Command, error) {
 		if d.Most != nil && fee.Cmp(d.Most(r.Chain)) > 0 {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var epoch = time.Unix(1_800_000_000, 0).UTC()
 
-// guard refuses what has a word in it.
+// guard refuses URLs that contain a word.
 type guard string
 
 func (g guard) CheckNow(_ context.Context, url string) error {
@@ -69,7 +69,7 @@ func asked(change ...func(*intent.Request)) intent.Request {
 	return r
 }
 
-// What is refused leaves no trace, and says why without telling a secret.
+// A refused request leaves no trace, and the reason reveals no secret.
 func TestRefusals(t *testing.T) {
 	d := newDesk(t)
 	d.Allow = func(_ context.Context, r intent.Request) error {
@@ -111,8 +111,8 @@ func sealer(t *testing.T, secret byte) *intent.Sealer {
 	return &s
 }
 
-// What may be a secret of a webhook's URL stands nowhere in the log, and whoever has the
-// key finds it there. Without one no webhook is taken.
+// The secret parts of a webhook's URL are nowhere in the log, and the key opens them.
+// Without a key no webhook is accepted.
 func TestSealed(t *testing.T) {
 	d := newDesk(t)
 	if a := d.Create(t.Context(), []intent.Request{asked()}, event.Meta{})[0]; a.Err != nil {
@@ -138,15 +138,15 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// The same request again gets the intent as it stands, whatever would be refused now;
-// another one under the same key is refused.
+// A repeated request gets the intent's current state, even if it would be refused now. A
+// different request under the same key is refused.
 func TestRepeated(t *testing.T) {
 	d := newDesk(t)
 	first := d.Create(t.Context(), []intent.Request{asked()}, event.Meta{})[0]
 	if first.Err != nil || first.Known {
 		t.Fatal(first.Err, first.Known)
 	}
-	now := epoch.Add(time.Hour) // the deadline is over
+	now := epoch.Add(time.Hour) // the deadline has passed
 	d.Now = func() time.Time { return now }
 	d.Webhooks = guard("example")
 	d.Chains = nil
@@ -168,8 +168,8 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// What was asked for before the vault's key was changed is still the same when it is asked
-// for again, as long as the key before is known.
+// A request made before the vault's key changed still counts as the same when repeated, as
+// long as the former key is known.
 func TestRepeatedUnderAnotherKey(t *testing.T) {
 	d := newDesk(t)
 	ask := func(change ...func(*intent.Request)) intake.Answer {
@@ -198,8 +198,8 @@ func TestRepeatedUnderAnotherKey(t *testing.T) {
 	}
 }
 
-// However many ask at once, one of them makes the intent. Those who ask for something
-// else under its key are refused.
+// Of many concurrent requests one creates the intent. Different requests under its key are
+// refused.
 func TestHundredAtOnce(t *testing.T) {
 	d := newDesk(t)
 	var asking sync.WaitGroup
@@ -232,7 +232,7 @@ func TestHundredAtOnce(t *testing.T) {
 	}
 }
 
-// A batch is answered place by place; one bad request does not touch the others.
+// A batch is answered place by place; a bad request does not affect the others.
 func TestBatch(t *testing.T) {
 	d := newDesk(t)
 	var all []intent.Request
@@ -253,8 +253,8 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// Of wishes under one key in a batch the first is taken on, and the others know it, or differ
-// from it.
+// Of a batch's requests under one key the first creates the intent, and the others know it
+// or differ from it.
 func TestBatchOfOneKey(t *testing.T) {
 	d := newDesk(t)
 	var all []intent.Request
@@ -272,7 +272,7 @@ func TestBatchOfOneKey(t *testing.T) {
 	}
 }
 
-// A client has its wishes about its own intents; of another's it is told nothing.
+// A client can command its own intents; about another client's it learns nothing.
 func TestWishes(t *testing.T) {
 	d := newDesk(t)
 	shop, other := "shop", "other"
@@ -319,12 +319,12 @@ func TestWishes(t *testing.T) {
 	}
 }
 
-// lost loses answers: what was to be appended stands, or does not.
+// lost loses answers: the events of an append were written, or not.
 type lost struct {
 	commands.Store
 	mu    sync.Mutex
 	calls int
-	err   error // of every call, when it is set
+	err   error // of every call, if set
 }
 
 func (l *lost) Append(ctx context.Context, stream event.Stream, at event.Version, events ...event.Event) (event.Appended, error) {
@@ -340,7 +340,8 @@ func (l *lost) Append(ctx context.Context, stream event.Stream, at event.Version
 	return a, err
 }
 
-// After a lost answer the intent is there once; when nobody can say, that is said.
+// After a lost answer the intent exists once; if the result is unknown, the answer is an
+// error.
 func TestLostAnswer(t *testing.T) {
 	d := newDesk(t)
 	store := &lost{Store: d.Intents.Store}
@@ -359,7 +360,7 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// Each answer of a batch is told once, whatever it is.
+// Told is called once for each answer of a batch.
 func TestAnswersAreTold(t *testing.T) {
 	d := newDesk(t)
 	var mu sync.Mutex

@@ -12,42 +12,42 @@ import (
 )
 
 // Quota bounds how many intents of each client wait. It counts them in the store, which all
-// replicas share, at most once a second for each client, and adds those that this process has
-// accepted meanwhile and in the second before: the store may not have them yet. So a client
-// can exceed its quota by what the other replicas accept of it within that second, and by
-// what a queue that is fed more than a second late does not have.
+// replicas share, at most once a second per client. It adds the intents that this process
+// has accepted since and in the second before, because the store may not have them yet. So
+// a client can exceed its quota by the intents that other replicas accept within that
+// second. It can also exceed it by intents that a queue fed more than a second late does
+// not have.
 type Quota struct {
 	Limit int
-	// Count counts a client's intents that have not come out, up to a number.
+	// Count counts a client's intents that have not ended, up to most.
 	Count func(ctx context.Context, client string, most int) (int, error)
 	Now   func() time.Time
-	// Used, when set, is called with the use of the client that uses most, of those that
-	// asked lately.
+	// Used, when set, is called with the largest use among recent clients.
 	Used func(used int)
 
 	mu      sync.Mutex
 	clients map[string]*waiting
 }
 
-// quotaFresh is how long a count is good.
+// quotaFresh is how long a count stays valid.
 const quotaFresh = time.Second
 
-// quotaClients bounds for how many clients counts are kept. The idle ones go first.
+// quotaClients bounds for how many clients counts are kept. Idle clients are dropped first.
 const quotaClients = 10_000
 
-// waiting is what is known of a client.
+// waiting is one client's use.
 type waiting struct {
-	turn    commands.Turn // one counts at a time
-	at      time.Time     // of the count; zero: none
+	turn    commands.Turn // serializes counting
+	at      time.Time     // time of the count; zero: never counted
 	counted int
-	recent  int // accepted here since the count,
-	before  int // and between the count before and that one
+	recent  int // accepted here since the count
+	before  int // accepted here between the last two counts
 }
 
 func (w *waiting) used() int { return w.counted + w.recent + w.before }
 
-// Take refuses ([access.ErrQuotaExceeded]) one more intent of a client that has as many as it
-// can have. The caller returns it when it has come to nothing.
+// Take takes a place for one more intent of a client, or refuses with
+// [access.ErrQuotaExceeded]. The caller calls back if no intent was created.
 func (q *Quota) Take(ctx context.Context, client string) (back func(), err error) {
 	w := q.of(client)
 	if err := q.count(ctx, client, w); err != nil {
@@ -90,7 +90,7 @@ func (q *Quota) of(client string) *waiting {
 	return w
 }
 
-// count counts anew what was counted long ago.
+// count refreshes a count that is older than quotaFresh.
 func (q *Quota) count(ctx context.Context, client string, w *waiting) error {
 	end, err := w.turn.Take(ctx)
 	if err != nil {
@@ -118,7 +118,7 @@ func (q *Quota) count(ctx context.Context, client string, w *waiting) error {
 	return nil
 }
 
-// tell says how much the client uses that uses most.
+// tell reports the largest use among recent clients.
 func (q *Quota) tell() {
 	if q.Used == nil {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// quotaDesk is a desk with a quota, and a queue that has what it is told to.
+// quotaDesk is a desk with a quota, and a queue whose counts the test sets.
 type quotaDesk struct {
 	*intake.Desk
 	t      *testing.T
@@ -39,8 +39,8 @@ func (d *quotaDesk) ask(client string, n int) intake.Answer {
 	return d.Create(d.t.Context(), []intent.Request{asked(func(r *intent.Request) { r.Client, r.Key, r.Deadline = client, fmt.Sprint("order-", n), 0 })}, event.Meta{})[0]
 }
 
-// A client that floods the queue of intents is refused past its quota, which touches no other
-// client, and is answered for whatever it had asked for before.
+// A client that floods the queue of intents is refused beyond its quota. No other client is
+// affected, and repeated requests for accepted intents are still answered.
 func TestFloodOfIntentsIsRefused(t *testing.T) {
 	d := newQuotaDesk(t, 5)
 	d.queued["flood"] = 3
@@ -64,7 +64,7 @@ func TestFloodOfIntentsIsRefused(t *testing.T) {
 	if d.used != 5 || d.counts != 2 {
 		t.Errorf("used %d, counted %d times", d.used, d.counts)
 	}
-	// What was accepted reaches the queue, and some of it comes out.
+	// Accepted intents reach the queue, and some of them end.
 	d.queued["flood"], d.now = 5, d.now.Add(5*time.Second)
 	if a := d.ask("flood", 2); !errors.Is(a.Err, access.ErrQuotaExceeded) {
 		t.Errorf("when the queue has them: %v", a.Err)
@@ -75,7 +75,7 @@ func TestFloodOfIntentsIsRefused(t *testing.T) {
 	}
 }
 
-// What comes to nothing uses nothing up: neither the same request again, nor what is refused.
+// Repeated and refused requests use no quota.
 func TestNothingUsesNothingUp(t *testing.T) {
 	d := newQuotaDesk(t, 2)
 	for range 5 {
@@ -92,8 +92,8 @@ func TestNothingUsesNothingUp(t *testing.T) {
 	}
 }
 
-// A queue that is fed a second late is no way around the quota, and one that cannot be counted
-// refuses nobody for good.
+// A queue that is fed a second late does not weaken the quota, and a queue that cannot be
+// counted refuses no client permanently.
 func TestQuotaOfALateQueue(t *testing.T) {
 	d := newQuotaDesk(t, 10)
 	accepted := 0
@@ -102,7 +102,7 @@ func TestQuotaOfALateQueue(t *testing.T) {
 			accepted++
 		}
 		d.now = d.now.Add(60 * time.Millisecond)
-		d.queued["flood"] = max(accepted-16, 0) // of a second ago
+		d.queued["flood"] = max(accepted-16, 0) // as of a second ago
 	}
 	if accepted != 10 {
 		t.Errorf("%d are accepted", accepted)
@@ -114,8 +114,8 @@ func TestQuotaOfALateQueue(t *testing.T) {
 	}
 }
 
-// While the store does not answer a client's first request, its others wait for no longer
-// than their own deadlines.
+// While the store does not answer a client's first request, its other requests wait no
+// longer than their own deadlines.
 func TestWaitsForTheCountOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asks := make(chan struct{}, 2)

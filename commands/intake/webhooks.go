@@ -16,23 +16,22 @@ import (
 // WebhookQuota bounds how many webhooks each client uses. It counts as [Quota] does.
 type WebhookQuota struct {
 	Limit int
-	// InUse lists a client's endpoints that are in use, up to a number.
+	// InUse lists a client's endpoints that are in use, up to most.
 	InUse func(ctx context.Context, client string, most int) ([]notice.EndpointID, error)
 	Now   func() time.Time
-	// Used, when set, is called with the use of the client that uses most, of those that
-	// asked lately.
+	// Used, when set, is called with the largest use among recent clients.
 	Used func(used int)
 
 	mu      sync.Mutex
 	clients map[string]*using
 }
 
-// using is what is known of a client.
+// using is one client's use.
 type using struct {
-	turn           commands.Turn // one looks at a time
-	at             time.Time     // of the look; zero: none
+	turn           commands.Turn // serializes the reads of InUse
+	at             time.Time     // time of the read; zero: never read
 	used           map[notice.EndpointID]bool
-	recent, before map[notice.EndpointID]bool // asked for here since the look, and since the look before
+	recent, before map[notice.EndpointID]bool // requested here since that read, and between the last two reads
 }
 
 func (u *using) all() map[notice.EndpointID]bool {
@@ -42,11 +41,11 @@ func (u *using) all() map[notice.EndpointID]bool {
 	return all
 }
 
-// Take refuses ([access.ErrQuotaExceeded]) a request with webhooks that are more than its
-// client can use beside those that it uses. Those in use are refused to no request.
+// Take refuses ([access.ErrQuotaExceeded]) a request whose new webhooks exceed the client's
+// quota. Webhooks already in use are never refused.
 func (q *WebhookQuota) Take(ctx context.Context, r intent.Request) error { return q.take(ctx, r, true) }
 
-// Ask refuses what Take would refuse. It takes nothing.
+// Ask refuses the same requests as Take, and takes nothing.
 func (q *WebhookQuota) Ask(ctx context.Context, r intent.Request) error { return q.take(ctx, r, false) }
 
 func (q *WebhookQuota) take(ctx context.Context, r intent.Request, keep bool) error {
@@ -104,7 +103,7 @@ func (q *WebhookQuota) of(client string) *using {
 	return u
 }
 
-// look lists anew what was listed long ago.
+// look refreshes a list that is older than quotaFresh.
 func (q *WebhookQuota) look(ctx context.Context, client string, u *using) error {
 	end, err := u.turn.Take(ctx)
 	if err != nil {
@@ -125,7 +124,7 @@ func (q *WebhookQuota) look(ctx context.Context, client string, u *using) error 
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	maps.DeleteFunc(u.recent, func(id notice.EndpointID, _ bool) bool { return recent[id] })
-	if age > 2*quotaFresh { // they were asked for within a second of the look before
+	if age > 2*quotaFresh { // they were requested within a second of the read before
 		recent = nil
 	}
 	u.at, u.used, u.before = q.Now(), map[notice.EndpointID]bool{}, recent

@@ -15,8 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// A client that asks with ever other webhooks is refused past its quota. That refuses it
-// nothing with those that it uses, or without any, and no other client anything.
+// A client that keeps requesting new webhooks is refused beyond its quota. Its requests
+// with webhooks in use, or without any, are accepted, and no other client is affected.
 func TestFloodOfWebhooksIsRefused(t *testing.T) {
 	d, now := newDesk(t), epoch
 	inUse, looks, most := map[string][]notice.EndpointID{}, 0, 0
@@ -63,7 +63,7 @@ func TestFloodOfWebhooksIsRefused(t *testing.T) {
 	}
 }
 
-// lookups is a guard that counts.
+// lookups is a guard that counts its calls.
 type lookups int
 
 func (l *lookups) CheckNow(context.Context, string) error {
@@ -71,8 +71,7 @@ func (l *lookups) CheckNow(context.Context, string) error {
 	return nil
 }
 
-// A client that is over its quota, or over its rate, has no name looked up; and what was asked
-// only takes nothing of the quota.
+// For a client over its quota or its rate no name is resolved. A check alone uses no quota.
 func TestNoNameIsLookedUpForWhoIsRefused(t *testing.T) {
 	d := newDesk(t)
 	var looked lookups

@@ -1,5 +1,5 @@
 // Package notary is the process manager that seals the log: it folds every event into a
-// hash and appends, to a stream of its own, signed seals of it.
+// hash and appends signed seals of that hash to a stream of its own.
 package notary
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Name is the notary's, of its lease and as an actor.
+// Name is the name of the notary's lease and actor.
 const Name = "notary"
 
 // readMax is how many events are read at once.
 const readMax = 1000
 
-// Settings say how often is sealed.
+// Settings set the frequency of seals.
 type Settings struct {
-	// Every is the pause after which what has come is sealed; nothing new, no seal.
+	// Every is the pause between seals. Without new events there is no seal.
 	Every time.Duration
 	// Events bounds how many events one seal covers, at most [audit.MarksMax].
 	Events int
@@ -31,8 +31,8 @@ type Settings struct {
 // Seals handles the seals of a log.
 type Seals = commands.Handler[audit.State, audit.Seal, audit.Event]
 
-// Notary seals. One replica at a time runs it; of two, one is told of a conflict and
-// begins again from what the other has sealed.
+// Notary writes seals. One replica at a time should run it. Of two, one gets a conflict and
+// begins again from the other's last seal.
 type Notary struct {
 	Seals    Seals
 	Signer   audit.Signer
@@ -44,7 +44,7 @@ type Notary struct {
 	Log    *slog.Logger
 }
 
-// Run seals until ctx ends or the store fails it. What it knows is in the last seal.
+// Run seals until ctx ends or the store fails. All its state is in the last seal.
 func (n *Notary) Run(ctx context.Context) error {
 	last, err := n.load(ctx)
 	if err != nil {
@@ -67,8 +67,8 @@ func (n *Notary) Run(ctx context.Context) error {
 	}
 }
 
-// read takes in what has come, up to the head of the log, and seals whenever there is
-// as much of it as a seal may cover.
+// read folds new events up to the head of the log, and seals whenever it has as many as a
+// seal may cover.
 func (n *Notary) read(ctx context.Context, last *commands.Result[audit.State], draft **audit.Draft) error {
 	for batch, err := range n.Seals.Store.ReadAll(ctx, (*draft).Through(), event.Filter{}, readMax) {
 		if err != nil {
@@ -110,8 +110,8 @@ func (n *Notary) sealed(last commands.Result[audit.State]) {
 	}
 }
 
-// load finds the last seal. All that it takes in is there, so the stream, which grows
-// for ever, need not be folded: the last version is found by doubling and halving.
+// load returns the last seal. It holds the whole state, so the stream, which grows for
+// ever, is not folded: its last version is found by doubling and halving.
 func (n *Notary) load(ctx context.Context) (r commands.Result[audit.State], err error) {
 	recorded, ok, err := lastOf(ctx, n.Seals.Store, audit.Stream)
 	if err != nil || !ok {
@@ -124,8 +124,8 @@ func (n *Notary) load(ctx context.Context) (r commands.Result[audit.State], err 
 	return commands.Result[audit.State]{State: audit.State{}.Evolve(e), Version: recorded.Version, Link: recorded.Linked()}, nil
 }
 
-// lastOf is the last event of a stream, found with about two looks for each doubling of
-// its length; ok is false when there is none.
+// lastOf returns the last event of a stream, found with about two reads for each doubling
+// of its length; ok is false if there is none.
 func lastOf(ctx context.Context, store commands.Store, stream event.Stream) (last event.Recorded, ok bool, err error) {
 	look := func(after event.Version) (found bool, err error) {
 		for r, err := range store.ReadStream(ctx, stream, after) {

@@ -43,7 +43,8 @@ func fill(t *testing.T, log commands.Store, stream event.Stream, from, n int) {
 	}
 }
 
-// notaryOf seals at most so many events at once, and tells of every seal.
+// notaryOf returns a notary that seals at most this many events at once, and a channel of
+// its seals.
 func notaryOf(log commands.Store, events int) (*Notary, <-chan event.Position) {
 	signer, err := audit.NewSigner(make([]byte, 32))
 	if err != nil {
@@ -58,7 +59,7 @@ func notaryOf(log commands.Store, events int) (*Notary, <-chan event.Position) {
 	}, sealed
 }
 
-// run has a notary seal up to a position, and stops it.
+// run runs a notary until it has sealed up to a position, and stops it.
 func run(t *testing.T, n *Notary, sealed <-chan event.Position, through event.Position) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
@@ -82,7 +83,7 @@ func run(t *testing.T, n *Notary, sealed <-chan event.Position, through event.Po
 	}
 }
 
-// verify holds the whole log against its seals, and returns them.
+// verify checks the whole log against its seals, and returns them.
 func verify(t *testing.T, log commands.Store) (seals []audit.Sealed) {
 	t.Helper()
 	for r, err := range log.ReadStream(t.Context(), audit.Stream, 0) {
@@ -118,8 +119,8 @@ func verify(t *testing.T, log commands.Store) (seals []audit.Sealed) {
 	return seals
 }
 
-// A notary goes on from its last seal in every life, seals much in several seals, and
-// has nothing to say when nothing has come but its own.
+// A notary continues from its last seal after each restart, splits many events into several
+// seals, and seals nothing when only its own seals are new.
 func TestSeals(t *testing.T) {
 	log := open(t)
 	total := 0
@@ -159,7 +160,7 @@ func TestSeals(t *testing.T) {
 	}
 }
 
-// Of two notaries one is told, and goes on from what the other has sealed.
+// Of two notaries one gets a conflict, and continues from the other's last seal.
 func TestTwoNotaries(t *testing.T) {
 	log := open(t)
 	fill(t, log, "s", 0, 10)

@@ -15,8 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-// A client with very many endpoints that answer too late, or never, delays no notice of
-// another client: some of the worker's slots are never taken by it.
+// A client with very many endpoints that answer too late, or never, delays no delivery of
+// another client: it never takes some of the worker's slots.
 func TestSlowEndpointsOfAnotherClientDelayNothing(t *testing.T) {
 	as := func(client string, keys ...notice.Key) (news []notice.News) {
 		for _, k := range keys {
@@ -35,7 +35,7 @@ func TestSlowEndpointsOfAnotherClientDelayNothing(t *testing.T) {
 		check(t, w.queue.Enqueue(t.Context(), "notifier", 0, 1, as("crowd", crowd...)))
 		w.at = 1
 		w.wake()
-		time.Sleep(time.Minute) // in which retries come to be due too
+		time.Sleep(time.Minute) // retries come due in it, too
 		for intent := range byte(10) {
 			began := time.Now()
 			k := key(200, intent, 1)
@@ -77,8 +77,8 @@ func (h *held) Sweep(ctx context.Context, turn string, most int) (string, bool, 
 	return h.Notices.Sweep(ctx, turn, most)
 }
 
-// A client that disables an endpoint for which very many notices wait, or has them all sent
-// again, holds up the feeder of another client's for no more than a part of them.
+// A client disables an endpoint with very many waiting deliveries, or requests them all
+// again. That delays the feeder for other clients by no more than one batch.
 func TestVeryManyNoticesHoldUpNobody(t *testing.T) {
 	const many = 1700
 	w := newTelling(t, local(), nil)
@@ -133,7 +133,7 @@ func TestVeryManyNoticesHoldUpNobody(t *testing.T) {
 	w.judge(victim, ids...)
 }
 
-// runs has a feeder at work while something is done.
+// runs runs a feeder during a function.
 func (w *telling) runs(rows *held, during func(*held)) {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(w.ctx)

@@ -18,30 +18,33 @@ import (
 // Reader is the name of the feeder's checkpoint and lease.
 const Reader = "notifier"
 
-// Rows is the queue of notices as the feeder fills and changes it. What every queue
-// promises: Enqueue takes in news and moves the reader's checkpoint in one transaction,
-// event.ErrMoved if the checkpoint is not at from; what is there already stays as it is. News
-// without a sequence only tell that an intent was asked for with the endpoint. CarryOut carries
-// out a wish and moves the checkpoint likewise, in a time that does not depend on how many
-// notices the endpoint has: what the wish means for all of them is done by Sweep, at most so
-// many of them at a time. Clients take turns in it, from the one behind turn on.
+// Rows is the queue of webhook deliveries (notices) as the feeder changes it. Every queue
+// promises:
+//
+// Enqueue adds deliveries and moves the reader's checkpoint in one transaction;
+// event.ErrMoved if the checkpoint is not at from. Existing deliveries stay unchanged. A
+// News without a sequence only records that an intent was requested with the endpoint.
+//
+// CarryOut executes an operator's command and moves the checkpoint likewise, in a time
+// independent of the number of the endpoint's deliveries. Sweep applies the command to
+// these deliveries, up to most per call. Clients take turns in Sweep, starting after turn.
 type Rows interface {
 	Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error
 	CarryOut(ctx context.Context, reader string, from, to event.Position, wish notice.Event) error
 	Sweep(ctx context.Context, turn string, most int) (client string, found bool, err error)
 }
 
-// Feeder folds events of intents into notices to the webhooks that the intents were asked
-// for with, and carries out what was wished about endpoints, in the order of the log. One
-// replica at a time runs it. A crash between any two steps loses none and doubles none: each
-// moves the checkpoint, or says how far it has come.
+// Feeder folds events of intents into deliveries to the webhooks that the intents were
+// requested with. It also executes operators' commands about endpoints, in the order of the
+// log. One replica at a time should run it. A crash between any two steps loses no delivery
+// and doubles none: each step moves the checkpoint or records its progress.
 type Feeder struct {
 	Store       commands.Store
 	Rows        Rows
 	Checkpoints commands.Checkpoints
 	Intents     event.Codec[intent.Event]
 	Wishes      event.Codec[notice.Event]
-	// Fed is called when there may be something to send, to wake this process's worker.
+	// Fed is called when there may be deliveries to send, to wake this process's worker.
 	Fed func()
 	// Moved is called with the position up to which the queue is fed; nil does nothing.
 	Moved func(at event.Position)
@@ -53,17 +56,17 @@ type Feeder struct {
 	toSweep chan struct{}
 }
 
-// target is where an intent's notices go.
+// target is the endpoint of an intent's deliveries.
 type target struct {
 	endpoint notice.EndpointID
 	client   string
-	url      string // as it is recorded
+	url      string // as recorded
 }
 
-// targetsMax bounds of how many intents the webhooks are remembered.
+// targetsMax bounds the intents whose webhooks are remembered.
 const targetsMax = 1 << 14
 
-// Run feeds the queue until ctx ends, the checkpoint was moved by another, or an event
+// Run feeds the queue until ctx ends, another replica moves the checkpoint, or an event
 // cannot be read.
 func (f *Feeder) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -79,7 +82,7 @@ func (f *Feeder) Run(ctx context.Context) error {
 	}.Run(ctx)
 }
 
-// step is what an event means to the queue: news, or a wish.
+// step is the change to the queue that an event causes: deliveries or a command.
 type step struct {
 	at   event.Position
 	news []notice.News
@@ -132,7 +135,7 @@ func (f *Feeder) plan(ctx context.Context, r event.Recorded) ([]step, error) {
 	return []step{s}, nil
 }
 
-// of are the targets of an intent, which its first event has for ever.
+// of returns the targets of an intent, which its first event fixes for ever.
 func (f *Feeder) of(ctx context.Context, stream event.Stream) ([]target, error) {
 	if known, ok := f.targets[stream]; ok {
 		return known, nil
@@ -151,7 +154,8 @@ func (f *Feeder) of(ctx context.Context, stream event.Stream) ([]target, error) 
 	return nil, fmt.Errorf("%s has no first event", stream)
 }
 
-// remember forgets all others when there is no room: they are soon known again.
+// remember remembers the targets of an intent. It forgets all others when there is no room:
+// they can be read again.
 func (f *Feeder) remember(stream event.Stream, asked intent.Requested) (targets []target) {
 	for _, w := range asked.Request.Webhooks {
 		targets = append(targets, target{notice.EndpointOf(asked.Request.Client, w.URL), asked.Request.Client, w.URL})
@@ -163,7 +167,7 @@ func (f *Feeder) remember(stream event.Stream, asked intent.Requested) (targets 
 	return targets
 }
 
-// apply takes in the news up to each wish before it carries the wish out.
+// apply enqueues the deliveries before each command, then executes the command.
 func (f *Feeder) apply(ctx context.Context, from, to event.Position, steps []step) error {
 	var news []notice.News
 	upto := from // the last event of the news
@@ -200,8 +204,8 @@ func (f *Feeder) enqueue(ctx context.Context, from, to event.Position, news []no
 	return nil
 }
 
-// carryOut carries out what is wished. What an endpoint's own answers have disabled is recorded
-// for people: the queue has done it.
+// carryOut executes a command. If an endpoint was disabled for its own answers, the event
+// is only a record: the queue has done it already.
 func (f *Feeder) carryOut(ctx context.Context, from event.Position, s step) error {
 	if err := f.Rows.CarryOut(ctx, Reader, from, s.at, s.wish); err != nil {
 		return err
@@ -216,12 +220,12 @@ func (f *Feeder) carryOut(ctx context.Context, from event.Position, s step) erro
 }
 
 const (
-	sweepMost  = 500              // notices in one go
-	sweepEvery = 10 * time.Second // what is to be done is looked for, beside when it is wished
+	sweepMost  = 500              // deliveries per batch
+	sweepEvery = 10 * time.Second // longest interval between sweeps without a new command
 )
 
-// sweep does what is wished of all notices of an endpoint, some at a time, beside the feeding.
-// It rests as long as it works, so that the queue is left to others.
+// sweep applies commands to all deliveries of an endpoint, in batches, concurrently with
+// feeding. It rests as long as it works, to leave the queue to others.
 func (f *Feeder) sweep(ctx context.Context) {
 	for turn := ""; ctx.Err() == nil; {
 		began := time.Now()

@@ -27,8 +27,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
 )
 
-// Two webhooks of one intent, and one of another, are told all of it in order; one
-// intent that has none is told to nobody; and no URL's secret stands in the log.
+// Two webhooks of one intent, and one of another, get all their deliveries in order. An
+// intent without webhooks is reported to none, and no URL's secret is in the log.
 func TestTold(t *testing.T) {
 	w := newTelling(t, local(), nil)
 	a, b := w.newHook(nil), w.newHook(nil)
@@ -61,9 +61,9 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// An endpoint that answers 500 for days is tried at the times of the policy, under one
-// id, and given up; what is dead is listed, and redelivered on demand, with what came
-// after it in order.
+// An endpoint that answers 500 for days is tried at the policy's times, under one id, and
+// given up. Dead deliveries are listed, and redelivered on demand, with the later ones in
+// order.
 func TestDaysOf500(t *testing.T) {
 	w := newTelling(t, local(), nil)
 	var well atomic.Bool
@@ -120,8 +120,8 @@ func cut(rw http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// Whatever endpoints do once, their notices come in the end, under the same ids; and an
-// endpoint that does nothing of the kind is not kept waiting by them.
+// After any single failure of an endpoint its deliveries arrive in the end, under the same
+// ids. A healthy endpoint is not delayed by them.
 func TestHostile(t *testing.T) {
 	w := newTelling(t, local(), func(o *webhook.Options) { o.Timeout = 2 * time.Second })
 	elsewhere := w.newHook(nil)
@@ -181,8 +181,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// An endpoint that says it is gone is disabled, which is recorded, and told nothing more
-// until somebody enables it; what it was not told meanwhile is redelivered on demand.
+// An endpoint that answers Gone is disabled, which is recorded. It gets no deliveries until
+// an operator enables it; missed ones are redelivered on demand.
 func TestGoneForNow(t *testing.T) {
 	w := newTelling(t, local(), nil)
 	h := w.newHook(func(n int, rw http.ResponseWriter, _ *http.Request) {
@@ -227,8 +227,8 @@ func TestGoneForNow(t *testing.T) {
 	}
 }
 
-// A name means a public address when the intent is asked for, and one of the inside when
-// it is called: nothing is sent there. 127.0.0.1 stands for what is public here.
+// A name resolves to a public address when the intent is requested, and to an internal one
+// when it is called: nothing is sent there. 127.0.0.1 stands for the public address here.
 func TestRebinding(t *testing.T) {
 	var inside atomic.Bool
 	rules := webhook.Rules{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
@@ -265,7 +265,7 @@ func TestRebinding(t *testing.T) {
 	w.judge(h, id)
 }
 
-// Two workers share the queue: everything comes, once, and in order.
+// Two workers share the queue: each delivery arrives once, and in order.
 func TestTwoWorkers(t *testing.T) {
 	w := newTelling(t, local(), nil)
 	a, b := w.newHook(nil), w.newHook(nil)
@@ -283,7 +283,7 @@ func TestTwoWorkers(t *testing.T) {
 	}
 }
 
-// dying is a queue that is told nothing of the first attempt: its worker dies before.
+// dying is a queue whose worker dies before it reports its first attempt.
 type dying struct {
 	notifier.Queue
 	died atomic.Bool
@@ -296,8 +296,8 @@ func (d *dying) Done(ctx context.Context, holder string, reports []notice.Report
 	return d.Queue.Done(ctx, holder, reports)
 }
 
-// What was sent when its worker died is sent again when the lease has lapsed, under its
-// own id, and nothing else is.
+// A delivery whose worker died after sending is sent again when the lease has lapsed, under
+// the same id, and no other is.
 func TestDiesAfterSending(t *testing.T) {
 	w := newTelling(t, local(), nil)
 	h := w.newHook(nil)
@@ -314,8 +314,8 @@ func TestDiesAfterSending(t *testing.T) {
 	w.judge(h, id)
 }
 
-// A feeder that dies after any step is followed by one that goes on: news are queued
-// once, and what was to be redelivered comes once more, under its own id.
+// A feeder that dies after any step is followed by another: deliveries are queued once, and
+// a redelivery is sent once more, under the same id.
 func TestFeederDies(t *testing.T) {
 	for _, point := range notifier.CrashPoints()[:2] { // the third is the worker's
 		t.Run(point, func(t *testing.T) {
@@ -331,7 +331,7 @@ func TestFeederDies(t *testing.T) {
 			}()
 			id := w.ask("feeder", h.url)
 			w.command(id, assignment(1))
-			w.dies("notices.enqueued", 1) // so that there is something to be redelivered
+			w.dies("notices.enqueued", 1) // so that there is something to redeliver
 			h.waits(1)
 			w.noticeAt(notice.Key{Endpoint: w.endpoint(h.url), Intent: id, Seq: 1}, notice.Settled, 1)
 			again := []notice.Ref{{Intent: id, Seq: 1}}
@@ -354,7 +354,7 @@ func TestFeederDies(t *testing.T) {
 	}
 }
 
-// dies runs a feeder until it comes to a point for the n-th time, where it dies.
+// dies runs a feeder until it reaches a point for the n-th time, where it dies.
 func (w *telling) dies(at string, n int) {
 	w.t.Helper()
 	feeder := w.feeder()

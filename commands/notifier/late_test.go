@@ -10,8 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// late is a queue whose first answer with something in it comes when the lease has all but
-// run out.
+// late is a queue whose first non-empty answer arrives when the lease has almost run out.
 type late struct {
 	notifier.Queue
 	once bool
@@ -26,8 +25,8 @@ func (l *late) Lease(ctx context.Context, c notice.Claim) ([]notice.Sending, tim
 	return due, until, err
 }
 
-// An attempt that is cut short because the queue was slow says nothing of the endpoint: it is
-// made again when the lease has lapsed, and nobody is told of a failure.
+// An attempt that is cut short by a slow queue proves nothing about the endpoint. It is
+// repeated when the lease has lapsed, and no failure is counted.
 func TestLateLease(t *testing.T) {
 	inWorld(t, func(q notifier.Queue) notifier.Queue { return &late{Queue: q} }, func(t *testing.T, w *world) {
 		k := key(1, 1, 1)

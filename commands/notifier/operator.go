@@ -16,8 +16,8 @@ import (
 // Endpoints handles the commands about endpoints in domain/notice.
 type Endpoints = commands.Handler[notice.Wishes, notice.Command, notice.Event]
 
-// Operator records wishes about endpoints. The feeder reads them in the log and carries
-// them out.
+// Operator records operators' commands about endpoints. The feeder reads them in the log
+// and executes them.
 type Operator struct {
 	Endpoints Endpoints
 	Rows      interface {
@@ -27,8 +27,8 @@ type Operator struct {
 	Random io.Reader
 }
 
-// Enable has an endpoint be sent to again, with a clean record. One that is enabled
-// stays as it is.
+// Enable resumes sending to an endpoint and clears its failures. An enabled endpoint stays
+// as it is.
 func (o Operator) Enable(ctx context.Context, id notice.EndpointID, meta event.Meta) error {
 	e, err := o.known(ctx, id)
 	if err != nil {
@@ -40,7 +40,7 @@ func (o Operator) Enable(ctx context.Context, id notice.EndpointID, meta event.M
 	return o.handle(ctx, id, notice.EnableAgain{Endpoint: id, At: o.Now()}, meta)
 }
 
-// Disable ends sending to an endpoint. What is queued for it is given up, some at a time.
+// Disable ends sending to an endpoint. Its queued deliveries are given up, in batches.
 func (o Operator) Disable(ctx context.Context, id notice.EndpointID, meta event.Meta) error {
 	if _, err := o.known(ctx, id); err != nil {
 		return err
@@ -48,9 +48,8 @@ func (o Operator) Disable(ctx context.Context, id notice.EndpointID, meta event.
 	return o.handle(ctx, id, notice.Disable{Endpoint: id, Reason: notice.Operator, At: o.Now()}, meta)
 }
 
-// Redeliver sends notices again, under the ids that they have: those that are named, or,
-// when there are none, all that are dead. It is refused while the endpoint is disabled:
-// notice.ErrDisabled.
+// Redeliver sends deliveries again, under the same ids: the given ones, or all dead ones if
+// none is given. It refuses with notice.ErrDisabled while the endpoint is disabled.
 func (o Operator) Redeliver(ctx context.Context, id notice.EndpointID, notices []notice.Ref, meta event.Meta) error {
 	e, err := o.known(ctx, id)
 	if err != nil {
@@ -79,11 +78,11 @@ func (o Operator) handle(ctx context.Context, id notice.EndpointID, c notice.Com
 	return err
 }
 
-// recordTime bounds how long is tried to record that an endpoint was disabled.
+// recordTime bounds the attempts to record that an endpoint was disabled.
 const recordTime = 10 * time.Second
 
-// Record records that an endpoint was disabled by itself, for a [Worker]: the queue has
-// done it already, so that a failure loses no more than the record.
+// Record records, for a [Worker], that an endpoint was disabled for its own answers. The
+// queue has done it already, so a failure loses only the record.
 func (o Operator) Record(ctx context.Context, e notice.Endpoint, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()

@@ -29,7 +29,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
 )
 
-// patience bounds a test over sockets; what it waits for comes far sooner.
+// patience bounds a test over sockets, which normally ends far sooner.
 const patience = time.Minute
 
 // hands are a clock that is set by hand.
@@ -52,8 +52,8 @@ func (h *hands) set(to time.Time) {
 	}
 }
 
-// telling is the way from clients' wishes to their endpoints: the log, the
-// feeder, the queue, workers, and a sender that makes connections.
+// telling is the path from clients' commands to their endpoints: the log, the feeder, the
+// queue, workers, and a sender that makes connections.
 type telling struct {
 	t      *testing.T
 	ctx    context.Context
@@ -91,14 +91,14 @@ func newTelling(t *testing.T, rules webhook.Rules, more func(*webhook.Options)) 
 	return w
 }
 
-// local are rules under which sinks on this machine may be called.
+// local returns rules that allow sinks on this machine.
 func local() webhook.Rules { return webhook.Rules{Development: true} }
 
 // intentsOf handles the commands about intents.
 type intentsOf = commands.Handler[intent.State, intent.Command, intent.Event]
 
-// ask asks for an intent of a client's, as whoever takes it on does: a webhook is looked
-// at, and recorded sealed.
+// ask requests an intent of a client, as the intake does: webhooks are checked, and
+// recorded sealed.
 func (w *telling) ask(key string, urls ...string) chain.IntentID {
 	w.t.Helper()
 	r := intent.Request{Client: "shop", Key: key, From: intent.From{Pool: "hot"}, Chain: 1, Calls: []intent.Call{{To: &chain.Address{9}}}}
@@ -112,7 +112,7 @@ func (w *telling) ask(key string, urls ...string) chain.IntentID {
 
 func (w *telling) endpoint(url string) notice.EndpointID { return w.caller.Endpoint("shop", url) }
 
-// command carries out commands on an intent, as whoever works for it does.
+// command handles commands on an intent, as the relayer does.
 func (w *telling) command(id chain.IntentID, all ...intent.Command) {
 	w.t.Helper()
 	for _, c := range all {
@@ -129,7 +129,7 @@ func assignment(n int) intent.Command {
 
 func hashOf(n int) chain.Hash { return chain.Keccak(fmt.Append(nil, "attempt ", n)) }
 
-// live has an intent be carried out to its end: five notices.
+// live runs an intent to its end: five deliveries.
 func (w *telling) live(id chain.IntentID, n int) {
 	w.t.Helper()
 	block := chain.Block{Number: uint64(n), Hash: chain.Keccak(fmt.Append(nil, n)), Time: 7}
@@ -138,7 +138,7 @@ func (w *telling) live(id chain.IntentID, n int) {
 		intent.Announce{Hash: hashOf(n), Receipt: chain.Receipt{Block: block, Status: 1}, Confirmations: []chain.Block{block}, Settled: true})
 }
 
-// lifeNotices is how many notices [telling.live] leads to.
+// lifeNotices is the number of deliveries that [telling.live] causes.
 const lifeNotices = 5
 
 func (w *telling) feeder() *notifier.Feeder {
@@ -154,7 +154,7 @@ func (w *telling) operator() notifier.Operator {
 	}
 }
 
-// leaseTime is how long a worker's lease is, by the clock that is set by hand.
+// leaseTime is the duration of a worker's lease, by the clock that is set by hand.
 const leaseTime = time.Minute
 
 func (w *telling) worker(holder string, q notifier.Queue) *notifier.Worker {
@@ -165,7 +165,7 @@ func (w *telling) worker(holder string, q notifier.Queue) *notifier.Worker {
 	}
 }
 
-// start has a feeder and workers at work until the test ends.
+// start runs a feeder and workers until the test ends.
 func (w *telling) start(workers ...*notifier.Worker) {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(w.ctx))
@@ -186,7 +186,7 @@ func (w *telling) start(workers ...*notifier.Worker) {
 	})
 }
 
-// until waits until something is so.
+// until waits for a condition.
 func (w *telling) until(what string, is func() bool) {
 	w.t.Helper()
 	for !is() {
@@ -196,7 +196,7 @@ func (w *telling) until(what string, is func() bool) {
 	}
 }
 
-// noticeAt waits until a notice stands so, after so many attempts.
+// noticeAt waits until a delivery is in a stage after a number of attempts.
 func (w *telling) noticeAt(k notice.Key, stage notice.Stage, attempts int) (n notice.Notice) {
 	w.t.Helper()
 	w.until(fmt.Sprintf("%s after %d attempts", stage, attempts), func() bool {
@@ -208,7 +208,7 @@ func (w *telling) noticeAt(k notice.Key, stage notice.Stage, attempts int) (n no
 	return n
 }
 
-// wait lets the time come at which an endpoint may be tried again.
+// wait advances the clock to the time at which an endpoint may be tried again.
 func (w *telling) wait(n notice.Notice) {
 	w.t.Helper()
 	e, _, err := w.rows.Endpoint(w.ctx, n.Endpoint)
@@ -217,23 +217,23 @@ func (w *telling) wait(n notice.Notice) {
 	w.clock.set(e.PausedUntil)
 }
 
-// a hook is an endpoint that a test answers for.
+// hook is an endpoint whose answers the test chooses.
 type hook struct {
 	t    *testing.T
 	w    *telling
 	url  string
 	mu   sync.Mutex
 	all  []arrival
-	does func(n int, rw http.ResponseWriter, r *http.Request) // the n-th answer, from 1 on; nil takes everything
+	does func(n int, rw http.ResponseWriter, r *http.Request) // the n-th answer, from 1 on; nil accepts everything
 }
 
 type arrival struct {
 	id     string
 	notice intent.Notice
-	good   bool // its signature is
+	good   bool // its signature is valid
 }
 
-// newHook is an endpoint on this machine.
+// newHook returns an endpoint on this machine.
 func (w *telling) newHook(does func(n int, rw http.ResponseWriter, r *http.Request)) *hook {
 	h := &hook{t: w.t, w: w, does: does}
 	s := httptest.NewServer(h)
@@ -264,22 +264,22 @@ func (h *hook) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// came are the notices that came, so far.
+// came returns the deliveries that have arrived so far.
 func (h *hook) came() []arrival {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]arrival(nil), h.all...)
 }
 
-// waits until so many came.
+// waits waits until n deliveries have arrived.
 func (h *hook) waits(n int) []arrival {
 	h.t.Helper()
 	h.w.until(fmt.Sprintf("%d notices at %s", n, h.url), func() bool { return len(h.came()) >= n })
 	return h.came()
 }
 
-// judge holds what came against the log: nothing is missing, nothing is another thing
-// under the same id, and who applies it by sequence knows what the log knows.
+// judge checks the arrivals against the log. None is missing, no id has two contents, and
+// applying them by sequence reproduces the log's state.
 func (w *telling) judge(h *hook, of ...chain.IntentID) {
 	w.t.Helper()
 	judge, consumer := intents.New(), &intents.Consumer{Name: h.url, InOrder: true}
@@ -304,7 +304,7 @@ func (w *telling) judge(h *hook, of ...chain.IntentID) {
 	}
 }
 
-// recorded are the names of an endpoint's events.
+// recorded returns the names of an endpoint's events.
 func (w *telling) recorded(id notice.EndpointID) (names []string) {
 	w.t.Helper()
 	for r, err := range w.db.Log().ReadStream(w.ctx, notice.Stream(id), 0) {

@@ -1,5 +1,5 @@
-// Package notifier tells clients' endpoints what became of their intents: it takes
-// notices off the queue when they are due, and has each of them sent.
+// Package notifier reports the progress of intents to clients' endpoints: it leases webhook
+// deliveries from the queue when they are due, and sends them.
 package notifier
 
 import (
@@ -11,39 +11,39 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// Queue is the queue of notices. Which may be sent when is its business, by
-// notice.Policy: it gives out one at a time of each intent at an endpoint, and of each
-// endpoint and each client no more than its share.
+// Queue is the queue of webhook deliveries. It decides by notice.Policy which may be sent
+// when: one at a time per intent and endpoint, and a bounded share per endpoint and per
+// client.
 type Queue interface {
 	Lease(ctx context.Context, c notice.Claim) (due []notice.Sending, until time.Duration, err error)
 	Done(ctx context.Context, holder string, reports []notice.Report) (disabled []notice.Endpoint, err error)
 }
 
-// Worker sends notices. Every replica runs one.
+// Worker sends webhook deliveries. Every replica runs one.
 type Worker struct {
 	Queue  Queue
 	Holder string // this process
-	// Send makes one attempt. It must end within Lease: after that another worker may
-	// make one too.
+	// Send makes one attempt. It must end within Lease: after that another worker may make
+	// one too.
 	Send func(ctx context.Context, n notice.Sending) notice.Outcome
-	// Disabled is told of each endpoint that this worker's attempts have disabled. The
-	// news may be lost with the process; the queue lists all endpoints as they stand.
+	// Disabled is called for each endpoint that this worker's attempts have disabled. The
+	// call may be lost with the process; the queue has the state of all endpoints.
 	Disabled func(e notice.Endpoint)
-	Lease    time.Duration // how long a leased notice is ours
-	Poll     time.Duration // look at the queue at least so often
-	Slots    int           // attempts at once
+	Lease    time.Duration // duration of a delivery's lease
+	Poll     time.Duration // longest interval between reads of the queue
+	Slots    int           // concurrent attempts
 	// Crash is called at named points; nil does nothing.
 	Crash func(point string)
 	Log   *slog.Logger
 
-	busy   map[string]int // attempts under way, by client
-	served string         // the client of the last notice that was leased
+	busy   map[string]int // attempts in progress, by client
+	served string         // client of the last leased delivery
 
 	wake chan struct{}
 	once sync.Once
 }
 
-// Wake makes the worker look at the queue now. It never blocks.
+// Wake makes the worker read the queue now. It never blocks.
 func (w *Worker) Wake() {
 	w.init()
 	select {
@@ -54,21 +54,21 @@ func (w *Worker) Wake() {
 
 func (w *Worker) init() { w.once.Do(func() { w.wake = make(chan struct{}, 1) }) }
 
-// Names that Crash is called with.
+// The points at which Crash is called.
 const (
-	crashEnqueued = "notices.enqueued" // the queue has news, and nobody was woken for them
-	crashWished   = "notices.wished"   // a wish is carried out
-	crashSent     = "notices.sent"     // an endpoint may have it, the queue does not know
+	crashEnqueued = "notices.enqueued" // deliveries queued, no worker woken
+	crashWished   = "notices.wished"   // a command is executed
+	crashSent     = "notices.sent"     // sent, not reported to the queue
 )
 
 // CrashPoints lists them.
 func CrashPoints() []string { return []string{crashEnqueued, crashWished, crashSent} }
 
-// minRest keeps a queue that answers "due now" with nothing from being hammered.
+// minRest protects a queue that answers "due now" with no deliveries from a busy loop.
 const minRest = time.Millisecond
 
-// Run works until ctx ends, and returns when the attempts under way have ended and the
-// queue has been told of them, so that no lease is left behind.
+// Run works until ctx ends, and returns when the attempts in progress have ended and were
+// reported to the queue, so that no lease is left behind.
 func (w *Worker) Run(ctx context.Context) {
 	w.init()
 	ended := make(chan attempted, w.Slots)
@@ -87,7 +87,7 @@ func (w *Worker) Run(ctx context.Context) {
 		case <-ctx.Done():
 			continue
 		}
-		until := w.Poll // with no slot free, the next attempt to end is waited for
+		until := w.Poll // without a free slot, wait for the next attempt to end
 		if free > 0 {
 			asked := time.Now()
 			var due []notice.Sending
@@ -106,15 +106,15 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// attempted is what came of an attempt.
+// attempted is the result of an attempt.
 type attempted struct {
 	notice.Report
 	client string
-	cut    bool // short, by the lease: it says nothing of the endpoint
+	cut    bool // cut short by the lease: proves nothing about the endpoint
 }
 
-// attempt lets a graceful stop wait for an attempt; its deadline is the lease, which may
-// have begun as soon as it was asked for. Where the queue took long to answer, little of it
+// attempt makes an attempt, which a graceful stop lets finish. Its deadline is the lease,
+// which may have begun when it was requested. If the queue was slow to answer, little of it
 // may be left.
 func (w *Worker) attempt(ctx context.Context, n notice.Sending, asked time.Time) attempted {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), asked.Add(w.Lease*9/10))
@@ -128,8 +128,8 @@ func (w *Worker) attempt(ctx context.Context, n notice.Sending, asked time.Time)
 }
 
 func (w *Worker) lease(ctx context.Context, limit int) ([]notice.Sending, time.Duration) {
-	// Not cut short by a stop: what is leased by a call nobody waits for would lie
-	// idle until its lease lapses.
+	// Not cut short by a stop: otherwise deliveries leased by an abandoned call would lie
+	// idle until their lease lapses.
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Lease)
 	defer cancel()
 	due, until, err := w.Queue.Lease(call, notice.Claim{
@@ -142,8 +142,8 @@ func (w *Worker) lease(ctx context.Context, limit int) ([]notice.Sending, time.D
 	return due, until
 }
 
-// report tells the queue of an attempt, and of those that have ended meanwhile. It says
-// how many those were. Of those that were cut short the leases lapse.
+// report reports an attempt to the queue, with the attempts that have ended meanwhile, and
+// returns their number. Attempts that were cut short are not reported: their leases lapse.
 func (w *Worker) report(ctx context.Context, first attempted, ended <-chan attempted) int {
 	all := []attempted{first}
 	for more := true; more; {
@@ -173,7 +173,7 @@ func (w *Worker) report(ctx context.Context, first attempted, ended <-chan attem
 	defer cancel()
 	disabled, err := w.Queue.Done(call, w.Holder, batch)
 	if err != nil {
-		// The leases lapse and the notices are sent again, under the same ids.
+		// The leases lapse and the deliveries are sent again, under the same ids.
 		w.Log.Warn("queue not told of notices", "notices", len(batch), "err", err)
 	}
 	for _, e := range disabled {

@@ -34,10 +34,10 @@ var (
 	timeout = notice.Outcome{Class: notice.Unknown, Cause: notice.Timeout}
 )
 
-// attemptTime is how long an attempt takes that times out.
+// attemptTime is the duration of an attempt that times out.
 const attemptTime = 15 * time.Second
 
-// world is a worker, its queue, and endpoints that answer as a test has them.
+// world is a worker, its queue, and endpoints that answer as the test chooses.
 type world struct {
 	t     *testing.T
 	queue *embedded.Notices
@@ -46,7 +46,7 @@ type world struct {
 	log   bytes.Buffer
 
 	mu       sync.Mutex
-	answer   map[byte]notice.Outcome // of endpoints; others take what comes
+	answer   map[byte]notice.Outcome // by endpoint; others accept every delivery
 	sent     []sent
 	running  map[byte]int
 	most     map[byte]int
@@ -82,7 +82,7 @@ func (w *world) send(ctx context.Context, n notice.Sending) notice.Outcome {
 	return o
 }
 
-// to are what was sent to an endpoint.
+// to returns the deliveries sent to an endpoint.
 func (w *world) to(endpoint byte) (of []sent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -139,7 +139,7 @@ func (w *world) worker(q notifier.Queue) *notifier.Worker {
 	}
 }
 
-// policy is the usual one without its last pause: two days are enough of them.
+// policy is the default without its last pause, which makes two days of retries.
 func policy() notice.Policy {
 	p := notice.DefaultPolicy()
 	p.Pauses = p.Pauses[:len(p.Pauses)-1]
@@ -153,7 +153,7 @@ func newWorld(t *testing.T, db *embedded.DB) *world {
 	}
 }
 
-// inWorld runs a test in a bubble, with a worker at work.
+// inWorld runs a test in a bubble, with a running worker.
 func inWorld(t *testing.T, wrap func(notifier.Queue) notifier.Queue, test func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		db, err := embedded.Open("", embedded.Options{})
@@ -178,9 +178,9 @@ func inWorld(t *testing.T, wrap func(notifier.Queue) notifier.Queue, test func(t
 
 func asIs(q notifier.Queue) notifier.Queue { return q }
 
-// An endpoint that answers nobody is tried for two days, at the times of the policy
-// and under one id, while its other intents have their turns and other endpoints notice
-// nothing. Then the notice is dead, the intent's next one is sent, and the dead one is
+// An endpoint that does not answer is tried for two days, at the policy's times and under
+// one id. Its other intents take their turns meanwhile, and other endpoints are not
+// affected. Then the delivery is dead, and the intent's next one is sent. The dead one is
 // redelivered when the endpoint is back.
 func TestDaysOfRetries(t *testing.T) {
 	inWorld(t, asIs, func(t *testing.T, w *world) {
@@ -234,8 +234,8 @@ func TestDaysOfRetries(t *testing.T) {
 	})
 }
 
-// Endpoints that take a long time share what a worker has with one that does not, and an
-// endpoint with many intents waiting has no more than its share of attempts.
+// Slow endpoints share a worker's slots with a fast one, and an endpoint with many waiting
+// intents gets no more than its share of attempts.
 func TestSlowEndpointsHoldUpNobody(t *testing.T) {
 	inWorld(t, asIs, func(t *testing.T, w *world) {
 		w.set(1, timeout)
@@ -266,7 +266,7 @@ func TestSlowEndpointsHoldUpNobody(t *testing.T) {
 	})
 }
 
-// An endpoint that says it is gone is told nothing more, and somebody is told of that.
+// An endpoint that answers Gone gets no more deliveries, and Disabled is called.
 func TestGone(t *testing.T) {
 	inWorld(t, asIs, func(t *testing.T, w *world) {
 		w.set(1, notice.Outcome{Class: notice.Gone, Cause: notice.Status, Status: 410})
@@ -282,8 +282,8 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// breaking is a queue that fails now and then, and does or does not do what it was told.
-// The two kinds of calls are counted apart: how they interleave is chance.
+// breaking is a queue that fails at intervals, before or after executing a call. The two
+// kinds of calls are counted separately, because their interleaving is random.
 type breaking struct {
 	notifier.Queue
 	leases, dones int
@@ -296,7 +296,7 @@ func (b *breaking) Lease(ctx context.Context, c notice.Claim) ([]notice.Sending,
 	switch b.leases % 5 {
 	case 1:
 		return nil, 0, errBroken
-	case 3: // leased, and nobody is told
+	case 3: // leased, and the answer is lost
 		_, _, err := b.Queue.Lease(ctx, c)
 		return nil, 0, errors.Join(err, errBroken)
 	}
@@ -308,15 +308,15 @@ func (b *breaking) Done(ctx context.Context, holder string, reports []notice.Rep
 	switch b.dones % 4 {
 	case 2:
 		return nil, errBroken
-	case 0: // done, and nobody is told
+	case 0: // done, and the answer is lost
 		_, err := b.Queue.Done(ctx, holder, reports)
 		return nil, errors.Join(err, errBroken)
 	}
 	return b.Queue.Done(ctx, holder, reports)
 }
 
-// Whatever is lost between worker and queue, every notice is delivered, and none before
-// the one before it.
+// With any losses between worker and queue, every delivery arrives, and none before its
+// predecessor.
 func TestBreakingQueue(t *testing.T) {
 	inWorld(t, func(q notifier.Queue) notifier.Queue { return &breaking{Queue: q} }, func(t *testing.T, w *world) {
 		const intents, each = 10, 5
@@ -346,7 +346,7 @@ func TestBreakingQueue(t *testing.T) {
 	})
 }
 
-// A stop waits for the attempts that are under way, and leaves no lease behind.
+// A stop waits for the attempts in progress, and leaves no lease behind.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, err := embedded.Open("", embedded.Options{})

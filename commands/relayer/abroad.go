@@ -9,22 +9,23 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// Abroad wakes the lanes of a process for intents whose queue another process feeds: the
-// lanes there are told, and those here would find out at the next poll.
+// Abroad wakes the lanes of this process while another process feeds the queue. The feeder
+// wakes only the lanes of its own process; without Abroad the lanes here would find new
+// intents at their next poll.
 type Abroad struct {
 	Store commands.Store
 	Codec event.Codec[intent.Event]
 	// Feeds reports whether this process feeds the queue itself.
 	Feeds func() bool
-	// Fed is that of [Feeder].
+	// Fed is called as [Feeder].Fed is.
 	Fed func(fresh []intent.Waiting, more bool)
 }
 
-// fedAfter is by when an intent that was recorded is in the queue, mostly. What is not is
-// found by the poll.
+// fedAfter is the time after which a requested intent is usually in the queue. Later ones
+// are found by the poll.
 const fedAfter = 30 * time.Millisecond
 
-// Run goes on until ctx ends or the store fails; then it may be run again.
+// Run runs until ctx ends or the store fails; after a failure it may be run again.
 func (a Abroad) Run(ctx context.Context) error {
 	head, err := a.Store.Head(ctx)
 	if err != nil {
@@ -47,8 +48,8 @@ func (a Abroad) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// fresh are the intents that were asked for, unless this process feeds: then the feeder
-// tells of them. What cannot be read is for the feeder to stop at.
+// fresh returns the requested intents, or none if this process feeds: then the feeder
+// reports them. It skips unreadable events; the feeder stops at those.
 func (a Abroad) fresh(events []event.Recorded) (fresh []intent.Waiting) {
 	if a.Feeds() {
 		return nil

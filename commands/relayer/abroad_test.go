@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// Lanes are told of what is asked for while another process feeds the queue, in the form
-// in which a feeder tells; while this one does, its own feeder tells them.
+// While another process feeds the queue, Abroad wakes lanes for requested intents as a
+// feeder would. While this process feeds, its own feeder wakes them.
 func TestAbroad(t *testing.T) {
 	f := newFeeding(t)
 	var feeds atomic.Bool

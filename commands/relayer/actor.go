@@ -16,86 +16,88 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// actor works on a lane while it holds it. All that it must not forget is in streams:
-// each turn looks how every nonce stands and takes the next step with it, whoever has
-// taken the one before. So there is no recovery beside the ordinary way.
+// actor works on a lane while this process holds it. All state that must survive is in
+// streams. Each turn loads the state of every nonce and takes the next step with it,
+// whichever holder took the previous step. So recovery needs no code of its own.
 type actor struct {
 	*Lane
 	token lane.Token
-	held  commands.Result[lane.State] // as of our last append
-	jobs  map[uint64]*job             // of the open nonces
+	held  commands.Result[lane.State] // as of the lane's last append here
+	jobs  map[uint64]*job             // by open nonce
 	box   *inbox
 
 	ready   []*job                       // claimed, to be given a nonce in this turn
-	claim   bool                         // there may be more to claim
-	called  bool                         // it was this lane that was told so
+	claim   bool                         // there may be more intents to claim
+	called  bool                         // claim was set by a call to this lane
 	idle    idle                         // polls without anything to claim
-	roomy   int                          // how much room there was for more, when that was looked at last
-	loaded  int                          // how much was in flight then
-	shared  time.Time                    // when it was last looked at what the lane's pools are asked for
-	since   map[chain.IntentID]time.Time // what was left to other lanes, and when first
-	claims  int                          // how often it was lost track of what was claimed
-	leaves  bool                         // rows among what is claimed are to wait, see putOff
-	delayed map[chain.IntentID]delay     // what could not be carried on lately
-	unclear unclear                      // why some of that waits
-	served  string                       // the client whose intent was claimed last
-	wider   int                          // for how many intents to claim next; 0 is as many as there is room for
-	sweep   sweep                        // through what stands behind that
-	looked  time.Time                    // when the chain was last asked for the nonce it wants
+	roomy   int                          // room for more intents, when last checked
+	loaded  int                          // nonces in flight at that check
+	shared  time.Time                    // last claim from the lane's pools
+	since   map[chain.IntentID]time.Time // intents left to other lanes, and since when
+	claims  int                          // number of times the claimed set was discarded, see holder
+	leaves  bool                         // a claimed intent's ordering group has to wait, see putOff
+	delayed map[chain.IntentID]delay     // intents that could not continue lately
+	unclear unclear                      // why some of these wait
+	served  string                       // client of the last claimed intent
+	wider   int                          // size of the next claim; 0: the room
+	sweep   sweep                        // position in the queue behind blocked intents
+	looked  time.Time                    // last time the chain was asked for the nonce it wants
 	polled  time.Time
 	blocks  []chain.Block // as of polled
-	said    chain.Block   // to be final, by nodes, when that mattered
-	final   uint64        // the last block of these that is known to be
-	newest  chain.Block   // of the chain, when that was heard last
-	heard   time.Time     // when
-	silent  error         // why nodes did not say in this turn
-	met     bool          // blocks held one that nodes have told since the lane was opened
+	said    chain.Block   // final block according to nodes, when last asked for
+	final   uint64        // number of the highest block in blocks known to be final
+	newest  chain.Block   // newest block of the chain, as last reported
+	heard   time.Time     // time of that report
+	silent  error         // error of the nodes in this turn
+	met     bool          // blocks have held a block that nodes reported since the lane was opened
 	front   front
 	pin     pin
-	// penalties are of clients whose intents gave way, see [actor.penalize].
+	// penalties are by client whose intents gave way, see [actor.penalize].
 	penalties map[string]penalty
 	purses    *Purses
 	fresh     map[chain.Hash][]byte // signed here, and not handed to delivery yet
-	told      string                // the trouble that the log was told of
-	toldAt    time.Time             // when
-	failing   time.Time             // when the signer failed last
-	witness   lane.Witness          // when the chain was last asked for the nonce it wants
-	drift     int64                 // as of then, see [Turn]
+	told      string                // the error last logged
+	toldAt    time.Time             // time of that log entry
+	failing   time.Time             // last failure of the signer
+	witness   lane.Witness          // last answer about the nonce that the chain wants
+	drift     int64                 // as of witness, see [Turn]
 	stalls    bool                  // in this turn
 	measures  *measures
-	lacking   bool // the guard is to be told that nodes found the signer short of money
-	weighed   int  // how many were in flight when a client had too much gas there; 0 is none has
-	short     bool // something got no nonce because the signer has too little
+	lacking   bool // to report to the guard: nodes found the signer short of funds
+	weighed   int  // nonces in flight when a client had too much gas there; 0: no client had
+	short     bool // an intent got no nonce because the signer has too little
 }
 
-// job is what is known of an open nonce beside what the lane knows.
+// job is the actor's knowledge of an open nonce, beyond the lane's state.
 type job struct {
-	id     chain.IntentID // that holds it; zero when none does
+	id     chain.IntentID // the intent that holds the nonce; zero: none
 	intent commands.Result[intent.State]
 	txs    map[chain.Hash]delivered
-	stale  bool // to be read again: its transactions, and if unread the intent too
+	stale  bool // its transactions have to be read again, and if unread its intent too
 	unread bool
-	news   bool          // it was read since the guard was last told
-	gas    uint64        // that the intent needs; 0 is not known
-	worst  budget.Charge // that its first attempt may cost
-	asked  time.Time     // since when nodes are asked for that, when it has a nonce already
-	// behind is what stands right before the intent in its row; zero when nothing does.
+	news   bool          // it was read since the guard was last called
+	gas    uint64        // gas limit of the intent; 0: not known
+	worst  budget.Charge // highest cost of its first attempt
+	asked  time.Time     // since when nodes are asked for gas, if it has a nonce already
+	// behind is the intent right before this one in its ordering group; zero: none.
 	behind chain.IntentID
-	// gone are attempts that nobody was handed, and whose bytes nobody has any more.
+	// gone are attempts that were never handed over and whose bytes are lost.
 	gone map[chain.Hash]bool
-	// proven is the last block that was told, once nodes have said that it is final.
+	// proven is the last announced block, once nodes have confirmed that it is final.
 	proven chain.Hash
-	// halted is why nothing more is done with the nonce: the chain contradicts itself.
+	// halted is the reason why nothing more is done with the nonce: the chain contradicts
+	// itself.
 	halted string
 }
 
-// delivered is how a transaction stands, and which block it lost last, and to which.
+// delivered is a transaction's state plus its latest reorg: the block it was in and the
+// block that replaced it.
 type delivered struct {
 	tx.State
 	was, now chain.Block
-	lacks    bool       // nodes have refused it last for want of funds
-	refusal  tx.Outcome // the last recorded one, if nodes have refused it since one took it
-	why      string     // in a node's words, if they have refused it for good
+	lacks    bool       // the last answer of nodes was a refusal for lack of funds
+	refusal  tx.Outcome // the last recorded refusal, if nodes have refused it since a node took it
+	why      string     // a node's words, if nodes have refused it for good
 }
 
 // front is the first nonce that waits for the chain.
@@ -111,8 +113,8 @@ func newActor(l *Lane, held commands.Result[lane.State], token lane.Token, box *
 	}
 }
 
-// overError ends an actor: what stands in the lane's stream is not what it knows, or the
-// log cannot be reached. It gives the lease up then: another may reach it.
+// overError ends an actor: the lane's stream differs from the actor's state, or the log
+// cannot be reached. The actor then releases its lease, so that another process can try.
 type overError struct{ error }
 
 func (e overError) Unwrap() error { return e.error }
@@ -138,24 +140,25 @@ func (a *actor) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-a.box.wake:
-			_ = commands.Pause(ctx, gather) // the turn asks the context
+			_ = commands.Pause(ctx, gather) // the turn checks ctx
 		case <-tick.C:
 			a.claim = a.claim || a.isDue()
 		}
 	}
 }
 
-// gather is how long news is waited for after the first, so that one append tells of many.
+// gather is the pause after a wake-up, so that one append covers several events.
 const gather = 5 * time.Millisecond
 
-// toldMax bounds what is logged of trouble, in bytes: many nonces may have the same.
+// toldMax is the longest logged error, in bytes: many nonces may have the same error.
 const toldMax = 1024
 
-// tellEvery is how often the log is told of trouble that lasts: whoever begins to read it
-// later has to find why intents wait.
+// tellEvery is how often a lasting error is logged again, so that a reader of later logs
+// finds why intents wait.
 const tellEvery = time.Minute
 
-// tell logs trouble when it begins, changes and ends, and now and then while it lasts.
+// tell logs an error when it begins, changes and ends, and from time to time while it
+// lasts.
 func (a *actor) tell(trouble error, now time.Time) {
 	text := ""
 	if trouble != nil {
@@ -173,8 +176,8 @@ func (a *actor) tell(trouble error, now time.Time) {
 	a.told, a.toldAt = text, now
 }
 
-// turn takes the next steps with all nonces. What fails is tried again by the next turn;
-// it does not keep what comes after it from being tried.
+// turn takes the next steps with all nonces. The next turn retries a failed step; the later
+// steps run all the same.
 func (a *actor) turn(ctx context.Context) error {
 	var trouble error
 	a.silent = nil
@@ -190,8 +193,8 @@ func (a *actor) turn(ctx context.Context) error {
 	return trouble
 }
 
-// command carries out a command on the lane. A refusal leaves the lane as it was; that
-// of one who does not hold it any more, or any other trouble, is the end.
+// command handles a command on the lane. A refusal leaves the lane unchanged. If this
+// process no longer holds the lane, or on any other error, the actor ends.
 func (a *actor) command(ctx context.Context, c lane.Command) error {
 	origin, err := a.origin()
 	if err != nil {
@@ -208,7 +211,7 @@ func (a *actor) command(ctx context.Context, c lane.Command) error {
 	return nil
 }
 
-// tellIntent carries out a command on the intent of a job.
+// tellIntent handles a command on the intent of a job.
 func (a *actor) tellIntent(ctx context.Context, j *job, c intent.Command) error {
 	origin, err := a.origin()
 	if err != nil {
@@ -222,12 +225,12 @@ func (a *actor) tellIntent(ctx context.Context, j *job, c intent.Command) error 
 	return err
 }
 
-// each runs a step with many nonces or intents, some at a time.
+// each runs a step on many nonces or intents, AtOnce of them concurrently.
 func each[T any](a *actor, all []T, do func(T) error) error {
 	return commands.Each(len(all), a.Settings.AtOnce, func(i int) error { return do(all[i]) })
 }
 
-// slots are the open nonces, by rising nonce, each with its job.
+// slots returns the open nonces in rising order, each with its job.
 func (a *actor) slots() []standing {
 	all := make([]standing, 0, a.held.State.Open())
 	for slot := range a.held.State.Slots() {
@@ -240,13 +243,13 @@ func (a *actor) slots() []standing {
 	return all
 }
 
-// standing is how an open nonce stands.
+// standing is an open nonce: its slot in the lane and its job.
 type standing struct {
 	lane.Slot
 	*job
 }
 
-// begin makes the job of a nonce. What was claimed is known already.
+// begin makes the job of a nonce. A claimed intent has a job already.
 func (a *actor) begin(slot lane.Slot) *job {
 	if old := a.jobs[slot.Nonce]; old != nil {
 		a.box.unfollow(old.id)
@@ -269,7 +272,7 @@ func hashes(slot lane.Slot) []chain.Hash {
 	return all
 }
 
-// forget drops the jobs of nonces that are closed.
+// forget drops the jobs of closed nonces.
 func (a *actor) forget(gone []standing) {
 	for _, s := range gone {
 		if _, open := a.held.State.Slot(s.Nonce); !open {
@@ -282,8 +285,8 @@ func (a *actor) forget(gone []standing) {
 	}
 }
 
-// refresh reads what there is news of. News of a transaction is none of the intent, which
-// only its holder and its client write to.
+// refresh reads the nonces with news. News of a transaction does not concern the intent,
+// which only its holder and its client write to.
 func (a *actor) refresh(ctx context.Context) error {
 	news, claim := a.box.empty()
 	a.claim, a.called = a.claim || claim, claim
@@ -298,9 +301,9 @@ func (a *actor) refresh(ctx context.Context) error {
 	return each(a, read, func(s standing) error { return a.read(ctx, s) })
 }
 
-// readIntent reads the intent of a nonce. One that knows of an attempt there that the
-// lane did not have when this holder read it last has been worked on by another since: as
-// long as that is not known here, what the chain holds may be taken for a rival's.
+// readIntent reads the intent of a nonce. If the intent knows an attempt at this place that
+// the lane's state lacks, another holder has worked on the lane since. The actor then ends:
+// otherwise it could take that holder's transaction for a rival's.
 func (a *actor) readIntent(ctx context.Context, s standing) error {
 	read, err := a.Intents.Load(ctx, intent.Stream(s.id))
 	if err != nil {
@@ -335,7 +338,7 @@ func (a *actor) read(ctx context.Context, s standing) (err error) {
 	return nil
 }
 
-// readTx folds a transaction's stream, and keeps which block it lost last.
+// readTx folds a transaction's stream, and keeps its latest reorg and refusal.
 func (a *actor) readTx(ctx context.Context, hash chain.Hash) (d delivered, err error) {
 	stream := tx.Stream(a.Chain, hash)
 	for r, err := range a.Transactions.Store.ReadStream(ctx, stream, 0) {
@@ -372,15 +375,16 @@ func (a *actor) placeOf(nonce uint64) intent.Place {
 	return intent.Place{Signer: a.ID.Sender, NonceKey: a.ID.Key, Nonce: nonce}
 }
 
-// mayCarryOut reports whether an intent can be carried out in this lane at all, whatever
-// the queue says.
+// mayCarryOut reports whether this lane can execute an intent at all, independent of the
+// queue.
 func (a *actor) mayCarryOut(r intent.Request) bool {
 	key, chosen := r.LaneKey()
 	return r.Chain == a.Chain && (r.Signer == nil || *r.Signer == a.ID.Sender) && (!chosen || key == a.ID.Key)
 }
 
-// known reports whether the intent knows an attempt of the lane's: nobody has the bytes
-// of one that it does not know. What no intent holds is known to the lane alone.
+// known reports whether the intent knows an attempt of the lane. An attempt that its intent
+// does not know was never handed over. An attempt at a nonce without an intent is known to
+// the lane alone.
 func (a *actor) known(s standing, hash chain.Hash) bool {
 	if s.id.IsZero() || !a.placed(s) && a.noop(s, hash) {
 		return true

@@ -27,12 +27,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
-// devnode is an anvil that mines when it is told to, and an estimator that reads it.
+// devnode is an anvil that mines on command, and an estimator that reads it.
 type devnode struct {
 	t   *testing.T
 	url string
 	Estimator
-	signer, payer *keys.Signer // the first two of the accounts that it holds money for
+	signer, payer *keys.Signer // the first two funded accounts
 }
 
 func newDevnode(t *testing.T, kind uint8, change func(*fee.Policy, *devnode), args ...string) *devnode {
@@ -80,8 +80,8 @@ func newDevnode(t *testing.T, kind uint8, change func(*fee.Policy, *devnode), ar
 	return d
 }
 
-// fresh is a market that is read anew each time: the node's blocks come when they are
-// told to, and not a second after the last.
+// fresh is a market that is read again for each offer: the node's blocks come on command,
+// not once a second.
 type fresh struct {
 	*rpc.Reader
 	policy fee.Policy
@@ -91,7 +91,7 @@ func (f fresh) Market(ctx context.Context) (chain.Market, error) {
 	return f.Reader.Market(5, f.policy.Percentiles()...).Market(ctx)
 }
 
-// ask calls a method of the node. The error is the node's.
+// ask calls a method of the node and returns the node's error.
 func (d *devnode) ask(result any, method string, params ...any) error {
 	d.t.Helper()
 	if params == nil {
@@ -120,7 +120,7 @@ func (d *devnode) send(raw []byte) error {
 	return d.ask(nil, "eth_sendRawTransaction", "0x"+hex.EncodeToString(raw))
 }
 
-// receipt is that of a transaction, in the node's words; nil when it is in no block.
+// receipt returns the node's receipt of a transaction; nil if it is in no block.
 func (d *devnode) receipt(hash chain.Hash) (r *struct{ Status, GasUsed, EffectiveGasPrice string }) {
 	d.t.Helper()
 	must(d.t, d.ask(&r, "eth_getTransactionReceipt", hash))
@@ -137,8 +137,8 @@ func number(t *testing.T, text string) *uint256.Int {
 	return new(uint256.Int)
 }
 
-// A real node takes each bump in place of the one before, up to the ceiling, while the
-// base fee has leapt above them; and mines the last when it has come down.
+// The base fee rises above the offers. A real node accepts each bump in place of the
+// previous attempt, up to the ceiling, and mines the last one when the base fee has fallen.
 func TestAnvilTakesBumps(t *testing.T) {
 	d := newDevnode(t, ethereum.DynamicFee, func(p *fee.Policy, _ *devnode) { p.Ceiling = chain.PriceOf(6_000_000_000) })
 	var terms fee.Terms
@@ -188,8 +188,8 @@ func TestAnvilTakesBumps(t *testing.T) {
 	}
 }
 
-// On Tempo a sponsor pays in a token of the policy: what the node takes from it is what
-// is reckoned here, and no more than was offered.
+// On Tempo a sponsor pays in a token of the policy: the node takes the amount that is
+// computed here, and no more than was offered.
 func TestAnvilSponsors(t *testing.T) {
 	token, err := chain.ParseAddress("0x20c0000000000000000000000000000000000001")
 	must(t, err)

@@ -10,7 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// newDear is a world in which intents are offered for at the ceiling, though gas costs less.
+// newDear returns a world in which intents are offered for at the ceiling, though gas costs
+// less.
 func newDear(t *testing.T) *world {
 	w := newWorld(t)
 	w.policy.Ceiling, w.policy.Normal.Headroom = chain.PriceOf(1000), 100
@@ -18,7 +19,7 @@ func newDear(t *testing.T) *world {
 	return w
 }
 
-// dies has a process work until it dies at a crash point.
+// dies runs a process until it dies at a crash point.
 func (w *world) dies(point string) {
 	w.t.Helper()
 	l, ln := w.live(0, false)
@@ -27,7 +28,7 @@ func (w *world) dies(point string) {
 	}
 }
 
-// goes has a worker go on despite its trouble, which tells of bytes that are gone.
+// goes runs a worker until done, and ignores errors about lost bytes.
 func (w *world) goes(done func() bool) {
 	w.t.Helper()
 	a := w.worker()
@@ -41,14 +42,14 @@ func (w *world) goes(done func() bool) {
 	w.t.Fatalf("in vain: %v", last)
 }
 
-// made are the attempts that stand at a nonce.
+// made returns the attempts at a nonce.
 func (w *world) made(nonce uint64) []lane.Made {
 	slot, _ := w.state().Slot(nonce)
 	return slot.Attempts
 }
 
-// An intent is withdrawn when it was signed for at the ceiling and nobody has the bytes: a
-// no-op takes its place, for which there is room, and who comes after it is carried out.
+// An intent is canceled after it was signed at the ceiling and its bytes were lost. A no-op
+// replaces it within the ceiling, and later intents complete.
 func TestCanceledAtTheCeiling(t *testing.T) {
 	w := newDear(t)
 	ids := w.ask(w.request(1), w.request(2))
@@ -69,8 +70,8 @@ func TestCanceledAtTheCeiling(t *testing.T) {
 	w.judge()
 }
 
-// So it is when the operator has lowered the ceiling since: no pool has what was withheld,
-// so none has to be content with what takes its place.
+// The same happens if the operator has lowered the ceiling since: no pool has the withheld
+// attempt, so the no-op need not outbid it.
 func TestCanceledAboveTheCeiling(t *testing.T) {
 	w := newDear(t)
 	ids := w.ask(w.request(1), w.request(2))
@@ -85,7 +86,7 @@ func TestCanceledAboveTheCeiling(t *testing.T) {
 	w.judge()
 }
 
-// What pools may have is outbid by what takes its place, or by nothing.
+// An attempt that pools may have is outbid by its replacement, or not replaced.
 func TestSentIsOutbid(t *testing.T) {
 	w := newDear(t)
 	a := w.worker()
@@ -95,7 +96,7 @@ func TestSentIsOutbid(t *testing.T) {
 	w.policy.Ceiling = chain.PriceOf(900)
 	w.wish(ids[0], intent.Cancel{At: w.clock.now()})
 	for range 3 {
-		_ = w.turns(a, 1) // it tells that there is no room
+		_ = w.turns(a, 1) // it returns an error: there is no room
 	}
 	if n := len(w.made(0)); n != 1 {
 		t.Errorf("%d attempts", n)
@@ -105,8 +106,8 @@ func TestSentIsOutbid(t *testing.T) {
 	w.judge()
 }
 
-// The bytes of attempts at the ceiling are lost, the operator's or the intent's own, before
-// anybody has them: what is signed instead offers no more, and may be the same again.
+// The bytes of attempts at the ceiling, the operator's or the intent's own, are lost before
+// the hand-over. The new attempts offer no more, and may be the same again.
 func TestLostBytesAtTheCeiling(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -141,8 +142,8 @@ func TestLostBytesAtTheCeiling(t *testing.T) {
 	}
 }
 
-// A no-op stands at the ceiling, and its bytes are lost before anybody has them: there is
-// another, or the same again.
+// The bytes of a no-op at the ceiling are lost before the hand-over: another no-op follows,
+// or the same again.
 func TestLostNoOpAtTheCeiling(t *testing.T) {
 	for _, tip := range []uint64{110, 0} {
 		w := newDear(t)

@@ -28,8 +28,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
-// block is a step of the rest of the world: the chain makes a block a second after the
-// last, of what delivery has sent it; delivery records what it sees.
+// block is a step of the rest of the world: the chain mines a block, one second after the
+// last, from the transactions that delivery has sent; delivery records the results.
 func (w *world) block() {
 	w.t.Helper()
 	if w.signer != nil && !w.hold {
@@ -44,7 +44,7 @@ func (w *world) block() {
 	}
 }
 
-// accepted are the transactions that delivery has taken on, in the order of the log.
+// accepted returns the transactions that delivery has accepted, in the order of the log.
 func (w *world) accepted() (all []tx.State) {
 	w.t.Helper()
 	transactions := commands.Transactions{Store: w.db.Log(), Codec: tx.Codec()}
@@ -59,7 +59,7 @@ func (w *world) accepted() (all []tx.State) {
 	return all
 }
 
-// send hands what is open to the node, lower nonces first.
+// send hands open transactions to the node, lower nonces first.
 func (w *world) send() {
 	w.t.Helper()
 	master, err := payload.NewMaster(make([]byte, payload.KeyBytes))
@@ -74,10 +74,10 @@ func (w *world) send() {
 	}
 }
 
-// hand gives the node bytes.
+// hand sends bytes to the node.
 func (w *world) hand(raw []byte) { w.call("eth_sendRawTransaction", fmt.Sprintf("0x%x", raw)) }
 
-// call asks the node, and gives its answer.
+// call calls a method of the node and returns its answer.
 func (w *world) call(method string, params ...any) string {
 	w.t.Helper()
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
@@ -122,7 +122,7 @@ func (w *world) deliver(hash chain.Hash, c tx.Command) {
 	}
 }
 
-// refuse records that every endpoint has refused a transaction for ever.
+// refuse records that every endpoint has refused a transaction for good.
 func (w *world) refuse(hash chain.Hash) {
 	w.t.Helper()
 	w.deliver(hash, tx.Report{Attempt: 1, Everyone: true, At: w.clock.now(), Answers: []tx.Answer{
@@ -130,7 +130,7 @@ func (w *world) refuse(hash chain.Hash) {
 	}})
 }
 
-// bytesOf are those of a transaction.
+// bytesOf returns the bytes of a transaction.
 func (w *world) bytesOf(hash chain.Hash) []byte {
 	w.t.Helper()
 	master, err := payload.NewMaster(make([]byte, payload.KeyBytes))
@@ -140,7 +140,7 @@ func (w *world) bytesOf(hash chain.Hash) []byte {
 	return raw
 }
 
-// rival is a transaction of the lane's signer that the relay has not made.
+// rival returns a transaction of the lane's signer that the relay has not made.
 func (w *world) rival(nonce uint64) []byte {
 	w.t.Helper()
 	to := chain.Address{0xdd}
@@ -171,7 +171,7 @@ func (w *world) state() lane.State {
 	return r.State
 }
 
-// until lets an actor and the world go on until something has come true.
+// until runs an actor and the world until a condition holds.
 func (w *world) until(a *actor, what string, true func() bool) {
 	w.t.Helper()
 	for range 60 {
@@ -186,14 +186,14 @@ func (w *world) until(a *actor, what string, true func() bool) {
 	w.t.Fatalf("in vain: %s", what)
 }
 
-// ended reports whether all intents have come out, and the lane is empty.
+// ended reports whether all intents have ended with a status, and the lane is empty.
 func (w *world) ended(status intent.Status, ids ...chain.IntentID) func() bool {
 	return func() bool {
 		return w.state().Open() == 0 && !slices.ContainsFunc(ids, func(id chain.IntentID) bool { return w.intent(id).Status() != status })
 	}
 }
 
-// judge holds the whole history against what is promised.
+// judge checks the whole history against the promises.
 func (w *world) judge() {
 	w.t.Helper()
 	nonces, wishes := lanes.New(lanes.Settings{Hole: w.hole}), intents.New()
@@ -214,7 +214,7 @@ func (w *world) judge() {
 	w.squared()
 }
 
-// executedOnce is P10 as the chain shows it: each call of an intent was made once.
+// executedOnce checks P10 on the chain: each call of an intent was made once.
 func (w *world) executedOnce() {
 	w.t.Helper()
 	times := map[string]int{}
@@ -237,7 +237,7 @@ func (w *world) executedOnce() {
 	}
 }
 
-// truth is the chain as judges want it.
+// truth is the chain as the judges need it.
 type truth struct{ of *chaintest.Chain }
 
 func (c truth) At(number uint64) (chain.Block, bool)          { return c.of.Canonical(number) }

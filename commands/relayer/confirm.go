@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// settle records what the chain has done with nonces: with the intents first, for the
-// lane forgets what it is told for good.
+// settle records the chain's results for nonces. It records them with the intents first,
+// because the lane forgets final nonces.
 func (a *actor) settle(ctx context.Context) error {
 	var mined, gone, lost, refused []standing
 	for _, s := range a.slots() {
@@ -58,7 +58,7 @@ func (s standing) violated() bool {
 	return slices.ContainsFunc(s.Attempts, func(m lane.Made) bool { return s.txs[m.Hash].Violated })
 }
 
-// executed finds the attempt that the chain holds.
+// executed returns the attempt that the chain contains.
 func (s standing) executed() (lane.Made, delivered, bool) {
 	for _, made := range s.Attempts {
 		if d := s.txs[made.Hash]; d.Verdict == tx.StatusExecuted {
@@ -68,7 +68,7 @@ func (s standing) executed() (lane.Made, delivered, bool) {
 	return lane.Made{}, delivered{}, false
 }
 
-// isMined reports whether there is something new to record of an attempt in a block.
+// isMined reports whether there is something new to record about a mined attempt.
 func (a *actor) isMined(s standing) bool {
 	made, d, ok := s.executed()
 	if !ok {
@@ -80,13 +80,13 @@ func (a *actor) isMined(s standing) bool {
 		told && (tells(it.Told, list) || it.End == nil && a.trusts(list))
 }
 
-// trusts reports whether an intent has come out that so many blocks have confirmed: if they
-// are known to be the chain's, as nodes tell of it now.
+// trusts reports whether these confirmations complete an intent before finality: there are
+// at least Trusted of them, on a branch that nodes have reported since the lane was opened.
 func (a *actor) trusts(list []chain.Block) bool {
 	return a.Settings.Trusted > 0 && len(list) >= a.Settings.Trusted && a.met
 }
 
-// tells reports whether a list has what was not told.
+// tells reports whether a list has blocks that were not announced.
 func tells(told, list []chain.Block) bool {
 	for i, b := range list {
 		if i >= len(told) || told[i].Hash != b.Hash {
@@ -96,9 +96,9 @@ func tells(told, list []chain.Block) bool {
 	return false
 }
 
-// isSteady reports whether what was told of the intent cannot change any more: not the
-// block that holds it alone is final, but all that were told with it. Of what lies below
-// the blocks that are remembered nodes have to say so: these may begin above the final one.
+// isSteady reports whether the announced confirmations of the intent are final: all of
+// them, not only its own block. Nodes have to confirm blocks below the remembered ones,
+// since the remembered blocks may begin above the final block.
 func (a *actor) isSteady(s standing) bool {
 	told := s.job.intent.State.Told
 	if !a.placed(s) || len(told) <= 1 {
@@ -108,14 +108,14 @@ func (a *actor) isSteady(s standing) bool {
 	return last.Hash == s.job.proven || last.Number <= a.final && slices.Contains(a.blocks, last)
 }
 
-// isGone reports whether the block has left the chain in which an attempt was.
+// isGone reports whether the block of an attempt was reorged out.
 func (a *actor) isGone(s standing) bool {
 	_, _, executed := s.executed()
 	return !executed && (s.Landed != nil || a.placed(s) && s.job.intent.State.Receipt != nil)
 }
 
-// isLost reports whether the final chain has used the nonce, and by none of its
-// attempts. Those that nobody was handed are in no block.
+// isLost reports whether the final chain has used the nonce with a transaction that is none
+// of its attempts. Attempts that were never handed over are in no block.
 func (s standing) isLost() bool {
 	sealed := false
 	for _, made := range s.Attempts {
@@ -128,8 +128,8 @@ func (s standing) isLost() bool {
 	return sealed
 }
 
-// isRefused reports whether delivery will not go on with what was signed for the intent:
-// all endpoints have refused it for ever, or somebody has stopped it there.
+// isRefused reports whether delivery has given up on the intent's last attempt: all
+// endpoints have refused it for good, or it was canceled there.
 func (a *actor) isRefused(s standing) bool {
 	it := s.job.intent.State
 	d := s.txs[s.Attempts[len(s.Attempts)-1].Hash]
@@ -137,7 +137,7 @@ func (a *actor) isRefused(s standing) bool {
 		(d.Status == tx.StatusInvalid || d.Status == tx.StatusCanceled)
 }
 
-// confirmations are the blocks from one on, as many as are announced.
+// confirmations returns the blocks from one on, as many as are announced.
 func (a *actor) confirmations(from chain.Block) []chain.Block {
 	list := []chain.Block{from}
 	i := slices.IndexFunc(a.blocks, func(b chain.Block) bool { return b.Hash == from.Hash })
@@ -154,7 +154,7 @@ func (a *actor) confirmations(from chain.Block) []chain.Block {
 	return list
 }
 
-// land records attempts that are in blocks.
+// land records mined attempts.
 func (a *actor) land(ctx context.Context, mined []standing) error {
 	landings := make([]lane.Landing, len(mined))
 	for _, s := range mined {
@@ -190,7 +190,7 @@ func (a *actor) land(ctx context.Context, mined []standing) error {
 	return trouble
 }
 
-// announce records with an intent where the chain has it.
+// announce records with an intent which block contains it.
 func (a *actor) announce(ctx context.Context, s standing, made lane.Made, d delivered) error {
 	if a.gaveWay(s, made) {
 		return a.filled(ctx, s, made, d)
@@ -205,8 +205,8 @@ func (a *actor) announce(ctx context.Context, s standing, made lane.Made, d deli
 	return err
 }
 
-// unland records that blocks have left the chain. The intents are told first, in any
-// order; the lane once for each block.
+// unland records reorged blocks: with the intents first, in any order, then with the lane,
+// once per block.
 func (a *actor) unland(ctx context.Context, gone []standing) error {
 	if len(gone) == 0 {
 		return nil
@@ -230,7 +230,7 @@ func (a *actor) unland(ctx context.Context, gone []standing) error {
 	for _, s := range gone {
 		slot, open := a.held.State.Slot(s.Nonce)
 		if !open || slot.Landed == nil {
-			continue // another nonce's was in the same block
+			continue // another nonce of the same block has covered it
 		}
 		was := slot.Landed.Block
 		now, err := s.instead(was)
@@ -245,8 +245,8 @@ func (a *actor) unland(ctx context.Context, gone []standing) error {
 	return nil
 }
 
-// instead is the block that the chain has in the place of one which left it. Delivery
-// has recorded that when it took the transaction's verdict back.
+// instead returns the block that replaced a reorged block. Delivery has recorded it when it
+// revoked the transaction's verdict.
 func (s standing) instead(was chain.Block) (now chain.Block, err error) {
 	for _, made := range s.Attempts {
 		if d := s.txs[made.Hash]; d.was.Hash == was.Hash || now.IsZero() {
@@ -259,8 +259,8 @@ func (s standing) instead(was chain.Block) (now chain.Block, err error) {
 	return now, nil
 }
 
-// lose records that somebody else has used nonces for good: their intents are given
-// others.
+// lose records nonces that another transaction has used for good. Their intents get new
+// nonces.
 func (a *actor) lose(ctx context.Context, lost []standing) error {
 	if len(lost) == 0 {
 		return nil
@@ -297,8 +297,8 @@ func (a *actor) lose(ctx context.Context, lost []standing) error {
 	return trouble
 }
 
-// ruleOut takes an intent's place from it, whose nonce the chain has used by a final
-// block. An attempt that the intent hears of later is handed to nobody.
+// ruleOut takes an intent's place from it after a final block used the nonce. An attempt
+// that the intent learns of later is never handed over.
 func (a *actor) ruleOut(ctx context.Context, s standing, by chain.Block) error {
 	if err := a.readIntent(ctx, s); err != nil || !a.placed(s) {
 		return err
@@ -307,7 +307,7 @@ func (a *actor) ruleOut(ctx context.Context, s standing, by chain.Block) error {
 	if err != nil {
 		return err
 	}
-	s.stale, s.unread = true, true // whatever comes of it
+	s.stale, s.unread = true, true // after any outcome
 	lost := intent.Requeue{
 		Assignment: s.job.intent.State.Assignment, Token: uint64(a.token), Evidence: intent.Evidence{Kind: intent.Rival, Block: by}, At: a.Now(),
 	}
@@ -315,7 +315,7 @@ func (a *actor) ruleOut(ctx context.Context, s standing, by chain.Block) error {
 	return err
 }
 
-// refusalOf says why delivery will not go on with a transaction.
+// refusalOf returns why delivery has given up on a transaction.
 func refusalOf(d delivered) string {
 	if d.why == "" {
 		return "delivery: " + string(d.Status)
@@ -323,7 +323,7 @@ func refusalOf(d delivered) string {
 	return fmt.Sprintf("delivery: %s: %s", d.Status, d.why)
 }
 
-// refuse ends intents that delivery will not go on with. A no-op takes their nonce then.
+// refuse ends intents that delivery has given up on. A no-op then takes their nonce.
 func (a *actor) refuse(ctx context.Context, refused []standing) error {
 	return each(a, refused, func(s standing) error {
 		d := s.txs[s.Attempts[len(s.Attempts)-1].Hash]

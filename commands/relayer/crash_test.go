@@ -13,8 +13,8 @@ import (
 // livesMax bounds how often the process dies in one history.
 const livesMax = 500
 
-// doomed lets processes work on the lane, one after the other, which die after so many
-// effects each, until all is done or one outlives it. It says whether one has died.
+// doomed runs a process on the lane until it dies at the end of its life l, or until done.
+// It reports whether the process has died.
 func (w *world) doomed(l *life, ln *Lane, done func() bool) (died bool) {
 	w.t.Helper()
 	a, err := w.opened(ln)
@@ -34,7 +34,7 @@ func (w *world) doomed(l *life, ln *Lane, done func() bool) (died bool) {
 	return true
 }
 
-// attempted are the hashes of which the log says that they were signed.
+// attempted returns the hashes of the attempts in the log.
 func (w *world) attempted() (hashes []chain.Hash) {
 	w.t.Helper()
 	for batch, err := range w.db.Log().ReadAll(w.t.Context(), 0, event.Filter{Names: []string{"lane.attempted."}}, 1000) {
@@ -48,8 +48,8 @@ func (w *world) attempted() (hashes []chain.Hash) {
 	return hashes
 }
 
-// Wherever a process dies, another takes the lane over, and what was signed for once is
-// not signed for again: from the first attempt on the hash is the same.
+// Wherever a process dies, another takes the lane over, and no signed attempt is signed
+// again: its hash stays the same.
 func TestDiesAnywhere(t *testing.T) {
 	run := func(t *testing.T, kill func(*life)) (died bool) {
 		w := newWorld(t)
@@ -58,7 +58,7 @@ func TestDiesAnywhere(t *testing.T) {
 		kill(l)
 		died = w.doomed(l, ln, w.ended(intent.StatusCompleted, ids...))
 		if died {
-			w.clock.pass(w.settings.Claim) // what it had claimed is free again
+			w.clock.pass(w.settings.Claim) // its claims have lapsed
 			before := w.attempted()
 			w.until(w.worker(), "the next one ends it", w.ended(intent.StatusCompleted, ids...))
 			if after := w.attempted(); len(after) != len(ids) && len(before) > 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// A crowd of another client's intents, asked for before, delays a client's intents by its
-// share alone, whether the crowd's can be carried out or not.
+// Another client's many earlier intents delay a client's intents only by the other's
+// share, whether or not they can be executed.
 func TestCrowdOfAnotherClientKeepsNobodyWaiting(t *testing.T) {
 	for name, hopeless := range map[string]bool{"they are carried out": false, "they cannot be carried out": true} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestCrowdOfAnotherClientKeepsNobodyWaiting(t *testing.T) {
 				if blocks == 60 {
 					t.Fatalf("%d of its own are carried out, and %d of the crowd's", count(victims), count(ids[:300]))
 				}
-				_ = w.turns(a, 1) // which tells what keeps the others
+				_ = w.turns(a, 1) // it returns the other intents' errors
 				w.block()
 			}
 			if crowd := count(ids[:300]); crowd > len(victims)+w.settings.Budget || !hopeless && crowd < len(victims)-w.settings.Budget {
@@ -52,7 +52,7 @@ func TestCrowdOfAnotherClientKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
-// A sweep goes on behind what the client that has come least far was given.
+// A sweep continues at the position of the client that got least far.
 func TestSwept(t *testing.T) {
 	of := func(client string, at event.Position) intent.Claimed {
 		return intent.Claimed{Waiting: intent.Waiting{Client: client, Position: at}}

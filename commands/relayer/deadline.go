@@ -11,24 +11,24 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// A deadline is over when the chain's time has reached it: that of its newest block. What
-// delivery remembers of blocks does not tell which that is. While nobody watches the chain
-// it grows old, and does not look it.
+// A deadline has passed once the timestamp of the chain's newest block reaches it. The
+// blocks that delivery remembers do not show which block is newest: while no watcher runs
+// they grow old without any sign of it.
 
-// currentFor is how long it is taken for known which block is the newest, after nodes have
-// said so, or delivery has remembered another one since.
+// currentFor is how long the newest block counts as known after nodes reported it, or after
+// delivery remembered a newer one.
 const currentFor = 5 * time.Second
 
-// isCurrent reports whether it is known what time it is on the chain.
+// isCurrent reports whether the chain's current time is known.
 func (a *actor) isCurrent() bool {
 	age := a.Now().Sub(a.heard)
 	return !a.heard.IsZero() && age >= 0 && age < currentFor
 }
 
-// hear takes note of the blocks that delivery remembers. Those that it takes in one after
-// the other, having been away, are below what nodes have said, and do not say what time it is.
-// Once they hold what nodes have said they are of the chain's branch, and not of one that it
-// left while nobody watched.
+// hear updates the newest block from the blocks that delivery remembers. While a watcher
+// catches up, its blocks are below the block that nodes reported, and do not show the
+// current time. Once the remembered blocks contain the reported block, they are on the
+// chain's branch, and not on one left while no watcher ran.
 func (a *actor) hear() {
 	a.met = a.met || slices.ContainsFunc(a.blocks, func(b chain.Block) bool { return b.Hash == a.witness.Block.Hash })
 	if tip := a.tip(); a.isCurrent() && tip.Number > a.newest.Number {
@@ -36,8 +36,7 @@ func (a *actor) hear() {
 	}
 }
 
-// tip is the last block that delivery remembers, as of when it was read; zero if it
-// remembers none.
+// tip returns the last block that delivery remembered when read; zero if it remembers none.
 func (a *actor) tip() (b chain.Block) {
 	if n := len(a.blocks); n > 0 {
 		b = a.blocks[n-1]
@@ -45,7 +44,7 @@ func (a *actor) tip() (b chain.Block) {
 	return b
 }
 
-// time is the chain's, in Unix seconds, as far as it is known; 0 if nothing is.
+// time returns the chain's last known time in Unix seconds; 0 if unknown.
 func (a *actor) time() uint64 {
 	if tip := a.tip(); tip.Number > a.newest.Number {
 		return tip.Time
@@ -53,8 +52,8 @@ func (a *actor) time() uint64 {
 	return a.newest.Time
 }
 
-// timely makes sure that the chain's time is known, and asks nodes for it if it has to,
-// but once in a turn if they do not say.
+// timely makes sure that the chain's time is known, and asks nodes if it is not. After a
+// failure it does not ask again in the same turn.
 func (a *actor) timely(ask func() error) error {
 	switch {
 	case a.isCurrent():
@@ -65,8 +64,9 @@ func (a *actor) timely(ask func() error) error {
 	return ask()
 }
 
-// askOnce asks nodes for the chain's time, once however often it is called. Who looks at many
-// nonces goes by what they said: they may take longer for it than it is taken for known.
+// askOnce returns a function that asks nodes for the chain's time on its first call only. A
+// step over many nonces uses that one answer, because nodes may take longer than currentFor
+// to answer.
 func (a *actor) askOnce(ctx context.Context) func() error {
 	return sync.OnceValue(func() error {
 		_, err := a.wants(ctx)
@@ -74,9 +74,9 @@ func (a *actor) askOnce(ctx context.Context) func() error {
 	})
 }
 
-// isLate reports whether the deadline of an intent is over, before anything is signed for it,
-// or handed over for the first time. An error says that nobody knows. A no-op is of no intent
-// any more.
+// isLate reports whether the deadline of an intent has passed. It is called before an
+// attempt is signed or first handed over. An error means that the time is unknown. A no-op
+// has no deadline.
 func (a *actor) isLate(s standing, noop bool, ask func() error) (bool, error) {
 	deadline := s.job.intent.State.Requested.Request.Deadline
 	if noop || deadline == 0 {

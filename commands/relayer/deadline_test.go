@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// freeze has delivery remember no other blocks than now, as when nobody watches the chain.
+// freeze stops the blocks that delivery remembers, as if no watcher ran.
 func (w *world) freeze() {
 	w.t.Helper()
 	var err error
@@ -18,13 +18,13 @@ func (w *world) freeze() {
 	must(w.t, err)
 }
 
-// within is a deadline from now.
+// within sets a deadline from now.
 func (w *world) within(d time.Duration) func(*intent.Request) {
 	return func(r *intent.Request) { r.Deadline = uint64(w.clock.now().Add(d).Unix()) }
 }
 
-// carriedOut are the attempts of an intent that are no no-ops, and how many of them
-// delivery has been handed.
+// carriedOut counts the attempts of an intent that are not no-ops, and how many of them
+// were handed to delivery.
 func (w *world) carriedOut(id chain.IntentID) (made, handed int) {
 	w.t.Helper()
 	accepted := w.accepted()
@@ -42,10 +42,10 @@ func (w *world) carriedOut(id chain.IntentID) (made, handed int) {
 	return made, handed
 }
 
-// The deadline of an intent passes while nobody runs. Whoever comes back, wherever the one
-// before has died, neither signs for it nor hands over what was signed, though what delivery
-// remembers of the chain is from before the deadline; also while no node answers. What has no
-// deadline goes on.
+// The deadline of an intent passes while no process runs. The next process neither signs
+// for it nor hands over its attempts, wherever the previous one died. The same holds if
+// delivery remembers only blocks before the deadline, and if no node answers. Intents
+// without a deadline continue.
 func TestDeadlineOverWhenNobodyRan(t *testing.T) {
 	for _, away := range []bool{false, true} {
 		for _, point := range []string{"", "budget.reserved", "lane.reserved", "intents.assigned", "attempts.kept", "lane.attempted", "intents.told"} {
@@ -71,7 +71,7 @@ func TestDeadlineOverWhenNobodyRan(t *testing.T) {
 				if away {
 					w.away = errAway
 					for range 3 {
-						_ = w.turns(a, 1) // which tells that nodes are away
+						_ = w.turns(a, 1) // it returns the nodes' error
 					}
 					if made, _ := w.carriedOut(ids[1]); made != 1 {
 						t.Errorf("%d attempts for what has no deadline", made)
@@ -92,8 +92,8 @@ func TestDeadlineOverWhenNobodyRan(t *testing.T) {
 	}
 }
 
-// It may be that nobody watches the chain, or that a watcher has yet to catch up, while lanes
-// are worked on: deadlines are judged by what nodes say.
+// No watcher runs, or it has yet to catch up, while lanes are worked on: deadlines are
+// judged by the nodes' answers.
 func TestDeadlineWhenNobodyWatches(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -124,8 +124,8 @@ func TestDeadlineWhenNobodyWatches(t *testing.T) {
 	}
 }
 
-// Time stands still on a chain that does: what it has a deadline for is carried out when it
-// goes on.
+// On a halted chain, time stands still: an intent with a deadline is executed when the
+// chain continues.
 func TestDeadlineOnAChainThatStands(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -141,7 +141,7 @@ func TestDeadlineOnAChainThatStands(t *testing.T) {
 	w.judge()
 }
 
-// As long as blocks are seen in time nodes are not asked for it.
+// Nodes are not asked for the time while blocks arrive in time.
 func TestDeadlineAsksNobody(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -160,8 +160,8 @@ func TestDeadlineAsksNobody(t *testing.T) {
 	w.judge()
 }
 
-// What delivery remembers of blocks may be of a branch that the chain has left while nobody
-// ran: nothing has come out by it.
+// Blocks that delivery remembers may be of a branch that the chain has left while no
+// process ran: they complete no intent.
 func TestTrustsNoOldBranch(t *testing.T) {
 	w := newWorld(t)
 	w.settings.Trusted = 1
@@ -191,8 +191,8 @@ func TestTrustsNoOldBranch(t *testing.T) {
 	w.judge()
 }
 
-// Nodes that take longer to say what time it is than that is known for are not asked for each
-// nonce anew: the lane would stand still meanwhile, for those without a deadline too.
+// Nodes that answer more slowly than currentFor are not asked for each nonce again. The
+// lane would stand still meanwhile, also for intents without a deadline.
 func TestDeadlinesWhenNodesAreSlow(t *testing.T) {
 	const many = 30
 	w := newWorld(t)

@@ -28,7 +28,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 )
 
-// real is a whole delivery on a chain of three nodes, and the relay as its customer.
+// real is a whole delivery on a chain of three nodes, with the relay as its client.
 type real struct {
 	*world
 	pool   *rpc.Pool
@@ -82,7 +82,7 @@ func newReal(t *testing.T) *real {
 	return r
 }
 
-// Next is what the nodes agree upon.
+// Next returns the nonce that the nodes agree on.
 func (r *real) Next(ctx context.Context, s chain.Sequence, final bool) (w lane.Witness, err error) {
 	reader := r.pool.Reader()
 	at, err := reader.Newest(ctx)
@@ -101,7 +101,7 @@ func (r *real) Next(ctx context.Context, s chain.Sequence, final bool) (w lane.W
 	}, err
 }
 
-// At is what the nodes agree upon.
+// At returns the block that the nodes agree on.
 func (r *real) At(ctx context.Context, number uint64) (chain.Block, error) {
 	b, _, err := r.pool.Reader().BlockAt(ctx, number)
 	if err == nil {
@@ -144,7 +144,7 @@ func (r *real) deliver(ctx context.Context, running *sync.WaitGroup, fed func(fr
 	running.Go(func() { worker.Run(ctx) })
 }
 
-// leases are those of a process: a dead one renews nothing.
+// leases are a process's leases: a dead process renews nothing.
 type leases struct {
 	commands.Leases
 	*life
@@ -174,8 +174,8 @@ func (r *real) replica(ctx context.Context, running *sync.WaitGroup, name string
 	return l
 }
 
-// A thousand wishes for one signer, from a hundred clients at once, with two replicas of
-// which the first dies on the way: nonces rise without a gap, and each is done once.
+// A thousand intents for one signer, from a hundred concurrent clients. Of two replicas the
+// first dies on the way. Nonces rise without a gap, and each intent is executed once.
 func TestThousand(t *testing.T) {
 	r := newReal(t)
 	ctx, stop := context.WithCancel(context.Background())
@@ -206,7 +206,7 @@ func TestThousand(t *testing.T) {
 		return err
 	}))
 	r.done(ids[:1])
-	first.crash(first.point) // whatever it was about to do
+	first.crash(first.point) // in the middle of any step
 	r.done(ids)
 	took := time.Since(began)
 
@@ -230,7 +230,7 @@ func TestThousand(t *testing.T) {
 	r.judge()
 }
 
-// done waits until intents have come out.
+// done waits until intents have ended.
 func (r *real) done(ids []chain.IntentID) {
 	r.t.Helper()
 	open := map[chain.IntentID]bool{}

@@ -11,20 +11,21 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// Market tells what gas costs on a chain.
+// Market returns the price of gas on a chain.
 type Market interface {
 	Market(ctx context.Context) (chain.Market, error)
 }
 
-// Trials tell how a transaction would end that this sender signs, as a client wants it. The error is a
-// *chain.Reverted when it would fail; any other one says nothing about it.
+// Trials estimate and simulate a transaction that this sender signs for a client. The error
+// is a *chain.Reverted if the transaction would fail; any other error means that the result
+// is unknown.
 type Trials interface {
 	EstimateGas(ctx context.Context, client string, sender chain.Address, tx chain.Unsigned) (uint64, error)
 	Simulate(ctx context.Context, client string, sender chain.Address, tx chain.Unsigned) error
 }
 
-// Estimator is one chain's [Fees], and the gas of its [Chain]: an operator's policy,
-// applied to what nodes say.
+// Estimator implements [Fees] and the gas part of [Chain] for one chain: it applies the
+// operator's policy to the answers of nodes.
 type Estimator struct {
 	Chain  chain.ID
 	Type   uint8 // of the transactions, see [Format]
@@ -33,10 +34,10 @@ type Estimator struct {
 	Trials Trials
 }
 
-// ErrReverts says that calls would revert, and why.
+// ErrReverts is the refusal of calls that would revert, with the reason.
 const ErrReverts = event.Refusal("would-revert")
 
-// Offer is what an attempt offers that is made now.
+// Offer returns the offer of an attempt that is made now.
 func (e Estimator) Offer(ctx context.Context, t fee.Terms) (fee.Offer, error) {
 	m, err := e.Market.Market(ctx)
 	if err != nil {
@@ -45,12 +46,13 @@ func (e Estimator) Offer(ctx context.Context, t fee.Terms) (fee.Offer, error) {
 	return e.Policy.Offer(m, t)
 }
 
-// Bounds reports whether the policy's limit for one transaction bounds the fee at so much gas.
+// Bounds reports whether the policy's limit for one transaction bounds the fee at this much
+// gas.
 func (e Estimator) Bounds(gas uint64) bool { return e.Policy.Bounds(gas) }
 
-// Gas is the gas limit of a transaction in a lane: what its request says, or what nodes
-// estimate and a margin. They are asked only if they have to be: for an estimate, or
-// because the request wants it to be tried.
+// Gas returns the gas limit of a transaction in a lane: the request's own limit, or the
+// nodes' estimate plus a margin. It asks nodes only for an estimate, or if the request asks
+// for a simulation.
 func (e Estimator) Gas(ctx context.Context, s chain.Sequence, r intent.Request) (uint64, error) {
 	limit, err := e.Policy.GasLimit(r.Gas.Limit, 0)
 	if err != nil {
@@ -75,7 +77,7 @@ func (e Estimator) Gas(ctx context.Context, s chain.Sequence, r intent.Request) 
 	return limit, nil
 }
 
-// callsOf are a request's calls as a transaction has them.
+// callsOf converts a request's calls to a transaction's calls.
 func callsOf(r intent.Request) []chain.Call {
 	calls := make([]chain.Call, len(r.Calls))
 	for i, c := range r.Calls {

@@ -62,7 +62,7 @@ func newBazaar(t *testing.T, kind uint8, change func(*fee.Policy)) *bazaar {
 	return b
 }
 
-// bytes are a transaction of the seller's next nonce, at a fee.
+// bytes returns a transaction of the seller's next nonce, at a fee.
 func (b *bazaar) bytes(nonce uint64, offer chain.Fee) []byte {
 	return chaintest.EncodePlain(chain.Signed{
 		Chain: moderato, Type: 2, Sender: seller, Nonce: nonce, Gas: 21_000,
@@ -70,7 +70,7 @@ func (b *bazaar) bytes(nonce uint64, offer chain.Fee) []byte {
 	})
 }
 
-// mine makes a block in which others have taken so many of its four places, paying a tip.
+// mine mines a block in which others have taken some of its four places, paying a tip.
 func (b *bazaar) mine(t *testing.T, others int, tip uint64) {
 	t.Helper()
 	var raws [][]byte
@@ -86,7 +86,7 @@ func (b *bazaar) mine(t *testing.T, others int, tip uint64) {
 	must(t, err)
 }
 
-// hand gives bytes to a node as delivery does, and returns what it says.
+// hand sends bytes to a node as delivery does, and returns its answer.
 func (b *bazaar) hand(raw []byte) string {
 	w := httptest.NewRecorder()
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x%s"]}`, hex.EncodeToString(raw))
@@ -95,7 +95,7 @@ func (b *bazaar) hand(raw []byte) string {
 }
 
 // While others fill the blocks and the base fee rises by an eighth with each, an offer of
-// each urgency is taken, and outlasts as many full blocks as its headroom says.
+// each urgency is accepted. It outlasts as many full blocks as its headroom allows.
 func TestOffersOutlastFullBlocks(t *testing.T) {
 	for urgency, full := range map[fee.Urgency]int{fee.Slow: 1, fee.Normal: 3, fee.Fast: 5} {
 		b := newBazaar(t, 2, nil)
@@ -121,8 +121,8 @@ func TestOffersOutlastFullBlocks(t *testing.T) {
 	}
 }
 
-// The base fee leaps: what was offered is bumped until the ceiling, each bump in place of
-// the one before, and stands there; the market falls, and it is mined.
+// The base fee rises sharply: the attempt is bumped up to the ceiling, each bump replacing
+// the previous attempt. When the base fee falls, the last bump is mined.
 func TestBumpsToTheCeiling(t *testing.T) {
 	b := newBazaar(t, 2, func(p *fee.Policy) { p.Ceiling = chain.PriceOf(2_500_000_000) })
 	b.mine(t, 2, 5_000_000)
@@ -158,7 +158,7 @@ func TestBumpsToTheCeiling(t *testing.T) {
 	}
 }
 
-// One node of three that lies about every price costs nobody anything.
+// One lying node of three changes no offer.
 func TestOfferDespiteALiar(t *testing.T) {
 	for _, liar := range []int{0, 2} {
 		b := newBazaar(t, 2, nil)

@@ -16,8 +16,8 @@ func asking(most, tip uint64) chain.Fee {
 	return chain.Fee{MaxFee: chain.PriceOf(most), MaxPriorityFee: chain.PriceOf(tip)}
 }
 
-// An intent may not pay what gas costs. It waits, without a nonce, and nobody waits for
-// it; when gas has become cheaper it is carried out.
+// An intent may not pay the price of gas. It waits without a nonce and delays no other;
+// when gas is cheaper, it is executed.
 func TestTooDear(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -32,7 +32,7 @@ func TestTooDear(t *testing.T) {
 	w.judge()
 }
 
-// What stands behind it in its row waits with it, and stays behind it.
+// Intents behind it in its ordering group wait with it, and stay behind it.
 func TestTooDearInARow(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -55,8 +55,8 @@ func TestTooDearInARow(t *testing.T) {
 	}
 }
 
-// Gas becomes dear when an intent has a nonce already, and nothing is signed for it yet:
-// it gives the nonce back.
+// Gas becomes more expensive after an intent has got a nonce and before it is signed: the
+// intent returns the nonce.
 func TestBecomesTooDear(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -77,7 +77,7 @@ func TestBecomesTooDear(t *testing.T) {
 	w.judge()
 }
 
-// What pools never take at an intent's ceiling is not tried.
+// An offer that pools never accept at the intent's ceiling is not tried.
 func TestTooPoorForAnyPool(t *testing.T) {
 	w := newWorld(t)
 	w.policy.MinTip = chain.PriceOf(50)
@@ -90,7 +90,8 @@ func TestTooPoorForAnyPool(t *testing.T) {
 	w.judge()
 }
 
-// An intent whose price is not known keeps those behind it in its row from overtaking it.
+// An intent whose price is not known is not overtaken by later intents of its ordering
+// group.
 func TestPriceUnknownInARow(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -108,13 +109,13 @@ func TestPriceUnknownInARow(t *testing.T) {
 		t.Errorf("the second is %s", s.Status())
 	}
 	delete(w.reverts, first.ID())
-	w.clock.pass(w.settings.Claim) // that it keeps
+	w.clock.pass(w.settings.Claim) // it keeps its claim for that long
 	w.until(a, "both are done", w.ended(intent.StatusCompleted, ids...))
 	w.judge()
 }
 
-// newSponsored is a world in which somebody pays in a token for what wants to be sponsored,
-// and a lane that has the payer's key.
+// newSponsored returns a world in which a sponsor pays in a token for intents that ask for
+// it, a lane with the sponsor's key, and that key.
 func newSponsored(t *testing.T) (*world, *Lane, *keys.Signer) {
 	t.Helper()
 	w := newWorld(t)
@@ -127,8 +128,8 @@ func newSponsored(t *testing.T) (*world, *Lane, *keys.Signer) {
 	return w, l, signers[0]
 }
 
-// A sponsor pays, in the policy's token, for what an intent wants, and for the no-op that
-// takes its place: its signer may own nothing.
+// A sponsor pays, in the policy's token, for an intent and for the no-op that replaces it:
+// the signer may own nothing.
 func TestSponsored(t *testing.T) {
 	w, l, sponsor := newSponsored(t)
 	payer, token := sponsor.Address(), w.policy.Tokens[0]
@@ -162,8 +163,8 @@ func TestSponsored(t *testing.T) {
 	w.judge()
 }
 
-// A process that has not the payer's key gives no nonce to what is sponsored: it waits for
-// one that has it, and keeps nobody.
+// A process without the payer's key gives no nonce to a sponsored intent. The intent waits
+// for a process that has the key, and delays no other.
 func TestSponsorIsElsewhere(t *testing.T) {
 	w := newWorld(t)
 	payer := chain.Address{5}
@@ -181,7 +182,8 @@ func TestSponsorIsElsewhere(t *testing.T) {
 	w.judge()
 }
 
-// What the operator's policy does not allow is refused before it has a nonce.
+// A fee token that the operator's policy does not allow is refused before the intent has a
+// nonce.
 func TestPaymentRefused(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()

@@ -13,15 +13,15 @@ import (
 // Reader is the name of the feeder's checkpoint and lease.
 const Reader = "relayer"
 
-// Feeder folds events of intents into their work queue. One replica at a time runs it;
-// the checkpoint's compare-and-set is what keeps two from both applying.
+// Feeder folds events of intents into their work queue. One replica at a time should run
+// it. The checkpoint's compare-and-set keeps two replicas from both applying a batch.
 type Feeder struct {
 	Store       commands.Store
 	Queue       Queue
 	Checkpoints commands.Checkpoints
 	Codec       event.Codec[intent.Event]
-	// Fed is called when there may be intents to claim, to wake the lanes of this process:
-	// fresh are new ones, and more says that any lane may find something beside.
+	// Fed is called when there may be intents to claim, to wake the lanes of this process.
+	// fresh are new intents; more means that any lane may find others besides.
 	Fed func(fresh []intent.Waiting, more bool)
 	// Moved is called with the position up to which the queue is fed; nil does nothing.
 	Moved func(at event.Position)
@@ -30,7 +30,7 @@ type Feeder struct {
 	open openIntents
 }
 
-// Run feeds the queue until ctx ends, the checkpoint was moved by another, or an event
+// Run feeds the queue until ctx ends, another replica moves the checkpoint, or an event
 // cannot be read.
 func (f *Feeder) Run(ctx context.Context) error { return f.feeding().Run(ctx) }
 
@@ -51,8 +51,9 @@ func (f *Feeder) apply(ctx context.Context, from, to event.Position, changes []i
 	return nil
 }
 
-// freed returns what changes give lanes to claim: an intent itself, or the next of its
-// ordering group when it has come out. All lanes are to look if an intent is not known.
+// freed returns the intents that changes make claimable: an intent itself, or the next of
+// its ordering group when it has ended. more means that an intent was unknown, so all lanes
+// have to look.
 func (f *Feeder) freed(changes []intent.Change) (fresh []intent.Waiting, more bool) {
 	for _, c := range changes {
 		switch {
@@ -73,7 +74,7 @@ func (f *Feeder) freed(changes []intent.Change) (fresh []intent.Waiting, more bo
 	return fresh, more
 }
 
-// plan are the changes that an event makes.
+// plan returns the changes that an event causes.
 func (f *Feeder) plan(ctx context.Context, r event.Recorded) ([]intent.Change, error) {
 	id, err := intent.ParseStream(r.Stream)
 	if err != nil {
@@ -92,9 +93,9 @@ func (f *Feeder) plan(ctx context.Context, r event.Recorded) ([]intent.Change, e
 	return nil, nil
 }
 
-// revive brings back the row of an intent whose end a block has taken along. Without it
-// the intent would wait for ever once its place is taken from it. The row follows from
-// what stands in the stream before; that is seldom asked for.
+// revive restores the queue row of an intent whose end was revoked by a reorg. Without the
+// row the intent would wait for ever once its place is taken from it. The row is rebuilt
+// from the earlier events of the stream; this is rare.
 func (f *Feeder) revive(ctx context.Context, id chain.IntentID, at event.Recorded) ([]intent.Change, error) {
 	var s intent.State
 	var asked event.Position

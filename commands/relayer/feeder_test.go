@@ -20,7 +20,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-// feeding is a log of intents, and a queue made from it.
+// feeding is a log of intents, and a queue built from it.
 type feeding struct {
 	t     *testing.T
 	log   commands.Store
@@ -40,7 +40,7 @@ func (f *feeding) feeder() *Feeder {
 	return &Feeder{Store: f.log, Queue: f.queue, Checkpoints: f.db.Work(), Codec: intent.Codec(), Log: slog.New(slog.DiscardHandler)}
 }
 
-// feed runs a feeder until it has folded the log as it is now.
+// feed runs a feeder until it has folded the log up to its present head.
 func (f *feeding) feed() {
 	f.t.Helper()
 	head, err := f.log.Head(f.t.Context())
@@ -61,7 +61,7 @@ func (f *feeding) feed() {
 	}
 }
 
-// command carries a command out; a refusal is an answer.
+// command handles a command; a refusal is ignored.
 func (f *feeding) command(id chain.IntentID, c intent.Command) intent.State {
 	f.t.Helper()
 	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
@@ -80,7 +80,7 @@ func (f *feeding) state(id chain.IntentID) intent.State {
 	return r.State
 }
 
-// asked is the position of an intent's first event; 0 when there is none.
+// asked returns the position of an intent's first event; 0 if there is none.
 func (f *feeding) asked(id chain.IntentID) event.Position {
 	f.t.Helper()
 	for r, err := range f.log.ReadStream(f.t.Context(), intent.Stream(id), 0) {
@@ -92,7 +92,7 @@ func (f *feeding) asked(id chain.IntentID) event.Position {
 
 var fedSigners = []chain.Address{{19: 1}, {19: 2}}
 
-// fedRequest is the n-th of some requests: by a signer or a pool, in a row or none.
+// fedRequest returns the n-th request: for a signer or a pool, in an ordering group or not.
 func fedRequest(n int) intent.Request {
 	r := intent.Request{Client: "c", Key: fmt.Sprint(n), From: intent.From{Pool: "hot"}, Chain: 1, Calls: []intent.Call{{To: &chain.Address{9}}}}
 	if n%3 == 0 {
@@ -142,12 +142,12 @@ func (f *feeding) happen(dice *mathrand.Rand, r intent.Request) {
 	}
 	n := len(commands)
 	if dice.IntN(4) > 0 {
-		n-- // few are canceled: those are seldom heard of again
+		n-- // few are canceled, as canceled intents seldom change again
 	}
 	f.command(r.ID(), commands[dice.IntN(n)])
 }
 
-// wanted is the demand as the intents' own streams tell it.
+// wanted computes the demand from the intents' own streams.
 func (f *feeding) wanted(requests []intent.Request) (all []intent.Demand, came map[intent.Status]int) {
 	came = map[intent.Status]int{}
 	for _, r := range requests {
@@ -182,8 +182,8 @@ func (f *feeding) claimFor(n, limit int) []intent.Claimed {
 	return claimed
 }
 
-// The queue tells what the streams of the intents tell, at any time, and one that is made
-// from the log at once is the one that was kept up to date, but for the claims.
+// The queue agrees with the streams of the intents at any time. A queue rebuilt from the
+// log equals the one kept up to date, except for claims.
 func TestFeederRebuild(t *testing.T) {
 	ended, brought := 0, 0
 	for seed := range uint64(6) {
@@ -235,8 +235,8 @@ func TestFeederRebuild(t *testing.T) {
 	}
 }
 
-// An intent that came out, came back with its block and then lost its nonce waits again
-// where it stood, before what was asked for later.
+// An intent that completed, lost its block in a reorg and then lost its nonce waits again
+// at its old position, before later intents.
 func TestFeederBringsBack(t *testing.T) {
 	f := newFeeding(t)
 	early, late := fedRequest(1), fedRequest(5)
@@ -269,7 +269,7 @@ func TestFeederBringsBack(t *testing.T) {
 	}
 }
 
-// Two feeders never both apply: who finds the checkpoint moved stops.
+// Two feeders never both apply: a feeder that finds the checkpoint moved stops.
 func TestFeederStopsWhenAnotherFeeds(t *testing.T) {
 	f := newFeeding(t)
 	first, second := fedRequest(1), fedRequest(5)
@@ -280,7 +280,7 @@ func TestFeederStopsWhenAnotherFeeds(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- feeder.Run(t.Context()) }()
 	<-fed
-	must(t, f.db.Work().MoveCheckpoint(t.Context(), Reader, 1, 2)) // another, which knows better
+	must(t, f.db.Work().MoveCheckpoint(t.Context(), Reader, 1, 2)) // another feeder
 	f.command(second.ID(), intent.Create{Request: second, At: time.Unix(1000, 0)})
 	if err := <-ended; !errors.Is(err, event.ErrMoved) {
 		t.Errorf("%v, want ErrMoved", err)
@@ -290,7 +290,7 @@ func TestFeederStopsWhenAnotherFeeds(t *testing.T) {
 	}
 }
 
-// A fact that cannot be read stops the feeder before it, and not before what was good.
+// An unreadable event stops the feeder before it, after all earlier events.
 func TestFeederStuck(t *testing.T) {
 	f := newFeeding(t)
 	good := fedRequest(1)
@@ -299,7 +299,7 @@ func TestFeederStuck(t *testing.T) {
 	_, err := f.log.Append(t.Context(), intent.Stream(chain.IntentID{1}), 0, strange)
 	must(t, err)
 	var stuck *event.Stuck
-	for range 2 { // it goes on from there
+	for range 2 { // it resumes there
 		if err := f.feeder().Run(t.Context()); !errors.As(err, &stuck) || stuck.At != 2 {
 			t.Fatalf("%v, want it stuck at 2", err)
 		}

@@ -22,10 +22,10 @@ import (
 const ordinaryGas = 500_000
 
 // admissible checks which requests may get a nonce now. It returns nil or the refusal of
-// each request. The guard reserves no budget for what a client alone asks too much of. What
-// the guard refuses takes no balance from others: requests are added up across clients
-// only after it has answered. Budget reserved for requests without a nonce is released by
-// [actor.square].
+// each request. Requests beyond a client's own limits never reach the guard, so no budget
+// is reserved for them. Requests that the guard refuses reserve no balance: requests are
+// added up across clients only after it has answered. Budget reserved for requests without
+// a nonce is released by [actor.square].
 func (a *actor) admissible(ctx context.Context, requests []*intent.Request, charges []budget.Charge) ([]error, error) {
 	answers := a.patient(requests)
 	defer func() { a.note(requests, answers) }()
@@ -64,12 +64,13 @@ var (
 func isShort(err error) bool { return errors.Is(err, errShort) }
 
 // payable checks for each job of a.ready that the signer's last known balance covers its
-// worst cost, all transactions in flight in lanes of this process, the jobs before it of its
-// client, or of everybody if they are taken together, and the oldest intent of another client
-// that waits for funds. A client's first ordinary intent in flight always passes: if the
-// balance is too small for it, the signer is low, and the guard has to learn that. After an
-// ordinary intent that waits, all later ones of its client wait, to keep their order. Entries
-// of answers that are not nil already are skipped and count for nothing.
+// highest cost. The balance also has to cover all transactions in flight in lanes of this
+// process, and the jobs before it: of its client, or of all clients if together is set. It
+// also has to cover the oldest intent of another client that waits for funds. A client's
+// first ordinary intent in flight always passes: if the balance is too small for it, the
+// signer is low, and the guard has to learn that. After an ordinary intent that waits, all
+// later ones of its client wait, to keep their order. Entries of answers that are not nil
+// already are skipped and count for nothing.
 func (a *actor) payable(requests []*intent.Request, answers []error, together bool) {
 	balance, seen := a.Guard.Balance(a.Chain, a.ID.Sender)
 	if !seen {
@@ -122,8 +123,8 @@ func (a *actor) payable(requests []*intent.Request, answers []error, together bo
 	}
 }
 
-// waitsMost bounds for how many claims room is left for an intent that waits for funds and
-// is not looked at again.
+// waitsMost is the number of claim times for which room is kept for an intent that waits
+// for funds and is not looked at again.
 const waitsMost = 3
 
 // note tells the signer's purse which requests wait for funds.
@@ -140,13 +141,13 @@ func (a *actor) note(requests []*intent.Request, answers []error) {
 	}
 }
 
-// isOrdinary reports whether an intent costs as much as any: it moves no value, uses little
-// gas, and its client has not asked for a higher fee.
+// isOrdinary reports whether an intent costs no more than usual: it moves no value, uses
+// little gas, and its client has not asked for a higher fee.
 func isOrdinary(j *job) bool {
 	return j.gas <= ordinaryGas && j.worst.Sum.Value.IsZero() && j.intent.State.Floor.IsZero()
 }
 
-// costIn is the part of a charge that the signer's usual balance pays.
+// costIn returns the part of a charge that the signer's usual balance pays.
 func costIn(r intent.Request, c budget.Charge) chain.Amount {
 	if elsewhere(r.Gas) {
 		return c.Sum.Value
@@ -160,8 +161,8 @@ func (a *actor) account(context.Context) error {
 	return nil
 }
 
-// inFlight is the cost of the lane's transactions that no block contains, and of intents with
-// nonces that are not signed yet.
+// inFlight returns the cost of the lane's transactions that no block contains, and of
+// intents with nonces that are not signed yet.
 func (a *actor) inFlight() spending {
 	s := spending{clients: map[string]chain.Amount{}}
 	for _, one := range a.slots() {
@@ -211,8 +212,8 @@ func (a *actor) affordable(ctx context.Context, o *order) error {
 	return nil
 }
 
-// worstOf is the cost to the signer's usual balance of an order, or of the no-op that replaces
-// it, and of the transactions in flight at lower nonces of the lane.
+// worstOf returns the cost to the signer's usual balance of an order, or of the no-op that
+// replaces it, and of the transactions in flight at lower nonces of the lane.
 func (a *actor) worstOf(o order) (sum chain.Amount) {
 	r := o.job.intent.State.Requested.Request
 	price := chain.Amount(o.offer.Fee.MaxFee)

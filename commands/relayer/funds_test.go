@@ -26,8 +26,8 @@ func (w *world) goOnPoor(a *actor, n int) {
 	}
 }
 
-// An intent that takes more gas than the signer can pay waits without a nonce, and others
-// are carried out; when there is more money it is too.
+// An intent that uses more gas than the signer can pay for waits without a nonce, and
+// others complete. With more money it completes too.
 func TestGasLimitHoldsNobody(t *testing.T) {
 	for name, change := range map[string]func(*intent.Request){
 		"in a row":    func(r *intent.Request) { r.Order = "payroll" },
@@ -79,7 +79,7 @@ func TestGasLimitTeachesNoThreshold(t *testing.T) {
 	if k := w.key(); k.Status() != signer.StatusServing {
 		t.Errorf("it is %s below %s", k.Status(), k.Threshold)
 	}
-	w.has(a, 1000) // which is not enough for anybody's
+	w.has(a, 1000) // not enough for any intent
 	w.deliver(w.attempted()[0], tx.Report{Attempt: 2, Everyone: true, At: w.now(), Answers: []tx.Answer{
 		{Endpoint: "a", Class: tx.Retry, Cause: tx.Funds, Message: "insufficient funds for gas * price + value"},
 	}})
@@ -93,7 +93,8 @@ func TestGasLimitTeachesNoThreshold(t *testing.T) {
 	w.judge()
 }
 
-// Of intents that move more value together than there is, the later ones wait without a nonce.
+// If intents together move more value than the balance, the later ones wait without a
+// nonce.
 func TestValuesTogetherHoldNobody(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -107,8 +108,8 @@ func TestValuesTogetherHoldNobody(t *testing.T) {
 	}
 }
 
-// A signer who cannot pay for anything is low though nobody was given a nonce, and serves
-// again by itself once it has more.
+// A signer that cannot pay for anything is marked low although no intent got a nonce. It
+// serves again by itself once it has more.
 func TestTooPoorForAnything(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()

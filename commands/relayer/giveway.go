@@ -15,9 +15,10 @@ import (
 // Clients share a lane, and each may limit how an intent pays its fee: by a fee ceiling of
 // its own, by a fee token, or by asking for the sponsor. When gas becomes more expensive
 // than the ceiling, or the payer has no funds, the transaction cannot be mined, and all
-// later nonces wait. So they do if no node takes it at all. The intent then gives way: a no-op replaces the transaction, with a
-// fee up to the operator's ceiling. Once the no-op is final, the intent waits for another
-// nonce. Until then any attempt at the nonce may still be mined.
+// later nonces wait. The same happens if no node takes the transaction at all. The intent
+// then gives way: a no-op replaces the transaction, with a fee up to the operator's
+// ceiling. Once the no-op is final, the intent waits for another nonce. Until then any
+// attempt at the nonce may still be mined.
 
 // patience divides [Settings.Stall]: an intent at the front of the lane gives way after
 // this fraction of it.
@@ -27,12 +28,12 @@ const patience = 4
 type pin struct {
 	nonce uint64
 	since time.Time
-	due   bool // it has stalled, and may offer no more
+	due   bool // it has stalled, and its fee cannot be raised
 }
 
-// giveWay makes the front of the lane give way if it cannot be mined. All pinned intents
-// behind it give way in the same turn, and all of the same client that pay no better or that
-// no node takes.
+// giveWay makes the front of the lane give way if it cannot be mined. In the same turn it
+// makes all pinned intents behind it give way. So do intents of the same client that pay no
+// better or that no node takes.
 func (a *actor) giveWay(ctx context.Context) error {
 	front, waits := a.waiting()
 	if !waits || !a.isReplaceable(front) {
@@ -63,7 +64,7 @@ func (a *actor) giveWay(ctx context.Context) error {
 	return a.allGiveWay(ctx, front)
 }
 
-// isStuck reports whether the front is to give way once it has been so for a while.
+// isStuck reports whether the front gives way once this has lasted a while.
 func (a *actor) isStuck(ctx context.Context, s standing) (bool, error) {
 	if a.mayBePinned(s) {
 		if pinned, err := a.pinned(ctx, s); pinned || err != nil {
@@ -127,8 +128,8 @@ func (a *actor) limits(j *job) bool {
 }
 
 // followers counts the later intents of the same ordering group that are signed, or may be.
-// None is behind an intent that limits how it pays, see [actor.follows]; an earlier release
-// signed some.
+// An intent that limits how it pays has none, see [actor.follows], except intents signed by
+// an earlier release.
 func (a *actor) followers(s standing) (n int) {
 	row := rowOf(s.job)
 	if row.Order == "" {
@@ -178,8 +179,9 @@ func (s standing) isUnpaid() bool {
 	return !last.Intent.IsZero() && s.txs[last.Hash].lacks && elsewhere(s.job.intent.State.Requested.Request.Gas)
 }
 
-// paysNoBetter reports whether another intent of the front's client has the same chance: it
-// pays by the same means as a front without funds, or offers no more and may not either.
+// paysNoBetter reports whether another intent of the front's client has no better chance.
+// It pays by the same means as a front without funds, or it offers no more and may not
+// offer more.
 func (a *actor) paysNoBetter(ctx context.Context, s, front standing) (bool, error) {
 	r, first := s.job.intent.State.Requested.Request, front.job.intent.State.Requested.Request
 	if r.Client != first.Client || !a.mayBePinned(front) {
@@ -203,9 +205,10 @@ func sameMeans(x, y intent.Gas) bool {
 	return *x.FeeToken == *y.FeeToken && x.Sponsored == y.Sponsored
 }
 
-// allGiveWay makes the front give way, with all pinned intents and those of its client that
-// pay no better or that no node takes. Unsigned intents of their ordering groups return their
-// nonces first. An intent behind which others of its group are signed fails instead.
+// allGiveWay makes the front give way, with all pinned intents and with intents of its
+// client that pay no better or that no node takes. Unsigned intents of their ordering
+// groups return their nonces first. An intent fails instead if later intents of its group
+// are signed.
 func (a *actor) allGiveWay(ctx context.Context, front standing) error {
 	var ways, ends, unsigned []standing
 	for _, s := range a.slots() {
@@ -229,7 +232,7 @@ func (a *actor) allGiveWay(ctx context.Context, front standing) error {
 		unsigned = append(unsigned, a.unsignedBehind(s)...)
 	}
 	if err := a.release(ctx, reasonMarket, unsigned); err != nil {
-		return err // one of its row may still be signed for behind it
+		return err // a later intent of the group may still be signed
 	}
 	if len(ways)+len(ends) > 0 {
 		a.penalize(front)
@@ -260,7 +263,7 @@ func (a *actor) isStuckBehind(ctx context.Context, s, front standing) (stuck boo
 	return a.isRejected(ctx, s)
 }
 
-// whyWay says why an intent gives way, in the words of the nodes if none has taken it.
+// whyWay returns why an intent gives way, in the words of the nodes if none has taken it.
 func (a *actor) whyWay(s standing) string {
 	if refusal := s.txs[s.last().Hash].refusal; s.isUntaken() && refusal.Class != "" {
 		return fmt.Sprintf("no node takes it: %s", refusal.Message)

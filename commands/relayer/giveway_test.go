@@ -105,8 +105,8 @@ func TestGivesWayInARow(t *testing.T) {
 	w.judge()
 }
 
-// Intents that limit how they pay follow one another in an ordering group only when the one
-// in front is mined: gas may rise above any ceiling before, and a balance may be used up.
+// In an ordering group, the next intent gets no nonce until an intent that limits how it
+// pays is mined. Before that, gas may rise above any ceiling, and a balance may be used up.
 func TestLimitsInARow(t *testing.T) {
 	for name, change := range map[string]func(*intent.Request){
 		"a far ceiling": most(9000),

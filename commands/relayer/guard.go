@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// room is how many intents may be claimed now.
+// room returns how many intents may be claimed now.
 func (a *actor) room(ctx context.Context) (int, error) {
 	load := signer.Load{InFlight: a.held.State.InFlight(), Capacity: a.Settings.Budget}
 	room := load.Capacity - load.InFlight
@@ -29,7 +29,7 @@ func (a *actor) room(ctx context.Context) (int, error) {
 	return min(max(room, 0), claimMax), nil
 }
 
-// chargeOf is the worst that an attempt for an intent can cost, at this gas limit and fee.
+// chargeOf returns the highest cost of an attempt for an intent, at this gas limit and fee.
 func chargeOf(of intent.Requested, gas uint64, offered chain.Fee) budget.Charge {
 	r := of.Request
 	return budget.Charge{
@@ -38,7 +38,7 @@ func chargeOf(of intent.Requested, gas uint64, offered chain.Fee) budget.Charge 
 	}
 }
 
-// valueOf is what a request's calls move.
+// valueOf returns the value that a request's calls move.
 func valueOf(r intent.Request) (sum chain.Amount) {
 	for _, c := range r.Calls {
 		sum = sum.Plus(c.Value)
@@ -46,8 +46,8 @@ func valueOf(r intent.Request) (sum chain.Amount) {
 	return sum
 }
 
-// purposeOf is what is set aside for at a nonce: what its intent wants, and the no-op that
-// may take its place; or the no-op that no intent has asked for.
+// purposeOf returns the purpose of the budget reserved at a nonce: the intent, which
+// includes the no-op that may replace it, or a no-op without an intent.
 func purposeOf(s standing) budget.Purpose {
 	if s.id.IsZero() {
 		return budget.Purpose{Nonce: s.Nonce}
@@ -55,17 +55,18 @@ func purposeOf(s standing) budget.Purpose {
 	return budget.Purpose{Intent: s.id}
 }
 
-// lasting reports whether an intent is refused for good, as far as operators have said.
-// What another signer of a pool may do is not.
+// lasting reports whether operators' settings refuse an intent for good. A signer's refusal
+// is not lasting for an intent of a pool, as another signer may be allowed.
 func lasting(why error, r intent.Request) bool {
 	return errors.Is(why, safeguard.ErrTarget) || errors.Is(why, budget.ErrImpossible) ||
 		errors.Is(why, signer.ErrTarget) && r.Signer != nil
 }
 
-// admit leaves those ready that may be signed for, once what they may cost is set aside.
-// What never may ends. What may not now is looked at again when its claim lapses, and
-// keeps nobody from being claimed meanwhile. In a row it is given back at first, and so is
-// what stands behind it; and so is what another signer of a pool may have the budget for.
+// admit keeps in a.ready the intents that may be signed, after reserving their highest cost
+// from the budget. An intent that may never be signed fails. An intent that may not be
+// signed now keeps its claim until that lapses, and delays no other claim meanwhile. In an
+// ordering group it is first returned to the queue, with the intents behind it. An intent
+// of a pool is also returned first, as another signer may have the budget for it.
 func (a *actor) admit(ctx context.Context) error {
 	if a.Guard == nil || len(a.ready) == 0 {
 		return nil
@@ -83,27 +84,27 @@ func (a *actor) admit(ctx context.Context) error {
 	a.crash("budget.reserved")
 	var admitted, back []*job
 	var trouble error
-	held := map[intent.Row]bool{} // rows of which one has to wait
+	held := map[intent.Row]bool{} // groups with an intent that has to wait
 	for i, j := range a.ready {
 		row := requests[i].Waiting(0).Row
 		switch why := answers[i]; {
 		case why == nil && !held[row]:
 			admitted = append(admitted, j)
-		case errors.Is(why, errHeavy), errors.Is(why, errOutspent): // and so are those behind it in its row
+		case errors.Is(why, errHeavy), errors.Is(why, errOutspent): // so are the intents behind it in its group
 			back = append(back, j)
 		case lasting(why, *requests[i]):
 			trouble = errors.Join(trouble, a.fail(ctx, j, why))
 		default:
 			from := requests[i].Waiting(0).From
 			switch held[row] = row.Order != ""; {
-			case !held[row] && from.Signer != nil: // nobody else could carry it out
+			case !held[row] && from.Signer != nil: // no other signer could execute it
 			case a.putOff(j.id, from):
 				a.leaves = a.leaves || held[row]
 			default:
 				back = append(back, j)
 			}
 			if why != nil {
-				a.waits(why) // which tells of it, until it is looked at again
+				a.waits(why) // reports it, until the intent is looked at again
 			}
 		}
 	}
@@ -119,7 +120,8 @@ func idsOf(jobs []*job) []chain.IntentID {
 	return ids
 }
 
-// ask asks the guard. Whoever has no right to set anything aside does not hold the lane.
+// ask asks the guard. If the guard fences this process off, it no longer holds the lane,
+// and the actor ends.
 func (a *actor) ask(ctx context.Context, requests []*intent.Request, charges []budget.Charge) ([]error, error) {
 	answers, err := a.Guard.Allow(ctx, a.ID, a.token, requests, charges)
 	if errors.Is(err, budget.ErrFenced) {
@@ -131,8 +133,8 @@ func (a *actor) ask(ctx context.Context, requests []*intent.Request, charges []b
 	return answers, nil
 }
 
-// allowed are the orders that may be signed for. An intent that was not signed for, and
-// may not be now, gives its nonce back, and keeps no others waiting.
+// allowed returns the orders that the guard allows. An unsigned intent that is not allowed
+// now returns its nonce, so that no other intent waits for it.
 func (a *actor) allowed(ctx context.Context, orders []order) (allowed []order, trouble error) {
 	if a.Guard == nil || len(orders) == 0 {
 		return orders, trouble
@@ -166,7 +168,7 @@ func (a *actor) allowed(ctx context.Context, orders []order) (allowed []order, t
 	return allowed, errors.Join(trouble, a.release(ctx, reasonGuard, back))
 }
 
-// asked is what the guard is asked about an order.
+// asked returns the guard's view of an order: its request, nil for a no-op, and its charge.
 func (a *actor) asked(o order) (*intent.Request, budget.Charge) {
 	r := o.job.intent.State.Requested.Request
 	if !o.intent.IsZero() {
@@ -180,9 +182,9 @@ func (a *actor) asked(o order) (*intent.Request, budget.Charge) {
 	return nil, c
 }
 
-// unsignedFrom are the nonces to be given back when an order may not be carried out: its
-// own, if nothing was signed for it, and those of its row above. There are none while one
-// of these was signed for: the row would land in another order.
+// unsignedFrom returns the nonces to give back if an order may not be signed: its own, if
+// unsigned, and the nonces of later intents of its ordering group. It returns none if one
+// of these is signed, because the group would be mined in another order.
 func (a *actor) unsignedFrom(o order) (back []standing) {
 	if o.intent.IsZero() || len(o.Attempts) > 0 {
 		return nil
@@ -206,9 +208,9 @@ func (a *actor) unsignedFrom(o order) (back []standing) {
 	return back
 }
 
-// square settles at nothing what was set aside, and has no nonce any more: nothing was
-// signed for it, or the final chain has used the nonce otherwise. What did cost something
-// was settled before its nonce was closed.
+// square releases the budget of purposes that have no nonce any more: nothing was signed
+// for them, or the final chain has used the nonce otherwise. Purposes that did cost
+// something were settled before their nonce was closed.
 func (a *actor) square(ctx context.Context) error {
 	if a.Guard == nil {
 		return nil
@@ -230,7 +232,7 @@ func (a *actor) square(ctx context.Context) error {
 	return a.spend(ctx, spent)
 }
 
-// paid settles what final landings did cost.
+// paid settles the cost of final landings.
 func (a *actor) paid(ctx context.Context, mined []standing, landings []lane.Landing) error {
 	if a.Guard == nil {
 		return nil
@@ -262,8 +264,8 @@ func (a *actor) paid(ctx context.Context, mined []standing, landings []lane.Land
 	return err
 }
 
-// costOf is what an attempt did cost that is in a block: at most what it offered, and all
-// of that if the node does not say.
+// costOf returns the cost of a mined attempt: at most its offer, and the whole offer if the
+// node does not report the price.
 func costOf(s standing, made lane.Made, r chain.Receipt) (sum budget.Sum) {
 	price := made.Fee.MaxFee.Int()
 	if paid, err := uint256.FromDecimal(r.EffectiveGasPrice); err == nil && paid.Lt(price) {

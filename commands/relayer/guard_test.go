@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// goOn lets an actor and the world take so many turns, in which the guard may refuse.
+// goOn runs n turns and blocks, in which the guard may refuse.
 func (w *world) goOn(a *actor, n int) {
 	w.t.Helper()
 	for range n {
@@ -36,8 +36,8 @@ func by(client string) func(*intent.Request) {
 	return func(r *intent.Request) { r.Client = client }
 }
 
-// While a client is halted nothing of its is signed, and nobody else is kept waiting; while
-// all are, nobody's is. What was signed goes on.
+// While a client is halted, none of its intents is signed, and no other client waits. While
+// all clients are halted, none is signed. Signed attempts continue.
 func TestHalted(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -63,8 +63,7 @@ func TestHalted(t *testing.T) {
 	w.judge()
 }
 
-// A switch that is thrown between the nonce and the signature: the nonce is given back,
-// and others use it.
+// A halt between the nonce and the signature: the nonce is given back, and others use it.
 func TestHaltedWithNonce(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -86,7 +85,7 @@ func TestHaltedWithNonce(t *testing.T) {
 	w.judge()
 }
 
-// Rows keep their order when one of them has to wait.
+// Ordering groups keep their order when one of their intents has to wait.
 func TestHaltedRow(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -104,7 +103,7 @@ func TestHaltedRow(t *testing.T) {
 	w.judge()
 }
 
-// What has been accepted, and is not allowed any more, ends.
+// An accepted intent whose target is no longer allowed ends.
 func TestTargetNotAllowed(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -117,8 +116,8 @@ func TestTargetNotAllowed(t *testing.T) {
 	w.judge()
 }
 
-// A signer that is paused signs nothing, not even a bump; one that drains finishes what it
-// has, and takes nothing.
+// A paused signer signs nothing, not even a bump. A draining signer finishes its intents
+// and gets no new ones.
 func TestPausedAndDrained(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -144,8 +143,8 @@ func TestPausedAndDrained(t *testing.T) {
 	w.judge()
 }
 
-// A budget lets through what fits, and the next day the rest. What did cost less than the
-// worst comes back, and what is used is in the end what the chain says.
+// A budget admits the intents that fit, and the rest on the next day. Unused reservations
+// are released, and the recorded use equals the cost on the chain.
 func TestBudget(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -195,8 +194,8 @@ func (f *failing) Sign(ctx context.Context, payload []byte) ([]byte, error) {
 	return f.Signer.Sign(ctx, payload)
 }
 
-// A signer that fails for long is disabled, and stays so until an operator acts; a wrong
-// signature is enough. The intents are none the worse for it.
+// A signer that fails for long, or returns one wrong signature, is disabled until an
+// operator acts. Its intents are not affected.
 func TestSignerFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
@@ -248,7 +247,7 @@ func TestSignerRecovers(t *testing.T) {
 	must(t, err)
 	ids := w.ask(w.request(1))
 	for range 3 {
-		_ = w.turns(a, 1) // which complains
+		_ = w.turns(a, 1) // it returns the signer's error
 		w.clock.pass(10 * time.Second)
 	}
 	if n := len(w.key().Failures); n != 3 {
@@ -262,8 +261,8 @@ func TestSignerRecovers(t *testing.T) {
 	w.judge()
 }
 
-// What a node will not take for want of funds teaches how much is too little: the signer
-// takes nothing until it has more, and then goes on by itself.
+// A node's refusal for lack of funds teaches the guard the threshold: the signer gets no
+// intents until it has more, and then continues by itself.
 func TestLacksFunds(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -287,14 +286,14 @@ func TestLacksFunds(t *testing.T) {
 	w.is(second[0], intent.StatusWaiting)
 	seen(needed)
 	w.goOn(a, 1)
-	w.is(second[0], intent.StatusWaiting) // it takes a tenth more
+	w.is(second[0], intent.StatusWaiting) // it costs a tenth more
 	seen(needed + needed/10)
 	w.hold = false
 	w.until(a, "both are done", w.ended(intent.StatusCompleted, first[0], second[0]))
 	w.judge()
 }
 
-// A client that wants more value moved than there is stops nobody else's.
+// A client whose intent moves more value than the balance stops no other client's intents.
 func TestLacksValue(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -322,7 +321,7 @@ func TestFencedByBudget(t *testing.T) {
 	w.fee.MaxFee = chain.PriceOf(3000)
 	w.clock.pass(w.settings.Stall)
 	w.wish(ids[0], intent.SpeedUp{Fee: intent.NewAmount(2000), At: w.now()})
-	must(t, w.turns(a, 1)) // which reserves more
+	must(t, w.turns(a, 1)) // it reserves more
 	err := old.spend(t.Context(), []budget.Spent{{Purpose: budget.Purpose{Intent: ids[0]}}})
 	if !errors.Is(err, budget.ErrFenced) || !errors.As(err, new(overError)) {
 		t.Errorf("the old holder settles: %v", err)
@@ -331,7 +330,7 @@ func TestFencedByBudget(t *testing.T) {
 	w.judge()
 }
 
-// No no-op is signed either while all are halted, and what is given up is filled after.
+// No no-op is signed while all clients are halted; released nonces are filled afterwards.
 func TestHaltedNoOps(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()

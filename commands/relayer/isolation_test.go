@@ -13,7 +13,7 @@ import (
 
 // Each test here is an attack of one client, ann, on a lane that she shares with bob.
 
-// fate is what nodes do with a transaction.
+// fate is the nodes' treatment of a transaction.
 type fate int
 
 const (
@@ -160,8 +160,8 @@ func TestWaitsLongerEachTime(t *testing.T) {
 	}
 }
 
-// The guard refuses what ann's intents move. They count for nobody: bob's, which moves as
-// much, is signed for.
+// The guard refuses the value of ann's intents. They count for no other client: bob's
+// intent of the same value is signed.
 func TestRefusedValuesCountForNobody(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -176,8 +176,8 @@ func TestRefusedValuesCountForNobody(t *testing.T) {
 	}
 }
 
-// Ann's intents together move more than there is. The second one takes no budget of the
-// chain's from bob's, which the guard is asked about in the same turn.
+// Ann's intents together move more than the balance. Her second intent takes no budget of
+// the chain from bob's, about which the guard is asked in the same turn.
 func TestUnpayableTakesNoBudget(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -196,8 +196,8 @@ func TestUnpayableTakesNoBudget(t *testing.T) {
 	}
 }
 
-// A claim far behind the queue's head met intents with too much gas. The next one begins at
-// the head again.
+// A claim far behind the queue's head met intents with too much gas. The next claim begins
+// at the head again.
 func TestCrowdedSweepEnds(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()

@@ -19,7 +19,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// now is the world's time: the real one, if it has no clock of its own.
+// now returns the world's time: the real time if it has no clock of its own.
 func (w *world) now() time.Time {
 	if at := w.clock.now(); !at.IsZero() {
 		return at
@@ -27,7 +27,7 @@ func (w *world) now() time.Time {
 	return time.Now()
 }
 
-// guard is that of a process which has the log like this.
+// guard returns a guard on this view of the log.
 func (w *world) guard(log commands.Store) *guard.Guard {
 	return guard.New(guard.Config{
 		Safeguards: guard.Safeguards{Store: log, Codec: safeguard.Codec()},
@@ -37,10 +37,10 @@ func (w *world) guard(log commands.Store) *guard.Guard {
 	})
 }
 
-// operator is another replica, at which operators act.
+// operator returns the guard of another replica, on which operators act.
 func (w *world) operator() *guard.Guard { return w.guard(w.db.Log()) }
 
-// permit registers the signer, and limits what may be spent to more than there is to do.
+// permit registers the signer, and sets limits higher than any test needs.
 func (w *world) permit() {
 	w.t.Helper()
 	must(w.t, w.operator().Register(w.t.Context(), moderato, w.signer.Address(), []string{"hot"}))
@@ -82,7 +82,7 @@ func (w *world) resume(s safeguard.Scope) {
 	w.flip(safeguard.Resume{Scope: s, Actor: "ada", Reason: "it is out", At: w.now()})
 }
 
-// order carries an operator's wish about the signer out.
+// order handles an operator's command about the signer.
 func (w *world) order(c signer.Command) {
 	w.t.Helper()
 	_, err := w.operator().Order(w.t.Context(), moderato, w.signer.Address(), c, event.Meta{Actor: "ada"})
@@ -96,7 +96,7 @@ func (w *world) key() signer.State {
 	return s
 }
 
-// keeper is a guard that sometimes says nothing.
+// keeper is a guard that sometimes fails to answer.
 type keeper struct {
 	*guard.Guard
 	w *world
@@ -116,8 +116,8 @@ func (k keeper) Allow(ctx context.Context, id chain.Sequence, token lane.Token, 
 	return k.Guard.Allow(ctx, id, token, requests, charges)
 }
 
-// squared checks that nothing is set aside for what has come out, and that what has been
-// used since is what the chain says that it did cost, if all was on one day.
+// squared checks that no budget is reserved for ended intents. If all was on one day, it
+// also checks that the recorded use equals the cost on the chain.
 func (w *world) squared() {
 	w.t.Helper()
 	s := w.budget()
@@ -126,7 +126,7 @@ func (w *world) squared() {
 	}
 }
 
-// spent is what the chain says that the lane's transactions did cost in fees.
+// spent returns the fees of the lane's transactions according to the chain.
 func (w *world) spent() chain.Amount {
 	w.t.Helper()
 	total := new(big.Int)
@@ -146,7 +146,7 @@ func (w *world) spent() chain.Amount {
 	return a
 }
 
-// isKept reports whether trouble is what a guard may say.
+// isKept reports whether an error is a guard's refusal.
 func isKept(err error) bool {
 	for _, refusal := range []event.Refusal{
 		safeguard.ErrHalted, safeguard.ErrTarget, guard.ErrStopped, budget.ErrSpent, budget.ErrOverLimit, signer.ErrTarget,
@@ -167,7 +167,7 @@ func ofClient(name string) safeguard.Scope {
 	return safeguard.Scope{Kind: safeguard.OfClient, Client: name}
 }
 
-// act has an operator, the chain or a signer do something that the guard heeds.
+// act makes an operator, the chain or a signer do something that the guard reacts to.
 func (s *storm) act() {
 	s.t.Helper()
 	scopes := []safeguard.Scope{everything, onChain, ofClient("ann"), ofClient("bob")}
@@ -202,7 +202,7 @@ func (w *world) targets(list chain.Targets) {
 	w.flip(safeguard.SetTargets{Scope: onChain, Targets: list, Actor: "ada", Reason: "as agreed", At: w.now()})
 }
 
-// allow lets everything go on.
+// allow lifts all restrictions.
 func (s *storm) allow() {
 	s.t.Helper()
 	if !s.acts {

@@ -21,12 +21,12 @@ type (
 	Intents = commands.Handler[intent.State, intent.Command, intent.Event]
 )
 
-// Relayer is what all lanes of a chain have in common.
+// Relayer is the configuration that all lanes of a chain share.
 type Relayer struct {
 	Chain        chain.ID
 	Lanes        Lanes
 	Intents      Intents
-	Transactions commands.Transactions // only read here: what delivery has found out
+	Transactions commands.Transactions // only read here: delivery's results
 	Vault        commands.Vault
 	Queue        Queue
 	Node         Chain
@@ -36,38 +36,38 @@ type Relayer struct {
 	Delivery     Delivery
 	News         *News
 	Settings     Settings
-	// Guard is asked before anything is signed. What may be live is delivered all the
-	// same, whatever it says. nil allows everything, and counts nothing.
+	// Guard is asked before anything is signed. Attempts that may be live are delivered
+	// even if it refuses. nil allows everything and counts nothing.
 	Guard Guard
-	// Holder names this run of this process, and no other ever: a random value.
+	// Holder names this run of this process, and is never reused: a random value.
 	Holder string
 	Now    func() time.Time
 	Random io.Reader
-	// Told, when set, is called after each turn of a lane that is worked on here, and when
-	// it is not any more: for whoever counts, and never for effects.
+	// Told, when set, is called after each turn of a lane that this process works on, and
+	// when the work ends. It is for metrics, never for effects.
 	Told func(Turn)
 	// Crash is called at the named points of [CrashPoints]; nil does nothing.
 	Crash func(point string)
 	Log   *slog.Logger
-	// Purses holds the costs of the transactions in flight, which the chain's lanes share; if
-	// it is nil each lane counts its own alone.
+	// Purses holds the costs of transactions in flight, shared by the chain's lanes. If
+	// nil, each lane counts its own only.
 	Purses *Purses
 }
 
-// Settings are the numbers that may differ.
+// Settings are the relay's tunable limits and intervals.
 type Settings struct {
-	Budget int           // nonces of a lane in flight at most
-	AtOnce int           // signatures, or appends to intents, of a lane under way at once
-	Claim  time.Duration // a claim of an intent that was not carried on lapses after so long
-	Poll   time.Duration // look at the queue, and at the chain's blocks, at least so often
-	Look   time.Duration // ask the chain which nonce it wants at least so often
-	// Stall is for how long the first of the nonces that wait for the chain makes no
-	// progress before it is signed for again, at a higher fee.
+	Budget int           // most nonces of a lane in flight
+	AtOnce int           // most concurrent signatures of a lane, and appends to intents
+	Claim  time.Duration // lifetime of a claim of an intent that does not continue
+	Poll   time.Duration // longest interval between reads of the queue and of the chain's blocks
+	Look   time.Duration // longest interval between asking the chain for the nonce it wants
+	// Stall is how long the first waiting nonce may make no progress before it is signed
+	// again at a higher fee.
 	Stall   time.Duration
-	NoOpGas uint64 // of a call of nobody but the signer, with nothing
-	// Confirmations is how many blocks are announced of an intent, its own counting as
-	// the first, at most intent.ConfirmationsMax. Trusted is after how many of them it
-	// has come out, before its block is final; 0 waits for that.
+	NoOpGas uint64 // gas limit of an empty call to the signer itself
+	// Confirmations is the number of blocks announced per intent, its own block included,
+	// at most intent.ConfirmationsMax. Trusted is the number of confirmations that complete
+	// an intent before its block is final; 0 waits for finality.
 	Confirmations int
 	Trusted       int
 }
@@ -85,27 +85,27 @@ type Lane struct {
 	*Relayer
 	ID     chain.Sequence
 	Signer Signer
-	Payer  Signer   // of sponsored intents; nil when there is none
-	Pools  []string // that the signer belongs to
-	// OnlyAsked keeps intents out that leave the nonce key to the relay: the lane runs because
-	// some client asked for its key.
+	Payer  Signer   // pays for sponsored intents; nil: nobody
+	Pools  []string // pools that the signer belongs to
+	// OnlyAsked excludes intents that leave the nonce key to the relay: the lane runs
+	// because a client asked for its key.
 	OnlyAsked bool
 }
 
-// Turn is how a lane stands after a turn of its holder.
+// Turn is the state of a lane after a turn of its holder.
 type Turn struct {
 	Lane   chain.Sequence
 	State  lane.State
-	Budget int // nonces in flight at most
-	// Drift is that of [lane.State.Drift], as of when the chain was asked last, and
-	// without what has become known since.
+	Budget int // most nonces in flight
+	// Drift is [lane.State.Drift] as of the chain's last answer, less the drift explained
+	// since.
 	Drift int64
-	// Stalled means that the first nonce that waits for the chain was found to stall.
+	// Stalled means that the first nonce that waits for the chain stalls.
 	Stalled bool
-	// Troubled means that something failed, of which the log is told, and that is tried again.
+	// Troubled means that a step failed. The error is logged and the step retried.
 	Troubled bool
 	Took     time.Duration
-	// Over means that the lane is not worked on here any more: nothing else is said then.
+	// Over means that this process has stopped working on the lane; only Lane is set then.
 	Over bool
 }
 
@@ -115,26 +115,26 @@ func (r *Relayer) turned(t Turn) {
 	}
 }
 
-// LeaseName is that of the lease under which a lane is worked on. The lease only spares
-// two from trying: it is the lane's stream that lets one of them through.
+// LeaseName returns the name of the lease under which a lane is worked on. The lease only
+// saves duplicate work; the lane's stream decides between two holders.
 func (l *Lane) LeaseName() string { return "relayer-" + string(lane.Stream(l.ID)) }
 
-// CrashPoints lists the places in this package where a test may kill the process. Those
-// of [commands.CrashPoints] lie between.
+// CrashPoints lists the places in this package where a test may kill the process. The
+// places of [commands.CrashPoints] lie between.
 func CrashPoints() []string {
 	return []string{
 		"lane.opened",      // the lane is this holder's
-		"budget.reserved",  // money is set aside, and no nonce is reserved
-		"lane.reserved",    // intents have nonces, and do not know it
-		"intents.assigned", // nothing is signed
-		"attempts.signed",  // nothing is kept
-		"attempts.kept",    // the lane does not know
-		"lane.attempted",   // the intents do not know
-		"intents.told",     // that there are attempts; nothing is handed to delivery
-		"attempts.handed",  // delivery has them
-		"intents.settled",  // they know what became of them, the lane does not
-		"budget.settled",   // what it did cost is recorded, and the lane does not know
-		"lane.settled",     // it does
+		"budget.reserved",  // budget is reserved, and no nonce
+		"lane.reserved",    // intents have nonces in the lane, not yet recorded with the intents
+		"intents.assigned", // recorded with the intents, nothing signed
+		"attempts.signed",  // signed, bytes not stored
+		"attempts.kept",    // bytes stored, not recorded in the lane
+		"lane.attempted",   // recorded in the lane, not with the intents
+		"intents.told",     // recorded with the intents, nothing handed to delivery
+		"attempts.handed",  // handed to delivery
+		"intents.settled",  // results recorded with the intents, not in the lane
+		"budget.settled",   // cost recorded, result not recorded in the lane
+		"lane.settled",     // result recorded in the lane
 	}
 }
 
@@ -149,9 +149,9 @@ func (r *Relayer) origin() (commands.Origin, error) {
 	return commands.Begin(r.Random, event.Meta{Actor: lane.Actor})
 }
 
-// Run opens the lane and works on it until ctx ends, or somebody else has opened it
-// (the error is lane.ErrFenced then), or nothing can be appended to the log. Other trouble
-// is logged and tried again. It is the work of a [commands.Owner].
+// Run opens the lane and works on it until ctx ends, another process opens it
+// (lane.ErrFenced), or the log cannot be appended to. It logs and retries other errors. It
+// is the work of a [commands.Owner].
 func (l *Lane) Run(ctx context.Context) error {
 	if err := l.News.begun(ctx); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (l *Lane) Run(ctx context.Context) error {
 	return newActor(l, held, token, box).run(ctx)
 }
 
-// opensMax is how often a lane is opened anew when somebody else has opened it meanwhile.
+// opensMax is how often opening a lane is tried while others open it too.
 const opensMax = 3
 
 // open makes this process the lane's holder.

@@ -20,8 +20,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// A Redis that forgets its leases gives a lane to two owners, each of whom believes in
-// it. The lane does not: from the second one's Opened on, nothing of the first is taken.
+// A Redis that forgets its leases gives a lane to two owners, and both believe they hold
+// it. From the second owner's Opened on, the lane accepts nothing from the first.
 func TestForgottenLease(t *testing.T) {
 	s, err := server.NewRedis(testenv.Need(t, testenv.RedisBinVar))
 	must(t, err)
@@ -43,7 +43,7 @@ func TestForgottenLease(t *testing.T) {
 	at := time.Unix(1000, 0)
 	learned := lane.Witness{Nonce: 7, Block: fedBlock(1, 0), Final: true, Endpoints: []string{"one"}, Needed: 1, Asked: 1}
 	forgotten := make(chan bool)
-	// own has an owner open the lane, wait, and then use it.
+	// own makes an owner open the lane, wait, and then use it.
 	own := func(name string, token lane.Token, use func()) <-chan error {
 		opened := make(chan bool)
 		leases, err := redis.OpenLeases(s.URL())
@@ -58,7 +58,7 @@ func TestForgottenLease(t *testing.T) {
 					_, err := wish(lane.Open{Holder: name, Token: token, At: at})
 					close(opened)
 					use()
-					return errors.Join(err, ctx.Err()) // which did not end: it believes in its lease
+					return errors.Join(err, ctx.Err()) // ctx did not end: it still believes in its lease
 				})
 			}
 			if err == nil && !held {

@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 )
 
-// poll reads the chain's blocks now and then.
+// poll reads the chain's blocks, at most once per Settings.Poll.
 func (a *actor) poll(ctx context.Context) error {
 	now := a.Now()
 	if now.Sub(a.polled) < a.Settings.Poll {
@@ -42,13 +42,12 @@ func (a *actor) poll(ctx context.Context) error {
 	return a.prove(ctx, unsteady)
 }
 
-// provesMax bounds how many blocks are asked for in one poll.
+// provesMax bounds the blocks asked for in one poll.
 const provesMax = 64
 
-// prove asks nodes for the blocks that were told of intents and lie below all that are
-// remembered here, once the final block is above them: since when these are remembered
-// nobody knows, and a fork from before is seen by nobody else. What was told and is not so
-// is taken back.
+// prove asks nodes for announced blocks that lie below all remembered blocks, once the
+// final block is above them. The remembered blocks may begin after a fork, which no other
+// check would find. An announced block that is not canonical is revoked.
 func (a *actor) prove(ctx context.Context, unsteady []standing) error {
 	found := map[uint64]chain.Block{}
 	canonical := func(number uint64) (chain.Block, error) {
@@ -69,7 +68,7 @@ func (a *actor) prove(ctx context.Context, unsteady []standing) error {
 			continue
 		}
 		if len(found) >= provesMax {
-			return nil // the next poll goes on
+			return nil // the next poll continues
 		}
 		at, err := canonical(told[last].Number)
 		if err != nil {
@@ -94,16 +93,16 @@ func (a *actor) prove(ctx context.Context, unsteady []standing) error {
 	return nil
 }
 
-// bearOut takes a block for final that nodes have said is, when it stands among those that
-// are known here: until then these may be of a fork that it has ruled out.
+// bearOut accepts the nodes' final block once it is among the remembered blocks. Until then
+// these may be on a fork that the final block has ruled out.
 func (a *actor) bearOut() {
 	if slices.ContainsFunc(a.blocks, func(b chain.Block) bool { return b.Hash == a.said.Hash }) {
 		a.final = max(a.final, a.said.Number)
 	}
 }
 
-// look asks the chain which nonce it wants: before the first is handed out, and now and
-// then, for others may use the key.
+// look asks the chain for the nonce it wants: before the first nonce is handed out, and
+// then once per Settings.Look, as others may use the key.
 func (a *actor) look(ctx context.Context) error {
 	if a.held.State.Known && a.Now().Sub(a.looked) < a.Settings.Look {
 		return nil
@@ -112,8 +111,8 @@ func (a *actor) look(ctx context.Context) error {
 	return err
 }
 
-// wants asks the chain which nonce it wants, and takes the lane there if that is ahead.
-// What the cursor had jumped over and the chain wants all the same is opened again.
+// wants asks the chain for the nonce it wants, and advances the lane if that is ahead.
+// Nonces that the cursor skipped and the chain still wants are reclaimed.
 func (a *actor) wants(ctx context.Context) (lane.Witness, error) {
 	asked := a.Now()
 	w, err := a.Node.Next(ctx, a.ID, false)
@@ -138,8 +137,8 @@ func (a *actor) wants(ctx context.Context) (lane.Witness, error) {
 	return w, nil
 }
 
-// report tells how the lane stands after a turn. What the chain had used before we knew
-// it is no drift any more once we do.
+// report reports the lane's state after a turn. Nonces that the chain used before their
+// attempts were known here stop counting as drift once they are.
 func (a *actor) report(began time.Time, trouble error) {
 	if a.drift > 0 {
 		a.drift = min(a.drift, max(a.held.State.Drift(a.witness), 0))

@@ -12,10 +12,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
-// The process dies when it has recorded attempts and handed none over, and the vault loses
-// the bytes of some: nobody has them, and nobody can have them again. Their nonces are
-// signed for anew, all at once and not one stall after the other, and what comes after them
-// is handed over meanwhile.
+// The process dies after recording attempts and before handing them over, and the vault
+// loses the bytes of some. Their nonces are signed again, all at once and not one stall
+// after the other. Later attempts are handed over meanwhile.
 func TestLostBytes(t *testing.T) {
 	w := newWorld(t)
 	ids := w.ask(w.request(1), w.request(2), w.request(3), w.request(4))
@@ -30,7 +29,7 @@ func TestLostBytes(t *testing.T) {
 
 	a, began := w.worker(), w.clock.now()
 	for done := w.ended(intent.StatusCompleted, ids...); !done(); w.block() {
-		_ = w.turns(a, 1) // which tells that bytes are gone
+		_ = w.turns(a, 1) // it returns the error about lost bytes
 		if w.clock.now().Sub(began) >= w.settings.Stall {
 			t.Fatal("they are not carried out before they stall")
 		}
@@ -44,8 +43,8 @@ func TestLostBytes(t *testing.T) {
 	}
 }
 
-// Bytes of attempts are wanted from when they are recorded to when their nonce is closed,
-// and nobody else's are.
+// Bytes of attempts are wanted from recording until their nonce is closed; other bytes are
+// not.
 func TestWantedBytes(t *testing.T) {
 	w := newWorld(t)
 	ids := w.ask(w.request(1), w.request(2))
@@ -79,8 +78,8 @@ func TestWantedBytes(t *testing.T) {
 	}
 }
 
-// reseal has a transaction's bytes kept under another master key, as those are that were
-// kept before the operator changed it.
+// reseal stores a transaction's bytes under another master key, as if the operator had
+// changed the key since.
 func (w *world) reseal(hash chain.Hash) {
 	w.t.Helper()
 	raw := w.bytesOf(hash)

@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 )
 
-// Mender records operators' wishes about lanes. It writes to no lane: whoever holds that
-// hears of the wish and carries it out.
+// Mender records operators' commands about lanes. It does not write to lanes: the lane's
+// holder reads the command and executes it.
 type Mender struct {
 	Lanes   Lanes
 	Intents Intents
@@ -22,17 +22,17 @@ type Mender struct {
 	Random  io.Reader
 }
 
-// Given is a nonce that is to be given back, so that a no-op uses it up.
+// Given is a nonce that its intent returns, so that a no-op uses it up.
 type Given struct {
 	Nonce  uint64         `json:"nonce"`
 	Intent chain.IntentID `json:"intent"`
 }
 
-// Fill has the intents that hold some holes of a lane give them back: the holder fills
-// with no-ops what nobody holds. A nonce that is no hole refuses all of them
-// (lane.ErrNoHole), as does one of whose intent's row others are signed for above it
-// (intent.ErrLive); one that nobody holds is left to the holder, and not among the answers.
-// Given twice it adds nothing.
+// Fill makes the intents at some holes of a lane return their nonces, so that the lane's
+// holder fills them with no-ops. It refuses all nonces if one is no hole (lane.ErrNoHole),
+// or if a later intent of the same ordering group is signed at a higher nonce
+// (intent.ErrLive). A hole without an intent is left to the lane's holder, and is not
+// returned. A repeated Fill adds nothing.
 func (m Mender) Fill(ctx context.Context, id chain.Sequence, nonces []uint64, reason string, meta event.Meta) ([]Given, error) {
 	held, err := m.Lanes.Load(ctx, lane.Stream(id))
 	switch {
@@ -65,7 +65,7 @@ func (m Mender) Fill(ctx context.Context, id chain.Sequence, nonces []uint64, re
 	return given, nil
 }
 
-// rowAllows refuses to have an intent get a later nonce than those behind it in its row.
+// rowAllows refuses to move an intent behind signed later intents of its ordering group.
 func (m Mender) rowAllows(ctx context.Context, s lane.State, g Given) error {
 	it, err := m.Intents.Load(ctx, intent.Stream(g.Intent))
 	row := it.State.Requested.Request.Waiting(0).Row

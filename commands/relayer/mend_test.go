@@ -21,8 +21,8 @@ func (w *world) mender() Mender {
 	}
 }
 
-// blocked is a lane whose first nonce an intent of a row holds of which nobody knows what it
-// is to offer, and whose second one is signed for.
+// blocked returns a lane whose first nonce is held by an intent of an ordering group with
+// unknown price, and whose second nonce is signed.
 func (w *world) blocked(a *actor, behind func(*intent.Request)) (ids []chain.IntentID) {
 	w.t.Helper()
 	slow := func(r *intent.Request) { r.Gas.Urgency = intent.Urgency(fee.Slow) }
@@ -41,7 +41,7 @@ func (w *world) blocked(a *actor, behind func(*intent.Request)) (ids []chain.Int
 	return ids
 }
 
-// dear takes turns while it is not known what gas costs.
+// dear runs turns while the price of gas is unknown.
 func (w *world) dear(a *actor, n int) {
 	w.t.Helper()
 	for range n {
@@ -52,9 +52,9 @@ func (w *world) dear(a *actor, n int) {
 	}
 }
 
-// An operator has a hole filled that an intent holds: the intent gives the nonce back, a
-// no-op uses it up, what is above it lands, and the intent is carried out later. Told
-// twice, or about what is no hole, nothing more comes of it.
+// An operator fills a hole that an intent holds. The intent returns the nonce, a no-op uses
+// it, higher nonces are mined, and the intent is executed later. Repeating the command, or
+// naming a nonce that is no hole, has no effect.
 func TestFills(t *testing.T) {
 	for name, hears := range map[string]bool{"reads everything": false, "hears of it": true} {
 		t.Run(name, func(t *testing.T) {
@@ -103,8 +103,8 @@ func TestFills(t *testing.T) {
 	}
 }
 
-// What would have a row land in another order is refused; and if it was wished before that
-// was so, nothing comes of it.
+// A fill that would change the order of an ordering group is refused. If the conflict
+// arises after the command, the command has no effect.
 func TestFillsNoRow(t *testing.T) {
 	w := newWorld(t)
 	w.hole = 0

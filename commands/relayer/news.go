@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// News tells the lanes of a chain that something was recorded about a transaction or an
-// intent of theirs, and they read what. One of them serves a process.
+// News tells the lanes of a chain which of their transactions and intents have new events;
+// the lanes then read them. A process has one News per chain.
 type News struct {
 	Chain chain.ID
 	Store commands.Store
@@ -23,24 +23,24 @@ type News struct {
 	once  sync.Once
 	ready chan struct{}
 	mu    sync.Mutex
-	boxes []*inbox // in the order in which they were opened; their parts are n's too
-	first int      // whose turn it is, of those that have as little to do
+	boxes []*inbox // in the order of opening; their parts are guarded by n.mu too
+	first int      // index at which the search among equally loaded lanes begins
 }
 
-// inbox is what a lane has not looked at yet.
+// inbox is the news that a lane has not read yet.
 type inbox struct {
 	wake chan struct{}
-	part part // of the lane
+	part part // the lane's load
 
 	mu      sync.Mutex
-	txs     map[chain.Hash]uint64 // of interest, and the nonce
+	txs     map[chain.Hash]uint64 // followed transactions, with their nonces
 	intents map[chain.IntentID]uint64
 	unread
 	claim bool // there may be intents to claim
 }
 
-// unread are the nonces that there is news of: of their transactions, or of their
-// intents, which few have news of; or all of everything.
+// unread are the nonces with news: sent of their transactions, wanted of their intents,
+// which is rarer. all stands for everything.
 type unread struct {
 	sent, wanted map[uint64]bool
 	all          bool
@@ -48,22 +48,22 @@ type unread struct {
 
 func noNews() unread { return unread{sent: map[uint64]bool{}, wanted: map[uint64]bool{}} }
 
-// toldOf are the facts that mean something to a lane. What it has recorded with an
-// intent itself is not among them.
+// toldOf selects the events that matter to a lane. Events that the lane itself records with
+// an intent are not among them.
 var toldOf = event.Filter{Names: []string{
 	"tx.mined.", "tx.stale_by_nonce.", "tx.expired.", "tx.reorged.", "tx.finalized.", "tx.finality_violated.",
 	"tx.canceled_locally.", "tx.rejected.",
 	"intent.cancel_requested.", "intent.speed_up_requested.", "intent.yield_requested.", "intent.give_way_requested.",
 }}
 
-const newsMax = 1000 // events looked at in one go
+const newsMax = 1000 // events per batch
 
 func (n *News) init() {
 	n.once.Do(func() { n.ready = make(chan struct{}) })
 }
 
-// Run tells the news until ctx ends or the store fails; then it may be run again, and
-// all lanes look at everything.
+// Run passes on news until ctx ends or the store fails. After a failure it may be run
+// again, and all lanes then read everything.
 func (n *News) Run(ctx context.Context) error {
 	n.init()
 	head, err := n.Store.Head(ctx)
@@ -85,7 +85,7 @@ func (n *News) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// begun waits for Run to have begun: what is read from then on is not missed.
+// begun waits for Run to have begun: no event after that is missed.
 func (n *News) begun(ctx context.Context) error {
 	n.init()
 	select {
@@ -143,7 +143,7 @@ func (b *inbox) ring() {
 	}
 }
 
-// take notes which nonces there is news of, and says whether there are any.
+// take notes the nonces with news, and reports whether there are any.
 func (b *inbox) take(of chain.ID, events []event.Recorded) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -162,7 +162,7 @@ func has[K comparable, V any](m map[K]V, k K) bool {
 	return ok
 }
 
-// empty takes the news out.
+// empty returns the news and clears the inbox.
 func (b *inbox) empty() (news unread, claim bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -171,7 +171,7 @@ func (b *inbox) empty() (news unread, claim bool) {
 	return news, claim
 }
 
-// follow asks for news of a nonce's intent, unless it has none, and of its transactions.
+// follow asks for news of a nonce's transactions, and of its intent unless id is zero.
 func (b *inbox) follow(nonce uint64, id chain.IntentID, hashes ...chain.Hash) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -183,7 +183,7 @@ func (b *inbox) follow(nonce uint64, id chain.IntentID, hashes ...chain.Hash) {
 	}
 }
 
-// unfollow wants no more of them.
+// unfollow ends the news of an intent and of transactions.
 func (b *inbox) unfollow(id chain.IntentID, hashes ...chain.Hash) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// An intent is read once, when it is claimed: its lane knows what it has recorded since,
-// and what becomes of a transaction is no news of it.
+// An intent is read once, when it is claimed: its lane knows its own later records, and
+// events of a transaction are no news of the intent.
 func TestIntentsAreReadOnce(t *testing.T) {
 	w := newWorld(t)
 	w.hears = true
@@ -24,7 +24,7 @@ func TestIntentsAreReadOnce(t *testing.T) {
 		t.Errorf("%d intents were read %d times", many, n)
 	}
 
-	// What a client wishes of one is news of it.
+	// A client's command on an intent is news of it.
 	w.hold = true
 	id := w.ask(w.request(many))[0]
 	must(t, w.turns(a, 1))

@@ -7,16 +7,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// openMax bounds how many intents a feeder keeps in mind.
+// openMax bounds how many open intents a feeder remembers.
 const openMax = 100_000
 
-// openIntents are the open intents that a feeder has seen opened, as far as they fit: only
-// lanes that may claim an intent are woken for it. The zero value is ready.
+// openIntents are the open intents that a feeder has seen opened, up to openMax, so that
+// only lanes that may claim an intent are woken for it. The zero value is ready.
 type openIntents struct {
 	all map[chain.IntentID]intent.Waiting
-	// groups are the members of each ordering group, in the order of asking.
+	// groups are the members of each ordering group, in the order of their requests.
 	groups map[intent.Row][]chain.IntentID
-	lost   bool // one did not fit, so that nobody knows what follows in its group
+	lost   bool // an intent did not fit, so its group's next member is unknown
 }
 
 func (o *openIntents) add(w intent.Waiting) {
@@ -36,8 +36,8 @@ func (o *openIntents) add(w intent.Waiting) {
 	}
 }
 
-// remove forgets an intent that has come out, and returns what that leaves to claim: the
-// next of its ordering group, which may be for other lanes. More says that this is not known.
+// remove forgets an ended intent, and returns the intent that may be claimed next: the next
+// of its ordering group, perhaps for another lane. more means that this is unknown.
 func (o *openIntents) remove(id chain.IntentID) (next []intent.Waiting, more bool) {
 	w, known := o.all[id]
 	if !known {

@@ -1,6 +1,6 @@
 package relayer
 
-// tell gives an actor the news since it was given some last, or was made.
+// tell passes an actor the news since the last call, or since it was made.
 func (w *world) tell(a *actor) {
 	w.t.Helper()
 	for batch, err := range w.db.Log().ReadAll(w.t.Context(), w.heard[a], toldOf, newsMax) {
@@ -10,7 +10,7 @@ func (w *world) tell(a *actor) {
 	}
 }
 
-// opened is the actor of a process that opens the lane.
+// opened returns the actor of a process that opens the lane.
 func (w *world) opened(l *Lane) (*actor, error) {
 	begun, err := w.db.Log().Head(w.t.Context())
 	must(w.t, err)
@@ -23,7 +23,7 @@ func (w *world) opened(l *Lane) (*actor, error) {
 	return a, nil
 }
 
-// worker is an actor that does not die.
+// worker returns an actor that does not die.
 func (w *world) worker() *actor {
 	w.t.Helper()
 	_, l := w.live(0, false)

@@ -9,22 +9,23 @@ import (
 )
 
 // An intent that gives way has delayed the lane. A client could repeat that with one intent
-// after the other, so its intents of the kind wait before they get nonces again, longer each
-// time. The delays are kept in memory: a new holder of the lane starts without them.
+// after the other, so its intents of the same scope wait before they get nonces again,
+// longer each time. The delays are kept in memory: a new holder of the lane starts without
+// them.
 
-// penaltyMax bounds the delay, and a client without intents that gave way for so long after
-// a delay starts anew.
+// penaltyMax bounds the delay. It is also the time without a delay after which a client
+// starts anew.
 const penaltyMax = time.Hour
 
 // errPatient: intents of the client gave way lately.
 var errPatient = errors.New("intents of its client gave way lately, and it asks for as much as they did")
 
-// scope is which of a client's intents a penalty delays.
+// scope selects the intents of a client that a penalty delays.
 type scope int
 
 const (
 	scopeLimited   scope = iota // intents that limit how they pay
-	scopeDemanding              // and those that set their gas limit or move value
+	scopeDemanding              // and intents that set their gas limit or move value
 	scopeAll
 )
 
@@ -35,8 +36,9 @@ type penalty struct {
 	scope scope
 }
 
-// penalize delays the front's client after its intents gave way: first for [Settings.Stall],
-// then twice as long each time. The front's kind of intents and those of lower scopes wait.
+// penalize delays the front's client after its intents gave way: first for
+// [Settings.Stall], then twice as long each time. Intents of the front's scope and of lower
+// scopes wait.
 func (a *actor) penalize(front standing) {
 	now := a.Now()
 	maps.DeleteFunc(a.penalties, func(_ string, p penalty) bool { return now.Sub(p.until) >= penaltyMax })
@@ -47,7 +49,7 @@ func (a *actor) penalize(front standing) {
 	a.penalties[client] = p
 }
 
-// scopeOf is the least scope that an intent belongs to.
+// scopeOf returns the least scope that an intent belongs to.
 func (a *actor) scopeOf(j *job) scope {
 	switch r := j.intent.State.Requested.Request; {
 	case a.limits(j):

@@ -1,5 +1,5 @@
-// Package relayer carries intents out: it gives them nonces, signs, and hands what was
-// signed to delivery, of which it is a customer like any other.
+// Package relayer executes intents: it gives them nonces, signs their transactions, and
+// hands these to delivery, as any client of delivery would.
 package relayer
 
 import (
@@ -15,140 +15,143 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// Queue is the work queue of intents, in the work schema: rebuildable from the log,
-// shared by all replicas. Lanes take from it what they have room for, those of a process
-// so that they come to have the same in flight. It decides nothing: an intent that two have claimed, or that
-// was claimed though it has a nonce, is sorted out by its stream, which takes one
-// assignment. What every queue promises:
+// Queue is the work queue of intents, in the work schema: rebuildable from the log, shared
+// by all replicas. Lanes claim as many intents as they have room for, and the lanes of one
+// process balance their load. The queue decides nothing. If two claim one intent, or an
+// intent with a nonce is claimed, the intent's stream resolves it: it takes one assignment.
+// Every queue promises:
 //
 //   - Apply makes its changes, in order, and moves the reader's checkpoint in one
 //     database transaction; event.ErrMoved if the checkpoint is not at from.
-//   - A claim is one claimant's until its time to live has passed by the database's
-//     clock, Return gives it back, or a change says what became of the intent.
-//   - Claim gives out only what waits, is claimed by nobody, and fits the lane: of its
-//     chain; for its signer, or for a pool of its; under its nonce key, or, unless c.OnlyAsked, under any.
-//     Clients take turns, and a client's intents go by position; but what does not fit, or
-//     has to wait for its row, keeps nobody else waiting. See [intent.Claim.Choose].
-//   - Of a row, an intent is given out only if each earlier one that is in the queue
-//     has a nonce in this very lane, or is claimed for it by this holder, now or
-//     before. So as long as any of a row is open in a lane, the row is that lane's. It
-//     says which one stands right before it: whoever claims looks where that one is, as
-//     the queue may not have heard of it yet.
+//   - A claim is exclusive until its time to live has passed by the database's
+//     clock, Return ends it, or a change gives the intent a place or closes it.
+//   - Claim returns only unclaimed waiting intents that fit the lane: of its chain;
+//     for its signer or one of its pools; and under its nonce key, or, unless
+//     c.OnlyAsked, under any. Clients take turns, and a client's intents go by
+//     position. An intent that does not fit, or that has to wait for its ordering
+//     group, delays no other. See [intent.Claim.Choose].
+//   - An intent of an ordering group is returned only if each earlier intent of the
+//     group in the queue has a nonce in this very lane, or is claimed for it by this
+//     holder, now or before. So while an intent of the group is open in a lane, the
+//     group belongs to that lane. Claim also returns the intent right before it: the
+//     claimant checks that intent's place, as the queue may lag behind the log.
 type Queue interface {
 	Apply(ctx context.Context, reader string, from, to event.Position, changes []intent.Change) error
-	// Claim gives out at most c.Limit intents, in the order of the clients' turns.
+	// Claim returns at most c.Limit intents, in the order of the clients' turns.
 	Claim(ctx context.Context, c intent.Claim) ([]intent.Claimed, error)
-	// Return ends a holder's claims of these intents. What it has not claimed, or what
-	// does not wait any more, is left alone.
+	// Return ends a holder's claims of these intents. It ignores intents that the holder
+	// has not claimed, or that no longer wait.
 	Return(ctx context.Context, holder string, ids []chain.IntentID) error
-	// Demand counts a chain's rows by client, and by whom and under which key they want to be
-	// carried out; those that have a nonce by their lane. It may have to read all of them.
+	// Demand counts a chain's rows by client, requested signer or pool, and nonce key, and
+	// rows with a nonce by their lane. It may have to read all rows.
 	Demand(ctx context.Context, id chain.ID) ([]intent.Demand, error)
-	// Open counts a client's rows, up to a number.
+	// Open counts a client's rows, up to most.
 	Open(ctx context.Context, client string, most int) (int, error)
 }
 
-// Signer signs in one account's name. What it gives is a signature of the Keccak-256
-// of the payload. [ErrBadPayload] is about what was to be signed, and says that asking again
-// is of no use; [ErrRejected] may be. All other errors are the signer's own failures.
+// Signer signs for one account. A signature is over the Keccak-256 hash of the payload.
+// [ErrBadPayload] concerns the payload, and a retry is useless. [ErrRejected] may concern
+// the payload. All other errors are the signer's own failures.
 type Signer interface {
 	Address() chain.Address
 	Sign(ctx context.Context, payload []byte) ([]byte, error)
 }
 
 const (
-	// ErrWrongKey says that what came is not of the account's key.
+	// ErrWrongKey: the signature was not made by the account's key.
 	ErrWrongKey = event.Refusal("signer-wrong-key")
-	// ErrUnknownKey says that whoever had the key has it no more.
+	// ErrUnknownKey: the key holder no longer has the key.
 	ErrUnknownKey = event.Refusal("signer-unknown-key")
-	// ErrRejected says that whoever has the key will not sign this, or nothing for us.
+	// ErrRejected: the key holder refuses to sign this payload, or anything for us.
 	ErrRejected = event.Refusal("signer-rejected")
-	// ErrBadPayload says that nobody could sign this.
+	// ErrBadPayload: no signer could sign this payload.
 	ErrBadPayload = event.Refusal("signer-bad-payload")
 )
 
-// Guard keeps the relay from doing harm: it says what a lane may be given, and what may
-// be signed for, and hears what became of it. What every guard promises:
+// Guard limits the harm that the relay can do: it decides how many intents a lane may claim
+// and which may be signed, and is told the results. Every guard promises:
 //
-//   - Whatever operators have recorded before it is asked, on any replica, it heeds.
-//   - It allows nothing before the worst that it may cost is recorded as set aside, where
-//     that is limited. To be asked again sets aside no more than the difference.
-//   - What was settled once is settled: telling it again adds nothing, nor does telling
-//     of what was never set aside.
+//   - It obeys every operator command recorded before the call, on any replica.
+//   - It allows nothing before the highest possible cost is recorded as reserved,
+//     where a limit applies. A repeated call reserves no more than the difference.
+//   - Settling is idempotent: settling a purpose again adds nothing, nor does
+//     settling a purpose for which nothing was reserved.
 type Guard interface {
-	// Room is how many more intents a lane may be given.
+	// Room returns how many more intents a lane may be given.
 	Room(ctx context.Context, id chain.Sequence, load signer.Load) (int, error)
-	// Allow answers for each request, nil of which is a no-op, whether it may be signed
-	// for in the lane, at the charge in its place: nil, or the event.Refusal why not. An
-	// error beside says that nothing is known; budget.ErrFenced, that the lane is somebody
-	// else's.
+	// Allow answers for each request (nil for a no-op) whether it may be signed in the
+	// lane, at the charge in its place: nil, or an event.Refusal with the reason. The error
+	// means that nothing is decided; budget.ErrFenced means that another holder has the
+	// lane.
 	Allow(ctx context.Context, id chain.Sequence, token lane.Token, requests []*intent.Request, charges []budget.Charge) ([]error, error)
-	// Open lists for what something is set aside in a lane, as far as this process has
-	// heard.
+	// Open lists the purposes with reserved budget in a lane, as far as this process has
+	// read the log.
 	Open(ctx context.Context, id chain.Sequence) ([]budget.Purpose, error)
-	// Settle tells what purposes did cost, for good.
+	// Settle records the final cost of purposes.
 	Settle(ctx context.Context, id chain.Sequence, token lane.Token, spent []budget.Spent) error
-	// Failed tells that the lane's signer did not do what it is for, Succeeded that the
-	// chain has what it signed.
+	// Failed reports that the lane's signer failed to sign. Succeeded reports that a
+	// transaction it signed is in a block.
 	Failed(ctx context.Context, id chain.Sequence, kind signer.FailureKind, detail string) error
 	Succeeded(ctx context.Context, id chain.Sequence) error
-	// Lacks tells that a node would not take what the signer cannot pay. Needed is what
-	// fees may cost of all that it has in flight in the lane, and at most what an ordinary
-	// intent costs: what one client wants is not to stop the signer for all.
+	// Lacks reports that a node refused a transaction for lack of funds. needed is the
+	// highest fee cost of the signer's transactions in flight in the lane, at most the cost
+	// of an ordinary intent: one client's expensive intent must not stop the signer for
+	// all.
 	Lacks(ctx context.Context, id chain.Sequence, needed chain.Amount) error
-	// Balance is what a signer had when that was seen last, of the money that it usually
-	// pays fees in.
+	// Balance returns a signer's last known balance of the currency that it usually pays
+	// fees in.
 	Balance(on chain.ID, address chain.Address) (balance chain.Amount, seen bool)
 }
 
-// Format is how transactions of a chain are written and read. An error of the first
-// three is a *chain.Malformed when the chain has no way to say such a thing.
+// Format encodes and decodes the transactions of a chain. An error of Payload, PayerPayload
+// or Encode is a *chain.Malformed if the chain cannot express the transaction.
 type Format struct {
 	Type uint8 // of the transactions that are made, see [chain.Unsigned]
-	// First is how much more gas the first transaction of a sequence needs, which makes
-	// the account, or the nonce key.
+	// First is the additional gas of the first transaction of a sequence, which creates the
+	// account or the nonce key.
 	First uint64
-	// Payload is what the sender signs, PayerPayload what the fee payer does; it is nil
-	// where nobody else can pay.
+	// Payload returns the bytes that the sender signs, PayerPayload the bytes that the fee
+	// payer signs. PayerPayload is nil if the chain has no fee payers.
 	Payload      func(tx chain.Unsigned) ([]byte, error)
 	PayerPayload func(tx chain.Unsigned, sender chain.Address) ([]byte, error)
-	// Encode gives the transaction; payer is nil unless it is sponsored.
+	// Encode returns the signed transaction; payer is nil unless it is sponsored.
 	Encode func(tx chain.Unsigned, signature, payer []byte) ([]byte, error)
 	Decode func(raw []byte) (chain.Signed, error)
 }
 
-// Chain tells what has to be known of a chain before anything is signed.
+// Chain reads the facts of a chain that are needed before signing.
 type Chain interface {
-	// Next is what nonce the chain wants next in a lane, as of the newest block or the
-	// newest final one, and who says so: as many endpoints as have to agree. An error
-	// says that nothing is known.
+	// Next returns the nonce that the chain wants next in a lane, as of the newest block or
+	// the newest final block. A quorum of endpoints, named in the Witness, agrees on it. An
+	// error means that the nonce is unknown.
 	Next(ctx context.Context, s chain.Sequence, final bool) (lane.Witness, error)
-	// At is the canonical block of a height, on the word of as many endpoints as have to
-	// agree.
+	// At returns the canonical block at a height, agreed on by a quorum of endpoints.
 	At(ctx context.Context, number uint64) (chain.Block, error)
-	// Gas is the gas limit of a transaction that carries a request out in a lane: what
-	// the request says, or what nodes estimate. An event.Refusal says that it would
-	// revert, and why, if nodes had to be asked; or that it may not have so much.
+	// Gas returns the gas limit of a transaction that executes a request in a lane: the
+	// request's own limit, or the nodes' estimate. An event.Refusal means that it would
+	// revert, with the reason, if nodes had to be asked; or that it may not use that much
+	// gas.
 	Gas(ctx context.Context, s chain.Sequence, r intent.Request) (uint64, error)
 }
 
-// Blocks are the canonical blocks that delivery's watcher remembers, lowest first, each
+// Blocks returns the canonical blocks that delivery's watcher remembers, lowest first, each
 // the parent of the next.
 type Blocks interface {
 	Blocks(ctx context.Context, id chain.ID) ([]chain.Block, error)
 }
 
-// Fees tells what to offer.
+// Fees prices attempts.
 type Fees interface {
-	// Offer is what an attempt offers that is made now, on these terms. Its refusals are
-	// those of [fee.Policy.Offer]; any other error says that the price is not known.
+	// Offer returns the offer of an attempt that is made now, on these terms. Its refusals
+	// are the refusals of [fee.Policy.Offer]; any other error means that the price is
+	// unknown.
 	Offer(ctx context.Context, t fee.Terms) (fee.Offer, error)
 	// Bounds reports whether the operator's limit for one transaction keeps the fee of an
-	// intent with so much gas below what other intents may offer: see [fee.Policy.Bounds].
+	// intent with this much gas below the offers of other intents: see [fee.Policy.Bounds].
 	Bounds(gas uint64) bool
 }
 
-// Delivery takes signed transactions on, and keeps at it: *commands.Submit does.
+// Delivery accepts signed transactions and delivers them; *commands.Submit implements it.
 type Delivery interface {
 	Batch(ctx context.Context, id chain.ID, raws [][]byte, clients commands.Clients, meta event.Meta) ([]commands.Submission, error)
 }

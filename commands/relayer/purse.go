@@ -8,18 +8,19 @@ import (
 )
 
 // A signer's balance pays for all of its lanes. Each lane of this process tells the others
-// how much its transactions in flight may cost, and which of its intents wait for funds. The
-// oldest of these goes first: intents of other clients have to leave room for it. So high gas
-// limits, which are hardly used, keep no other client's intent waiting for long.
+// how much its transactions in flight may cost, and which of its intents wait for funds.
+// The oldest waiting intent goes first: intents of other clients have to leave room for it.
+// So a high gas limit, which a transaction seldom uses up, keeps no other client's intent
+// waiting for long.
 
 // Purses holds the costs of the transactions in flight in the lanes of this process, by
-// signer. The zero value is ready to use, by many goroutines.
+// signer. The zero value is ready, and safe for concurrent use.
 type Purses struct {
 	mu  sync.Mutex
 	all map[chain.Address]*purse
 }
 
-// purse is one signer's.
+// purse is the in-flight cost and the waiting intents of one signer.
 type purse struct {
 	lanes map[chain.NonceKey]spending
 	waits map[string]wait // by client
@@ -36,7 +37,7 @@ type spending struct {
 type wait struct {
 	id          chain.IntentID
 	cost        chain.Amount
-	since, last time.Time // when it was found to wait first, and last
+	since, last time.Time // first and last time it was found to wait
 }
 
 // of returns a signer's purse; the caller holds the lock.
@@ -57,7 +58,7 @@ func (p *Purses) put(id chain.Sequence, s spending) {
 	p.of(id.Sender).lanes[id.Key] = s
 }
 
-// drop forgets a lane that this process works on no more.
+// drop forgets a lane that this process no longer works on.
 func (p *Purses) drop(id chain.Sequence) {
 	if p == nil {
 		return
@@ -101,8 +102,8 @@ func (p *purse) oldest(balance chain.Amount, after time.Time) (client string, ol
 	return client, oldest
 }
 
-// waiting notes that a client's intent waits for funds. Of several the first counts, until
-// it goes on.
+// waiting notes that a client's intent waits for funds. Of several intents the first
+// counts, until it continues.
 func (p *purse) waiting(client string, id chain.IntentID, cost chain.Amount, now time.Time) {
 	one, known := p.waits[client]
 	if known && one.id != id {

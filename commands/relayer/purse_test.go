@@ -15,9 +15,9 @@ func moving(value uint64) func(*intent.Request) {
 	return func(r *intent.Request) { r.Calls[0].Value = chain.NewAmount(value) }
 }
 
-// Ann has four intents in flight whose gas limits cost nearly all that the signer has, and
-// asks for another with each block, which includes one. Bob's moves a value that costs more than one
-// of hers: it gets a nonce as soon as two of hers have made room.
+// Ann has four intents in flight whose gas limits cost nearly the whole balance, and
+// requests another with each block, which includes one. Bob's intent moves a value that
+// costs more than one of hers. It gets a nonce as soon as two of hers have made room.
 func TestReservesLeaveRoom(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -48,8 +48,8 @@ func TestReservesLeaveRoom(t *testing.T) {
 	}
 }
 
-// Ordinary intents count too: no more are in flight than the signer can pay, but for each
-// client's first.
+// Ordinary intents count too. Apart from each client's first, no more are in flight than
+// the signer can pay for.
 func TestOrdinaryIntentsCount(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -100,7 +100,7 @@ func TestLanesShareABalance(t *testing.T) {
 			t.Errorf("intent of %s has %d attempts", s.Requested.Request.Client, len(s.Attempts))
 		}
 	}
-	l.Purses.drop(a.ID) // this process works on the lane no more
+	l.Purses.drop(a.ID) // this process no longer works on the lane
 	w.clock.pass(2 * w.settings.Claim)
 	_ = w.turns(b, 2)
 	if s := w.intent(his[0]); len(s.Attempts) == 0 {
@@ -108,8 +108,8 @@ func TestLanesShareABalance(t *testing.T) {
 	}
 }
 
-// The oldest intent that waits for funds gets room, until it goes on or is not asked for
-// again. An intent that costs more than half of the balance gets none.
+// The oldest intent that waits for funds gets room, until it continues or is no longer
+// requested. An intent that costs more than half of the balance gets none.
 func TestOldestWait(t *testing.T) {
 	var p Purses
 	one := p.of(chain.Address{1})
@@ -129,7 +129,7 @@ func TestOldestWait(t *testing.T) {
 	if got := oldest(now); got != "bob" {
 		t.Errorf("room is left for %q", got)
 	}
-	one.goesOn("bob", id(4)) // another of bob's
+	one.goesOn("bob", id(4)) // another intent of bob's
 	if got := oldest(now); got != "bob" {
 		t.Errorf("room is left for %q", got)
 	}
@@ -143,7 +143,8 @@ func TestOldestWait(t *testing.T) {
 }
 
 // Ann asks for a higher fee than the signer can pay, once a node has her transaction. Gas
-// rises: bob's behind it complete, as hers is replaced at the market's price, or by a no-op.
+// rises. Bob's intents behind hers complete, because hers is replaced at the market's
+// price, or by a no-op.
 func TestSpeedUpBeyondTheBalance(t *testing.T) {
 	for name, rises := range map[string]uint64{"hers is replaced": 1500, "hers gives way": 3850} {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +186,8 @@ func TestSpeedUpBeyondTheBalance(t *testing.T) {
 	}
 }
 
-// So it is with a speed-up before an intent has a nonce: it gets none, or gives it back.
+// The same holds for a speed-up before an intent has a nonce: it gets none, or gives it
+// back.
 func TestSpeedUpBeforeTheNonce(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()

@@ -12,24 +12,26 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// The queue is claimed from its head. What stands there and cannot be carried on, as its gas
-// is not known, or it may not pay enough or not be signed for now, would be claimed again and
-// again while what stands behind it waits. So it is given back at first, as it may have been a
-// moment's trouble, and keeps its claim until that lapses when it was not one; and while
-// nothing of what is claimed can be carried on, the next claim is for twice as much, and in the
-// end every other one for what stands behind it, and so on to the queue's end. It may be
-// the trouble of this lane's signer alone, who lacks the value, say: so what others of a pool
-// may carry out is given back again once its claim has lapsed, for as long as they need to
-// come by.
+// Lanes claim from the head of the queue. Blocked intents there, with unknown gas, too low
+// a fee limit, or no permission to be signed now, would be claimed again and again while
+// the intents behind them wait. So a blocked intent is returned to the queue at first, in
+// case the error is transient. If it stays blocked, it keeps its claim until that lapses.
+//
+// While no claimed intent can continue, each claim doubles in size. At the maximum, every
+// other claim sweeps on behind the blocked intents, to the end of the queue.
+//
+// The cause may lie with this lane's signer alone, for example too low a balance. So an
+// intent that other signers of a pool may execute is returned again after its claim has
+// lapsed, for long enough that they can claim it.
 
-// putOffMax bounds how many intents are kept in mind that could not be carried on.
+// putOffMax bounds how many blocked intents are remembered.
 const putOffMax = 10 * claimMax
 
-// delay is since when an intent could not be carried on, and until when.
+// delay is when an intent was first and last found blocked.
 type delay struct{ first, last time.Time }
 
-// putOff notes that an intent cannot be carried on, and reports whether that has been so for
-// long, by which it is to keep its claim.
+// putOff notes that an intent is blocked, and reports whether it has been for so long that
+// it is to keep its claim.
 func (a *actor) putOff(id chain.IntentID, from intent.From) bool {
 	now := a.Now()
 	over := func(_ chain.IntentID, d delay) bool { return now.Sub(d.last) > 2*a.Settings.Claim }
@@ -53,15 +55,15 @@ func (a *actor) putOff(id chain.IntentID, from intent.From) bool {
 	return long
 }
 
-// unclear is what could not be found out about an intent that keeps its claim.
+// unclear is the error of a waiting intent that keeps its claim.
 type unclear struct {
 	why   error
 	since time.Time
 	until time.Time
 }
 
-// waits keeps in mind why an intent waits that keeps its claim: of several the first, for
-// as long as the log is told of it once.
+// waits remembers the error of a waiting intent that keeps its claim: the first one of
+// several, for tellEvery.
 func (a *actor) waits(why error) {
 	now := a.Now()
 	if !now.Before(a.unclear.until) || now.Sub(a.unclear.since) >= tellEvery {
@@ -70,7 +72,7 @@ func (a *actor) waits(why error) {
 	a.unclear.until = now.Add(a.Settings.Claim)
 }
 
-// remind tells of the trouble of intents that are not looked at before their claims lapse.
+// remind returns the error of intents that are not looked at before their claims lapse.
 func (a *actor) remind(context.Context) error {
 	if !a.Now().Before(a.unclear.until) {
 		return nil
@@ -78,14 +80,14 @@ func (a *actor) remind(context.Context) error {
 	return fmt.Errorf("intents have to wait, one because %w", a.unclear.why)
 }
 
-// sweep is a way through what stands in the queue behind what cannot be carried on.
+// sweep is a pass through the queue behind blocked intents.
 type sweep struct {
-	at  event.Position // what stands up to there was claimed; 0: it begins with the next
-	due bool           // the next claim goes on with it, and not at the queue's head
+	at  event.Position // end of the last swept claim; 0: the sweep begins with the next claim
+	due bool           // the next claim continues the sweep instead of starting at the queue's head
 }
 
-// swept is up to where nothing is left to be claimed by a sweep: up to the last of the client
-// that has come least far.
+// swept returns the position up to which a sweep has left no intent: the last position of
+// the client that got least far.
 func swept(claimed []intent.Claimed) event.Position {
 	last := map[string]event.Position{}
 	for _, c := range claimed {
@@ -94,7 +96,7 @@ func swept(claimed []intent.Claimed) event.Position {
 	return slices.Min(slices.Collect(maps.Values(last)))
 }
 
-// after is where the next claim begins.
+// after returns the position at which the next claim begins.
 func (a *actor) after() event.Position {
 	if a.sweep.due {
 		return a.sweep.at
@@ -102,11 +104,11 @@ func (a *actor) after() event.Position {
 	return 0
 }
 
-// reach is for how many intents the next claim is.
+// reach returns the size of the next claim.
 func (a *actor) reach(room int) int { return min(max(room, a.wider), claimMax) }
 
-// widen has the next claim reach further if this one was for as many as there may be, and
-// none of them can be carried on.
+// widen enlarges the next claim if this claim was full and none of its intents can
+// continue.
 func (a *actor) widen(room int, claimed []intent.Claimed) {
 	n := len(claimed)
 	switch full, vain := n >= a.reach(room), len(a.ready) == 0; {
@@ -126,7 +128,7 @@ func (a *actor) widen(room int, claimed []intent.Claimed) {
 	}
 }
 
-// fit gives back what is ready and beyond the room that there is.
+// fit returns intents in a.ready beyond the room to the queue.
 func (a *actor) fit(ctx context.Context, room int) error {
 	if len(a.ready) <= room {
 		return nil
@@ -136,8 +138,8 @@ func (a *actor) fit(ctx context.Context, room int) error {
 	return a.giveBack(ctx, more)
 }
 
-// leave ends what this holder may do with its claims of rows that wait, which keep their
-// claims: those behind them wait too, here as elsewhere.
+// leave starts a new claimed set if ordering groups wait among the claims. The claims stay,
+// so that the intents behind them wait in all lanes.
 func (a *actor) leave() {
 	if a.leaves {
 		a.claims, a.leaves = a.claims+1, false

@@ -10,9 +10,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// Intents that cannot be carried on, for whatever reason, keep no others waiting, however
-// many they are: neither those that nodes do not know the gas of, nor those that may not pay
-// what it costs, nor those that may not be signed for now. When they can be they are.
+// Blocked intents delay no others, however many they are. Blocked are intents whose gas
+// nodes do not know, intents that may not pay its price, and intents that may not be signed
+// now. Once unblocked they complete.
 func TestPutOff(t *testing.T) {
 	const many = 12 // of the room that there is in the lane
 	inRow := func(n int) func(*intent.Request) {
@@ -43,7 +43,7 @@ func TestPutOff(t *testing.T) {
 			}
 			last := w.ask(w.request(1000))[0]
 			for range 60 {
-				_ = w.turns(a, 1) // which tells what keeps them
+				_ = w.turns(a, 1) // it returns the blocked intents' errors
 				w.block()
 			}
 			if s := w.intent(last); s.Status() != intent.StatusCompleted {
@@ -63,8 +63,8 @@ func TestPutOff(t *testing.T) {
 	}
 }
 
-// Nor do they when they are more than are claimed before the first claims of them lapse,
-// wherever the others stand.
+// Blocked intents delay no others either if there are more than are claimed before their
+// first claims lapse, wherever the others stand.
 func TestPutOffByMany(t *testing.T) {
 	for name, row := range map[string]func(n int) string{
 		"alone":   func(int) string { return "" },
@@ -86,7 +86,7 @@ func TestPutOffByMany(t *testing.T) {
 			others := append(ids[len(ids)-3:], requests[claimMax+50].ID())
 			done := w.ended(intent.StatusCompleted, others...)
 			for n := 0; n < 60 && !done(); n++ {
-				_ = w.turns(a, 1) // which tells what keeps them
+				_ = w.turns(a, 1) // it returns the blocked intents' errors
 				w.block()
 			}
 			if !done() {

@@ -12,8 +12,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// quoted is a job that was inspected, and what its first attempt costs; nil when it is not to
-// be done.
+// quoted sets the gas and highest cost of a job's first attempt. It returns nil if the job
+// is dropped.
 func (a *actor) quoted(ctx context.Context, j *job) (*job, error) {
 	it := j.intent.State
 	gas, err := a.gas(ctx, j.id, it.Requested.Request)
@@ -34,15 +34,15 @@ func (a *actor) quoted(ctx context.Context, j *job) (*job, error) {
 	return j, nil
 }
 
-// Quote is what an intent's first attempt takes in a lane, as of now.
+// Quote is the gas and cost of an intent's first attempt in a lane, as of now.
 type Quote struct {
 	Gas   uint64
-	Worst budget.Charge  // what it may cost
-	Payer *chain.Address // who pays the fee, nil if the sender does
+	Worst budget.Charge  // highest cost
+	Payer *chain.Address // the account that pays the fee; nil: the sender
 }
 
-// Quote finds that out before an intent has a nonce. Its refusals are those of [Chain.Gas]
-// and [Fees.Offer], of which [fee.ErrMarket] alone passes; any other error says that it is
+// Quote quotes an intent before it has a nonce. It refuses as [Chain.Gas] and [Fees.Offer]
+// do; of these only [fee.ErrMarket] is temporary. Any other error means that the quote is
 // not known now.
 func (l *Lane) Quote(ctx context.Context, it intent.State) (q Quote, err error) {
 	gas, err := l.Node.Gas(ctx, l.ID, it.Requested.Request)
@@ -52,14 +52,14 @@ func (l *Lane) Quote(ctx context.Context, it intent.State) (q Quote, err error) 
 	return l.quote(ctx, it, gas)
 }
 
-// quote is a Quote of what takes so much gas.
+// quote is Quote with a known gas limit.
 func (l *Lane) quote(ctx context.Context, it intent.State, gas uint64) (Quote, error) {
 	offer, err := l.Fees.Offer(ctx, l.termsOf(it, gas))
 	return Quote{gas, chargeOf(it.Requested, gas, offer.Fee), offer.Payer}, err
 }
 
-// Least is what an intent's first attempt costs at least in a lane, as of now: nodes are not
-// asked for the gas that it needs, if it does not say. Errors are those of [Fees.Offer].
+// Least returns the lowest cost of an intent's first attempt in a lane, as of now. It does
+// not ask nodes for gas that the intent leaves open. Errors are the errors of [Fees.Offer].
 func (l *Lane) Least(ctx context.Context, it intent.State) (budget.Charge, error) {
 	gas := max(it.Requested.Request.Gas.Limit, fee.GasMin)
 	offer, err := l.Fees.Offer(ctx, l.termsOf(it, gas))

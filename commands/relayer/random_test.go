@@ -12,18 +12,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// storm is a history of which chance decides: processes die and stand still, the chain
-// forks and stalls, others use the key, clients change their minds.
+// storm is a random history: processes die and pause, the chain forks and stalls, others
+// use the key, clients change their minds.
 type storm struct {
 	*world
 	chance *rand.Rand
 	ids    []chain.IntentID
 	actor  *actor
 	life   *life
-	asleep []*actor // that believe to hold the lane
-	prices bool     // they move
-	acts   bool     // operators do
-	told   error    // by the last turn
+	asleep []*actor // actors that believe they hold the lane
+	prices bool     // gas prices move
+	acts   bool     // operators act
+	told   error    // error of the last turn
 }
 
 func (s *storm) takeOver() {
@@ -40,7 +40,7 @@ func (s *storm) takeOver() {
 	s.life, s.actor = l, a
 }
 
-// step is what happens next.
+// step draws and runs the next step.
 func (s *storm) step(trouble bool) {
 	s.t.Helper()
 	if s.prices && trouble && s.chance.IntN(6) == 0 {
@@ -76,7 +76,7 @@ func (s *storm) step(trouble bool) {
 	}
 }
 
-// change changes what everybody meets.
+// change changes a random setting of the world.
 func (s *storm) change() {
 	switch s.chance.IntN(6) {
 	case 0:
@@ -91,13 +91,13 @@ func (s *storm) change() {
 		if s.chance.IntN(3) == 0 {
 			s.away = errAway
 		}
-	case 3: // gas becomes dearer, or cheaper
+	case 3: // gas becomes more or less expensive
 		s.fee.MaxFee = chain.PriceOf(500 + uint64(s.chance.IntN(1500)))
-	case 4: // all endpoints refuse something for ever
+	case 4: // all endpoints refuse a transaction for good
 		if all := s.accepted(); len(all) > 0 {
 			s.refuse(all[s.chance.IntN(len(all))].Accepted.Hash)
 		}
-	case 5: // something will revert
+	case 5: // an intent will revert
 		if all := s.accepted(); len(all) > 0 {
 			s.chain.Revert(all[s.chance.IntN(len(all))].Accepted.Hash, true)
 		}
@@ -106,13 +106,13 @@ func (s *storm) change() {
 
 var errOff, errAway = errors.New("switched off"), errors.New("no endpoint answers")
 
-// turn lets the holder take one, or another who has slept.
+// turn runs a turn of the holder, or of a paused former holder.
 func (s *storm) turn() {
 	s.t.Helper()
 	if n := len(s.asleep); n > 0 && s.chance.IntN(6) == 0 {
 		old := s.asleep[n-1]
 		s.asleep = s.asleep[:n-1]
-		_ = s.turns(old, 1) // what it may do is judged
+		_ = s.turns(old, 1) // the judges check its effects
 		return
 	}
 	if s.actor == nil || s.life.gone() {
@@ -170,7 +170,7 @@ func (s *storm) changeMind() {
 	s.feed()
 }
 
-// move has gas cost something else, for the relay and for the chain.
+// move changes the price of gas, for the relay and for the chain.
 func (s *storm) move() {
 	base := uint64(s.chance.IntN(4000))
 	s.fee = asking(base+100, 100)
@@ -184,15 +184,15 @@ func (s *storm) over() bool {
 		}
 	}
 	for slot := range s.state().Slots() {
-		if !slot.IsFree() || len(slot.Attempts) > 0 { // else it waits for an intent, and nothing for it
+		if !slot.IsFree() || len(slot.Attempts) > 0 { // a free nonce without attempts delays no other
 			return false
 		}
 	}
 	return true
 }
 
-// Whatever happens, each nonce is used once, each intent is carried out once or not at
-// all, and when the trouble is over all of them come out.
+// In any history, each nonce is used once, each intent is executed at most once, and once
+// the faults end all intents complete.
 func TestStorms(t *testing.T) {
 	for seed := range uint64(stormsShort) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestStorms(t *testing.T) {
 	}
 }
 
-// So it is when gas becomes dear and cheap all the time, and intents have ceilings.
+// The same holds while gas prices move all the time and intents have ceilings.
 func TestStormsOfPrices(t *testing.T) {
 	ways := 0
 	for seed := range uint64(2 * stormsShort) {
@@ -212,7 +212,7 @@ func TestStormsOfPrices(t *testing.T) {
 			s := &storm{world: newWorld(t), chance: rand.New(rand.NewPCG(seed, 8)), prices: true}
 			s.policy.Ceiling = chain.PriceOf(3000)
 			if seed%3 > 0 {
-				s.settings.Stall = 4 * time.Second // or nothing has to give way in time
+				s.settings.Stall = 4 * time.Second // or no intent has to give way in time
 			}
 			s.hears = seed%2 == 1
 			s.weather()
@@ -227,20 +227,20 @@ func TestStormsOfPrices(t *testing.T) {
 	t.Logf("%d have given way", ways)
 }
 
-// So it is when operators halt, pause, drain and limit at any time, balances fall, and days
-// pass: and what they say is heeded.
+// The same holds while operators halt, pause, drain and limit at any time, balances fall,
+// and days pass; and the operators' commands are obeyed.
 func TestStormsOfOperators(t *testing.T) {
 	for seed := range uint64(stormsShort) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			s := &storm{world: newWorld(t), chance: rand.New(rand.NewPCG(seed, 9)), acts: true}
-			s.hole = 0 // who pauses a signer has others wait
+			s.hole = 0 // a paused signer delays others
 			s.settings.Budget, s.settings.Trusted, s.settings.Confirmations = 1+s.chance.IntN(8), s.chance.IntN(3), 1+s.chance.IntN(3)
 			s.weather()
 		})
 	}
 }
 
-// weather lets the storm rage, and come to an end.
+// weather runs the storm until its end.
 func (s *storm) weather() {
 	s.t.Helper()
 	for range 4 {
@@ -269,6 +269,6 @@ func (s *storm) weather() {
 		}
 		s.step(false)
 	}
-	must(s.t, s.turns(s.worker(), 2)) // whoever had the lane last may have died at the end
+	must(s.t, s.turns(s.worker(), 2)) // the last holder may have died at the end
 	s.judge()
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Why nonces are given back.
+// Reasons for giving nonces back.
 const (
 	reasonElsewhere = "the intent is not to be carried out here"
 	reasonStopped   = "the intent was stopped"
@@ -25,12 +25,13 @@ const (
 	reasonYield     = "an operator wants the nonce filled"
 )
 
-// place tells intents which nonces they have, and takes back those for which nothing was
-// signed and that are not wanted. As long as it is not known of whom a lower nonce is, those
-// in a row wait: it may be one before them. Those of a row that an earlier holder has told
-// hear that the lane is another's: he may not know, and give a nonce back that is to be signed for.
+// place assigns reserved nonces to their intents, and releases unsigned nonces that are not
+// wanted. While the intent of a lower nonce is unread, intents of ordering groups wait: it
+// may precede them in their group. Intents of groups that an earlier holder placed are
+// assigned again with this holder's token. Otherwise that holder, unaware of its loss,
+// could release a nonce that is about to be signed.
 func (a *actor) place(ctx context.Context) error {
-	var rows [][]standing // each in order; the first that goes elsewhere takes the rest along
+	var rows [][]standing // each in order; if one intent goes elsewhere, the rest of its group does too
 	at, away := map[intent.Row]int{}, map[intent.Row]bool{}
 	var back, taken []standing
 	unread := false
@@ -71,8 +72,9 @@ func (a *actor) place(ctx context.Context) error {
 	return errors.Join(trouble, a.release(ctx, reasonElsewhere, append(back, slices.Concat(refused...)...)), a.yield(ctx))
 }
 
-// yield takes back the nonces that operators want filled, and with each those of its row
-// above. It cannot be while one of these is signed for: the row would land in another order.
+// yield releases the nonces that operators want filled, each with the nonces of later
+// intents of its ordering group. It releases none if one of these is signed, because the
+// group would be mined in another order.
 func (a *actor) yield(ctx context.Context) error {
 	var back []standing
 	given := map[uint64]bool{}
@@ -89,8 +91,8 @@ func (a *actor) yield(ctx context.Context) error {
 	return a.release(ctx, reasonYield, back)
 }
 
-// assign tells the intents of a row, one after the other, which nonces they have. One
-// that has another place is somebody else's, and so are those after it.
+// assign assigns nonces to the intents of an ordering group, one after the other. An intent
+// that has another place belongs to another lane, and so do the intents after it.
 func (a *actor) assign(ctx context.Context, row []standing) (refused []standing, err error) {
 	for i, s := range row {
 		err := a.tellPlace(ctx, s, s.job.intent.State.Assignment+1)
@@ -106,16 +108,16 @@ func (a *actor) assign(ctx context.Context, row []standing) (refused []standing,
 	return refused, nil
 }
 
-// tellPlace tells an intent which nonce it has with an assignment: the next one, or the one
-// that it has.
+// tellPlace assigns a nonce to an intent, as its next assignment or again as its current
+// one.
 func (a *actor) tellPlace(ctx context.Context, s standing, assignment int) error {
 	return a.tellIntent(ctx, s.job, intent.Assign{Assignment: assignment, Place: a.placeOf(s.Nonce), Token: uint64(a.token), At: a.Now()})
 }
 
-// release takes nonces back, for that reason from intents that are to be carried out all
-// the same. Those whose intents take them for their place hear it first: an attempt at a
-// place that its intent does not have is handed to nobody. Of a row the last one comes first,
-// and one that keeps its nonce has those before it keep theirs.
+// release takes nonces back; why is the reason for intents that are still to be executed.
+// An intent placed at its nonce records the loss before the lane does, because an attempt
+// outside its intent's place is never handed over. Within an ordering group the last nonce
+// goes first. If one intent keeps its nonce, the earlier intents of its group keep theirs.
 func (a *actor) release(ctx context.Context, why string, back []standing) error {
 	var elsewhere, stopped, later []chain.IntentID
 	var trouble error
@@ -156,7 +158,7 @@ func (a *actor) release(ctx context.Context, why string, back []standing) error 
 	return trouble
 }
 
-// fill chooses no-ops for holes that nobody wanted.
+// fill fills holes without an intent with no-ops.
 func (a *actor) fill(ctx context.Context) error {
 	var nonces []uint64
 	for _, hole := range a.held.State.Holes() {
@@ -172,7 +174,7 @@ func (a *actor) fill(ctx context.Context) error {
 	return nil
 }
 
-// record tells intents of their attempts.
+// record records attempts with their intents.
 func (a *actor) record(ctx context.Context) error {
 	var untold []standing
 	for _, s := range a.slots() {
@@ -195,7 +197,8 @@ func (a *actor) record(ctx context.Context) error {
 				kind = intent.First
 			}
 			err := a.tellIntent(ctx, s.job, intent.Attempt{Assignment: s.job.intent.State.Assignment, Kind: kind, Hash: made.Hash, Fee: made.Fee, At: a.Now()})
-			// A refusal says that it has lost the place: a no-op is to use the nonce up.
+			// A refusal means that the intent has lost the place: a no-op will use the
+			// nonce.
 			if unlessRefused(err) != nil {
 				return err
 			}
@@ -206,16 +209,16 @@ func (a *actor) record(ctx context.Context) error {
 	return err
 }
 
-// unsent reports whether delivery does not have an attempt, and is not handed it here either:
-// its intent does not know it, or is to end; or its bytes are gone.
+// unsent reports whether delivery does not have an attempt and will not get it here: its
+// intent does not know it or is to end, or its bytes are gone.
 func (a *actor) unsent(s standing, made lane.Made) bool {
 	stopped := s.job.intent.State.ToNoOp()
 	return s.txs[made.Hash].Status == tx.StatusAbsent && (!a.known(s, made.Hash) || stopped && !made.Intent.IsZero() || s.gone[made.Hash])
 }
 
-// hand gives delivery the bytes that it does not have, of attempts that are recorded
-// everywhere. Never are they signed again. Of what is to end only no-ops are handed over:
-// a cancel may have come before anybody had the rest.
+// hand gives delivery the recorded attempts that it does not have. It never signs again.
+// For an intent that is to end it hands over only no-ops: the cancel may precede any
+// hand-over of the other attempts.
 func (a *actor) hand(ctx context.Context) error {
 	var of []standing
 	var missing []chain.Hash
@@ -267,8 +270,8 @@ func (a *actor) hand(ctx context.Context) error {
 	return trouble
 }
 
-// clientOf returns the client that an attempt belongs to in delivery: its intent's. A
-// no-op belongs to no client.
+// clientOf returns the client that owns an attempt in delivery: the client of its intent. A
+// no-op has no client.
 func (s standing) clientOf(made lane.Made) string {
 	if made.Intent.IsZero() {
 		return ""
@@ -276,7 +279,7 @@ func (s standing) clientOf(made lane.Made) string {
 	return s.job.intent.State.Requested.Request.Client
 }
 
-// bytes are those of an attempt: just signed, or kept by whoever signed it.
+// bytes returns the bytes of an attempt: just signed here, or from the vault.
 func (a *actor) bytes(ctx context.Context, hash chain.Hash) ([]byte, error) {
 	if raw, ok := a.fresh[hash]; ok {
 		return raw, nil

@@ -6,8 +6,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// What every node refuses for ever fails when a no-op has its nonce, for what they said.
-// Until then nobody is told that it is mined, whatever is in the block.
+// An intent that every node refuses for good fails, with their words, when a no-op has its
+// nonce. Until then it is not reported as mined, even if a block contains the no-op.
 func TestRefusedByNodes(t *testing.T) {
 	w := newWorld(t)
 	_, l := w.live(0, false)

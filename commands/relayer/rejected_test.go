@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// choosy is a signer that will not sign what has some bytes in it.
+// choosy is a signer that refuses payloads with certain bytes.
 type choosy struct {
 	Signer
 	not []byte
@@ -26,9 +26,9 @@ func (c choosy) Sign(ctx context.Context, payload []byte) ([]byte, error) {
 	return c.Signer.Sign(ctx, payload)
 }
 
-// A signer that will not sign for one intent, by a rule of its own, and signs for others:
-// that intent ends, also when nothing else is to be signed at that time; the others are
-// none the worse for it, nor is the signer.
+// A signer rejects one intent by a rule of its own and signs others. That intent ends, also
+// if nothing else is to be signed at that time. The other intents and the signer are not
+// affected.
 func TestSignerRejectsAnIntent(t *testing.T) {
 	w := newWorld(t)
 	forbidden := chain.Address{0xba, 0xd0, 0xba, 0xd0, 0xba}
@@ -52,8 +52,8 @@ func TestSignerRejectsAnIntent(t *testing.T) {
 	w.judge()
 }
 
-// A signer that will not sign anything for us, as one does to which our credentials mean
-// nothing any more, has failed: intents wait, and do not end one after the other.
+// A signer that rejects everything, for example because our credentials have expired, has
+// failed: intents wait, and do not fail one after the other.
 func TestSignerRejectsEverything(t *testing.T) {
 	w := newWorld(t)
 	_, l := w.live(0, false)
@@ -83,7 +83,7 @@ func TestSignerRejectsEverything(t *testing.T) {
 	w.judge()
 }
 
-// Whoever pays for sponsored intents is in trouble: they wait, and are none the worse for it.
+// If the payer's signer fails, sponsored intents wait, and are not affected otherwise.
 func TestPayerFails(t *testing.T) {
 	for name, trouble := range map[string]error{
 		"it has lost the key":        ErrUnknownKey,
@@ -111,7 +111,7 @@ func TestPayerFails(t *testing.T) {
 			if s := w.intent(ids[0]); s.End != nil || s.Stop.Reason != "" {
 				t.Fatalf("the intent is to end: %+v %+v", s.End, s.Stop)
 			}
-			if trouble == nil { // it keeps no nonce from others
+			if trouble == nil { // it holds no nonce that others wait for
 				others := w.ask(w.request(2))
 				for n := 0; !w.ended(intent.StatusCompleted, others...)(); n++ {
 					if _ = w.turns(a, 1); n > 20 {

@@ -6,7 +6,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// Intents are carried out by one signer, in batches.
+// One signer executes intents in batches.
 func TestCarriesOut(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()

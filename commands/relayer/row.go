@@ -8,8 +8,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// inTurn leaves, of what was claimed, what may get a nonce as far as its row goes. The rest
-// is given back: the queue has not heard yet what became of those before it, and will.
+// inTurn returns the claimed intents that may get a nonce as far as their ordering group
+// allows. It returns the others to the queue, whose state of the intents before them is out
+// of date.
 func (a *actor) inTurn(ctx context.Context, claimed []intent.Claimed) ([]intent.Claimed, error) {
 	var turn []intent.Claimed
 	var now, back []chain.IntentID
@@ -23,12 +24,12 @@ func (a *actor) inTurn(ctx context.Context, claimed []intent.Claimed) ([]intent.
 	return turn, a.giveBack(ctx, back)
 }
 
-// follows reports whether a nonce that is handed out next, after those that intents get
-// now, is one for what stands right behind an intent in its row. The queue may be behind:
-// where it says that the intent is in this lane it may have been given back since, or have
-// come out. So it is the lane that is asked. Of those further ahead nothing has to be asked,
-// as one does not lose its nonce while one behind it keeps its own, unless it was somebody
-// else who has used it. An intent that may give its nonce up is followed once it is mined.
+// follows reports whether the next nonce handed out, after the intents in now, keeps the
+// order behind an intent of an ordering group. It asks the lane, because the queue may be
+// out of date: the intent may have ended since, or lost its nonce. Intents further ahead
+// need no check. An intent does not lose its nonce while one behind it keeps its own,
+// unless a rival used the nonce. Behind an intent that may give its nonce up, the next one
+// waits until it is mined.
 func (a *actor) follows(ahead chain.IntentID, now []chain.IntentID) bool {
 	if slices.Contains(now, ahead) {
 		i := slices.IndexFunc(a.ready, func(j *job) bool { return j.id == ahead })

@@ -13,7 +13,7 @@ import (
 
 func inRow(r *intent.Request) { r.Order = "row" }
 
-// rising checks that intents have nonces that rise.
+// rising checks that the nonces of intents rise.
 func (w *world) rising(ids ...chain.IntentID) {
 	w.t.Helper()
 	for i, id := range ids[1:] {
@@ -23,7 +23,7 @@ func (w *world) rising(ids ...chain.IntentID) {
 	}
 }
 
-// mine makes blocks, of which the queue does not hear.
+// mine mines blocks without updating the queue.
 func (w *world) mine(n int) {
 	w.t.Helper()
 	for range n {
@@ -33,7 +33,7 @@ func (w *world) mine(n int) {
 	}
 }
 
-// steps takes some steps of a turn.
+// steps runs some steps of a turn.
 func (w *world) steps(a *actor, steps ...func(context.Context) error) {
 	w.t.Helper()
 	a.box.all, a.claim = true, true
@@ -42,12 +42,13 @@ func (w *world) steps(a *actor, steps ...func(context.Context) error) {
 	}
 }
 
-// The queue says that the first of a row has a nonce in the lane, and has not heard what has
-// become of it: those behind it get none before the queue has, and nothing is recorded
-// however often they are claimed meanwhile. They come after it then, or go on without it.
+// The queue shows a nonce in the lane for the first intent of an ordering group, and is out
+// of date. The intents behind it get no nonce until the queue catches up, and nothing is
+// recorded however often they are claimed meanwhile. Then they follow it, or continue
+// without it.
 func TestRowBehindStaleHead(t *testing.T) {
 	for name, c := range map[string]struct {
-		becomes func(w *world, a *actor, head chain.IntentID) *actor // who goes on
+		becomes func(w *world, a *actor, head chain.IntentID) *actor // returns the actor that continues
 		want    intent.Status
 	}{
 		"it was given back": {func(w *world, a *actor, head chain.IntentID) *actor {
@@ -124,8 +125,9 @@ func TestRowBehindStaleHead(t *testing.T) {
 	}
 }
 
-// The first of a row does have a nonce in the lane, and may lose it still: what is behind it
-// gets a higher one at once, unless it is not known that the first keeps its own.
+// The first intent of an ordering group has a nonce in the lane and may still lose it. The
+// next one gets a higher nonce at once, unless it is unknown whether the first keeps its
+// own.
 func TestRowBehindHeldHead(t *testing.T) {
 	requeue := intent.Requeue{Assignment: 1, Token: 1, Evidence: intent.Evidence{Kind: intent.Released}}
 	for name, c := range map[string]struct {
@@ -186,13 +188,13 @@ func TestRowBehindHeldHead(t *testing.T) {
 	}
 }
 
-// Nonces were reserved for a row by one who has died. What it is that has the first one is
-// elsewhere, or cannot be read: those behind it do not get theirs.
+// A holder that died had reserved nonces for an ordering group. The intent with the first
+// nonce is elsewhere, or cannot be read: those behind it do not get theirs.
 func TestRowReservedBefore(t *testing.T) {
 	there := intent.Place{Signer: chain.Address{0x77}, Nonce: 5}
 	for name, c := range map[string]struct {
 		becomes func(w *world, away *string, head chain.IntentID)
-		goesOn  bool // here
+		goesOn  bool // in this lane
 	}{
 		"the first is in another lane": {func(w *world, _ *string, head chain.IntentID) {
 			w.wish(head, intent.Assign{Assignment: 1, Place: there, Token: 1, At: w.clock.now()})
@@ -232,7 +234,7 @@ func TestRowReservedBefore(t *testing.T) {
 	}
 }
 
-// jammed is a log that takes nothing for one stream.
+// jammed is a log that refuses appends to one stream.
 type jammed struct {
 	commands.Store
 	of event.Stream
@@ -245,8 +247,8 @@ func (j jammed) Append(ctx context.Context, stream event.Stream, expected event.
 	return j.Store.Append(ctx, stream, expected, events...)
 }
 
-// A row gives its nonces back from its end on: where one cannot, those before it keep theirs,
-// whoever goes on.
+// An ordering group returns its nonces from its end. If one intent cannot, the intents
+// before it keep theirs, whichever holder continues.
 func TestRowGivenBackInPart(t *testing.T) {
 	for at := range 3 {
 		w := newWorld(t)
@@ -273,8 +275,9 @@ func TestRowGivenBackInPart(t *testing.T) {
 	}
 }
 
-// Who has lost a lane and does not know it wants to give back what its new holder is to sign
-// for, at whatever moment: the row lands in order, and no nonce is used up for nothing.
+// A former holder that does not know that it lost the lane tries to release nonces that the
+// new holder is about to sign, at various moments. The ordering group is mined in order,
+// and no nonce is wasted.
 func TestRowGivenBackByFormerHolder(t *testing.T) {
 	for name, after := range map[string]int{"at once": 0, "when the new one has read it": 1, "when the new one has told it": 2, "when it is signed": 3} {
 		t.Run(name, func(t *testing.T) {

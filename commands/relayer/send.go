@@ -18,8 +18,8 @@ import (
 // claimMax bounds how many intents are claimed at once.
 const claimMax = 500
 
-// take claims as many intents as there is room for, and reserves nonces for those that
-// may be signed for.
+// take claims as many intents as there is room for, and reserves nonces for those intents
+// that may be signed.
 func (a *actor) take(ctx context.Context) error {
 	defer a.tellPart()
 	lighter := a.held.State.InFlight() < a.weighed
@@ -32,7 +32,7 @@ func (a *actor) take(ctx context.Context) error {
 	if err != nil || room == 0 {
 		a.tellPart()
 		if a.called {
-			a.News.wakeOthers(a.box) // it was for this lane alone
+			a.News.wakeOthers(a.box) // the call was for this lane alone
 		}
 		return err
 	}
@@ -53,23 +53,25 @@ func (a *actor) take(ctx context.Context) error {
 	return errors.Join(trouble, err, a.reserve(ctx))
 }
 
-// holder is who claims: this run of this process, for this lane, since it opened it, or
-// since it lost track of what it had claimed. What nobody carries on is another's claim
-// from then on, so it keeps those behind it in its row waiting until it lapses: else they
-// would get lower nonces.
+// holder names the claimant: this run of this process and this lane, since it was opened or
+// the claimed set was last discarded. Claims under an older name count as another
+// claimant's, and make later intents of their ordering groups wait until they lapse.
+// Otherwise these would get lower nonces.
 func (a *actor) holder() string {
 	return fmt.Sprintf("%s %s %d.%d", a.Holder, lane.Stream(a.ID), a.token, a.claims)
 }
 
-// prepare reads what was claimed, and finds out how much gas it needs, and whether it
-// may pay what that costs. What nodes are slow to say that of keeps its claim, and its row
-// waits, until they have said it. What cannot be done ends here, before it has a nonce; what
-// cannot be found out is given back, and with it what stands behind it in its row, unless
-// that was so before: see [actor.putOff]. What may not pay enough yet is given back too if
-// it is in a row; else it is looked at again when its claim lapses, and keeps nobody from
-// being claimed meanwhile. Behind one that has got a nonce of another lane, of which the
-// queue has not heard yet, its row waits until it has: in which lane it goes on is not known
-// here.
+// prepare reads the claimed intents, estimates their gas, and checks that they may pay its
+// price. An intent whose estimate is slow keeps its claim until the estimate arrives, and
+// its ordering group waits. An intent that can never be executed ends here, before it has a
+// nonce.
+//
+// On a transient error the intent is returned to the queue, with the intents behind it in
+// its ordering group, unless it was so before: see [actor.putOff]. An intent that may not
+// pay enough yet is returned too if it is in a group. Otherwise it keeps its claim until
+// that lapses, and delays no other claim meanwhile. If an intent has a nonce of another
+// lane, which the queue does not know yet, its group waits until the queue does, since this
+// lane cannot know in which lane the group continues.
 func (a *actor) prepare(ctx context.Context, claimed []intent.Claimed) error {
 	jobs := make([]*job, len(claimed))
 	back, elsewhere, parked := make([]bool, len(claimed)), make([]bool, len(claimed)), make([]bool, len(claimed))
@@ -107,7 +109,7 @@ func (a *actor) prepare(ctx context.Context, claimed []intent.Claimed) error {
 		return err
 	})
 	var ids []chain.IntentID
-	kept := map[intent.Row]bool{} // rows of which one was given back, or is somewhere else
+	kept := map[intent.Row]bool{} // groups with an intent that was returned or is in another lane
 	for i, c := range claimed {
 		if parked[i] {
 			kept[c.Row], jobs[i] = true, nil
@@ -143,8 +145,8 @@ func (a *actor) giveBack(ctx context.Context, ids []chain.IntentID) error {
 	return err
 }
 
-// inspect is the job of an intent that was claimed; nil when it is not to be done. Untimely
-// is why the chain's time is not known, by which deadlines are judged.
+// inspect returns the job of a claimed intent, or nil if it is not to be executed. untimely
+// is the error if the chain's time, which decides deadlines, is unknown.
 func (a *actor) inspect(ctx context.Context, c intent.Claimed, untimely error) (*job, error) {
 	j := &job{id: c.ID, behind: c.Behind}
 	var err error
@@ -176,7 +178,7 @@ func (a *actor) inspect(ctx context.Context, c intent.Claimed, untimely error) (
 	return j, nil
 }
 
-// fail ends an intent that can never be carried out. If that is refused it has come out
+// fail ends an intent that can never be executed. A refusal means that it has already ended
 // otherwise.
 func (a *actor) fail(ctx context.Context, j *job, why error) error {
 	reason := intent.Refused
@@ -186,7 +188,7 @@ func (a *actor) fail(ctx context.Context, j *job, why error) error {
 	return unlessRefused(a.tellIntent(ctx, j, intent.Fail{Reason: reason, Detail: why.Error(), At: a.Now()}))
 }
 
-// unlessRefused leaves errors that are bad luck.
+// unlessRefused returns nil for a refusal, and other errors unchanged.
 func unlessRefused(err error) error {
 	if commands.IsRefusal(err) {
 		return nil
@@ -194,9 +196,9 @@ func unlessRefused(err error) error {
 	return err
 }
 
-// reserve hands nonces to what is ready, in its order. What follows others of its row
-// has to get a higher one than they: it waits until none below them is free, and goes back
-// if what it stands behind gets none.
+// reserve hands nonces to the jobs in a.ready, in order. An intent behind another of its
+// ordering group needs a higher nonce. It waits until no lower nonce is free, and returns
+// to the queue if the intent before it gets none.
 func (a *actor) reserve(ctx context.Context) error {
 	var now, later []chain.IntentID
 	free := a.freeBelow()
@@ -214,7 +216,7 @@ func (a *actor) reserve(ctx context.Context) error {
 		}
 		a.crash("lane.reserved")
 	}
-	a.slots() // which begins their jobs
+	a.slots() // begins their jobs
 	for _, j := range a.ready {
 		if _, holds := a.held.State.Held(j.id); !holds && !slices.Contains(later, j.id) {
 			later = append(later, j.id)
@@ -224,7 +226,7 @@ func (a *actor) reserve(ctx context.Context) error {
 	return a.giveBack(ctx, later)
 }
 
-// freeBelow reports whether a nonce is free below one that an intent holds.
+// freeBelow reports whether a nonce is free below an intent's nonce.
 func (a *actor) freeBelow() bool {
 	free := false
 	for slot := range a.held.State.Slots() {
@@ -236,10 +238,10 @@ func (a *actor) freeBelow() bool {
 	return false
 }
 
-// orders are what all nonces want, by rising nonce. An intent that may not pay what gas
-// has come to cost since it got its nonce gives that back, with those behind it in its row,
-// and keeps no others waiting; unless one of these is signed for. One that has stalled, and
-// may offer no more, is to give way.
+// orders returns the orders of all nonces, by rising nonce. An unsigned intent that may no
+// longer pay the price of gas returns its nonce, with later intents of its ordering group,
+// unless one of these is signed. A stalled intent whose fee cannot be raised is marked to
+// give way.
 func (a *actor) orders(ctx context.Context) ([]order, error) {
 	var orders []order
 	var trouble error
@@ -267,7 +269,7 @@ func (a *actor) orders(ctx context.Context) ([]order, error) {
 			return nil, err
 		}
 		if late || err != nil {
-			trouble = errors.Join(trouble, err) // what is late is ended by the next turn
+			trouble = errors.Join(trouble, err) // the next turn ends late intents
 			continue
 		}
 		orders = append(orders, o)
@@ -281,7 +283,7 @@ func (a *actor) orders(ctx context.Context) ([]order, error) {
 	return orders, errors.Join(trouble, err)
 }
 
-// priced are the orders that can be offered for now, with their offers.
+// priced returns the orders that can be priced now, with their offers.
 func (a *actor) priced(ctx context.Context, orders []order, stalled *uint64) (priced []order, trouble error) {
 	var back []standing
 	given := map[uint64]bool{}
@@ -311,8 +313,8 @@ func (a *actor) priced(ctx context.Context, orders []order, stalled *uint64) (pr
 	return priced, errors.Join(trouble, a.release(ctx, reasonMarket, back))
 }
 
-// wanted is what is to be signed for a nonce, if anything is. A no-op takes the place of
-// what is to end without effect, and of what its intent knows nothing of.
+// wanted returns the order of a nonce, if it has one. A no-op replaces an intent that is to
+// end without effect, and an attempt that its intent does not know.
 func (a *actor) wanted(s standing, stalled bool) (o order, wanted bool) {
 	it := s.job.intent.State
 	placed := a.placed(s)
@@ -328,7 +330,7 @@ func (a *actor) wanted(s standing, stalled bool) (o order, wanted bool) {
 		return o, placed && it.Stop.Reason == "" && it.End == nil
 	}
 	last := s.Attempts[len(s.Attempts)-1]
-	stalled = stalled || s.gone[last.Hash] // it will never land
+	stalled = stalled || s.gone[last.Hash] // it will never be mined
 	switch {
 	case len(s.Attempts) >= lane.AttemptsMax, placed && it.End != nil:
 		return o, false
@@ -337,7 +339,7 @@ func (a *actor) wanted(s standing, stalled bool) (o order, wanted bool) {
 	case !placed || it.ToNoOp():
 		return o, true
 	case !a.known(s, last.Hash):
-		return o, false // it is told first
+		return o, false // its intent has to record it first
 	}
 	o.intent, o.faster = s.id, !stalled
 	return o, len(s.Attempts) < lane.BumpsMax && (stalled || it.Floor.Int().Gt(last.Fee.MaxFee.Int()))
@@ -348,8 +350,8 @@ func (s standing) seen() bool {
 	return slices.ContainsFunc(s.Attempts, func(m lane.Made) bool { return s.txs[m.Hash].Verdict != tx.StatusAbsent })
 }
 
-// stalled is the first nonce that waits for the chain, if it has made no progress for so
-// long that it is to be signed for again: the chain wants this very one.
+// stalled returns the first waiting nonce if it has made no progress for Settings.Stall and
+// is the nonce that the chain wants.
 func (a *actor) stalled(ctx context.Context) (*uint64, error) {
 	now := a.Now()
 	for _, s := range a.slots() {
@@ -366,7 +368,7 @@ func (a *actor) stalled(ctx context.Context) (*uint64, error) {
 		if now.Sub(since) < a.Settings.Stall {
 			return nil, nil
 		}
-		a.front.since = now // before it is asked again
+		a.front.since = now // until the chain is asked again
 		w, err := a.wants(ctx)
 		if err != nil || w.Nonce != s.Nonce {
 			return nil, err

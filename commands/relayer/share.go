@@ -11,9 +11,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// part is a lane's place among those of its process that may claim the same intents.
+// part is a lane's load and scope, by which the lanes of a process share intents.
 type part struct {
-	told   bool // it was
+	told   bool // the lane has reported it
 	sender chain.Address
 	key    chain.NonceKey
 	// onlyAsked is [Lane.OnlyAsked].
@@ -22,7 +22,7 @@ type part struct {
 	signer.Share
 }
 
-// mayClaim reports whether an intent is one for the lane.
+// mayClaim reports whether the lane may claim an intent.
 func (p part) mayClaim(w intent.Waiting) bool {
 	if !intent.TakesKey(p.key, p.onlyAsked, w.Key) {
 		return false
@@ -33,16 +33,15 @@ func (p part) mayClaim(w intent.Waiting) bool {
 	return slices.Contains(p.pools, w.From.Pool)
 }
 
-// tellPart lets the other lanes know what this one has to do.
+// tellPart publishes a lane's load to the other lanes.
 func (n *News) tellPart(of *inbox, p part) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	of.part = p
 }
 
-// Wake has lanes look whether there are intents to claim: for each fresh one the lane that
-// has least to do of those it is for; and if there may be more, all of them. It never
-// blocks.
+// Wake makes lanes check for intents to claim: for each fresh intent the least loaded lane
+// that may claim it, and all lanes if more is set. It never blocks.
 func (n *News) Wake(fresh []intent.Waiting, more bool) {
 	n.init()
 	n.mu.Lock()
@@ -51,7 +50,7 @@ func (n *News) Wake(fresh []intent.Waiting, more bool) {
 	for _, w := range fresh {
 		switch {
 		case w.Chain != n.Chain:
-		case w.Row != (intent.Row{}): // the queue knows which of them it is for
+		case w.Row != (intent.Row{}): // the queue decides which lane it is for
 			for _, b := range n.boxes {
 				row[b] = row[b] || b.part.mayClaim(w)
 			}
@@ -68,8 +67,9 @@ func (n *News) Wake(fresh []intent.Waiting, more bool) {
 	}
 }
 
-// least is the lane that has least to do of those that may claim an intent and have room,
-// by turns; nil when there is none. Called is how many each is going to get beside.
+// least returns the least loaded lane that may claim an intent and has room, in turns among
+// equals; nil if there is none. called counts the intents that each lane was already woken
+// for.
 func (n *News) least(w intent.Waiting, called map[*inbox]int) *inbox {
 	best, at := (*inbox)(nil), 0
 	for i := range n.boxes {
@@ -88,7 +88,7 @@ func (n *News) least(w intent.Waiting, called map[*inbox]int) *inbox {
 	return best
 }
 
-// others are the parts of the other lanes that may claim what this one may.
+// others returns the loads of the other lanes that may claim the same intents.
 func (n *News) others(of *inbox) (others []signer.Share) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -105,8 +105,8 @@ func (p part) sharesWith(of part) bool {
 	return p.key == of.key && slices.ContainsFunc(p.pools, func(pool string) bool { return slices.Contains(of.pools, pool) })
 }
 
-// wakeOthers has the other lanes look whether there are intents to claim that have room, and
-// may claim what this one may.
+// wakeOthers makes the other lanes with room that may claim the same intents check for
+// them.
 func (n *News) wakeOthers(of *inbox) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -117,7 +117,7 @@ func (n *News) wakeOthers(of *inbox) {
 	}
 }
 
-// call has the lane look whether there are intents to claim.
+// call makes the lane check for intents to claim.
 func (b *inbox) call() {
 	b.mu.Lock()
 	b.claim = true
@@ -125,8 +125,8 @@ func (b *inbox) call() {
 	b.ring()
 }
 
-// tellPart tells the others what this lane has to do. What room it had was looked at last
-// when it had so many in flight.
+// tellPart publishes this lane's load. Its room is the last known room, less the nonces
+// added since.
 func (a *actor) tellPart() {
 	load := a.held.State.InFlight()
 	room := 0
@@ -136,16 +136,15 @@ func (a *actor) tellPart() {
 	a.News.tellPart(a.box, part{true, a.ID.Sender, a.ID.Key, a.OnlyAsked, a.Pools, signer.Share{InFlight: load, Room: room}})
 }
 
-// claimShare claims what is the lane's to carry out, of which there may be so much: all that is
-// for its signer alone, and of what its pools are asked for as much as brings it up to
-// where the other lanes of this process stand. What it leaves to them, and they have not
-// taken after [Settings.Poll], it takes all the same. Between processes, who gets on best
-// takes most; and so it is while more waits than a lane has room for.
+// claimShare claims intents for the lane, up to room: all intents for its signer, and as
+// many intents of its pools as bring it level with the other lanes of this process. It
+// leaves the rest to them, but takes it if they have not within [Settings.Poll]. Between
+// processes, and while more intents wait than a lane has room for, the fastest claims most.
 func (a *actor) claimShare(ctx context.Context, room int) ([]intent.Claimed, error) {
 	mine, others := signer.Share{InFlight: a.held.State.InFlight(), Room: room}, a.News.others(a.box)
 	pools, now := a.Pools, a.Now()
 	if len(others) > 0 && signer.Claim(1, mine, others) == 0 && now.Sub(a.shared) < a.Settings.Poll && !a.hasRows() && a.wider == 0 {
-		pools = nil // others have less to do
+		pools = nil // other lanes have less to do
 		if a.called {
 			defer a.News.wakeOthers(a.box)
 		}
@@ -165,7 +164,7 @@ func (a *actor) claimShare(ctx context.Context, room int) ([]intent.Claimed, err
 	if pools == nil || len(others) == 0 || a.claim {
 		return claimed, nil
 	}
-	mine.Room = a.reach(room) // it may be more than there is room for, of which the rest is given back
+	mine.Room = a.reach(room) // the claim may exceed the room; the excess is returned
 	kept, left := a.split(claimed, mine, others, now)
 	if len(left) == 0 {
 		return kept, nil
@@ -177,12 +176,12 @@ func (a *actor) claimShare(ctx context.Context, room int) ([]intent.Claimed, err
 	return kept, nil
 }
 
-// idle counts polls of a lane for whose nonce key intents have to ask. A client may open
-// many such lanes, and most have nothing to do: they claim at each poll at first, and less
-// often the longer nothing comes. News of an intent wakes them at once.
+// idle counts the polls of an OnlyAsked lane. A client may open many such lanes, and most
+// have nothing to do: they claim at each poll at first, and less often the longer no intent
+// comes. News of an intent wakes them at once.
 type idle struct {
 	polls  int // since the last claim
-	claims int // in a row that found nothing
+	claims int // consecutive claims that found nothing
 }
 
 // idleMax bounds how many polls pass between two claims, as a power of two.
@@ -201,14 +200,14 @@ func (a *actor) isDue() bool {
 	return !a.OnlyAsked || a.idle.polls >= 1<<a.idle.claims
 }
 
-// split is what a lane keeps of its claim, and what it leaves to others: the last ones, of
-// those that others may carry out. A row stays together.
+// split divides a claim into the intents that the lane keeps and the last ones, which it
+// leaves to other lanes if these may execute them. An ordering group stays together.
 func (a *actor) split(claimed []intent.Claimed, mine signer.Share, others []signer.Share, now time.Time) (kept []intent.Claimed, left []chain.IntentID) {
 	since, free := map[chain.IntentID]time.Time{}, 0
 	for _, c := range claimed {
 		first, seen := a.since[c.ID]
 		switch {
-		case c.From.Signer != nil || c.Row.Order != "" || seen && now.Sub(first) >= a.Settings.Poll: // it is this lane's
+		case c.From.Signer != nil || c.Row.Order != "" || seen && now.Sub(first) >= a.Settings.Poll: // this lane keeps it
 		case seen:
 			since[c.ID], free = first, free+1
 		default:
@@ -231,7 +230,7 @@ func (a *actor) split(claimed []intent.Claimed, mine signer.Share, others []sign
 		}
 		kept = append(kept, c)
 	}
-	for id, first := range a.since { // others have it, and may yet give it back
+	for id, first := range a.since { // other lanes have it, and may still return it
 		if now.Sub(first) <= 2*a.Settings.Claim && len(since) < putOffMax {
 			since[id] = first
 		}
@@ -240,8 +239,8 @@ func (a *actor) split(claimed []intent.Claimed, mine signer.Share, others []sign
 	return kept, left
 }
 
-// hasRows reports whether any intent of a row is open in the lane: the next ones of those
-// rows can be claimed by it alone.
+// hasRows reports whether an intent of an ordering group is open in the lane: only this
+// lane can claim the next intents of the group.
 func (a *actor) hasRows() bool {
 	for _, j := range a.jobs {
 		if j.intent.State.Requested.Request.Order != "" {

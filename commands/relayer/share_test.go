@@ -14,8 +14,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 )
 
-// pair are two lanes of one process, of two signers of one pool. Nothing that they send
-// comes to the chain.
+// pair returns two lanes of one process, of two signers of one pool. Their transactions do
+// not reach the chain.
 func pair(t *testing.T) (w *world, first, second *actor) {
 	t.Helper()
 	w = newWorld(t)
@@ -35,7 +35,7 @@ func pair(t *testing.T) (w *world, first, second *actor) {
 	return w, first, second
 }
 
-// some are wishes for whoever has room, or for one signer.
+// some returns requests for the pool, or for one signer.
 func (w *world) some(from, n int, signer *chain.Address) (requests []intent.Request) {
 	for i := range n {
 		requests = append(requests, w.request(from+i, func(r *intent.Request) {
@@ -47,8 +47,8 @@ func (w *world) some(from, n int, signer *chain.Address) (requests []intent.Requ
 	return requests
 }
 
-// Of what their pool is asked for, the lane that has less to do takes more: afterwards
-// both have the same, whoever looks first.
+// The less loaded lane takes more of its pool's intents. Afterwards both have the same
+// load, whichever looks first.
 func TestShares(t *testing.T) {
 	for name, firstLooks := range map[string]bool{"the busy one looks first": true, "the idle one looks first": false} {
 		t.Run(name, func(t *testing.T) {
@@ -68,8 +68,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// What others are to take, and do not, is taken all the same; and what is for the lane's
-// own signer is not waited with.
+// A lane takes intents that it left to others and that they did not take. Intents for its
+// own signer it takes at once.
 func TestSharesNobodyTakes(t *testing.T) {
 	w, first, _ := pair(t)
 	w.ask(w.some(0, 6, &w.lane.Sender)...)
@@ -88,7 +88,7 @@ func TestSharesNobodyTakes(t *testing.T) {
 	}
 }
 
-// A row is not torn apart, whoever has less to do.
+// An ordering group is not split between lanes, whichever has less to do.
 func TestSharesKeepRows(t *testing.T) {
 	w, first, second := pair(t)
 	w.ask(w.some(0, 2, &w.lane.Sender)...)
@@ -107,8 +107,8 @@ func TestSharesKeepRows(t *testing.T) {
 	}
 }
 
-// A claim may be for more than the lane has room for, as what is claimed first cannot be
-// carried on. What is left of it goes to whom it is for.
+// A claim may exceed the lane's room if the first intents are blocked. The rest goes to the
+// lanes that may execute it.
 func TestSharesOfMoreThanRoom(t *testing.T) {
 	w, first, second := pair(t)
 	first.Settings.Budget = 2
@@ -131,7 +131,8 @@ func TestSharesOfMoreThanRoom(t *testing.T) {
 	}
 }
 
-// unclearFor are nodes that do not tell what gas a sender's calls need, who lacks their value.
+// unclearFor are nodes that cannot estimate gas for a sender that lacks the value of its
+// calls.
 type unclearFor struct {
 	*world
 	poor chain.Address
@@ -144,7 +145,7 @@ func (u unclearFor) Gas(ctx context.Context, s chain.Sequence, r intent.Request)
 	return u.world.Gas(ctx, s, r)
 }
 
-// spentFor is a guard by which nothing is left of a signer's budget for what is asked.
+// spentFor is a guard that has no budget left for one signer.
 type spentFor struct {
 	Guard
 	poor chain.Address
@@ -160,8 +161,8 @@ func (g spentFor) Allow(ctx context.Context, id chain.Sequence, token lane.Token
 	return answers, err
 }
 
-// One lane of a pool cannot carry on what the pool is asked for, and has least to do: the
-// other does it, whoever looks first each time.
+// The least loaded lane of a pool cannot execute the pool's intents: the other lane does,
+// whichever looks first each time.
 func TestSharesOfWhoCannot(t *testing.T) {
 	for name, c := range map[string]struct{ spent, poorFirst bool }{
 		"who lacks the value looks first":  {false, true},
@@ -188,8 +189,8 @@ func TestSharesOfWhoCannot(t *testing.T) {
 			for range 60 {
 				for _, a := range order {
 					for _, at := range []*actor{a, able, poor} {
-						if at == a || at.box.claim { // it is time, or it was woken
-							_ = w.turns(at, 1) // the poor one tells what keeps them
+						if at == a || at.box.claim { // it is due, or it was woken
+							_ = w.turns(at, 1) // the poor one returns the blocked intents' errors
 						}
 					}
 					w.clock.pass(w.settings.Poll / 2)

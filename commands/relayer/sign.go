@@ -17,25 +17,25 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 )
 
-// order is what is to be signed.
+// order is a transaction to be signed at a nonce.
 type order struct {
 	standing
-	intent chain.IntentID // zero is a no-op
+	intent chain.IntentID // zero: a no-op
 	offer  fee.Offer
-	unsent []chain.Hash // of the attempts so far
+	unsent []chain.Hash // attempts so far that were not sent
 	faster bool         // it has not stalled: its client has asked for a higher fee
-	plain  bool         // the fee that its client has asked for is left out: the signer cannot pay it
+	plain  bool         // without the client's higher fee, which the signer cannot pay
 }
 
-// signature is what was.
+// signature is a signed order.
 type signature struct {
 	order
 	raw  []byte
 	hash chain.Hash
 }
 
-// sign signs for all nonces that want it and may have it, and records that the lane has
-// attempts, once their bytes are kept.
+// sign signs the allowed orders of all nonces, stores the bytes, and then records the
+// attempts in the lane.
 func (a *actor) sign(ctx context.Context) error {
 	wanted, trouble := a.orders(ctx)
 	orders, err := a.allowed(ctx, wanted)
@@ -57,10 +57,10 @@ func (a *actor) sign(ctx context.Context) error {
 	return errors.Join(trouble, a.keep(ctx, signed))
 }
 
-// keep makes what was signed attempts.
+// keep stores the signed bytes and records them as attempts.
 func (a *actor) keep(ctx context.Context, signed []signature) error {
 	payloads := make([]commands.Payload, len(signed))
-	var again []chain.Hash // the same bytes as before, of which what is kept cannot be read
+	var again []chain.Hash // same bytes as before, whose stored copy cannot be read
 	for i, s := range signed {
 		if s.gone[s.hash] {
 			again = append(again, s.hash)
@@ -94,10 +94,10 @@ func (a *actor) keep(ctx context.Context, signed []signature) error {
 	return nil
 }
 
-// price says what an order offers. That pools are content with what takes an attempt's
-// place matters only if they may have that one. Of what delivery has not got and is not
-// handed here either this is as certain as it can be: somebody who held the lane before may
-// hand it over all the same. Then one of the two is mined, and delivery is at both.
+// price sets the offer of an order. It outbids only attempts that node pools may have. An
+// attempt counts as unsent if delivery does not have it and will not get it here. A former
+// holder of the lane may still hand it over; then one of the two is mined, and delivery
+// follows both.
 func (a *actor) price(ctx context.Context, o *order) (err error) {
 	it := o.job.intent.State
 	t := a.termsOf(it, max(o.gas, it.Requested.Request.Gas.Limit))
@@ -132,8 +132,9 @@ func (a *actor) sponsorsNoOp(s standing) bool {
 	return a.Payer != nil && refused%2 == 0
 }
 
-// termsOf are the terms of an intent's first attempt with so much gas; 0 is unknown. The
-// no-op that replaces the attempt offers a tenth more, and may cost no more either.
+// termsOf returns the terms of an intent's first attempt at this gas limit; 0 is unknown.
+// The no-op that replaces the attempt offers a tenth more, and has to stay within the same
+// limits.
 func (l *Lane) termsOf(it intent.State, limit uint64) fee.Terms {
 	gas := it.Requested.Request.Gas
 	if limit != 0 {
@@ -147,11 +148,11 @@ func (l *Lane) termsOf(it intent.State, limit uint64) fee.Terms {
 	}
 }
 
-// outbidding is gas and a tenth of it: a no-op with so much gas costs as much as at a fee
-// that replaces the intent's.
+// outbidding returns gas plus a tenth: a no-op with that much gas costs as much as one at a
+// fee that replaces the intent's.
 func outbidding(gas uint64) uint64 { return gas + gas/10 + 1 }
 
-// signOne signs for a nonce. What can never be signed ends its intent.
+// signOne signs an order. If its transaction can never be signed, the intent fails.
 func (a *actor) signOne(ctx context.Context, o order) (signature, error) {
 	raw, signed, err := a.make(ctx, o)
 	if failure := (&signerError{}); !errors.As(err, &failure) && commands.IsRefusal(err) && !o.intent.IsZero() {
@@ -163,8 +164,8 @@ func (a *actor) signOne(ctx context.Context, o order) (signature, error) {
 	return signature{o, raw, signed.Hash}, nil
 }
 
-// make writes and signs a transaction, and reads it again: what is recorded is what a
-// decoder finds in the bytes.
+// make encodes and signs a transaction, and decodes it again: the recorded values are those
+// in the bytes.
 func (a *actor) make(ctx context.Context, o order) ([]byte, chain.Signed, error) {
 	var none chain.Signed
 	unsigned, err := a.unsigned(o)
@@ -202,7 +203,7 @@ func (a *actor) make(ctx context.Context, o order) ([]byte, chain.Signed, error)
 	return raw, signed, nil
 }
 
-// unsigned is the transaction that an order asks for.
+// unsigned returns the transaction of an order.
 func (a *actor) unsigned(o order) (chain.Unsigned, error) {
 	u := chain.Unsigned{
 		Type: a.Format.Type, Chain: a.Chain, NonceKey: a.ID.Key, Nonce: o.Nonce, Gas: a.noOpGas(o.Nonce),
@@ -219,7 +220,7 @@ func (a *actor) unsigned(o order) (chain.Unsigned, error) {
 	return u, nil
 }
 
-// noOpGas is the gas limit of a no-op at a nonce.
+// noOpGas returns the gas limit of a no-op at a nonce.
 func (r *Relayer) noOpGas(nonce uint64) uint64 {
 	if nonce == 0 {
 		return r.Settings.NoOpGas + r.Format.First
@@ -227,7 +228,7 @@ func (r *Relayer) noOpGas(nonce uint64) uint64 {
 	return r.Settings.NoOpGas
 }
 
-// agrees reports whether signed bytes say what they should.
+// agrees reports whether signed bytes decode to the unsigned transaction.
 func (a *actor) agrees(u chain.Unsigned, s chain.Signed) bool {
 	same := s.Type == u.Type && s.Chain == u.Chain && s.Sender == a.ID.Sender && s.NonceKey == u.NonceKey &&
 		s.Nonce == u.Nonce && s.Gas == u.Gas && s.Window == u.Window && (s.FeePayer != nil) == u.Sponsored &&
@@ -239,7 +240,7 @@ func (a *actor) agrees(u chain.Unsigned, s chain.Signed) bool {
 	})
 }
 
-// equal compares numbers, of which nil is 0.
+// equal compares numbers; nil is 0.
 func equal(x, y *uint256.Int) bool {
 	if x == nil {
 		x = new(uint256.Int)

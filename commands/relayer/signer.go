@@ -8,14 +8,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// signerError is a failure of who signs, whatever was to be signed.
+// signerError is a failure of the signer, independent of the payload.
 type signerError struct{ error }
 
 func (e *signerError) Unwrap() error { return e.error }
 
-// signed asks the lane's signer for a signature. Whom its refusal is about shows in whether
-// it would sign a no-op in the intent's place: a signature that goes nowhere and is
-// recorded nowhere.
+// signed asks the lane's signer for a signature. If the signer rejects an intent, signed
+// asks it to sign a no-op instead. If it signs that, the rejection concerns the intent;
+// otherwise the signer has failed. The no-op's signature is neither sent nor recorded.
 func (a *actor) signed(ctx context.Context, o order, payload []byte) ([]byte, error) {
 	mark, err := a.Signer.Sign(ctx, payload)
 	if err == nil || errors.Is(err, ErrBadPayload) {
@@ -37,7 +37,7 @@ func (a *actor) signed(ctx context.Context, o order, payload []byte) ([]byte, er
 	return nil, &signerError{err}
 }
 
-// failed tells the guard if the lane's signer has failed: once, of all that it was to sign.
+// failed reports to the guard that the lane's signer has failed: once per turn.
 func (a *actor) failed(ctx context.Context, trouble error) error {
 	var failure *signerError
 	if a.Guard == nil || ctx.Err() != nil || !errors.As(trouble, &failure) {

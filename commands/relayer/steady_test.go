@@ -8,8 +8,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// What is told of an intent is not left at blocks of a fork, though a later block is final:
-// as long as delivery has not seen which blocks that one stands on, they may be others.
+// Announced confirmations do not stay on a fork although a later block is final: until
+// delivery has seen the final block's ancestors, the announced blocks may not be among
+// them.
 func TestFinalBlockOfAnotherFork(t *testing.T) {
 	w := newWorld(t)
 	w.settings.Confirmations = 2
@@ -22,7 +23,7 @@ func TestFinalBlockOfAnotherFork(t *testing.T) {
 		t.Fatalf("the head is %d, %d was told", head.Number, told[1].Number)
 	}
 	must(t, w.chain.Reorg(1, true))
-	for range 3 { // until what has taken its place is final
+	for range 3 { // until the replacing blocks are final
 		w.block()
 	}
 	must(t, w.turns(a, 2))
@@ -37,8 +38,8 @@ func TestFinalBlockOfAnotherFork(t *testing.T) {
 	w.judge()
 }
 
-// What delivery remembers of the chain may be lost, and begin anew above what was told,
-// which is not final by that alone: a fork below it is found by asking nodes.
+// The blocks that delivery remembers may be lost and begin again above the announced
+// blocks. That alone does not make these final: a fork below is found by asking nodes.
 func TestBlocksBegunAnew(t *testing.T) {
 	for name, forked := range map[string]bool{"a fork": true, "no fork": false} {
 		t.Run(name, func(t *testing.T) {

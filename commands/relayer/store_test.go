@@ -7,8 +7,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// A holder that can append nothing to the log does not keep the lane, though nothing is to
-// be appended to the lane's own stream: another may reach the log.
+// A holder that cannot append to the log gives up the lane, even with nothing to append to
+// the lane's own stream: another process may reach the log.
 func TestLogIsAway(t *testing.T) {
 	w := newWorld(t)
 	l, ln := w.live(0, false)

@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// lossy is a queue whose next answers are lost.
+// lossy is a queue that loses its next answers.
 type lossy struct {
 	Queue
 	claims, returns int
@@ -32,8 +32,8 @@ func (q *lossy) Return(ctx context.Context, holder string, ids []chain.IntentID)
 	return q.Queue.Return(ctx, holder, ids)
 }
 
-// What a holder has claimed and lost track of keeps the rest of its row waiting, also when
-// the same process goes on with the lane.
+// Intents in a claimed set that a holder discarded keep the rest of their ordering group
+// waiting, also if the same process continues with the lane.
 func TestRowsAfterLostClaims(t *testing.T) {
 	for name, lose := range map[string]func(w *world, q *lossy) *actor{
 		"the lane is given up before nonces are reserved": func(w *world, q *lossy) *actor {
@@ -85,8 +85,8 @@ func TestRowsAfterLostClaims(t *testing.T) {
 	}
 }
 
-// What has got a nonce in another lane, of which the queue has not heard when the claim
-// lapses, keeps its row waiting: those behind it have to follow it there.
+// An intent gets a nonce in another lane, and its claim lapses before the queue knows. Its
+// ordering group waits, because the intents behind it have to follow it there.
 func TestRowWhoseHeadIsElsewhere(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -104,10 +104,10 @@ func TestRowWhoseHeadIsElsewhere(t *testing.T) {
 	}
 	idle()
 	w.until(a, "what is in no row is done", w.ended(intent.StatusCompleted, ids[2]))
-	later := w.ask(w.request(4, inRow)) // and the queue hears of the place
+	later := w.ask(w.request(4, inRow)) // and the queue learns of the place
 	ids = []chain.IntentID{ids[1], later[0]}
 	idle()
 }
 
-// stormsShort is how many histories are tried each time.
+// stormsShort is the number of histories per test run.
 const stormsShort = 12

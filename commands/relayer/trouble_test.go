@@ -11,9 +11,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// While intents wait for want of budget the log says so about once a minute, and does not
-// say that all is well between their claims; when there is room again it says that. Turns are
-// told as troubled for as long.
+// While intents wait for budget, the lane logs it about once a minute, and does not log
+// recovery between their claims. It logs recovery when there is budget again. Turn.Troubled
+// is set for as long.
 func TestTroubleIsToldAgain(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()

@@ -8,8 +8,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 )
 
-// Turns tell that the first nonce stalls, and that the chain has used nonces that nothing
-// here has, until it is known what did; and the end of the work on a lane is told.
+// Turns report that the first nonce stalls, and that the chain used nonces unknown here,
+// until the cause is known. The end of the work on a lane is reported too.
 func TestTurnsAreTold(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -42,7 +42,7 @@ func TestTurnsAreTold(t *testing.T) {
 		t.Error("it stalls in every turn")
 	}
 
-	// Somebody else is said to have used the first.
+	// The chain reports that another transaction has used the first nonce.
 	head := w.chain.Head()
 	w.lied = &lane.Witness{Nonce: 1, Block: head, Endpoints: []string{"a", "b"}, Needed: 2, Asked: 3}
 	w.clock.pass(w.settings.Look)
@@ -50,7 +50,7 @@ func TestTurnsAreTold(t *testing.T) {
 		t.Errorf("a drift of %d", got.Drift)
 	}
 	w.lied, w.hold = nil, false
-	for range 3 { // in which ours lands after all, and nobody has asked the chain since
+	for range 3 { // ours is mined after all, and the chain has not been asked since
 		w.block()
 		turn()
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// mute is a log in which no stream can be read whose name begins so; none is none.
+// mute is a log in which streams with a name prefix cannot be read; nil means no prefix.
 type mute struct {
 	commands.Store
 	of *string
@@ -24,9 +24,8 @@ func (m mute) ReadStream(ctx context.Context, stream event.Stream, after event.V
 	return func(yield func(event.Recorded, error) bool) { yield(event.Recorded{}, errAway) }
 }
 
-// What cannot be read of an intent just when its nonce turns out to be somebody else's, or
-// to be refused, makes nobody believe that the intent is not in the lane: it gets another
-// nonce, or comes out.
+// An intent cannot be read just when a rival has used its nonce, or when it is refused. It
+// still counts as in the lane: it gets another nonce, or ends.
 func TestUnreadIntent(t *testing.T) {
 	for name, c := range map[string]struct {
 		trouble func(w *world, s intent.State)

@@ -12,17 +12,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// All nodes may refuse an intent's transaction, with a reason that is not on the list of
-// permanent refusals: its fee is above a node's own limit, say, or a node has new words for
-// too little gas. If no node has ever taken it, it gives way too, whether or not the intent
-// limits how it pays. Raising the fee comes first if nodes say that the fee is too low.
+// All nodes may refuse an intent's transaction for a reason that is not on the list of
+// permanent refusals. For example, its fee is above a node's own limit, or a node words a
+// lack of gas in a new way. If no node has ever taken it, it gives way too, whether or not
+// the intent limits how it pays. Raising the fee comes first if nodes say that the fee is
+// too low.
 
-// untakenMost is how many attempts a nonce gets that no node takes, while nodes do not blame
-// the transaction itself: each is made once the nonce has stalled.
+// untakenMost is the number of attempts at a nonce that no node takes, while nodes do not
+// blame the transaction itself. Each is made once the nonce has stalled.
 const untakenMost = 4
 
-// blames are causes of refusals that lie with the transaction, and not with the node or with
-// lower nonces. An empty cause is a refusal for any other reason.
+// blames are the causes of refusals that lie with the transaction, and not with the node or
+// with lower nonces. An empty cause is a refusal for any other reason.
 var blames = []tx.Cause{"", tx.Funds, tx.FeeCap, tx.KeyMissing}
 
 // isReplaceable reports whether an intent's transaction may be in no block yet, and a no-op
@@ -42,7 +43,7 @@ func (s standing) isUntaken() bool {
 }
 
 // isRejected reports whether no node has ever taken an attempt, and nodes refuse the last
-// one for a reason that lies with it. Lack of funds does not lie with it while the signer
+// attempt for a reason that lies with it. Lack of funds does not count while the signer
 // could not pay for an ordinary intent either.
 func (a *actor) isRejected(ctx context.Context, s standing) (bool, error) {
 	refusal := s.txs[s.last().Hash].refusal
@@ -77,8 +78,10 @@ func (a *actor) paysOrdinary(ctx context.Context) (bool, error) {
 	return balance.Cmp(chain.Amount(offer.Fee.MaxFee).Times(ordinaryGas)) >= 0, nil
 }
 
-// isSpent reports whether another attempt at a stalled nonce is of no use: no node has ever
-// taken one, and nodes blame the transaction, or have refused as many as there may be.
+// isSpent reports whether another attempt at a stalled nonce is useless: there are
+// lane.BumpsMax attempts, or no node has ever taken one, and nodes blame the transaction or
+// have refused untakenMost attempts. If a node has taken one it is false, unless nodes now
+// refuse the last attempt for lack of the signer's funds.
 func (a *actor) isSpent(ctx context.Context, s standing) (bool, error) {
 	last := s.txs[s.last().Hash]
 	if !a.isReplaceable(s) || len(last.Recorded) == 0 || !s.isUntaken() && !a.lacksUsual(s) {
@@ -96,9 +99,8 @@ func (a *actor) isSpent(ctx context.Context, s standing) (bool, error) {
 	return rejected || s.isUntaken() && len(s.Attempts) >= untakenMost, err
 }
 
-// isHopeless reports whether an intent whose fee cannot be raised any more is to give way
-// though it does not limit how it pays: no node has ever taken it, or the signer cannot pay
-// for it.
+// isHopeless reports whether an intent whose fee cannot be raised gives way although it
+// does not limit how it pays: no node has ever taken it, or the signer cannot pay for it.
 func (a *actor) isHopeless(ctx context.Context, s standing, why error) (bool, error) {
 	if !isShort(why) && !a.lacksUsual(s) {
 		return s.isUntaken() && len(s.txs[s.last().Hash].Recorded) > 0, nil

@@ -11,8 +11,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
-// goOnRefusing runs n turns and blocks. Nodes refuse a transaction with these answers, or take
-// it if there are none.
+// goOnRefusing runs n turns and blocks. Nodes refuse a transaction with these answers, or
+// take it if there are none.
 func (w *world) goOnRefusing(a *actor, n int, of func(chain.Signed) []tx.Answer) {
 	w.t.Helper()
 	w.hold = true
@@ -66,9 +66,9 @@ var (
 	}
 )
 
-// Ann's intents limit nothing of how they pay, and no node takes them, for reasons that are
-// not on the list of permanent ones. Bob's behind them complete within the stall time. Ann's
-// wait longer each time; intents of hers for which nodes estimate the gas do not wait.
+// Ann's intents do not limit how they pay, and no node takes them, for reasons that are not
+// on the list of permanent refusals. Bob's intents behind them complete within the stall
+// time. Ann's wait longer each time; her intents with estimated gas do not wait.
 func TestUntakenHoldsNobody(t *testing.T) {
 	for name, answers := range map[string][]tx.Answer{"a node's own fee cap": overCap, "words that nobody knows": unlisted} {
 		t.Run(name, func(t *testing.T) {
@@ -109,8 +109,9 @@ func TestUntakenHoldsNobody(t *testing.T) {
 	}
 }
 
-// Ann's intents are in an ordering group, and later ones of it are signed: the first, which
-// no node takes, fails, and the group goes on in order. Bob's waits for the stall time once.
+// Ann's intents are in an ordering group, and later ones of it are signed. The first, which
+// no node takes, fails, and the group continues in order. Bob's intent waits for the stall
+// time once.
 func TestUntakenInARow(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -153,8 +154,8 @@ func TestLowFeeIsRaised(t *testing.T) {
 	w.judge()
 }
 
-// For a minute nodes take nothing of anybody's, and do not blame the transactions: nothing
-// gives way. If only one transaction meets that, it gives way in the end.
+// For a minute nodes take no transaction of any client, and do not blame the transactions:
+// nothing gives way. If only one transaction meets that, it gives way in the end.
 func TestTroubleOfNodes(t *testing.T) {
 	for name, answers := range map[string][]tx.Answer{
 		"a rate":     refusing(tx.RateLimited, "too many requests"),
@@ -182,7 +183,7 @@ func TestTroubleOfNodes(t *testing.T) {
 	}
 }
 
-// The signer cannot pay for any intent: that is no intent's fault, and nothing gives way until
+// The signer cannot pay for any intent. No intent is to blame, and nothing gives way until
 // the signer has more.
 func TestPoorSignerKeepsNonces(t *testing.T) {
 	w := newWorld(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// woken are the lanes that news wake, by their place.
+// woken returns the indexes of the lanes that do wakes.
 func woken(n *News, do func()) (places []int) {
 	for _, b := range n.boxes {
 		b.empty()
@@ -29,8 +29,9 @@ func woken(n *News, do func()) (places []int) {
 	return places
 }
 
-// Fresh intents wake those lanes that have least to do, one for each; what nobody knows
-// whose it is wakes all of them, as does any news to a lane that has said nothing yet.
+// A fresh intent wakes the least loaded lane that may claim it, one lane per intent. All
+// lanes are woken if more is set, and a lane that has not reported its load is woken by any
+// news.
 func TestWake(t *testing.T) {
 	const on = chain.ID(7)
 	other := chain.NonceKey{31: 9}
@@ -114,7 +115,7 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// Those that have as little to do are woken by turns.
+// Equally loaded lanes are woken in turns.
 func TestWakeByTurns(t *testing.T) {
 	n := &News{Chain: 7}
 	for i := range 3 {
@@ -128,8 +129,8 @@ func TestWakeByTurns(t *testing.T) {
 	}
 }
 
-// Whoever was woken for intents, and cannot take them, wakes the others that have room;
-// and it ends there.
+// A lane that was woken for intents and cannot take them wakes the others that have room.
+// These wake no further lanes.
 func TestWakesAnother(t *testing.T) {
 	w, first, second := pair(t)
 	pause := func(a chain.Address) {
@@ -157,8 +158,8 @@ func TestWakesAnother(t *testing.T) {
 	}
 }
 
-// An intent of an ordering group leaves the next one to claim, which may be for another lane
-// than it was. All lanes are to look only for an intent that the feeder has not seen opened.
+// The end of an intent of an ordering group frees the next one, perhaps for another lane.
+// All lanes are woken only for an intent that the feeder has not seen opened.
 func TestFeederFrees(t *testing.T) {
 	f := newFeeding(t).feeder()
 	group := intent.Row{Order: "a"}

@@ -11,16 +11,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 )
 
-// Attempts tells of bytes that are kept whether they are an attempt's, and may still have
-// to be handed to delivery: the process that kept them may have been away since.
+// Attempts reports whether stored bytes are an attempt that may still have to be handed to
+// delivery: the process that stored them may have been down since.
 type Attempts struct {
 	Lanes  Lanes
 	Vault  commands.Vault
 	Decode func(raw []byte) (chain.Signed, error)
 }
 
-// Wanted reports whether the bytes are those of an attempt whose nonce is open. Those that
-// nobody can read are not: see [payload.ErrSealed].
+// Wanted reports whether the bytes are an attempt at an open nonce. Unreadable bytes are
+// not: see [payload.ErrSealed].
 func (a Attempts) Wanted(ctx context.Context, ref payload.Ref) (bool, error) {
 	raw, err := a.Vault.Bytes(ctx, ref)
 	if errors.Is(err, payload.ErrGone) || errors.Is(err, payload.ErrSealed) {

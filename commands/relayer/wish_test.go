@@ -14,8 +14,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// A cancel, whenever it comes: what was not signed is given back, what was signed is
-// raced by a no-op, and what landed all the same is done despite it.
+// A cancel at any moment: an unsigned intent returns its nonce, a signed one is raced by a
+// no-op, and one that is mined first completes.
 func TestCancel(t *testing.T) {
 	cancel := func(w *world, id chain.IntentID) {
 		w.wish(id, intent.Cancel{Detail: "changed my mind", At: w.clock.now()})
@@ -33,7 +33,7 @@ func TestCancel(t *testing.T) {
 				must(w.t, step(w.t.Context()))
 			}
 			cancel(w, id)
-		}, intent.StatusCanceled, 0, 2}, // a no-op of nobody's uses the nonce
+		}, intent.StatusCanceled, 0, 2}, // a no-op without an intent uses the nonce
 		{"after it is signed", func(w *world, a *actor, id chain.IntentID) {
 			w.hold = true
 			must(w.t, w.turns(a, 1))
@@ -68,8 +68,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A cancel that comes when the lane has an attempt and nobody has its bytes: nobody ever
-// gets them.
+// A cancel arrives when the lane has an attempt that was not handed over: it is never
+// handed over.
 func TestCancelBetween(t *testing.T) {
 	w := newWorld(t)
 	ids := w.ask(w.request(1), w.request(2))
@@ -90,7 +90,8 @@ func TestCancelBetween(t *testing.T) {
 	w.judge()
 }
 
-// Who was stopped and goes on after another has opened the lane adds nothing, and stops.
+// A holder that was paused and continues after another has opened the lane appends nothing,
+// and stops.
 func TestFenced(t *testing.T) {
 	w := newWorld(t)
 	old := w.worker()
@@ -106,12 +107,13 @@ func TestFenced(t *testing.T) {
 	if n := w.appends["lane"]; n != before {
 		t.Errorf("the old holder has appended %d times", n-before)
 	}
-	w.clock.pass(w.settings.Claim) // the old one may have claimed
+	w.clock.pass(w.settings.Claim) // the old holder may have claimed
 	w.until(young, "the young one goes on", w.ended(intent.StatusCompleted, append(ids, more...)...))
 	w.judge()
 }
 
-// Two who believe to hold the lane, turn about: each opens it anew when it is fenced.
+// Two processes that both believe they hold the lane take turns: each opens it again when
+// it is fenced.
 func TestTwoHolders(t *testing.T) {
 	w := newWorld(t)
 	var requests []intent.Request
@@ -144,7 +146,7 @@ func TestTwoHolders(t *testing.T) {
 	w.judge()
 }
 
-// While nothing may be signed nothing is, and what was is delivered.
+// While nothing may be signed, nothing is; signed attempts are delivered.
 func TestSwitchedOff(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -168,7 +170,7 @@ func TestSwitchedOff(t *testing.T) {
 	w.judge()
 }
 
-// A client that offers more is signed for again at once.
+// A speed-up makes the lane sign a new attempt at once.
 func TestSpeedUp(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -183,7 +185,7 @@ func TestSpeedUp(t *testing.T) {
 	w.judge()
 }
 
-// What its deadline has passed is not signed for any more.
+// An intent whose deadline has passed is no longer signed.
 func TestDeadline(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -209,7 +211,7 @@ func TestDeadline(t *testing.T) {
 	w.judge()
 }
 
-// What would revert gets no nonce; what a node cannot be asked about waits.
+// An intent that would revert gets no nonce; an intent that no node can simulate waits.
 func TestSimulated(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -233,7 +235,7 @@ func TestSimulated(t *testing.T) {
 	w.judge()
 }
 
-// What the chain has no way to say ends its intent.
+// An intent that the chain's transactions cannot express ends.
 func TestUnsayable(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -245,8 +247,8 @@ func TestUnsayable(t *testing.T) {
 	w.judge()
 }
 
-// A row lands in its order, though nonces below are free again: those are used up by
-// others, or by no-ops.
+// An ordering group is mined in order although lower nonces are free again: others or
+// no-ops use these.
 func TestRowStaysInOrder(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
@@ -255,7 +257,7 @@ func TestRowStaysInOrder(t *testing.T) {
 	for _, step := range []func(context.Context) error{a.poll, a.look, a.take, a.place} {
 		must(t, step(t.Context()))
 	}
-	w.wish(ids[0], intent.Cancel{At: w.clock.now()}) // nonce 0 is free, and the row is above it
+	w.wish(ids[0], intent.Cancel{At: w.clock.now()}) // nonce 0 is free, and the group is above it
 	w.feed()
 	must(t, w.turns(a, 1))
 	more := w.ask(w.request(4, inRow))
@@ -267,7 +269,7 @@ func TestRowStaysInOrder(t *testing.T) {
 	w.judge()
 }
 
-// Attempts are taken over by whoever holds the lane, however long the bytes have lain.
+// Any later holder of the lane takes attempts over, however old their bytes are.
 func TestTakesOver(t *testing.T) {
 	w := newWorld(t)
 	l, ln := w.live(0, false)

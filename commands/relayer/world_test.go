@@ -57,8 +57,7 @@ func (c *clock) pass(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// world is a chain, a store, and what delivery does with what it is handed, a step at a
-// time.
+// world is a chain, a store, and a simplified delivery, advanced step by step.
 type world struct {
 	t        testing.TB
 	clock    *clock
@@ -69,28 +68,28 @@ type world struct {
 	signer   *keys.Signer
 	lane     chain.Sequence
 	settings Settings
-	fee      chain.Fee // that the market asks for
+	fee      chain.Fee // the market's price
 	policy   fee.Policy
 	hold     bool          // delivery sends nothing
-	hole     time.Duration // for so long nothing may be signed for a nonce that others wait for; 0 is for ever
-	may      error         // what the guard says when it is asked anything
-	away     error         // of the chain, when it is asked
-	asked    int           // how often the chain was asked for the nonce that it wants
-	slow     time.Duration // that it takes for that
+	hole     time.Duration // longest time that a nonce others wait for may stay unsigned; 0: no limit
+	may      error         // error of the guard when asked anything
+	away     error         // error of the chain when asked
+	asked    int           // number of times the chain was asked for the nonce it wants
+	slow     time.Duration // time that an answer of the chain takes
 	lied     *lane.Witness
-	board    []chain.Block // that delivery remembers, when it has not seen the newest
+	board    []chain.Block // remembered by delivery, if it has not seen the newest block
 	reverts  map[chain.IntentID]error
-	trials   sync.Map    // of intents about which nodes do not answer before a channel is closed
-	unpriced fee.Urgency // of intents with it nobody knows what gas costs
+	trials   sync.Map    // by intent: nodes do not answer before its channel is closed
+	unpriced fee.Urgency // urgency for which the price of gas is unknown
 
-	// hears gives actors the news that there is, as processes have it, and not of
+	// hears gives actors only the news that there is, as in a process, and not news of
 	// everything.
 	hears bool
 	heard map[*actor]event.Position
 
 	mu      sync.Mutex
 	runs    int
-	appends map[string]int // of events, by name; lanes' and intents' streams by append
+	appends map[string]int // of events, by name; streams of lanes and intents count per append
 	reads   map[string]int // of streams, by kind
 }
 
@@ -124,19 +123,19 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// life is a process: it may die at an append, after which nothing of it has any effect.
+// life is a process that may die at an append, after which it has no effect.
 type life struct {
 	*world
 	mu    sync.Mutex
 	left  int // effects until it dies
 	after bool
 	dead  bool
-	point string // of [CrashPoints], at which it dies
+	point string // the one of [CrashPoints] at which it dies
 }
 
 var errDead = errors.New("the process has died")
 
-// effect counts an effect outside the process; dying is before or after it.
+// effect counts an effect outside the process, which dies before or after it.
 func (l *life) effect(do func() error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,7 +168,7 @@ func (l *life) gone() bool {
 	return l.dead
 }
 
-// store is the log as a process has it.
+// store is a process's view of the log.
 type store struct {
 	commands.Store
 	*life
@@ -204,7 +203,7 @@ func (w *world) count(stream event.Stream, events []event.Event) {
 	}
 }
 
-// rows are the payloads as a process has them.
+// rows are a process's view of the payloads.
 type rows struct {
 	commands.PayloadRows
 	*life
@@ -214,7 +213,8 @@ func (r rows) Put(ctx context.Context, sealed []payload.Sealed) error {
 	return r.effect(func() error { return r.PayloadRows.Put(ctx, sealed) })
 }
 
-// live makes a process with one lane. It dies before or after so many effects; 0 is never.
+// live makes a process with one lane. It dies before or after this many effects; 0 is
+// never.
 func (w *world) live(effects int, after bool) (*life, *Lane) {
 	l := &life{world: w, left: effects, after: after}
 	master, err := payload.NewMaster(make([]byte, payload.KeyBytes))
@@ -241,7 +241,7 @@ func (w *world) live(effects int, after bool) (*life, *Lane) {
 	return l, &Lane{Relayer: r, ID: w.lane, Signer: w.signer, Pools: []string{"hot"}}
 }
 
-// Next is the chain's own word, which two endpoints bear out.
+// Next returns the chain's own answer, named as agreed by two endpoints.
 func (w *world) Next(_ context.Context, s chain.Sequence, final bool) (lane.Witness, error) {
 	w.asked++
 	w.clock.pass(w.slow)
@@ -259,7 +259,7 @@ func (w *world) Next(_ context.Context, s chain.Sequence, final bool) (lane.Witn
 	return told, nil
 }
 
-// nonceAt is the nonce that the lane's chain wants at a block.
+// At returns the canonical block at a height.
 func (w *world) At(_ context.Context, number uint64) (chain.Block, error) {
 	if b, ok := w.chain.Canonical(number); ok {
 		return b, nil
@@ -302,7 +302,7 @@ func (w *world) Blocks(context.Context, chain.ID) (blocks []chain.Block, _ error
 	return blocks, nil
 }
 
-// Offer is by the world's policy, of a market that asks for the world's fee.
+// Offer applies the world's policy to the world's fee.
 func (w *world) Offer(_ context.Context, t fee.Terms) (fee.Offer, error) {
 	if w.unpriced != "" && t.Urgency == w.unpriced && !t.NoOp {
 		return fee.Offer{}, errUnpriced
@@ -315,14 +315,14 @@ func (w *world) Bounds(gas uint64) bool { return w.policy.Bounds(gas) }
 
 var errUnpriced = errors.New("nobody knows what gas costs")
 
-// noHeadroom is a policy that offers what the market asks for, and no more.
+// noHeadroom returns a policy that offers the market's price and no more.
 func noHeadroom() fee.Policy {
 	p := fee.Default()
 	p.Slow.Headroom, p.Normal.Headroom, p.MinTip = 0, 0, chain.Price{}
 	return p
 }
 
-// request is the wish of a number.
+// request returns the n-th request.
 func (w *world) request(n int, change ...func(*intent.Request)) intent.Request {
 	to := chain.Address{0xee}
 	r := intent.Request{
@@ -335,7 +335,7 @@ func (w *world) request(n int, change ...func(*intent.Request)) intent.Request {
 	return r
 }
 
-// ask records wishes, and lets the queue know.
+// ask records requests, and feeds the queue.
 func (w *world) ask(requests ...intent.Request) (ids []chain.IntentID) {
 	w.t.Helper()
 	for _, r := range requests {
@@ -346,7 +346,7 @@ func (w *world) ask(requests ...intent.Request) (ids []chain.IntentID) {
 	return ids
 }
 
-// wish carries out a command on an intent, as a client or an operator would.
+// wish handles a command on an intent, as a client or an operator would.
 func (w *world) wish(id chain.IntentID, c intent.Command) {
 	w.t.Helper()
 	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
@@ -355,7 +355,7 @@ func (w *world) wish(id chain.IntentID, c intent.Command) {
 	must(w.t, err)
 }
 
-// feed lets the queue fold what the log has.
+// feed makes the queue fold the log.
 func (w *world) feed() {
 	w.t.Helper()
 	f := &Feeder{Store: w.db.Log(), Queue: w.queue, Checkpoints: w.db.Work(), Codec: intent.Codec(), Log: slog.New(slog.DiscardHandler)}
@@ -368,8 +368,7 @@ func (w *world) feed() {
 	}
 }
 
-// turns lets an actor take so many turns; it has news of everything in each, unless it is
-// to hear.
+// turns runs n turns of an actor. Each has news of everything, unless w.hears is set.
 func (w *world) turns(a *actor, n int) error {
 	var err error
 	for range n {

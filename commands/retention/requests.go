@@ -9,22 +9,23 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/request"
 )
 
-// Requests forgets the requests that clients may repeat, once their time is over
-// or there are too many of them.
+// Requests forgets repeatable requests once they have expired or there are too many of
+// them.
 type Requests struct {
-	// Rows removes at most Limit that have expired, at most Limit that one client has
-	// beyond its share, and then of the oldest beyond the most.
+	// Rows stores the requests. Forget removes at most Limit expired requests, at most
+	// Limit that one client has beyond its share, and then the oldest ones beyond Most.
 	Rows interface {
 		Forget(ctx context.Context, b request.Bounds) (request.Forgotten, error)
 	}
 	Most  int // of all clients
 	Share int // of one client
 	Pause time.Duration
-	// Used, when set, gets how many are remembered of the client with the most.
+	// Used, when set, is called with the number of remembered requests of the client with
+	// the most.
 	Used func(largest int)
 }
 
-// forgetAtOnce bounds one removal, which holds others up.
+// forgetAtOnce bounds one removal, which blocks other users of the table.
 const forgetAtOnce = 1000
 
 // Run sweeps until ctx ends.

@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/request"
 )
 
-// crowd is requests of which so many are to be forgotten.
+// crowd is a store of requests with a number of them to forget.
 type crowd struct {
 	mu    sync.Mutex
 	left  int
@@ -37,7 +37,7 @@ func (c *crowd) seen() (left, calls int) {
 	return c.left, c.calls
 }
 
-// What has piled up is removed at once, a little at a time; then there are pauses.
+// A backlog is removed without pauses, in batches; then there are pauses.
 func TestRequestsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())

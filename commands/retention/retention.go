@@ -1,5 +1,5 @@
-// Package retention is the process manager that erases signed bytes which may not
-// be sent again, and later lets the read models forget the transaction.
+// Package retention is the process manager that erases signed bytes that may not be sent
+// again, and later lets the read models forget the transaction.
 package retention
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Settings say how long what is kept. Zero Rows keeps rows for ever.
+// Settings set how long data is kept. Zero Rows keeps rows for ever.
 type Settings struct {
 	Bytes time.Duration // signed bytes, after the transaction is settled
 	Rows  time.Duration // read-model rows, after the bytes are erased and the verdict is final
@@ -31,15 +31,15 @@ type Retention struct {
 	Transactions commands.Transactions
 	Payloads     commands.PayloadRows
 	Settings     Settings
-	// Wanted reports whether payloads that no transaction names are wanted all the same, by
-	// whoever keeps bytes long before they are submitted. nil wants none.
+	// Wanted reports whether a payload that no transaction names is still needed, by a
+	// component that stores bytes long before submitting them. nil means none is.
 	Wanted func(ctx context.Context, ref payload.Ref) (bool, error)
 	Now    func() time.Time
 	Random io.Reader
 	Log    *slog.Logger
 }
 
-// Part is one thing that retention does, under a name for its lease and checkpoint.
+// Part is one task of retention, with the name of its lease and checkpoint.
 type Part struct {
 	Name string
 	Run  func(ctx context.Context) error
@@ -47,10 +47,11 @@ type Part struct {
 
 const batchMax = 500
 
-// Parts lists what there is to do with these settings.
+// Parts lists the tasks under these settings.
 func (r *Retention) Parts() []Part {
 	parts := []Part{
-		// The owner's wish is carried out at once; so is what can never be sent.
+		// Canceled transactions are erased at once, and so are transactions that can never
+		// be sent.
 		r.part("retention.canceled", 0, r.eraseUnwanted, "tx.canceled_locally.", "tx.rejected."),
 		r.part("retention.settled", r.Settings.Bytes, r.eraseSettled, "tx.finalized."),
 		{"retention.orphans", r.sweepForEver},
@@ -61,9 +62,8 @@ func (r *Retention) Parts() []Part {
 	return parts
 }
 
-// part follows events by name and acts on each one's transaction when it is old
-// enough. The log is in order of time, so waiting for one event's age never makes
-// another late.
+// part follows events by name and acts on each transaction when its event is old enough.
+// The log is in order of time, so waiting for one event's age never delays another.
 func (r *Retention) part(name string, age time.Duration, act func(context.Context, []event.Recorded) error, names ...string) Part {
 	f := commands.Follower{
 		Store: r.Store, Checkpoints: r.Checkpoints, Reader: name,
@@ -71,8 +71,8 @@ func (r *Retention) part(name string, age time.Duration, act func(context.Contex
 	}
 	return Part{name, func(ctx context.Context) error {
 		return f.Run(ctx, func(ctx context.Context, events []event.Recorded) error {
-			// The events' times are the store's: by a clock that is behind it, what is
-			// left must not be more than all.
+			// The events' times are the store's: if this clock is behind, the pause must
+			// not exceed age.
 			last := events[len(events)-1]
 			if err := commands.Pause(ctx, min(last.At.Add(age).Sub(r.Now()), age)); err != nil {
 				return err
@@ -82,20 +82,20 @@ func (r *Retention) part(name string, age time.Duration, act func(context.Contex
 	}}
 }
 
-// eraseUnwanted erases what its owner canceled or every node refused for good. A
-// refusal that was not for good makes nothing of it, though the transaction may have
-// been settled by the time that the refusal is read.
+// eraseUnwanted erases transactions that their owner canceled or every node refused for
+// good. It ignores other refusals, even if the transaction has been settled when the
+// refusal is read.
 func (r *Retention) eraseUnwanted(ctx context.Context, events []event.Recorded) error {
 	return r.erase(ctx, events, func(s tx.State) bool { return s.Canceled || s.Refused })
 }
 
-// eraseSettled erases what is settled.
+// eraseSettled erases settled transactions.
 func (r *Retention) eraseSettled(ctx context.Context, events []event.Recorded) error {
 	return r.erase(ctx, events, func(tx.State) bool { return true })
 }
 
-// erase takes the bytes out of every medium, then records that they are gone: a
-// crash between the two erases again, which is harmless.
+// erase erases the bytes from every medium, then records that. After a crash between the
+// two it erases again, which is harmless.
 func (r *Retention) erase(ctx context.Context, events []event.Recorded, due func(tx.State) bool) error {
 	byChain := map[chain.ID][]chain.Hash{}
 	for _, e := range events {
@@ -107,8 +107,9 @@ func (r *Retention) erase(ctx context.Context, events []event.Recorded, due func
 		if err != nil {
 			return &event.Stuck{At: e.Position, Err: err}
 		}
-		// Asked of the state as it is now: a rejection may not be permanent, what was
-		// settled may have been erased before, and a violated one is an operator's.
+		// Decided on the current state: a rejection may not be permanent, a settled
+		// transaction may have been erased before, and a violated one is left to an
+		// operator.
 		facts, err := result.State.Decide(tx.Erase{At: r.Now()})
 		if err != nil || len(facts) == 0 || !due(result.State) {
 			continue
@@ -128,9 +129,9 @@ func (r *Retention) erase(ctx context.Context, events []event.Recorded, due func
 	return nil
 }
 
-// retire lets the read models forget. It is brought here by the erasure; but whose
-// bytes went before the chain had spoken, because they were canceled or refused by
-// every node, is brought here again by the verdict's block.
+// retire lets the read models forget a transaction, when its erasure is old enough.
+// Transactions canceled or refused by every node are erased before their verdict is final:
+// these are retired after Finalized.
 func (r *Retention) retire(ctx context.Context, events []event.Recorded) error {
 	for _, e := range events {
 		if strings.HasPrefix(e.Name, "tx.finalized.") {
@@ -155,13 +156,13 @@ func (r *Retention) command(ctx context.Context, stream event.Stream, c tx.Comma
 		return err
 	}
 	if _, err = r.Transactions.Handle(ctx, stream, c, origin); commands.IsRefusal(err) {
-		return nil // not settled after all: another fact will bring it here again
+		return nil // not settled after all: another event will bring it here again
 	}
 	return err
 }
 
-// orphanAge is how old bytes without an Accepted must be before they are swept:
-// far longer than a submission takes.
+// orphanAge is the minimum age at which bytes without an Accepted are swept: far longer
+// than a submission takes.
 const orphanAge = time.Hour
 
 func (r *Retention) sweepForEver(ctx context.Context) error {
@@ -177,8 +178,8 @@ func (r *Retention) sweepForEver(ctx context.Context) error {
 	}
 }
 
-// Sweep erases payloads kept before a time that no transaction names and nobody wants, or
-// whose transaction says that they were erased. It returns how many.
+// Sweep erases payloads kept before a time that no transaction names and Wanted does not
+// report, or whose transaction is recorded as erased. It returns their number.
 func (r *Retention) Sweep(ctx context.Context, before time.Time) (swept int, err error) {
 	var after payload.Ref
 	for {
@@ -213,7 +214,8 @@ func (r *Retention) sweep(ctx context.Context, ref payload.Ref, before time.Time
 			return 0, err
 		}
 	}
-	// Its owner may be submitting it again at this moment: what is kept anew stays.
+	// Its owner may be submitting it again at this moment: a payload that is kept anew
+	// stays.
 	if err := r.Payloads.EraseOrphan(ctx, ref, before); err != nil {
 		return 0, err
 	}

@@ -31,8 +31,8 @@ const (
 	day      = 24 * time.Hour
 )
 
-// archive is a store with everything that retention does running on it, on the clock
-// of a synctest bubble. It ends with the bubble.
+// archive is a store with all parts of retention running on it, on the clock of a synctest
+// bubble. It ends with the bubble.
 type archive struct {
 	t     *testing.T
 	db    *embedded.DB
@@ -40,12 +40,12 @@ type archive struct {
 	*Retention
 }
 
-// inBubble runs a test with an archive; the parts that retention lists are running.
+// inBubble runs a test with an archive, with the parts of retention running.
 func inBubble(t *testing.T, s Settings, test func(t *testing.T, a archive)) {
 	inBubbleBy(t, time.Now, s, test)
 }
 
-// inBubbleBy is inBubble for a process whose clock is another than the store's.
+// inBubbleBy is inBubble for a process whose clock differs from the store's.
 func inBubbleBy(t *testing.T, now func() time.Time, s Settings, test func(t *testing.T, a archive)) {
 	synctest.Test(t, func(t *testing.T) {
 		db, err := embedded.Open("", embedded.Options{})
@@ -75,7 +75,8 @@ func inBubbleBy(t *testing.T, now func() time.Time, s Settings, test func(t *tes
 	})
 }
 
-// live lets the n-th transaction live: accepted, its bytes kept, then as commanded.
+// live makes the n-th transaction: accepted, its bytes stored, then changed by the
+// commands.
 func (a archive) live(n byte, life ...tx.Command) chain.Hash {
 	a.t.Helper()
 	hash := chain.Hash{n}
@@ -95,7 +96,7 @@ func (a archive) handle(hash chain.Hash, c tx.Command) {
 	check(a.t, err)
 }
 
-// want checks a transaction after a time, when all that was due has been done.
+// want checks a transaction after a time, when all due work is done.
 func (a archive) want(after time.Duration, hash chain.Hash, kept, erased, retired bool) {
 	a.t.Helper()
 	<-time.After(after)
@@ -123,7 +124,7 @@ func refused(permanently bool) tx.Report {
 	return tx.Report{Attempt: 1, Answers: []tx.Answer{{Endpoint: "a", Class: tx.Permanent}}, Everyone: permanently}
 }
 
-// By a clock that is far behind the store's nothing is kept for longer.
+// With a clock far behind the store's nothing is kept for longer.
 func TestAClockThatIsBehind(t *testing.T) {
 	behind := func() time.Time { return time.Now().Add(-100 * day) }
 	inBubbleBy(t, behind, Settings{Bytes: day, Rows: 30 * day}, func(t *testing.T, a archive) {
@@ -135,7 +136,7 @@ func TestAClockThatIsBehind(t *testing.T) {
 	})
 }
 
-// What is settled keeps its bytes for one window and its rows for another.
+// A settled transaction keeps its bytes for one period and its rows for another.
 func TestBytesThenRows(t *testing.T) {
 	inBubble(t, Settings{Bytes: day, Rows: 30 * day}, func(t *testing.T, a archive) {
 		hash := a.live(1, executed, finalized)
@@ -146,7 +147,7 @@ func TestBytesThenRows(t *testing.T) {
 	})
 }
 
-// A verdict that is not final is none: the bytes may have to be sent again.
+// A verdict that is not final does not count: the bytes may have to be sent again.
 func TestOpenTransactionsAreKept(t *testing.T) {
 	inBubble(t, Settings{Bytes: day, Rows: day}, func(t *testing.T, a archive) {
 		open, announced, retried := a.live(1), a.live(2, executed), a.live(3, refused(false))
@@ -156,17 +157,18 @@ func TestOpenTransactionsAreKept(t *testing.T) {
 	})
 }
 
-// The owner's wish, and what can never be sent, is carried out at once.
+// Canceled transactions, and transactions that can never be sent, are erased at once.
 func TestUnwantedBytesGoAtOnce(t *testing.T) {
 	inBubble(t, Settings{Bytes: day}, func(t *testing.T, a archive) {
 		a.want(0, a.live(1, canceled), false, true, false)
 		a.want(0, a.live(2, refused(true)), false, true, false)
-		// …also when the chain's word came in between.
+		// …also if the chain's verdict came in between.
 		a.want(0, a.live(3, canceled, executed, finalized), false, true, false)
 	})
 }
 
-// What was canceled is watched until the chain has spoken; only then may it be forgotten.
+// A canceled transaction is watched until its verdict is final; only then may it be
+// forgotten.
 func TestCanceledIsRetiredOnceTheChainHasSpoken(t *testing.T) {
 	inBubble(t, Settings{Bytes: day, Rows: 30 * day}, func(t *testing.T, a archive) {
 		hash := a.live(1, canceled)
@@ -179,14 +181,14 @@ func TestCanceledIsRetiredOnceTheChainHasSpoken(t *testing.T) {
 	})
 }
 
-// Without a window rows stay for ever.
+// Without a period rows stay for ever.
 func TestRowsAreKeptForEver(t *testing.T) {
 	inBubble(t, Settings{}, func(t *testing.T, a archive) {
 		a.want(1000*day, a.live(1, executed, finalized), false, true, false)
 	})
 }
 
-// A transaction of which the chain contradicts the final word is the operator's.
+// A transaction whose final verdict the chain contradicts is left to an operator.
 func TestViolatedIsLeftAlone(t *testing.T) {
 	inBubble(t, Settings{Bytes: day, Rows: day}, func(t *testing.T, a archive) {
 		hash := a.live(1, executed, finalized, tx.LoseBlock{Was: block, Now: chain.Block{Number: 7, Hash: chain.Hash{8}}})
@@ -194,7 +196,7 @@ func TestViolatedIsLeftAlone(t *testing.T) {
 	})
 }
 
-// stubborn is a store of payloads that fails to erase for a while.
+// stubborn is a payload store that fails to erase for a while.
 type stubborn struct {
 	commands.PayloadRows
 	until time.Time
@@ -209,8 +211,7 @@ func (s stubborn) Erase(ctx context.Context, id chain.ID, hashes []chain.Hash) e
 	return s.PayloadRows.Erase(ctx, id, hashes)
 }
 
-// That bytes were erased is recorded only when they were: a part that failed begins
-// again where it was.
+// An erasure is recorded only after it was done: a failed part resumes where it was.
 func TestErasedIsNotSaidBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, err := embedded.Open("", embedded.Options{})
@@ -240,8 +241,9 @@ func TestErasedIsNotSaidBefore(t *testing.T) {
 	})
 }
 
-// What a node refused once and the chain has executed since keeps its bytes for the
-// window, though the refusal is read only now, as it is when checkpoints were lost.
+// A transaction that a node refused once and the chain has executed since keeps its bytes
+// for the period, even if the refusal is read late, for example after checkpoints were
+// lost.
 func TestRefusalReadLate(t *testing.T) {
 	inBubble(t, Settings{Bytes: day}, func(t *testing.T, a archive) {
 		hash := a.live(1, refused(false), executed, finalized)
@@ -257,7 +259,8 @@ func TestRefusalReadLate(t *testing.T) {
 	})
 }
 
-// What is retired leaves the queue, and a queue made again from the log does not have it.
+// A retired transaction leaves the queue, and a queue rebuilt from the log does not have
+// it.
 func TestRetiredStaysAway(t *testing.T) {
 	inBubble(t, Settings{Bytes: day, Rows: day}, func(t *testing.T, a archive) {
 		gone, stays := a.live(1, executed, finalized), a.live(2)

@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-// late is the store's payloads; just before the sweeper's erasure, a client comes.
+// late is the store's payloads; a client arrives just before the sweeper's erasure.
 type late struct {
 	commands.PayloadRows
 	client func()
@@ -28,8 +28,8 @@ func (l *late) EraseOrphan(ctx context.Context, ref payload.Ref, before time.Tim
 	return l.PayloadRows.EraseOrphan(ctx, ref, before)
 }
 
-// An orphan's client comes back while the sweeper is about to erase it: what is
-// accepted then has its bytes.
+// An orphan's client returns while the sweeper is about to erase it: the accepted
+// transaction has its bytes.
 func TestSweepSparesWhatIsSubmittedMeanwhile(t *testing.T) {
 	const id = chain.ID(42431)
 	db, err := embedded.Open("", embedded.Options{})
@@ -65,8 +65,8 @@ func TestSweepSparesWhatIsSubmittedMeanwhile(t *testing.T) {
 	}
 }
 
-// Bytes that whoever has kept them will submit much later are left alone for as long as that
-// is so, or is not known; others are not.
+// Bytes that will be submitted much later are left alone while Wanted reports them or
+// fails; others are erased.
 func TestSweepSparesWhatIsWanted(t *testing.T) {
 	db, err := embedded.Open("", embedded.Options{})
 	check(t, err)

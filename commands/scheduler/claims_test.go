@@ -20,7 +20,8 @@ var (
 	strangers = chain.AccessKey{Account: victim, Key: throwaway}
 )
 
-// forged claims the victim's name with a throw-away access key, a year ahead.
+// forged returns a transaction that claims to be the victim's by a throw-away access key, a
+// year ahead.
 func forged(nonce uint64) chain.Signed {
 	key := strangers.Key
 	return chain.Signed{
@@ -30,7 +31,7 @@ func forged(nonce uint64) chain.Signed {
 	}
 }
 
-// submitted has a client submit transactions.
+// submitted submits transactions of a client.
 func (d *delivery) submitted(client string, all ...chain.Signed) (hashes []chain.Hash) {
 	d.t.Helper()
 	var raws [][]byte
@@ -52,10 +53,9 @@ func own(nonce uint64) chain.Signed {
 	return s
 }
 
-// A client that posts a window full of transactions in
-// the victim's name neither parks the victim's own, nor changes which nonce is said to be
-// free, nor wakes or holds anything of the victim's; and the queue rebuilt from the log
-// says the same.
+// A client posts a window full of transactions in the victim's name. They do not park the
+// victim's own transactions, change the nonce reported as free, or wake or hold any of the
+// victim's rows. The queue rebuilt from the log agrees.
 func TestForgedClaimsParkNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := open(t)
@@ -86,7 +86,7 @@ func TestForgedClaimsParkNobody(t *testing.T) {
 				t.Errorf("%s: leased %v, want the victim's %v", name, got, mine)
 			}
 		}
-		// Once the chain has confirmed the key, what it signed takes its place.
+		// Once the chain has confirmed the key, its transactions take their place.
 		o := tx.ConfirmGroup{Block: chain.Block{Number: 7, Hash: chain.Hash{7}}, At: time.Now()}
 		if !command(t, d.submit.Transactions, attack[0], o) {
 			t.Fatal("a claim without a group is not confirmed")
@@ -100,8 +100,8 @@ func TestForgedClaimsParkNobody(t *testing.T) {
 	})
 }
 
-// A transaction that carries an authorization of its key by the account itself has its
-// place at once.
+// A transaction with an authorization of its key by the account itself has its place at
+// once.
 func TestAuthorizedKeyHasItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := open(t)

@@ -52,7 +52,8 @@ func onBoth(t *testing.T, test func(t *testing.T, s stored)) {
 	})
 }
 
-// delivery is a whole delivery on a chain in memory: what a process runs, less its API.
+// delivery is a whole delivery on a chain in memory: all that a process runs, except its
+// API.
 type delivery struct {
 	stored
 	t        *testing.T
@@ -60,12 +61,12 @@ type delivery struct {
 	node     *chaintest.Node
 	submit   *commands.Submit
 	schedule tx.Schedule
-	every    time.Duration // blocks are made so often
+	every    time.Duration // interval between blocks
 	now      func() time.Time
 }
 
-// hurried is a schedule that goes fifty times as fast as the default one: a block's
-// second is 20 ms.
+// hurried is a schedule fifty times as fast as the default: one second of a block becomes
+// 20 ms.
 func hurried() tx.Schedule {
 	return tx.Schedule{
 		RetryMin: 5 * time.Millisecond, RetryMax: 100 * time.Millisecond,
@@ -92,7 +93,7 @@ func deliver(t *testing.T, s stored, rules chaintest.Rules, chainNow func() time
 	}
 }
 
-// start runs the delivery, and the chain, until the test ends or stop is called.
+// start runs the delivery and the chain until the test ends or stop is called.
 func (d *delivery) start() (stop func()) {
 	t := d.t
 	server := httptest.NewServer(d.node)
@@ -181,10 +182,10 @@ func (d *delivery) row(hash chain.Hash) (row tx.Work) {
 	return row
 }
 
-// patience bounds how long anything is waited for.
+// patience bounds every wait.
 const patience = time.Minute
 
-// until waits for something to come true.
+// until waits for a condition.
 func (d *delivery) until(what string, true func() bool) {
 	d.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -199,7 +200,7 @@ func (d *delivery) until(what string, true func() bool) {
 	}
 }
 
-// blocks waits for so many more blocks.
+// blocks waits for n more blocks.
 func (d *delivery) blocks(n uint64) {
 	d.t.Helper()
 	from := d.chain.Head().Number
@@ -223,7 +224,7 @@ func (d *delivery) calls() (total int) {
 	return total
 }
 
-// transfer is a transaction in a sequence that key names.
+// transfer returns a transaction in the nonce sequence of key.
 func transfer(sender byte, key uint64, nonce uint64) chain.Signed {
 	var k chain.NonceKey
 	for i := range 8 {

@@ -15,8 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Whatever becomes of a transaction, it is attempted again within the longest pause,
-// until it has ended; once it has, never, unless its end is taken back.
+// A transaction is attempted again within the longest pause until it has ended, and never
+// after that, unless its end is revoked.
 func TestOnlyAnEndStopsAttempts(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -31,7 +31,7 @@ func endless(t *testing.T, dice *rand.Rand) {
 	txs := make([]tx.Accepted, 40)
 	for i := range txs {
 		txs[i] = accepted(uint64(i))
-		txs[i].Sender = chain.Address{byte(i)} // nobody waits for another's nonce or account
+		txs[i].Sender = chain.Address{byte(i)} // no transaction waits for another's nonce or account
 		txs[i].Nonce = uint64(i % 20)
 		if i%4 == 0 {
 			txs[i].EligibleAt += uint64(dice.IntN(1200))
@@ -62,7 +62,7 @@ func endless(t *testing.T, dice *rand.Rand) {
 				back++
 			}
 			were[a.Hash] = false
-			// What was sent once is eligible, whatever our clock says.
+			// A transaction that was sent once is eligible, even if our clock disagrees.
 			if s.Attempt > 0 || a.EligibleAt <= uint64(time.Now().Unix()) { //nolint:gosec // after 1970
 				want = append(want, a.Hash.String())
 			}
@@ -92,7 +92,7 @@ func endless(t *testing.T, dice *rand.Rand) {
 	}
 }
 
-// refuse has every node refuse a transaction for ever.
+// refuse makes every node refuse a transaction for good.
 func refuse(t *testing.T, h commands.Transactions, a tx.Accepted) {
 	t.Helper()
 	r, err := h.Load(t.Context(), tx.Stream(id, a.Hash))

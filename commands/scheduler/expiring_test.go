@@ -9,11 +9,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// The expiring key in small: validBefore may be five seconds ahead, and has to be more
-// than one after the newest block.
+// The rules of the expiring key in small: validBefore may be at most five seconds ahead,
+// and has to be more than one second after the newest block.
 var expiringRules = chaintest.Rules{ExpiringWindow: 5, BeforeMargin: 1}
 
-// expiring is a transaction with an expiring nonce.
+// expiring returns a transaction with an expiring nonce.
 func expiring(sender byte, after, before uint64) chain.Signed {
 	return chain.Signed{
 		Chain: id, Type: 0x76, Sender: chain.Address{sender}, NonceKey: chain.ExpiringKey, Gas: 50_000,
@@ -21,7 +21,7 @@ func expiring(sender byte, after, before uint64) chain.Signed {
 	}
 }
 
-// nextSecond waits for a second of the clock to begin, and returns it.
+// nextSecond waits for the next second of the clock to begin, and returns it.
 func nextSecond() uint64 {
 	now := time.Now()
 	second := now.Truncate(time.Second).Add(time.Second)
@@ -29,10 +29,11 @@ func nextSecond() uint64 {
 	return uint64(second.Unix())
 }
 
-// An expiring nonce is taken only in the last seconds before validBefore. It is handed
-// over when these begin, by our clock or the chain's, and mined within them.
+// Nodes accept an expiring nonce only in the last seconds before validBefore. The
+// transaction is sent when these begin, by our clock or the chain's, and mined within them.
 func TestExpiringNonces(t *testing.T) {
-	// By so much the chain's clock is ahead of ours; the last is more than the window.
+	// How far the chain's clock is behind or ahead of ours; the last is more than the
+	// window.
 	for _, skew := range []time.Duration{0, -2 * time.Second, 7 * time.Second} {
 		onBoth(t, func(t *testing.T, s stored) {
 			t.Parallel()
@@ -54,8 +55,8 @@ func TestExpiringNonces(t *testing.T) {
 	}
 }
 
-// within checks when a transaction with an expiring nonce is sent and mined. The
-// chain's clock is ahead of ours by skew.
+// within checks when a transaction with an expiring nonce is sent and mined. The chain's
+// clock is ahead of ours by skew.
 func (d *delivery) within(skew time.Duration, signed chain.Signed, hash chain.Hash) {
 	t := d.t
 	t.Helper()
@@ -80,8 +81,8 @@ func (d *delivery) within(skew time.Duration, signed chain.Signed, hash chain.Ha
 	}
 }
 
-// Whose seconds pass while no node can be reached has expired: a block says so, and
-// nothing is sent any more. The others are not concerned.
+// A transaction whose seconds pass while no node can be reached expires: a block proves it,
+// and nothing more is sent. The other transactions are not affected.
 func TestExpiringNonceMissed(t *testing.T) {
 	onBoth(t, func(t *testing.T, s stored) {
 		t.Parallel()

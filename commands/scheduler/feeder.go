@@ -15,8 +15,8 @@ import (
 // Reader is the name of the feeder's checkpoint and lease.
 const Reader = "scheduler"
 
-// Feeder folds transaction events into the due queue. One replica at a time runs
-// it; the checkpoint's compare-and-set is what keeps two from both applying.
+// Feeder folds transaction events into the due queue. One replica at a time should run it.
+// The checkpoint's compare-and-set keeps two replicas from both applying a batch.
 type Feeder struct {
 	Store       commands.Store
 	Queue       Queue
@@ -29,10 +29,10 @@ type Feeder struct {
 	Crash func(point string)
 	Log   *slog.Logger
 
-	turn commands.Turn // to change the queue
+	turn commands.Turn // serializes changes to the queue
 }
 
-// Run feeds the queue until ctx ends, the checkpoint was moved by another, or an event
+// Run feeds the queue until ctx ends, another replica moves the checkpoint, or an event
 // cannot be read.
 func (f *Feeder) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -66,7 +66,7 @@ func (f *Feeder) apply(ctx context.Context, from, to event.Position, changes []t
 	return nil
 }
 
-// plan is the change that an event makes, if it makes one.
+// plan returns the change that an event causes, if any.
 func (f *Feeder) plan(_ context.Context, r event.Recorded) ([]tx.Change, error) {
 	id, hash, err := tx.ParseStream(r.Stream)
 	if err != nil {
@@ -76,8 +76,8 @@ func (f *Feeder) plan(_ context.Context, r event.Recorded) ([]tx.Change, error) 
 	if err != nil {
 		return nil, err
 	}
-	// The expiry cap on a recorded attempt's pause matters only to a queue that
-	// is being rebuilt: a live row's next action was set by the worker itself.
+	// The expiry cap on a recorded attempt's pause matters only in a rebuild: the worker
+	// itself has set a live row's next action.
 	c, ok := Plan(f.Schedule, f.Lead, id, hash, e, r.At)
 	if !ok {
 		return nil, nil
@@ -88,13 +88,13 @@ func (f *Feeder) plan(_ context.Context, r event.Recorded) ([]tx.Change, error) 
 	return []tx.Change{c}, nil
 }
 
-// relayActor is the actor of what a relay has delivered: domain/lane's, which delivery is
-// complete without.
+// relayActor is the actor of transactions that the relay has signed, as in domain/lane, on
+// which delivery does not depend.
 const relayActor = "relayer"
 
-// turnOf is the client whose turn and quota a transaction takes. What a relay has signed for
-// clients takes the service's own: clients share its lanes, so that one client's backlog
-// would delay the others' attempts above its own.
+// turnOf returns the client whose turn and quota a transaction uses. Transactions signed by
+// the relay use the service's own. Clients share its lanes, so one client's backlog would
+// delay other clients' attempts at higher nonces.
 func turnOf(client, actor string) string {
 	if actor == relayActor {
 		return ""

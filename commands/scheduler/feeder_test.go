@@ -21,7 +21,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-// feed runs a feeder until it has folded the log as it is now.
+// feed runs a feeder until it has folded the log up to its present head.
 func feed(t *testing.T, log commands.Store, work *embedded.Work) {
 	t.Helper()
 	head, err := log.Head(t.Context())
@@ -71,8 +71,8 @@ func life(t *testing.T, dice *rand.Rand, h commands.Transactions, txs []tx.Accep
 	}[dice.IntN(13)])
 }
 
-// A queue made from the log alone is the queue that was kept up to date all the
-// time, but for the counters between two recorded facts.
+// A queue rebuilt from the log equals the queue that was kept up to date all the time,
+// except for counters between two events.
 func TestRebuild(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -130,8 +130,8 @@ func rebuild(t *testing.T, dice *rand.Rand) {
 	}
 }
 
-// Two feeders never both apply: who finds the checkpoint moved stops, having
-// changed nothing.
+// Two feeders never both apply: a feeder that finds the checkpoint moved stops without
+// changes.
 func TestFeederStopsWhenAnotherFeeds(t *testing.T) {
 	db := open(t)
 	h := handling(db)
@@ -143,7 +143,7 @@ func TestFeederStopsWhenAnotherFeeds(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(t.Context()) }()
 	at := <-fed
-	check(t, db.Work().MoveCheckpoint(t.Context(), scheduler.Reader, at, at+1)) // another, which knows better
+	check(t, db.Work().MoveCheckpoint(t.Context(), scheduler.Reader, at, at+1)) // another feeder
 
 	command(t, h, second.Hash, tx.Accept{Accepted: second})
 	if err := <-ended; !errors.Is(err, event.ErrMoved) {
@@ -159,7 +159,7 @@ func TestFeederStopsWhenAnotherFeeds(t *testing.T) {
 	}
 }
 
-// Whoever goes on without a fact would lose a transaction in silence.
+// A feeder that skipped an unreadable event would silently lose a transaction.
 func TestFeederStopsAtWhatItCannotRead(t *testing.T) {
 	for name, bad := range map[string]struct {
 		stream event.Stream

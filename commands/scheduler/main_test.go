@@ -48,7 +48,8 @@ func feeder(log commands.Store, work *embedded.Work) *scheduler.Feeder {
 	}
 }
 
-// accepted is the n-th of some transactions with one sender and nonce key, due at once.
+// accepted returns the n-th of some transactions with one sender and nonce key, due at
+// once.
 func accepted(n uint64) tx.Accepted {
 	return tx.Accepted{
 		Chain: id, Hash: chain.Keccak(fmt.Append(nil, n)), Sender: chain.Address{1}, NonceKey: chain.NonceKey{31: 1},
@@ -56,8 +57,7 @@ func accepted(n uint64) tx.Accepted {
 	}
 }
 
-// command carries a command out and reports whether it added anything. A refusal is
-// an answer.
+// command handles a command and reports whether it added an event. A refusal is ignored.
 func command(t *testing.T, h commands.Transactions, hash chain.Hash, c tx.Command) bool {
 	t.Helper()
 	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})

@@ -33,7 +33,7 @@ func TestUnpayableHoldsNoOtherClient(t *testing.T) {
 		mallorys := unpayable(costly)
 		last := mallorys[costly-1]
 		d.until("mallory's account is on hold", func() bool { return !d.row(last).HeldSince.IsZero() })
-		d.blocks(10) // attempts under way end
+		d.blocks(10) // attempts in progress end
 		sent := func() (n int) {
 			times := d.sent()
 			for _, hash := range mallorys {

@@ -1,5 +1,5 @@
-// Package scheduler is the process manager that turns recorded facts into a due
-// queue, and due work into attempts.
+// Package scheduler is the process manager that turns events into a due queue, and due work
+// into attempts.
 package scheduler
 
 import (
@@ -10,8 +10,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Plan says what one fact about a transaction, recorded at a time by the store's clock,
-// means to the due queue. Facts that mean nothing to it are ok=false.
+// Plan returns the change to the due queue that an event about a transaction causes.
+// recorded is the event's time by the store's clock. ok is false for events without a
+// change.
 func Plan(schedule tx.Schedule, lead time.Duration, id chain.ID, hash chain.Hash, e tx.Event, recorded time.Time) (c tx.Change, ok bool) {
 	c = tx.Change{Chain: id, Hash: hash}
 	switch e := e.(type) {
@@ -26,8 +27,8 @@ func Plan(schedule tx.Schedule, lead time.Duration, id chain.ID, hash chain.Hash
 		c.Attempt = attempted(schedule, hash, e.Attempt, e.At, tx.Outcome{Class: tx.Taken})
 	case tx.Rejected:
 		if e.Permanent {
-			// An earlier attempt's reply may have been lost: a node may have the
-			// bytes, and execute what the others refuse.
+			// A node may have accepted an earlier attempt whose reply was lost, and execute
+			// a transaction that the others refuse.
 			c.Watch = true
 			break
 		}
@@ -47,7 +48,7 @@ func Plan(schedule tx.Schedule, lead time.Duration, id chain.ID, hash chain.Hash
 		c.Seal = &tx.Verdict{Status: e.Verdict, Block: e.Block}
 	case tx.CanceledLocally:
 		if e.Verdict != tx.StatusAbsent {
-			return c, false // what was announced stays so; a reorg will say that it is unwanted
+			return c, false // an announced verdict stays; a reorg would mark it as unwanted
 		}
 		c.Watch = true
 	case tx.FinalityViolated, tx.Retired:

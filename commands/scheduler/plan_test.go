@@ -17,7 +17,7 @@ func TestPlan(t *testing.T) {
 	hash := chain.Keccak([]byte("transaction"))
 	block := chain.Block{Number: 7, Hash: chain.Keccak([]byte("block"))}
 	at := time.Unix(1_800_000_000, 500)
-	recorded := at.Add(-time.Hour) // the clock of who accepted is an hour ahead of the store's
+	recorded := at.Add(-time.Hour) // the acceptor's clock is an hour ahead of the store's
 	schedule := tx.DefaultSchedule()
 	account := tx.AccountOf(tx.Accepted{Chain: id, Sender: chain.Address{1}})
 	nobody := tx.AccountOf(tx.Accepted{Chain: id})
@@ -33,7 +33,7 @@ func TestPlan(t *testing.T) {
 			EligibleAt: eligible, Window: chain.Window{Before: 1_900_000_000}, At: at,
 		}
 	}
-	// opening has a validAfter that is past by the clock of who accepted.
+	// opening has a validAfter that is past by the acceptor's clock.
 	opening := func(after uint64) tx.Accepted {
 		a := accept(1_800_000_000)
 		a.Window.After = after
@@ -85,7 +85,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Every fact that was ever written means something definite.
+// Plan handles every event name ever written.
 func TestPlanKnowsEveryName(t *testing.T) {
 	codec := tx.Codec()
 	for _, name := range codec.Names() {

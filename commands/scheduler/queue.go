@@ -9,8 +9,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Queue is the due queue, in the work schema: rebuildable from the log, shared by
-// all replicas. What every queue promises:
+// Queue is the due queue, in the work schema: rebuildable from the log, shared by all
+// replicas. Every queue promises:
 //
 //   - Apply makes its changes, in order, and moves the reader's checkpoint in one
 //     database transaction; event.ErrMoved if the checkpoint is not at from.
@@ -19,30 +19,29 @@ import (
 //     nonce. When a verdict is announced, sealed or closed in a sequence, the
 //     rows of that sequence that wait for a nonce become due at once.
 //   - Lease gives each row to one holder at a time, until ttl passes by the
-//     database's clock or Done is said: open, not parked, due, oldest due first.
-//   - While an account is on hold, Lease sets its due rows aside. Of these it lets
-//     one go when the hold's time has come, and two more for each row that did well
-//     ([tx.Able]): those first that were attempted least, oldest due first. One that
-//     says nothing of the account ([tx.Unasked]) is followed by another. A hold
+//     database's clock or Done is called: open, not parked, due, oldest due first.
+//   - While an account is on hold, Lease sets its due rows aside. It releases one
+//     row when the hold's time has come, and two more for each successful row
+//     ([tx.Able]): least attempted first, then oldest due first. A row that shows
+//     nothing about the account ([tx.Unasked]) is followed by another. A hold
 //     without rows ends.
 type Queue interface {
 	Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error
-	// Lease takes at most limit due rows of a chain, of which at most repeats
-	// have been attempted before. until is how long it is until the next row is
-	// due, not counting repeats if these were as many as may be; a leased one may
-	// count as due when its lease ends (0: there may be more due now; at most
-	// [Horizon]).
+	// Lease takes at most limit due rows of a chain, at most repeats of them attempted
+	// before. until is the time until the next row is due, at most [Horizon]; 0: more rows
+	// may be due now. It ignores repeats if the maximum was leased. A leased row may count
+	// as due when its lease ends.
 	Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) (work []tx.Work, until time.Duration, err error)
 	Done(ctx context.Context, holder string, done []tx.Done) error
-	// Find returns the rows of a chain with these hashes, in any phase. One that is
-	// parked though it is due tells what it waits for: the nonce that the first row
-	// of its sequence waits for, or has.
+	// Find returns the rows of a chain with these hashes, in any phase. A row that is
+	// parked though it is due shows the nonce that it waits for: the nonce that the first
+	// row of its sequence waits for, or has.
 	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
-	// Unfilled lists rows whose Bytes are 0, behind one, by chain and hash.
+	// Unfilled lists rows whose Bytes are 0, after a row, by chain and hash.
 	Unfilled(ctx context.Context, after tx.Ref, limit int) ([]tx.Ref, error)
 	// Depth counts a chain's rows. It may have to read all of them.
 	Depth(ctx context.Context, id chain.ID) (tx.Depth, error)
 }
 
-// Horizon bounds what Lease answers for until.
+// Horizon bounds the until that Lease returns.
 const Horizon = tx.Horizon

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	refillMost  = 100              // rows in one go, for which feeding waits
+	refillMost  = 100              // rows per batch; feeding waits meanwhile
 	refillEvery = 10 * time.Minute // a replica of an older version may write such rows for a while
 )
 
-// refill gives the rows of before clients what they lack, beside the feeding. What is done is
-// in the rows: after a crash it goes on with the others.
+// refill adds the fields missing in rows of the version before clients, concurrently with
+// feeding. Progress is in the rows: after a crash it continues with the others.
 func (f *Feeder) refill(ctx context.Context) {
 	for ctx.Err() == nil {
 		filled := 0
@@ -41,9 +41,9 @@ func (f *Feeder) refill(ctx context.Context) {
 	}
 }
 
-// refillSome fills in some rows behind one. It says how many, and the last that it has seen;
-// there are no more when that is zero. Nothing is fed meanwhile: what it reads of the log is
-// what the rows are told next, or before.
+// refillSome fills in a batch of rows after one. It returns their number and the last row
+// it has seen, which is zero if there are no more. Feeding waits meanwhile, so the log that
+// it reads is consistent with the rows.
 func (f *Feeder) refillSome(ctx context.Context, after tx.Ref) (n int, last tx.Ref, err error) {
 	end, err := f.turn.Take(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func (f *Feeder) refillSome(ctx context.Context, after tx.Ref) (n int, last tx.R
 	return len(changes), last, nil
 }
 
-// lacks is what the log knows of a row; nil when it does not know the transaction.
+// lacks returns the log's values for a row; nil if the log does not know the transaction.
 func (f *Feeder) lacks(ctx context.Context, ref tx.Ref) (*tx.Refill, error) {
 	var r *tx.Refill
 	for e, err := range f.Store.ReadStream(ctx, tx.Stream(ref.Chain, ref.Hash), 0) {

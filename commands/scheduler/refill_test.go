@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// before is the queue as the version before clients wrote it.
+// before is the queue as written by the version before clients.
 type before struct{ scheduler.Queue }
 
 func (b before) Unfilled(context.Context, tx.Ref, int) ([]tx.Ref, error) { return nil, nil }
@@ -28,12 +28,12 @@ func (b before) Apply(ctx context.Context, reader string, from, to event.Positio
 	return b.Queue.Apply(ctx, reader, from, to, changes)
 }
 
-// ends is a queue whose process ends after a number of parts were filled in.
+// ends is a queue whose process ends after a number of batches were filled in.
 type ends struct {
 	scheduler.Queue
 	parts int
 	end   func()
-	most  int // changes in one part
+	most  int // most changes in one batch
 }
 
 func (e *ends) Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error {
@@ -47,9 +47,9 @@ func (e *ends) Apply(ctx context.Context, reader string, from, to event.Position
 	return e.Queue.Apply(ctx, reader, from, to, changes)
 }
 
-// After an upgrade, rows that the version before clients has written get what they lack from
-// the log, some at a time and also when the process ends in the middle of it: forged claims
-// that were waiting count for nobody but their client.
+// After an upgrade, rows of the version before clients get their missing fields from the
+// log, in batches, also if the process ends in the middle. Waiting forged claims then count
+// only for their client.
 func TestRowsOfBeforeClientsAreFilledIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 250

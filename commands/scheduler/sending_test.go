@@ -10,8 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// With ten thousand transactions behind one nonce that is not to be had, the node
-// sees the attempts of those at the head, and no more calls than with a hundred.
+// With ten thousand transactions behind a missing nonce, the node sees only the attempts at
+// the head, and no more calls than with a hundred.
 func TestTenThousandBehindABlockedNonce(t *testing.T) {
 	onBoth(t, func(t *testing.T, s stored) {
 		d := deliver(t, s, chaintest.Rules{}, nil)
@@ -34,7 +34,7 @@ func TestTenThousandBehindABlockedNonce(t *testing.T) {
 			hashes = append(hashes, d.accept(some...)...)
 			d.row(hashes[len(hashes)-1])
 		}
-		submit(1, window) // these are sent once, for pools take gaps
+		submit(1, window) // these are sent once, as pools accept gaps
 		for n := uint64(window); n <= followers; n += 555 {
 			submit(n, n+555)
 		}
@@ -61,7 +61,7 @@ func TestTenThousandBehindABlockedNonce(t *testing.T) {
 		if most := 5 * int(blocks); calls > most {
 			t.Errorf("%d calls in %d blocks, want at most %d", calls, blocks, most)
 		}
-		// All say which nonce they wait for, and since when.
+		// All rows show the nonce that they wait for, and since when.
 		for _, i := range []int{3, window - 2, window - 1, followers - 1} {
 			w := d.row(hashes[i])
 			if w.WaitNonce != 1 || w.WaitSince.IsZero() || w.Parked != (i >= window-1) {
@@ -71,8 +71,8 @@ func TestTenThousandBehindABlockedNonce(t *testing.T) {
 	})
 }
 
-// What the node says of an account is learnt by one of its transactions for all of
-// them, once a block; nobody else waits for that.
+// The queue learns a node's refusal of an account from one of its transactions, for all of
+// them, once per block. Other accounts do not wait.
 func TestAccountWithoutFunds(t *testing.T) {
 	onBoth(t, func(t *testing.T, s stored) {
 		d := deliver(t, s, chaintest.Rules{}, nil)
@@ -122,8 +122,8 @@ func TestAccountWithoutFunds(t *testing.T) {
 	})
 }
 
-// A transaction that every node refuses for ever, after one of them took it and its
-// reply was lost, is sent no more; but what the chain makes of it is told.
+// One node accepts a transaction and its reply is lost; then every node refuses it for
+// good. It is sent no more, but its result on the chain is recorded.
 func TestInvalidAndExecuted(t *testing.T) {
 	onBoth(t, func(t *testing.T, s stored) {
 		d := deliver(t, s, chaintest.Rules{}, nil)

@@ -24,8 +24,8 @@ func (q *asked) Lease(ctx context.Context, id chain.ID, holder string, ttl time.
 	return q.Queue.Lease(ctx, id, holder, ttl, limit, repeats)
 }
 
-// Transactions that are repeated again and again, and slowly, keep no other from its
-// first attempt; nor is the queue asked for them while their slots are full.
+// Transactions that are repeated often and slowly keep no other from its first attempt. The
+// queue is not asked for them while their slots are full.
 func TestFirstAttemptsHaveTheirShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const repeated = 40

@@ -14,8 +14,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// A client's backlog delays neither another client's first attempt nor what the relay has
-// signed for the client itself: lanes are shared.
+// A client's backlog delays neither another client's first attempt nor the transactions
+// that the relay has signed for the client itself: lanes are shared.
 func TestBacklogDelaysNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := open(t)

@@ -13,34 +13,35 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Worker leases one chain's due work and has it attempted. Every replica runs one
-// for each chain.
+// Worker leases one chain's due work and attempts it. Every replica runs one for each
+// chain.
 type Worker struct {
 	Chain  chain.ID
 	Queue  Queue
 	Holder string // this process
-	// Attempt makes one broadcast attempt and says when to come back. It must
-	// end within Lease: after that another worker may take the row.
+	// Attempt makes one broadcast attempt and returns the row's next due time. It must end
+	// within Lease: after that another worker may take the row.
 	Attempt func(ctx context.Context, w tx.Work) tx.Done
-	Lease   time.Duration // how long a leased row is ours
-	Poll    time.Duration // look at the queue at least so often
-	// Slots is how many attempts are made at once. A quarter of them is kept for
-	// first attempts: what has to be repeated again and again does not keep others
-	// from being sent at all.
+	Lease   time.Duration // duration of a row's lease
+	Poll    time.Duration // longest interval between reads of the queue
+	// Slots is the number of concurrent attempts. A quarter of them is reserved for first
+	// attempts, so that frequent repeats do not keep other transactions from being sent at
+	// all.
 	Slots int
 	Log   *slog.Logger
 
-	repeats atomic.Int64 // under way
+	repeats atomic.Int64 // repeats in progress
 	capped  atomic.Bool  // the queue was asked for fewer repeats than there were slots
-	resting atomic.Bool  // until there is more to do
+	resting atomic.Bool  // idle until there is more to do
 	wake    chan struct{}
 	once    sync.Once
 }
 
-// firstShare of the slots are for first attempts only; but the last one is for all.
+// firstShare is the inverse share of the slots reserved for first attempts. With fewer than
+// four slots none is reserved.
 const firstShare = 4
 
-// Wake makes the worker look at the queue now. It never blocks.
+// Wake makes the worker read the queue now. It never blocks.
 func (w *Worker) Wake() {
 	w.init()
 	select {
@@ -49,7 +50,7 @@ func (w *Worker) Wake() {
 	}
 }
 
-// Idle reports whether the worker has free slots and knows of nothing to do with them.
+// Idle reports whether the worker has free slots and knows of no work for them.
 func (w *Worker) Idle() bool { return w.resting.Load() }
 
 func (w *Worker) init() { w.once.Do(func() { w.wake = make(chan struct{}, 1) }) }
@@ -57,8 +58,8 @@ func (w *Worker) init() { w.once.Do(func() { w.wake = make(chan struct{}, 1) }) 
 // doneMax bounds how many finished attempts are reported to the queue at once.
 const doneMax = 500
 
-// Run works until ctx ends, and returns when the attempts under way have ended
-// and the queue has been told of them, so that no lease is left behind.
+// Run works until ctx ends, and returns when the attempts in progress have ended and were
+// reported to the queue, so that no lease is left behind.
 func (w *Worker) Run(ctx context.Context) {
 	w.init()
 	free := make(chan struct{}, w.Slots)
@@ -91,8 +92,8 @@ func (w *Worker) Run(ctx context.Context) {
 				w.repeats.Add(1)
 			}
 			attempts.Go(func() {
-				// A graceful stop lets an attempt finish; its deadline is the lease,
-				// which may have begun as soon as it was asked for.
+				// A graceful stop lets an attempt finish. Its deadline is the lease, which
+				// may have begun when it was requested.
 				attempt, cancel := context.WithDeadline(context.WithoutCancel(ctx), asked.Add(w.Lease*9/10))
 				defer cancel()
 				done <- w.Attempt(attempt, item)
@@ -114,15 +115,15 @@ func (w *Worker) Run(ctx context.Context) {
 	<-reported
 }
 
-// minRest keeps a queue that answers "due now" with nothing from being hammered.
+// minRest protects a queue that answers "due now" with no rows from a busy loop.
 const minRest = time.Millisecond
 
-// gather is how long a busy worker waits for more free slots, so that it asks the
-// queue once for many rows rather than once for each.
+// gather is how long a busy worker waits for more free slots, so that it asks the queue
+// once for many rows rather than once for each.
 const gather = 3 * time.Millisecond
 
-// claim takes free slots: all that are free now, or half of them all, whichever
-// is more; but it waits no longer than gather after the first.
+// claim takes free slots: all that are free now, or half of all slots, whichever is more.
+// It waits no longer than gather after the first.
 func claim(ctx context.Context, free chan struct{}) (n int) {
 	select {
 	case <-free:
@@ -147,8 +148,8 @@ func claim(ctx context.Context, free chan struct{}) (n int) {
 }
 
 func (w *Worker) lease(ctx context.Context, limit, repeats int) ([]tx.Work, time.Duration) {
-	// Not cut short by a stop: rows leased by a call nobody waits for would lie
-	// idle until their lease lapses.
+	// Not cut short by a stop: otherwise rows leased by an abandoned call would lie idle
+	// until their lease lapses.
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Lease)
 	defer cancel()
 	work, until, err := w.Queue.Lease(call, w.Chain, w.Holder, w.Lease, limit, repeats)
@@ -176,7 +177,7 @@ func (w *Worker) rest(ctx context.Context, d time.Duration) {
 // reportGather is how long a report waits for more attempts to end.
 const reportGather = time.Millisecond
 
-// gatherDone adds to the first attempt what ends within reportGather of it.
+// gatherDone adds the attempts that end within reportGather of the first.
 func gatherDone(first tx.Done, done <-chan tx.Done) []tx.Done {
 	batch := []tx.Done{first}
 	enough := time.NewTimer(reportGather)
@@ -195,8 +196,8 @@ func gatherDone(first tx.Done, done <-chan tx.Done) []tx.Done {
 	return batch
 }
 
-// report tells the queue of finished attempts, as many at once as there are, in an
-// order in which two that tell of the same rows cannot wait for each other.
+// report reports finished attempts to the queue in batches, sorted so that two concurrent
+// reports on the same rows cannot deadlock.
 func (w *Worker) report(ctx context.Context, done <-chan tx.Done) {
 	for first := range done {
 		batch := gatherDone(first, done)
@@ -208,7 +209,7 @@ func (w *Worker) report(ctx context.Context, done <-chan tx.Done) {
 		}
 		cancel()
 		if slices.ContainsFunc(batch, func(d tx.Done) bool { return d.Standing == tx.Able }) {
-			w.Wake() // an account that was on hold has rows to let go
+			w.Wake() // an account that was on hold has rows to release
 		}
 	}
 }

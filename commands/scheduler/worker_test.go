@@ -18,7 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-// attempts notes who attempted what, and when.
+// attempts records the holder and time of each attempt.
 type attempts struct {
 	mu   sync.Mutex
 	made []attempt
@@ -42,7 +42,7 @@ func (a *attempts) all() []attempt {
 	return a.made[:len(a.made):len(a.made)]
 }
 
-// worker is a worker that attempts quickly and comes back in an hour.
+// worker is a worker whose attempts are quick and due again in an hour.
 func worker(q scheduler.Queue, holder string, a *attempts) *scheduler.Worker {
 	return &scheduler.Worker{
 		Chain: id, Queue: q, Holder: holder, Lease: 3 * time.Second, Poll: time.Second, Slots: 8,
@@ -71,7 +71,7 @@ func fill(t *testing.T, work *embedded.Work, n int, due func(i int) time.Time) {
 
 func now(int) time.Time { return time.Now() }
 
-// run starts workers and returns what stops them and waits for their end.
+// run starts workers and returns a function that stops them and waits for their end.
 func run(t *testing.T, workers ...*scheduler.Worker) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -117,8 +117,8 @@ func TestEachDueRowIsAttemptedOnce(t *testing.T) {
 	})
 }
 
-// A graceful stop waits for the attempts under way and leaves no lease: another
-// holder is given the rows at once.
+// A graceful stop waits for the attempts in progress and leaves no lease: another holder
+// can lease the rows at once.
 func TestGracefulStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, made := open(t), &attempts{}
@@ -149,7 +149,7 @@ func TestGracefulStop(t *testing.T) {
 	})
 }
 
-// Nothing begins after a stop, also when it comes while slots are being gathered.
+// No attempt begins after a stop, also if it comes while slots are being gathered.
 func TestNothingBeginsAfterAStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, made := open(t), &attempts{}
@@ -170,7 +170,7 @@ func TestNothingBeginsAfterAStop(t *testing.T) {
 	})
 }
 
-// A worker that dies in mid-attempt leaves its lease, which lapses.
+// A worker that dies during an attempt leaves its lease, which lapses.
 func TestAnotherTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, made := open(t), &attempts{}
@@ -195,7 +195,7 @@ func TestAnotherTakesOver(t *testing.T) {
 	})
 }
 
-// slow is a queue that takes its time.
+// slow is a queue that answers slowly.
 type slow struct {
 	scheduler.Queue
 	by time.Duration
@@ -207,7 +207,7 @@ func (s slow) Lease(ctx context.Context, id chain.ID, holder string, ttl time.Du
 	return work, until, err
 }
 
-// An attempt ends while the row is still ours, however slow the queue answered.
+// An attempt ends while the row is still leased, however slowly the queue answered.
 func TestAttemptEndsWithinItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, made := open(t), &attempts{}
@@ -231,7 +231,7 @@ func TestAttemptEndsWithinItsLease(t *testing.T) {
 	})
 }
 
-// Rows are attempted when they are due, not at the next look at the queue.
+// Rows are attempted when they are due, not at the next poll of the queue.
 func TestLateness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rows = 3000
@@ -279,7 +279,7 @@ func TestWake(t *testing.T) {
 	})
 }
 
-// faulty is a queue that cannot be reached while cut is set.
+// faulty is a queue that cannot be reached while noLease or noDone is set.
 type faulty struct {
 	scheduler.Queue
 	mu         sync.Mutex
@@ -315,8 +315,8 @@ func (f *faulty) Done(ctx context.Context, holder string, done []tx.Done) error 
 	return f.Queue.Done(ctx, holder, done)
 }
 
-// While the queue is away the worker asks again at its own pace; when it is back,
-// what nobody could report is attempted again after its lease.
+// While the queue is away the worker retries at its own pace. When it is back, attempts
+// that could not be reported are repeated after their lease.
 func TestQueueAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, made := open(t), &attempts{}
@@ -342,7 +342,7 @@ func TestQueueAway(t *testing.T) {
 	})
 }
 
-// Attempts at once are bounded by the slots, also when the queue is full.
+// Concurrent attempts are bounded by the slots, also when the queue is full.
 func TestSlots(t *testing.T) {
 	for _, slots := range []int{1, 2, 3, 8} {
 		synctest.Test(t, func(t *testing.T) {

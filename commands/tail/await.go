@@ -10,16 +10,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// WaitersMax bounds how many wait at once in one process.
+// WaitersMax bounds the concurrent waiters of one process.
 const WaitersMax = 10_000
 
-// Await returns a transaction's state as soon as done is true of it, which may be
-// at once. A transaction that is not accepted yet is waited for too.
+// Await returns a transaction's state as soon as done is true of it, which may be at once.
+// It also waits for a transaction that is not accepted yet.
 //
-// With every error comes the last state that was read: ctx's error when the time
-// is over, [ErrLeaving] when the process is about to stop, [ErrTooManyWaiters]
-// when there is no room to wait, or the log's when it cannot be read. None of them
-// says anything about the transaction.
+// Every error comes with the last state that was read. It is ctx's error, [ErrLeaving] when
+// the process is about to stop, [ErrTooManyWaiters] when there is no room to wait, or the
+// log's error. None of them says anything about the transaction.
 func (t *Tail) Await(ctx context.Context, id chain.ID, hash chain.Hash, done func(tx.State) bool) (tx.State, error) {
 	stream := tx.Stream(id, hash)
 	var seen commands.Result[tx.State]
@@ -32,7 +31,7 @@ func (t *Tail) Await(ctx context.Context, id chain.ID, hash chain.Hash, done fun
 	return seen.State, err
 }
 
-// read adds what a stream holds beyond what was seen.
+// read adds the events of a stream after those already seen.
 func (t *Tail) read(ctx context.Context, stream event.Stream, seen *commands.Result[tx.State]) error {
 	for recorded, err := range t.store.ReadStream(ctx, stream, seen.Version) {
 		if err != nil {

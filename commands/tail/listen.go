@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Listen keeps the log followed until the function it returns is called, once. Who
-// waits for [Tail.Grown] listens.
+// Listen keeps the log followed until the function it returns is called, once. A caller
+// that waits for [Tail.Grown] must listen.
 func (t *Tail) Listen() (stop func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -35,16 +35,16 @@ func (t *Tail) listen() {
 	}
 }
 
-// unlisten lets the tail go on for a while: who asks again and again should not have
-// it begin again and again.
+// unlisten lets the tail follow on for a while, so that a caller that asks repeatedly does
+// not restart it each time.
 func (t *Tail) unlisten() {
 	if t.listeners--; t.listeners == 0 {
 		t.rest = time.AfterFunc(lingers, t.sleep)
 	}
 }
 
-// sleep ends following, unless somebody has begun to listen meanwhile. What was kept
-// is forgotten: when it goes on, the log may have grown by more than fits.
+// sleep ends following, unless a listener has come meanwhile. It forgets the events in
+// memory: until following resumes, the log may grow by more than fits.
 func (t *Tail) sleep() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +61,7 @@ func (t *Tail) isAwake() bool {
 	return t.awake
 }
 
-// awaken waits until somebody listens. It reports false when ctx ends.
+// awaken waits for a listener. It reports false when ctx ends.
 func (t *Tail) awaken(ctx context.Context) bool {
 	for !t.isAwake() {
 		select {

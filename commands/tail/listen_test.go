@@ -15,13 +15,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// ticker is a log that grows by one event a second, and counts who follows it.
+// ticker is a log that grows by one event a second, and counts its followers.
 type ticker struct {
 	commands.Store
 	began time.Time
 
 	mu         sync.Mutex
-	now, begun int // subscriptions that run, and that ever ran
+	now, begun int // running subscriptions, and all that ever ran
 }
 
 func (l *ticker) at() event.Position { return event.Position(1 + time.Since(l.began)/time.Second) }
@@ -75,8 +75,8 @@ func (l *ticker) ReadAll(_ context.Context, after event.Position, _ event.Filter
 	}
 }
 
-// A log is followed while somebody listens and for a while after; who comes when
-// nobody has listened for long is told everything all the same.
+// A log is followed while there is a listener and for a while after. A listener that comes
+// after a long time without any still gets every event.
 func TestFollowsWhoListens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &ticker{began: time.Now()}

@@ -7,13 +7,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// What is kept of the log's end in memory, for all readers together.
+// The size of the log's end in memory, shared by all readers.
 const (
 	recentEvents = 4096
 	recentBytes  = 8 << 20 // of the events' data
 )
 
-// recent is the last stretch of the log: all events after from, up to upto.
+// recent is the end of the log in memory: all events after from, up to upto.
 type recent struct {
 	begun      bool
 	from, upto event.Position
@@ -31,13 +31,13 @@ func (r *recent) add(batch event.Batch) {
 	for left := len(r.events); left > recentEvents || r.bytes > recentBytes; left-- {
 		r.bytes -= len(r.events[forget].Data)
 		r.from = r.events[forget].Position
-		r.events[forget] = event.Recorded{} // lets go of its data
+		r.events[forget] = event.Recorded{} // releases its data
 		forget++
 	}
 	r.events = r.events[forget:]
 }
 
-// after is what is kept after a position, at most so many events.
+// after returns up to most of the events in memory after a position.
 func (r *recent) after(p event.Position, most int) event.Batch {
 	i, _ := slices.BinarySearchFunc(r.events, p+1, func(e event.Recorded, p event.Position) int {
 		switch {
@@ -55,10 +55,9 @@ func (r *recent) after(p event.Position, most int) event.Batch {
 	return event.Batch{Events: slices.Clone(found[:most]), Next: found[most-1].Position}
 }
 
-// Read returns what the log holds after a position, at most so many events: from
-// memory near the end of the log, else from the store. The filter spares the store
-// work; what comes from memory has not passed it. A batch that is Live has come to
-// the end of what this process has seen.
+// Read returns up to most of the log's events after a position: from memory near the end of
+// the log, otherwise from the store. The filter only saves the store work; events from
+// memory are not filtered. A Live batch ends at the last event that this process has seen.
 func (t *Tail) Read(ctx context.Context, after event.Position, f event.Filter, most int) (event.Batch, error) {
 	t.mu.Lock()
 	if t.recent.begun && after >= t.recent.from {
@@ -72,8 +71,8 @@ func (t *Tail) Read(ctx context.Context, after event.Position, f event.Filter, m
 	return event.Batch{Next: after, Live: true}, ctx.Err()
 }
 
-// Grown returns a channel that is closed when there is more to read. [Tail.Listen]
-// first, take it before reading, and wait on it after, and nothing is missed.
+// Grown returns a channel that is closed when there is more to read. To miss nothing, call
+// [Tail.Listen] first, take the channel before reading, and wait on it after.
 func (t *Tail) Grown() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()

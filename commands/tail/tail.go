@@ -1,10 +1,10 @@
-// Package tail is a process's one live view of the end of the log. However many
-// wait for something to happen, the log is followed once.
+// Package tail is a process's single live view of the end of the log. However many callers
+// wait for events, the log is followed once.
 //
-// A [Tail] wakes those who wait for one transaction ([Tail.Await]) and those who
-// read everything ([Tail.Read]). It reads the log and nothing else, so on several
-// replicas each sees what any of them appended. While nobody listens it reads nothing:
-// a replica that is asked for nothing costs the store nothing.
+// A [Tail] wakes callers that wait for one transaction ([Tail.Await]) and callers that read
+// everything ([Tail.Read]). It reads only the log, so on several replicas each sees every
+// replica's appends. Without listeners it reads nothing: an idle replica costs the store
+// nothing.
 package tail
 
 import (
@@ -21,11 +21,11 @@ import (
 
 const (
 	readMax = 500              // events in one read of the log
-	pause   = time.Second      // between two tries to follow a log that cannot be read
-	lingers = 10 * time.Second // how long the log is followed when nobody listens any more
+	pause   = time.Second      // between two attempts to follow a log that cannot be read
+	lingers = 10 * time.Second // how long the log is followed after the last listener has left
 )
 
-// What a wait may end by, beside what it waits for.
+// The errors of a wait, other than its context's.
 const (
 	// ErrLeaving: the process is about to stop. Another one can be asked.
 	ErrLeaving = event.Refusal("leaving")
@@ -49,10 +49,10 @@ type Tail struct {
 	grown   chan struct{} // closed when recent grows
 
 	listeners int
-	awake     bool          // somebody listens, or did until a while ago
-	roused    chan struct{} // told when awake becomes true
-	rest      *time.Timer   // runs while awake and nobody listens
-	stop      func()        // ends what follow does now
+	awake     bool          // there is a listener, or was until a while ago
+	roused    chan struct{} // signaled when awake becomes true
+	rest      *time.Timer   // runs while awake without listeners
+	stop      func()        // ends the present follow
 }
 
 // New makes a tail of a log. Nothing runs yet.
@@ -64,8 +64,8 @@ func New(store commands.Store, codec event.Codec[tx.Event], log *slog.Logger) *T
 	}
 }
 
-// Run follows the log for those who listen, until ctx ends or the log is closed.
-// Trouble on the way delays those who wait; nothing is passed over.
+// Run follows the log for its listeners, until ctx ends or the log is closed. Errors delay
+// the waiters; no event is skipped.
 func (t *Tail) Run(ctx context.Context) {
 	for t.awaken(ctx) {
 		err := t.follow(ctx)
@@ -84,9 +84,8 @@ func (t *Tail) Run(ctx context.Context) {
 	}
 }
 
-// follow goes on where an earlier follow ended, or else begins at the log's end: at
-// what that is after the first who listens has come. It returns nil when it was sent
-// to sleep.
+// follow resumes where an earlier follow ended, or else begins at the log's head, read
+// after the first listener has come. It returns nil when it was sent to sleep.
 func (t *Tail) follow(ctx context.Context) error {
 	awake, stop := context.WithCancel(ctx)
 	defer stop()
@@ -115,7 +114,7 @@ func (t *Tail) tellAll(ctx context.Context, stop func()) error {
 	return ctx.Err()
 }
 
-// set names what ends the follow that sets out, and tells it where from.
+// set registers the function that ends the new follow, and returns its start.
 func (t *Tail) set(stop func()) (event.Position, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -125,8 +124,8 @@ func (t *Tail) set(stop func()) (event.Position, bool) {
 	return t.recent.upto, t.recent.begun
 }
 
-// begin sets out from a position. Who has looked at the log before that may have
-// missed what led up to it, and looks again.
+// begin starts from a position. Waiters that have read the log before that may have missed
+// events up to it, and read again.
 func (t *Tail) begin(at event.Position) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,7 +141,7 @@ func (t *Tail) begin(at event.Position) {
 	t.strike()
 }
 
-// tell wakes those whom a stretch of the log concerns.
+// tell wakes the waiters that a batch concerns.
 func (t *Tail) tell(batch event.Batch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -163,7 +162,7 @@ func (t *Tail) strike() {
 	t.grown = make(chan struct{})
 }
 
-// wake tells a waiter to look again; one that is told already need not be told twice.
+// wake makes a waiter read again; a waiter with a pending wake-up needs no second one.
 func wake(w chan struct{}) {
 	select {
 	case w <- struct{}{}:

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	id      = chain.ID(42431)
-	patient = 30 * time.Second // for what must happen at once
+	patient = 30 * time.Second // for results that are due at once
 )
 
 func check(t *testing.T, err error) {
@@ -67,7 +67,7 @@ func start(t *testing.T, followed *tail.Tail) {
 
 func hashOf(n int) chain.Hash { return chain.Hash{0: 1, 30: byte(n >> 8), 31: byte(n)} }
 
-// handle carries a command out. It is for other goroutines too.
+// handle handles a command. Other goroutines may call it too.
 func handle(ctx context.Context, store commands.Store, n int, c tx.Command) error {
 	origin, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
 	if err != nil {
@@ -83,7 +83,7 @@ func accept(n int) tx.Command {
 
 func canceled(s tx.State) bool { return s.Canceled }
 
-// answer is what Await returned.
+// answer is the result of Await.
 type answer struct {
 	state tx.State
 	err   error
@@ -105,17 +105,17 @@ func TestAwait(t *testing.T) {
 	defer cancel()
 	accepted := func(s tx.State) bool { return s.Status != tx.StatusAbsent }
 
-	// What is not there yet is waited for.
+	// Await waits for a missing transaction.
 	waits := await(ctx, followed, 1, accepted)
 	check(t, handle(ctx, db.Log(), 1, accept(1)))
 	if a := <-waits; a.err != nil || a.state.Status != tx.StatusQueued {
 		t.Errorf("%v, %v", a.state.Status, a.err)
 	}
-	// What is there is answered at once.
+	// An existing state is returned at once.
 	if s, err := followed.Await(ctx, id, hashOf(1), accepted); err != nil || s.Accepted.Hash != hashOf(1) {
 		t.Errorf("%v, %v", s, err)
 	}
-	// What happens to others ends no wait.
+	// Other transactions' events end no wait.
 	waits = await(ctx, followed, 1, canceled)
 	check(t, handle(ctx, db.Log(), 2, accept(2)))
 	check(t, handle(ctx, db.Log(), 2, tx.Cancel{Reason: "test", At: time.Unix(1_800_000_001, 0)}))
@@ -157,7 +157,7 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// Waiting is bounded; who finds no room is told how things stand.
+// Waiting is bounded; a caller without room gets the current state.
 func TestTooManyWaiters(t *testing.T) {
 	db := open(t)
 	counted := &counting{Store: db.Log()}
@@ -168,7 +168,7 @@ func TestTooManyWaiters(t *testing.T) {
 	for range tail.WaitersMax {
 		waiting.Go(func() {
 			err := error(tail.ErrTooManyWaiters)
-			for errors.Is(err, tail.ErrTooManyWaiters) { // the one beside them has its room for a while
+			for errors.Is(err, tail.ErrTooManyWaiters) { // the test itself takes a place for a while
 				_, err = followed.Await(ctx, id, hashOf(1), canceled)
 			}
 			if !errors.Is(err, context.Canceled) {
@@ -219,8 +219,8 @@ func (c *counting) until(t *testing.T, n int64) {
 	}
 }
 
-// No wake-up is lost between reading and waiting, however appends and waits meet;
-// nor what was appended before the tail began.
+// No wake-up is lost between reading and waiting, in any interleaving of appends and waits.
+// Events appended before the tail began are not missed either.
 func TestNothingIsMissed(t *testing.T) {
 	const transactions, waitersEach = 200, 3
 	db := open(t)

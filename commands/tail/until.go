@@ -6,11 +6,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Until calls look, at once and whenever something may have been added to a stream, until
-// look says that it has seen enough. The errors are those of [Tail.Await], and look's,
-// which ends it.
+// Until calls look, at once and whenever a stream may have grown, until look returns
+// enough. Its errors are the errors of [Tail.Await], and look's error, which ends it.
 func (t *Tail) Until(ctx context.Context, stream event.Stream, look func(ctx context.Context) (enough bool, err error)) error {
-	// Waiting begins before looking, so that nothing falls between the two.
+	// Waiting begins before looking, so that no event between the two is missed.
 	woken, leave, full := t.join(stream)
 	defer leave()
 	for {

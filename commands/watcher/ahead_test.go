@@ -8,14 +8,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// shaky is a node that fails every so many reads of blocks, and notes how many are under
-// way at once.
+// shaky is a node whose reads of blocks fail at intervals, and that records the number of
+// concurrent reads.
 type shaky struct {
 	Node
 	mu        sync.Mutex
 	reads     int
 	now, most int
-	together  chan struct{} // closed when aheadMax are under way
+	together  chan struct{} // closed when aheadMax are in progress
 }
 
 func (s *shaky) enter(every int) (fails bool) {
@@ -60,9 +60,8 @@ func (s *shaky) BlockByHash(ctx context.Context, hash chain.Hash) (chain.Block, 
 	return s.Node.BlockByHash(ctx, hash)
 }
 
-// A watcher that is far behind reads many blocks at once, and what it could read it does
-// not read again because of one that it could not: so it comes to the head of a chain
-// that is far away, through trouble, too.
+// A watcher that is far behind reads many blocks concurrently. A failed read causes no
+// second read of the others, so it reaches the head of a distant chain despite errors.
 func TestCatchingUpThroughTrouble(t *testing.T) {
 	const behind = 1000
 	p := newPlace(t)

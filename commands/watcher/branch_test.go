@@ -10,15 +10,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// foreign makes some node, which is not read from, have a transaction in a block of
-// another branch.
+// foreign makes a node that is not read return a receipt in a block of another branch.
 func (w *world) foreign(at chain.Block) {
 	at.Hash = chain.Keccak(at.Hash[:], []byte("elsewhere"))
 	w.lens.receipt = &chain.Receipt{Block: at, Status: 1}
 }
 
-// A receipt in a block that is not on the chain which is followed makes nothing
-// executed, whoever finds it, and keeps nobody from being stale.
+// A receipt in a block outside the followed chain executes no transaction, and keeps none
+// from being stale, whichever path finds it.
 func TestReceiptOnAnotherBranch(t *testing.T) {
 	for name, find := range map[string]func(w *world, hash chain.Hash){
 		"by a look": func(w *world, hash chain.Hash) {
@@ -56,8 +55,8 @@ func TestReceiptOnAnotherBranch(t *testing.T) {
 	}
 }
 
-// A receipt in a block that the node which is read from does not have yet is no news
-// either way: the next look tells.
+// A receipt in a block that the read node does not have yet is ignored: the next look
+// decides.
 func TestReceiptAhead(t *testing.T) {
 	w := newWorld(t, 3)
 	w.step()
@@ -70,8 +69,8 @@ func TestReceiptAhead(t *testing.T) {
 	w.expect("accepted")
 }
 
-// A rival that cannot be settled, for no node can tell where it is, holds up neither
-// the blocks above nor what they mined; it is settled when it can be.
+// A rival that cannot be settled, because no node returns its receipt, delays neither the
+// blocks above nor their transactions. It is settled later.
 func TestRivalThatCannotBeSettled(t *testing.T) {
 	w := newWorld(t, 100)
 	w.step()
@@ -115,8 +114,8 @@ func TestRivalThatCannotBeSettled(t *testing.T) {
 	}
 }
 
-// stuck puts rows on the board that no step can seal, for the log does not know them:
-// more than one look at the board takes, resting on this block.
+// stuck puts rows on the board that no step can seal, because the log does not know them:
+// more than one query returns, resting on this block.
 func (w *world) stuck(b chain.Block) {
 	w.t.Helper()
 	var changes []tx.Change
@@ -131,7 +130,7 @@ func (w *world) stuck(b chain.Block) {
 	must(w.t, w.db.Work().Apply(w.t.Context(), scheduler.Reader, at, at, changes))
 }
 
-// What cannot be sealed keeps nothing else from it, in lower blocks or in its own.
+// Rows that cannot be sealed block no others, in lower blocks or in their own.
 func TestSealingTakesTurns(t *testing.T) {
 	w := newWorld(t, 3)
 	w.step()

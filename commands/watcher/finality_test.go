@@ -19,7 +19,7 @@ import (
 
 const moderato = chain.ID(42431)
 
-// instant is a node that calls its head final when told so.
+// instant is a node that reports its head as final while atOnce is set.
 type instant struct {
 	*rpc.Reader
 	atOnce bool
@@ -86,7 +86,7 @@ func (p *place) apply(t *testing.T, c tx.Change) {
 	must(t, p.db.Work().Apply(t.Context(), "test", at, at+1, []tx.Change{c}))
 }
 
-// step has the watcher make a step, and tells where the transaction is then.
+// step runs a step of the watcher, and returns the transaction's state.
 func (p *place) step(t *testing.T, hash chain.Hash) tx.State {
 	t.Helper()
 	must(t, p.run.step(t.Context()))
@@ -114,9 +114,9 @@ func signed(nonce uint64) (chain.Signed, []byte) {
 	return s, raw
 }
 
-// The block that holds a transaction is replaced by one of equal height, which the
-// node calls final at once. That the fork is doubted for a step must not let the
-// old block's verdict be sealed by it.
+// A transaction's block is replaced by one of equal height, which the node calls final at
+// once. While the fork is doubted for a step, the final block must not seal the old block's
+// verdict.
 func TestFinalBlockOfAnotherBranchSealsNothing(t *testing.T) {
 	p := newPlace(t)
 	p.chain.StallFinality(true)

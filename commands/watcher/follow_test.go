@@ -65,7 +65,7 @@ func TestReverted(t *testing.T) {
 	}
 }
 
-// Several blocks since the last look are read each, and each once.
+// Several blocks since the last step are each read once.
 func TestCatchesUp(t *testing.T) {
 	w := newWorld(t, 100)
 	w.step()
@@ -88,8 +88,8 @@ func TestCatchesUp(t *testing.T) {
 	w.truthful()
 }
 
-// A transaction that is mined costs one question for its receipt to the node that is
-// read from, and one to another that bears it out: that its nonce is used is no news.
+// A mined transaction costs two calls for its receipt: one to the node that is read, one to
+// another that confirms it. Its used nonce costs no call.
 func TestCallsForOneMined(t *testing.T) {
 	w := newWorld(t, 100)
 	raw, _ := w.accept(plain(0))
@@ -128,8 +128,8 @@ func TestReceiptsFail(t *testing.T) {
 	w.truthful()
 }
 
-// What a step had to leave after reading the blocks is done by the next one, and
-// what is remembered is the chain, also when no new head comes.
+// The next step does the work that a step had to leave after reading the blocks. The
+// remembered blocks are canonical, also without a new head.
 func TestTipFails(t *testing.T) {
 	w := newWorld(t, 100)
 	w.step()
@@ -152,8 +152,8 @@ func TestTipFails(t *testing.T) {
 	w.truthful()
 }
 
-// After a long absence the gap is skipped. What was mined in it is found by the
-// look at each open transaction, and what is known of later is watched as ever.
+// After a long absence the gap is skipped. Transactions mined in it are found by the look
+// at each open transaction, and later ones are watched as usual.
 func TestLongAbsence(t *testing.T) {
 	w := newWorld(t, 2*gapMax)
 	w.step()
@@ -180,8 +180,8 @@ func TestLongAbsence(t *testing.T) {
 	w.truthful()
 }
 
-// Blocks that left the chain while nobody watched, below a gap, are neither
-// remembered nor believed.
+// Blocks below a gap that were reorged during the absence are neither remembered nor
+// believed.
 func TestReorgBelowALongAbsence(t *testing.T) {
 	w := newWorld(t, 2*gapMax)
 	w.mine()
@@ -206,8 +206,8 @@ func TestReorgBelowALongAbsence(t *testing.T) {
 	w.truthful()
 }
 
-// A step that fails is tried again at the next poll, and a channel of heads that
-// has closed is no reason to hurry.
+// A failed step is retried at the next poll, and a closed channel of heads causes no busy
+// loop.
 func TestRunDoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
@@ -241,7 +241,7 @@ func (d *deaf) Heads(context.Context) <-chan struct{} {
 	return ended
 }
 
-// The whole of it, as it runs: heads come by themselves, Moved is told of each.
+// Run as a whole: heads arrive by themselves, and Moved is called for each.
 func TestRun(t *testing.T) {
 	w := newWorld(t, 2)
 	w.Poll = 10 * time.Millisecond
@@ -280,8 +280,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A stranger's transaction uses the nonce of one that is kept for much later: its
-// owner is told when the block is read, and asking costs nothing while nobody does.
+// A foreign transaction uses the nonce of a transaction scheduled for much later: its owner
+// learns of it when the block is read. While none does, no calls are made.
 func TestStrangersUseNonces(t *testing.T) {
 	w := newWorld(t, 0)
 	w.mine()

@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// forger is a node that makes up blocks: a head, and what blocks hold.
+// forger is a node that invents blocks: a head, and the contents of blocks.
 type forger struct {
 	Node
 	head   *chain.Block
@@ -41,7 +41,7 @@ func (f *forger) BlockAt(ctx context.Context, number uint64) (chain.Block, []cha
 	return f.Node.BlockAt(ctx, number)
 }
 
-// forge puts a block on top of one that exists, as the head.
+// forge puts an invented head on top of an existing block.
 func (f *forger) forge(on chain.Block, time uint64) chain.Block {
 	head := chain.Block{Number: on.Number + 1, Hash: chain.Keccak(on.Hash[:], []byte("forged")), Parent: on.Hash, Time: time}
 	f.head, f.blocks[head.Hash] = &head, block{Block: head}
@@ -56,7 +56,7 @@ func newForged(t *testing.T, confirmations uint64) (*world, *forger) {
 	return w, f
 }
 
-// try takes steps, whatever comes of them.
+// try runs steps and ignores their errors.
 func (w *world) try(steps int) {
 	for range steps {
 		_ = w.run.step(w.t.Context())
@@ -64,8 +64,8 @@ func (w *world) try(steps int) {
 	}
 }
 
-// A node says that a block uses a nonce, and none of the others bears that out:
-// nothing is stale.
+// A node reports that a block uses a nonce, and no other node confirms it: no transaction
+// is stale.
 func TestForgedUseOfANonce(t *testing.T) {
 	w, f := newForged(t, 2)
 	s := plain(0)
@@ -82,13 +82,13 @@ func TestForgedUseOfANonce(t *testing.T) {
 	if s := w.state(hash); s.Status != tx.StatusQueued {
 		t.Errorf("it is %s", s.Status)
 	}
-	raw := rivalOf(s) // and when another has used it indeed, it is stale
+	raw := rivalOf(s) // once another has really used it, it is stale
 	w.mine(raw)
 	w.try(1)
 	w.expect("stale_by_nonce")
 }
 
-// A node shows a head whose time lies far ahead: nothing is expired.
+// A node shows a head whose time lies far ahead: no transaction expires.
 func TestForgedTime(t *testing.T) {
 	w, f := newForged(t, 1)
 	s := plain(0)
@@ -104,8 +104,8 @@ func TestForgedTime(t *testing.T) {
 	w.expect()
 }
 
-// A node is on a branch of its own: nothing is un-mined, and nothing that was final
-// is called violated.
+// A node is on a branch of its own: no transaction is revoked, and no final one becomes
+// violated.
 func TestForgedFork(t *testing.T) {
 	w, f := newForged(t, 3)
 	base := w.chain.Head()
@@ -134,8 +134,8 @@ func TestForgedFork(t *testing.T) {
 	w.expect("finalized")
 }
 
-// A node shows a head that lies so far ahead that it meets nothing which is known:
-// watching begins there neither at the start nor later.
+// A node shows a head so far ahead that it meets no known block: watching begins there
+// neither at the start nor later.
 func TestForgedBeginning(t *testing.T) {
 	w := newWorld(t, 1)
 	f := &forger{Node: w.Node, blocks: map[chain.Hash]block{}}
@@ -155,7 +155,7 @@ func TestForgedBeginning(t *testing.T) {
 	}
 }
 
-// A node calls its head final, which the others do not: nothing is sealed before they do.
+// A node calls its head final, and the others do not: nothing is sealed until they do.
 func TestForgedFinality(t *testing.T) {
 	w := newWorld(t, 0)
 	w.step()
@@ -166,7 +166,7 @@ func TestForgedFinality(t *testing.T) {
 	if s := w.state(hash); s.Status != tx.StatusExecuted || s.Sealed {
 		t.Fatalf("it is %s, sealed %v", s.Status, s.Sealed)
 	}
-	w.mine() // now it is
+	w.mine() // now it is final
 	w.try(1)
 	w.expect("accepted", "mined", "finalized")
 }
@@ -192,8 +192,8 @@ func (bare) Receipts(context.Context, chain.Block, []chain.Hash) (map[chain.Hash
 	return map[chain.Hash]chain.Receipt{}, nil
 }
 
-// A node shows a head on top of the true chain with a number that is far above it. It is
-// not taken in, or every true head after it would pass for one that lags.
+// A node shows a head on top of the true chain with a number far above it. It is rejected:
+// otherwise every later true head would look like a lagging node.
 func TestForgedNumber(t *testing.T) {
 	w, f := newForged(t, 2)
 	raw, hash := w.accept(plain(0))

@@ -9,8 +9,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// gossip is what is told of blocks while there is nobody to bear it out: they hold
-// transactions besides their own, and receipts have another status. What is sure is true.
+// gossip is a node that misreports blocks while no other can be asked: they hold additional
+// transactions, and receipts have another status. SureReceipts are true.
 type gossip struct {
 	Node
 	held   map[chain.Hash][]chain.Hash // by block
@@ -51,7 +51,7 @@ func newGossip(t *testing.T) (*world, *gossip) {
 	return w, g
 }
 
-// news makes an empty block and reads it.
+// news mines empty blocks and reads them.
 func (w *world) news(blocks int) {
 	w.t.Helper()
 	for range blocks {
@@ -61,8 +61,8 @@ func (w *world) news(blocks int) {
 	}
 }
 
-// A block is said to hold a transaction that it does not hold. That is taken back, and
-// not sealed.
+// A block is reported to hold a transaction that it does not hold. The report is revoked
+// and not sealed.
 func TestInclusionOnOneWordIsNotSealed(t *testing.T) {
 	w, g := newGossip(t)
 	raw, hash := w.accept(plain(0))
@@ -86,8 +86,8 @@ func TestInclusionOnOneWordIsNotSealed(t *testing.T) {
 	}
 }
 
-// A later block is said to hold what another one holds that still stands: it stays where
-// it is.
+// A later block is reported to hold a transaction of an earlier block that is still
+// canonical: the transaction stays where it is.
 func TestInTwoBlocks(t *testing.T) {
 	w, g := newGossip(t)
 	raw, hash := w.accept(plain(0))
@@ -106,7 +106,7 @@ func TestInTwoBlocks(t *testing.T) {
 	}
 }
 
-// It is said to have been in another block before the one that holds it: the true one
+// A transaction is reported in another block before the block that holds it: the true block
 // counts as soon as it is read.
 func TestInAnotherBlockBefore(t *testing.T) {
 	w, g := newGossip(t)
@@ -126,7 +126,7 @@ func TestInAnotherBlockBefore(t *testing.T) {
 	}
 }
 
-// What was said to have reverted has not, or the other way round: the truth is sealed.
+// A transaction is reported with the wrong status: the true status is sealed.
 func TestStatusOnOneWordIsNotSealed(t *testing.T) {
 	w, g := newGossip(t)
 	g.failed = true

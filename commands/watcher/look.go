@@ -10,15 +10,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Sight is what [Watcher.Look] found about one transaction.
+// Sight is the result of [Watcher.Look] for one transaction.
 type Sight struct {
 	Over  bool   // a verdict was recorded
-	Wants uint64 // the next nonce the chain wants in its sequence, if Known
+	Wants uint64 // the next nonce that the chain wants in its sequence, if Known
 	Known bool
 }
 
-// Look asks the chain about one open transaction and records the verdict if there
-// is one. It needs no lease: what it records would bear two.
+// Look asks the chain about one open transaction and records the verdict if there is one.
+// It needs no lease: recording a verdict twice is harmless.
 func (w *Watcher) Look(ctx context.Context, s tx.State) (Sight, error) {
 	sight, news, err := w.see(ctx, s)
 	if err != nil || news == nil {
@@ -28,11 +28,11 @@ func (w *Watcher) Look(ctx context.Context, s tx.State) (Sight, error) {
 	return sight, w.command(ctx, s.Accepted.Hash, news)
 }
 
-// Stale is for an owner who has used a transaction's nonce otherwise and wants that
-// recorded now: it asks the chain, records what that leads to, and returns the state.
-// [tx.ErrNonceCurrent] refuses while the chain still wants this nonce or a lower one,
-// [tx.ErrSettled] when the transaction has ended in another way, as one that turns
-// out to be mined has. After [commands.ErrChainAway] nothing has changed.
+// Stale records that a transaction's nonce was used otherwise, for an owner who does not
+// want to wait. It asks the chain, records the result, and returns the state. It refuses
+// with [tx.ErrNonceCurrent] while the chain still wants this nonce or a lower one, and with
+// [tx.ErrSettled] if the transaction has ended otherwise, for example because it was mined.
+// After [commands.ErrChainAway] nothing has changed.
 func (w *Watcher) Stale(ctx context.Context, hash chain.Hash, meta event.Meta) (tx.State, error) {
 	stream := tx.Stream(w.Chain, hash)
 	r, err := w.Transactions.Load(ctx, stream)
@@ -48,7 +48,7 @@ func (w *Watcher) Stale(ctx context.Context, hash chain.Hash, meta event.Meta) (
 			return r.State, fmt.Errorf("%w: %w", commands.ErrChainAway, err)
 		}
 		if news == nil {
-			news = tx.SeeNonce{Current: sight.Wants, At: w.Now()} // which is refused, with the reason
+			news = tx.SeeNonce{Current: sight.Wants, At: w.Now()} // refused, with the reason
 		}
 		origin, err := commands.Begin(w.Random, meta)
 		if err != nil {
@@ -64,9 +64,9 @@ func (w *Watcher) Stale(ctx context.Context, hash chain.Hash, meta event.Meta) (
 	return r.State, nil
 }
 
-// see asks the chain about an open transaction, all as of one block: the nonce, and
-// unless that is still free the receipt, which goes before the nonce and the time in
-// what follows. The command is nil when there is no news; an error is the chain's.
+// see asks the chain about an open transaction, all as of one block: for the nonce and,
+// unless that is still free, for the receipt. A receipt takes precedence over the nonce and
+// the time. The command is nil if there is nothing to record. An error is the chain's.
 func (w *Watcher) see(ctx context.Context, s tx.State) (Sight, tx.Command, error) {
 	head, err := w.Node.Head(ctx)
 	if err != nil {
@@ -75,8 +75,8 @@ func (w *Watcher) see(ctx context.Context, s tx.State) (Sight, tx.Command, error
 	sight := Sight{}
 	sequence := chain.Sequence{Chain: s.Accepted.Chain, Sender: s.Accepted.Sender, Key: s.Accepted.NonceKey}
 	if !sequence.Key.IsExpiring() {
-		// The nonce is read before the receipt is looked for: had we been mined
-		// between the two, the receipt would be there.
+		// The nonce is read before the receipt: had the transaction been mined between the
+		// two, the receipt would be there.
 		nonces, err := w.Node.Nonces(ctx, head, []chain.Sequence{sequence})
 		if err != nil {
 			return Sight{}, nil, fmt.Errorf("nonce: %w", err)

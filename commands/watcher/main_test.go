@@ -42,11 +42,11 @@ func (c *clock) pass(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// lens is a node through which a test sees the chain as it wants.
+// lens is a node through which a test shows the chain as it needs.
 type lens struct {
 	Node
 	head, final *chain.Block            // shown instead
-	receipt     *chain.Receipt          // what FindReceipt finds at some node, instead
+	receipt     *chain.Receipt          // returned by FindReceipt instead
 	failing     func(call string) error // may be nil
 }
 
@@ -133,7 +133,7 @@ func (f *frail) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from,
 	return f.Board.Verdicts(ctx, moderato, phase, from, to, after, limit)
 }
 
-// notes is a log that notes what was appended together.
+// notes is a log that records which events were appended together.
 type notes struct {
 	commands.Store
 	mu      sync.Mutex
@@ -154,8 +154,7 @@ func (n *notes) Append(ctx context.Context, s event.Stream, v event.Version, eve
 	return appended, err
 }
 
-// world is a chain with two nodes, a store, and a watcher that takes a step when
-// it is told to.
+// world is a chain with two nodes, a store, and a watcher that is run step by step.
 type world struct {
 	*Watcher
 	t     *testing.T
@@ -170,8 +169,8 @@ type world struct {
 	run   *run
 }
 
-// newWorld makes a world in which so many confirmations make a block final; 0
-// trusts the node's tag, which follows a block behind.
+// newWorld makes a world with this number of confirmations for finality; 0 uses the node's
+// tag, which is a block behind.
 func newWorld(t *testing.T, confirmations uint64) *world {
 	w := &world{t: t, clock: &clock{at: time.Unix(1_800_000_000, 0)}, nodes: map[string]*chaintest.Node{}}
 	var err error
@@ -208,7 +207,7 @@ func newWorld(t *testing.T, confirmations uint64) *world {
 	return w
 }
 
-// restart forgets what a watcher has in memory, as a new process does.
+// restart drops the watcher's memory, as a new process would.
 func (w *world) restart() {
 	w.t.Helper()
 	blocks, err := w.Board.Blocks(w.t.Context(), moderato)
@@ -221,7 +220,7 @@ func (w *world) step() {
 	must(w.t, w.run.step(w.t.Context()))
 }
 
-// reader is the node that is read from, other the other one.
+// reader returns the node that is read, and the other one.
 func (w *world) reader() (reader, other *chaintest.Node) {
 	for _, s := range w.pool.Status() {
 		if s.Reading {
@@ -233,7 +232,7 @@ func (w *world) reader() (reader, other *chaintest.Node) {
 	return reader, other
 }
 
-// mine makes a block a second after the last, with these transactions in it.
+// mine mines a block, one second after the last, with these transactions.
 func (w *world) mine(raws ...[]byte) chain.Block {
 	w.t.Helper()
 	w.clock.pass(time.Second)
@@ -242,12 +241,12 @@ func (w *world) mine(raws ...[]byte) chain.Block {
 	return b
 }
 
-// plain is a transaction of one sender and nonce key.
+// plain returns a transaction of one sender and nonce key.
 func plain(nonce uint64) chain.Signed {
 	return chain.Signed{Chain: moderato, Type: 0x76, Sender: chain.Address{0xa1}, NonceKey: chain.NonceKey{31: 5}, Nonce: nonce, Gas: 50_000}
 }
 
-// accept takes a transaction on, and lets the queue know.
+// accept accepts a transaction, and feeds the queue.
 func (w *world) accept(s chain.Signed) (raw []byte, hash chain.Hash) {
 	w.t.Helper()
 	raw = chaintest.EncodePlain(s)
@@ -268,7 +267,7 @@ func (w *world) command(hash chain.Hash, c tx.Command) {
 	must(w.t, err)
 }
 
-// feed lets the queue fold what the log has.
+// feed makes the queue fold the log.
 func (w *world) feed() {
 	w.t.Helper()
 	from, err := w.db.Work().Checkpoint(w.t.Context(), scheduler.Reader)
@@ -297,7 +296,7 @@ func (w *world) state(hash chain.Hash) tx.State {
 	return r.State
 }
 
-// row is the queue's row; the zero row when there is none.
+// row returns the queue's row; zero if there is none.
 func (w *world) row(hash chain.Hash) tx.Work {
 	w.t.Helper()
 	rows, err := w.db.Work().Find(w.t.Context(), moderato, []chain.Hash{hash})
@@ -305,7 +304,7 @@ func (w *world) row(hash chain.Hash) tx.Work {
 	return append(rows, tx.Work{})[0]
 }
 
-// expect compares what was appended, append by append, since the last expect.
+// expect compares the events appended since the last expect, append by append.
 func (w *world) expect(appends ...string) {
 	w.t.Helper()
 	w.log.mu.Lock()

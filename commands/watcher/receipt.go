@@ -7,13 +7,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// receiptOf looks for a transaction's receipt at every endpoint, as of a block. nil
-// means that the chain which is followed holds the transaction in no block up to that
-// one.
+// receiptOf looks for a transaction's receipt at every endpoint, as of a block. nil means
+// that the followed chain holds the transaction in no block up to that one.
 //
-// Endpoints may be on other branches. A receipt counts only when its block is on the
-// chain that is read from; one in a block that is not is no news at all, and then the
-// node that is read from alone says whether the transaction is in its chain.
+// Endpoints may be on other branches. A receipt counts only if its block is on the chain
+// that is read. A receipt on another branch is ignored, and then only the node that is read
+// decides whether its chain holds the transaction.
 func (w *Watcher) receiptOf(ctx context.Context, hash chain.Hash, at chain.Block) (*chain.Receipt, error) {
 	receipt, err := w.Node.FindReceipt(ctx, hash, at)
 	if err != nil || receipt == nil {

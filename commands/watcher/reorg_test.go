@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 )
 
-// forked is a world whose newest blocks, of which the lowest holds a transaction, have
+// forked returns a world whose newest blocks, the lowest of which holds a transaction, have
 // just been replaced by as many others.
 func forked(t *testing.T, depth int, reinject bool, others ...[]byte) (w *world, raw []byte, hash chain.Hash) {
 	t.Helper()
@@ -28,11 +28,11 @@ func forked(t *testing.T, depth int, reinject bool, others ...[]byte) (w *world,
 	w.expect("accepted", "mined")
 	must(t, w.chain.Reorg(depth, reinject, others...))
 	w.step()
-	w.expect() // a fork of equal height, seen once, is no news yet
+	w.expect() // a fork of equal height, seen once, is not recorded yet
 	return w, raw, hash
 }
 
-// bury puts so many blocks on the chain that whatever is in it now is final.
+// bury mines enough blocks to make all blocks so far final.
 func (w *world) bury() {
 	w.t.Helper()
 	for range 100 {
@@ -49,8 +49,8 @@ func depths(t *testing.T, f func(t *testing.T, depth int)) {
 	}
 }
 
-// A transaction whose block leaves the chain, and which nobody puts back, is due again
-// at once; mined again, it is sealed where it is then.
+// A transaction whose block is reorged out, and that is not included again, is due again at
+// once. If it is mined again, it is sealed in its new block.
 func TestReorgThatLosesTheTransaction(t *testing.T) {
 	depths(t, func(t *testing.T, depth int) {
 		w, raw, hash := forked(t, depth, false)
@@ -72,8 +72,8 @@ func TestReorgThatLosesTheTransaction(t *testing.T) {
 	})
 }
 
-// One that the new branch takes up moves to its new block in one append: nobody is
-// shown it un-mined.
+// A transaction that the new branch includes moves to its new block in one append: no
+// reader sees it without a block.
 func TestReorgThatMovesTheTransaction(t *testing.T) {
 	depths(t, func(t *testing.T, depth int) {
 		w, _, hash := forked(t, depth, true)
@@ -89,8 +89,8 @@ func TestReorgThatMovesTheTransaction(t *testing.T) {
 	})
 }
 
-// Another transaction takes the nonce on the new branch: ours is stale, but that is
-// sealed by a final block only, and until then may turn out otherwise.
+// Another transaction takes the nonce on the new branch: ours is stale, but only a final
+// block seals that, and until then it may change.
 func TestReorgWithAConflict(t *testing.T) {
 	depths(t, func(t *testing.T, depth int) {
 		w, raw, hash := forked(t, depth, false, rivalOf(plain(0)))
@@ -139,7 +139,7 @@ func TestStaleIsSealedByAFinalBlockOnly(t *testing.T) {
 	w.expect("finalized")
 }
 
-// The same transaction does well on one branch and fails on the other.
+// The same transaction succeeds on one branch and fails on the other.
 func TestReorgThatRevertsTheTransaction(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		w := newWorld(t, 100)
@@ -160,8 +160,8 @@ func TestReorgThatRevertsTheTransaction(t *testing.T) {
 	}
 }
 
-// On the new branch time has passed the transaction's window: it expires, and only a
-// final block seals that.
+// On the new branch the transaction's window has passed: it expires, and only a final block
+// seals that.
 func TestReorgPastTheWindow(t *testing.T) {
 	w := newWorld(t, 100)
 	w.step()
@@ -174,7 +174,7 @@ func TestReorgPastTheWindow(t *testing.T) {
 	w.clock.pass(10 * time.Second)
 	must(t, w.chain.Reorg(1, true))
 	w.mine()
-	w.step() // un-mines it; the board learns that it is open
+	w.step() // revokes it; the board learns that it is open
 	w.feed()
 	w.mine()
 	w.step()
@@ -187,7 +187,7 @@ func TestReorgPastTheWindow(t *testing.T) {
 	w.expect("finalized")
 }
 
-// What a final block held leaves the chain all the same: that is recorded, once.
+// A transaction of a final block leaves the chain: that is recorded once.
 func TestReorgBelowFinal(t *testing.T) {
 	w := newWorld(t, 3)
 	w.step()
@@ -212,7 +212,7 @@ func TestReorgBelowFinal(t *testing.T) {
 	}
 }
 
-// More rest on a block that left than one call to the board takes.
+// More rows rest on a reorged block than one query returns.
 func TestReorgOfACrowd(t *testing.T) {
 	w := newWorld(t, 100)
 	w.step()
@@ -236,8 +236,8 @@ func TestReorgOfACrowd(t *testing.T) {
 	}
 }
 
-// A node that loses its newest blocks and has none instead proves nothing. Others in
-// their place do, once they are as many.
+// A node that loses its newest blocks without replacing them proves nothing. Replacing
+// blocks do, once there are as many.
 func TestRollback(t *testing.T) {
 	w := newWorld(t, 100)
 	w.step()
@@ -264,9 +264,9 @@ func TestRollback(t *testing.T) {
 	w.truthful()
 }
 
-// A database that watched one chain is pointed at another of the same id, as when a
-// development chain is reset: nothing is said to be un-mined before a block stands
-// where the old chain had one.
+// A database that watched one chain is pointed at another with the same id, for example
+// after a reset of a development chain. No transaction is revoked before a block replaces
+// one of the old chain.
 func TestAnotherGenesis(t *testing.T) {
 	w := newWorld(t, 100)
 	for range 3 {
@@ -312,8 +312,8 @@ func TestAnotherGenesis(t *testing.T) {
 	}
 }
 
-// A process that stood still brings a receipt of a block that has left the chain since,
-// and whose transaction was seen in another: old news undoes no new.
+// A suspended process brings a receipt of a block that was reorged since, and whose
+// transaction was mined in another: the old receipt does not overwrite the new one.
 func TestOldReceiptIsNoNews(t *testing.T) {
 	w, raw, hash := forked(t, 2, false)
 	old := w.state(hash).Receipt

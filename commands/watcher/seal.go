@@ -12,18 +12,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// finalAgain is how long an answer to which block is final stands while the head does.
+// finalAgain is how long the last final block is reused while the head stays the same.
 const finalAgain = 5 * time.Second
 
-// asked is the last answer to which block is final, the head it was asked at, and when.
+// asked is the last final block, the head it was asked at, and when.
 type asked struct {
 	head  chain.Hash
 	final chain.Block
 	at    time.Time
 }
 
-// finalize seals the verdicts whose block can no longer leave the chain: some in each
-// step, by turns, so that those which cannot be sealed yet keep no others from it.
+// finalize seals the verdicts of final blocks: a batch in each step, in turns, so that
+// verdicts that cannot be sealed yet do not block the others.
 func (r *run) finalize(ctx context.Context) error {
 	if tip := r.tip(); r.asked.head != tip.Hash || r.Now().Sub(r.asked.at) >= finalAgain {
 		final, err := r.Node.Final(ctx, tip)
@@ -34,8 +34,8 @@ func (r *run) finalize(ctx context.Context) error {
 	}
 	final := r.asked.final
 	if final.Number < r.final.Number || final.Number > r.tip().Number || r.elsewhere(final) {
-		// A node that lags, or is ahead of what we have read; or it seals another
-		// branch than the one we have read, or still doubt.
+		// The node lags, or is ahead of the blocks read here, or it is final on another
+		// branch than the one read or still doubted.
 		r.asked = asked{}
 		return nil
 	}
@@ -45,7 +45,7 @@ func (r *run) finalize(ctx context.Context) error {
 	}
 	if len(rows) > 0 && r.sure != final {
 		if err := r.Node.ShownFinal(ctx, final); err != nil {
-			r.asked, r.final = asked{}, r.sure // another may be read from now, and say less
+			r.asked, r.final = asked{}, r.sure // the next node read may report an earlier final block
 			return fmt.Errorf("final block: %w", err)
 		}
 		r.sure = final
@@ -76,16 +76,16 @@ func (r *run) finalize(ctx context.Context) error {
 	return nil
 }
 
-// elsewhere reports whether a block is on another branch than the blocks in memory.
-// Verdicts that rest on these must not be sealed by it. Of one below them all
-// nothing is known; there canonical asks.
+// elsewhere reports whether a block is on another branch than the blocks in memory. It must
+// not seal verdicts on these. Below the blocks in memory nothing is known; canonical asks
+// there.
 func (r *run) elsewhere(b chain.Block) bool {
 	return slices.ContainsFunc(r.blocks, func(known chain.Block) bool {
 		return known.Number == b.Number && known.Hash != b.Hash
 	})
 }
 
-// canonical finds the chain's blocks at the rows' heights, from memory or by asking.
+// canonical returns the chain's blocks at the rows' heights, from memory or from the node.
 func (r *run) canonical(ctx context.Context, rows []tx.Work) (map[uint64]chain.Block, error) {
 	found := map[uint64]chain.Block{}
 	for _, b := range r.blocks {
@@ -104,8 +104,8 @@ func (r *run) canonical(ctx context.Context, rows []tx.Work) (map[uint64]chain.B
 	return found, nil
 }
 
-// receipts finds those that the executed rows rest on and that are more than one
-// endpoint's word: what was announced may have been, for want of others to ask.
+// receipts returns the receipts of executed rows that more than one endpoint confirms. The
+// announced receipts may have come from a single endpoint when no other could be asked.
 func (r *run) receipts(ctx context.Context, rows []tx.Work, canonical map[uint64]chain.Block) (map[chain.Hash]chain.Receipt, error) {
 	wanted := map[chain.Block][]chain.Hash{}
 	for _, row := range rows {
@@ -124,7 +124,7 @@ func (r *run) receipts(ctx context.Context, rows []tx.Work, canonical map[uint64
 	return all, nil
 }
 
-// seal finishes a verdict on a final block, having looked once more.
+// seal finalizes a verdict on a final block, after a last check.
 func (r *run) seal(ctx context.Context, row tx.Work, canonical chain.Block, receipts map[chain.Hash]chain.Receipt, final chain.Block) error {
 	if canonical.Hash != row.Block.Hash {
 		if err := r.Node.Shown(ctx, canonical); err != nil {
@@ -144,8 +144,9 @@ func (r *run) seal(ctx context.Context, row tx.Work, canonical chain.Block, rece
 	return r.settle(ctx, row.Hash, row.Block, finalize)
 }
 
-// unmine takes back that a transaction is in a block that does not hold it: one endpoint
-// said so when there was nobody else to ask. It is in another one, or in none.
+// unmine revokes that a transaction is in a block that does not hold it: a single endpoint
+// reported it when no other could be asked. The transaction is in another block, or in
+// none.
 func (r *run) unmine(ctx context.Context, row tx.Work) error {
 	tip := r.tip()
 	receipt, err := r.receiptOf(ctx, row.Hash, tip)
@@ -155,7 +156,7 @@ func (r *run) unmine(ctx context.Context, row tx.Work) error {
 	case receipt != nil:
 		return r.command(ctx, row.Hash, tx.SeeReceipt{Receipt: *receipt, At: r.Now()})
 	case tip.Hash == row.Block.Hash:
-		return nil // by the next head that is told
+		return nil // the next head decides
 	}
 	r.Log.Warn("a block does not hold what it was said to hold", "chain", r.Chain, "tx", row.Hash, "block", row.Block.Hash)
 	return r.command(ctx, row.Hash, tx.LoseBlock{Was: row.Block, Now: tip, At: r.Now()})

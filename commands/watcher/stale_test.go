@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// version is how many events a transaction has.
+// version returns the number of events of a transaction.
 func (p *place) version(t *testing.T, hash chain.Hash) event.Version {
 	t.Helper()
 	r, err := p.run.Transactions.Load(t.Context(), tx.Stream(moderato, hash))
@@ -21,7 +21,8 @@ func (p *place) version(t *testing.T, hash chain.Hash) event.Version {
 	return r.Version
 }
 
-// wantStale asks, and checks the answer and how many events the transaction has then.
+// wantStale calls Stale, and checks its result and the number of the transaction's events
+// afterwards.
 func (p *place) wantStale(t *testing.T, hash chain.Hash, refusal error, says string, events event.Version) tx.State {
 	t.Helper()
 	s, err := p.run.Stale(t.Context(), hash, event.Meta{Actor: "owner"})
@@ -34,7 +35,7 @@ func (p *place) wantStale(t *testing.T, hash chain.Hash, refusal error, says str
 	return s
 }
 
-// rivalOf has the same nonce and another hash.
+// rivalOf returns a transaction with the same nonce and another hash.
 func rivalOf(s chain.Signed) []byte {
 	s.Gas++
 	return chaintest.EncodePlain(s)
@@ -86,7 +87,7 @@ func TestStaleOfWhatCannotBe(t *testing.T) {
 	p.wantStale(t, canceled.Hash, tx.ErrSettled, "it is canceled_locally", 2)
 }
 
-// headless is a node that cannot say what its head is.
+// headless is a node that cannot return its head.
 type headless struct{ Node }
 
 func (headless) Head(context.Context) (chain.Block, error) { return chain.Block{}, errTrouble }

@@ -8,15 +8,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// windowed may be mined in blocks of [after, before), in seconds from now.
+// windowed returns a transaction that may be mined in blocks of [after, before), in seconds
+// from now.
 func (w *world) windowed(after, before uint64) chain.Signed {
 	s, now := plain(0), uint64(w.clock.now().Unix())
 	s.Window = chain.Window{After: now + after, Before: now + before}
 	return s
 }
 
-// Our clock expires nothing, be it hours ahead while the chain stands still. A block's
-// time does, on the second; the receipt is looked for before that.
+// Our clock expires no transaction, even hours ahead of a halted chain. A block's time
+// does, to the second, after a check for the receipt.
 func TestExpiryIsByTheTimeOfABlock(t *testing.T) {
 	w := newWorld(t, 100)
 	w.step()
@@ -39,7 +40,7 @@ func TestExpiryIsByTheTimeOfABlock(t *testing.T) {
 	}
 }
 
-// mineAt makes a block that has this time.
+// mineAt mines a block with this time.
 func (w *world) mineAt(time uint64) chain.Block {
 	w.t.Helper()
 	b, err := w.chain.MineAt(time)
@@ -47,8 +48,8 @@ func (w *world) mineAt(time uint64) chain.Block {
 	return b
 }
 
-// The chain's clock may be ahead of ours: it expires what we think has time left, and
-// makes due what we think is early.
+// The chain's clock may be ahead of ours: it expires transactions that have time left by
+// our clock, and makes early ones due.
 func TestChainAheadOfOurClock(t *testing.T) {
 	w := newWorld(t, 100)
 	w.step()
@@ -78,8 +79,8 @@ func TestChainAheadOfOurClock(t *testing.T) {
 	}
 }
 
-// A block of 1970 between others, as a development node may make: nothing expires by
-// it, nothing is un-mined, and the next block counts as ever.
+// A block dated 1970 between others, as a development node may make: no transaction expires
+// or is revoked by it, and the next block counts as usual.
 func TestTimeGoesBack(t *testing.T) {
 	w := newWorld(t, 3)
 	w.step()
@@ -98,7 +99,7 @@ func TestTimeGoesBack(t *testing.T) {
 	w.mineAt(short.Window.Before + 1)
 	w.step()
 	w.feed()
-	w.mineAt(6) // no receipt was there; that time goes back again brings it not back
+	w.mineAt(6) // no receipt was there; going back in time does not bring it back
 	w.step()
 	w.feed()
 	if s := w.state(expires); s.Status != tx.StatusExpired {
@@ -109,8 +110,8 @@ func TestTimeGoesBack(t *testing.T) {
 	}
 }
 
-// A chain that makes no blocks costs a look at its head and at its final block, and
-// tells nothing, however long that lasts.
+// A chain that makes no blocks costs a read of its head and its final block, and nothing is
+// recorded, however long that lasts.
 func TestChainStandsStill(t *testing.T) {
 	w := newWorld(t, 3)
 	w.step()
@@ -132,8 +133,8 @@ func TestChainStandsStill(t *testing.T) {
 	w.expect("expired")
 }
 
-// Before anything expires its receipt is looked for, for a block may hold it that was
-// never read.
+// A receipt is looked for before a transaction expires, because a block that was never read
+// may hold it.
 func TestExpiryLooksForTheReceipt(t *testing.T) {
 	w := newWorld(t, 2*gapMax)
 	w.step()
@@ -149,7 +150,7 @@ func TestExpiryLooksForTheReceipt(t *testing.T) {
 	}
 }
 
-// More expires in one block than one look at the board takes.
+// More transactions expire in one block than one query returns.
 func TestManyExpireAtOnce(t *testing.T) {
 	w := newWorld(t, 100)
 	w.step()
@@ -173,8 +174,8 @@ func TestManyExpireAtOnce(t *testing.T) {
 	}
 }
 
-// Canceled by its owner and mined all the same: executed, and the mark stays, also when
-// a reorg brings it back to canceled in between.
+// A transaction that its owner canceled is mined: it is executed, and stays marked as
+// canceled, also after a reorg in between.
 func TestCanceledAndMined(t *testing.T) {
 	w := newWorld(t, 3)
 	w.step()

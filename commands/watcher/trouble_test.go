@@ -16,7 +16,7 @@ import (
 
 var errTrouble = errors.New("trouble")
 
-// hearsNothing is a node that cannot be asked for receipts by hash while it is hearsNothing.
+// hearsNothing is a node that finds no receipts by hash while hearsNothing is set.
 type hearsNothing struct {
 	Node
 	hearsNothing bool
@@ -29,7 +29,7 @@ func (n *hearsNothing) FindReceipt(ctx context.Context, hash chain.Hash, at chai
 	return n.Node.FindReceipt(ctx, hash, at)
 }
 
-// blind is a board that cannot be asked for verdicts while it is blind.
+// blind is a board that returns no verdicts while blind is set.
 type blind struct {
 	Board
 	blind bool
@@ -42,9 +42,9 @@ func (b *blind) Verdicts(ctx context.Context, moderato chain.ID, phase tx.Phase,
 	return b.Board.Verdicts(ctx, moderato, phase, from, to, after, limit)
 }
 
-// One transaction whose expiry cannot be told keeps no other from being sealed,
-// nor the blocks from being remembered; and it is told once it can be, without
-// waiting for another head.
+// A transaction whose expiry cannot be decided blocks neither the sealing of others nor the
+// remembering of blocks. Its expiry is recorded as soon as possible, without waiting for
+// another head.
 func TestTroubleWithExpiryHoldsUpNothingElse(t *testing.T) {
 	p := newPlace(t)
 	node := &hearsNothing{Node: p.node, hearsNothing: true}
@@ -76,8 +76,8 @@ func TestTroubleWithExpiryHoldsUpNothingElse(t *testing.T) {
 	}
 }
 
-// A process that ends between believing a fork and withdrawing the verdicts of the
-// old branch leaves a memory in which the next one finds the fork.
+// A process ends between accepting a fork and revoking the verdicts of the old branch: the
+// saved memory lets the next process find the fork.
 func TestForkOutlivesTheProcess(t *testing.T) {
 	p := newPlace(t)
 	board := &blind{Board: p.db.Work()}
@@ -92,7 +92,7 @@ func TestForkOutlivesTheProcess(t *testing.T) {
 	p.apply(t, tx.Change{Chain: moderato, Hash: s.Hash, Announce: &tx.Verdict{Status: state.Verdict, Block: state.Block}})
 
 	must(t, p.chain.Reorg(1, false))
-	mine(t, p) // one deeper: no doubt
+	mine(t, p) // one deeper, so not doubted
 	board.blind = true
 	if err := p.run.step(t.Context()); !errors.Is(err, errTrouble) {
 		t.Fatalf("step with trouble: %v", err)
@@ -106,7 +106,7 @@ func TestForkOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-// Trouble is logged when it begins, changes and ends: not at every head.
+// An error is logged when it begins, changes and ends: not at every head.
 func TestTroubleIsToldOnce(t *testing.T) {
 	var log strings.Builder
 	w := &Watcher{Chain: moderato, Log: slog.New(slog.NewTextHandler(&log, nil))}

@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// read takes a new canonical block in: what it mined of ours, and which nonces it
-// used up, whoever signed for them.
+// read processes a new canonical block: our transactions in it, and the nonces that it
+// used, by any signer.
 func (r *run) read(ctx context.Context, b block) error {
 	rows, err := r.Board.Find(ctx, r.Chain, b.Hashes)
 	if err != nil {
@@ -46,7 +46,8 @@ func (r *run) read(ctx context.Context, b block) error {
 	}
 	left, err := r.outrun(ctx, b.Block, used, ours, receipts)
 	if len(left) > 0 {
-		// What is mined is told, and the blocks above are read. The rivals can wait.
+		// The mined transactions are recorded, and the blocks above are read. The rivals
+		// can wait.
 		r.Log.Warn("rivals not settled yet", "chain", r.Chain, "block", b.Number, "err", err)
 		r.postpone(left)
 		return nil
@@ -65,10 +66,10 @@ func (r *run) mined(ctx context.Context, b chain.Block, rows []tx.Work, receipts
 	})
 }
 
-// outrun settles the rivals whose nonce others have used, and wakes who waited. What
-// is used is sure as far as it is in sure; the rest is what a block says of itself.
-// Those with a receipt are the ones that used it: the board may not show that yet.
-// left are the sequences in which that did not work out.
+// outrun settles rivals whose nonce another transaction has used, and wakes rows that
+// waited. A nonce is certain up to its value in sure; beyond that it is the block's own
+// statement. Rows with a receipt have used the nonce themselves, though the board may not
+// show that yet. left are the sequences that could not be settled.
 func (r *run) outrun(ctx context.Context, at chain.Block, used, sure map[chain.Sequence]uint64, receipts map[chain.Hash]chain.Receipt) (left []chain.Sequence, err error) {
 	rivals, err := r.Board.Rivals(ctx, used, rowsMax)
 	if err != nil {
@@ -100,8 +101,8 @@ func (r *run) outrun(ctx context.Context, at chain.Block, used, sure map[chain.S
 	return left, err
 }
 
-// makeSure asks for the nonces of the rivals' sequences where it is only a block that
-// says they were used: one node's word makes nothing stale.
+// makeSure asks for the nonces of the rivals' sequences if only a block states that they
+// were used: a single node's statement makes no transaction stale.
 func (r *run) makeSure(ctx context.Context, at chain.Block, rivals []tx.Work, used, sure map[chain.Sequence]uint64) (map[chain.Sequence]uint64, error) {
 	var doubted []chain.Sequence
 	for _, row := range rivals {
@@ -123,8 +124,8 @@ func (r *run) makeSure(ctx context.Context, at chain.Block, rivals []tx.Work, us
 	return used, nil
 }
 
-// settle records a verdict that rests on the absence of a receipt up to a block,
-// unless there is one.
+// settle records a verdict that rests on the absence of a receipt up to a block, unless
+// there is a receipt.
 func (w *Watcher) settle(ctx context.Context, hash chain.Hash, at chain.Block, verdict tx.Command) error {
 	receipt, err := w.receiptOf(ctx, hash, at)
 	switch {
@@ -136,9 +137,9 @@ func (w *Watcher) settle(ctx context.Context, hash chain.Hash, at chain.Block, v
 	return w.command(ctx, hash, verdict)
 }
 
-// readTip does once for a new head what needs no look at each block: expiry,
-// eligibility by the chain's clock, and sequences that wait. None of them waits for
-// another's trouble to pass.
+// readTip does the work of a new head that needs no read of each block: expiry, eligibility
+// by the chain's clock, and waiting sequences. An error in one part does not stop the
+// others.
 func (r *run) readTip(ctx context.Context, tip chain.Block) error {
 	return errors.Join(r.readExpiring(ctx, tip), r.readEligible(ctx, tip), r.readWaiting(ctx, tip), r.readWatched(ctx, tip))
 }
@@ -160,14 +161,14 @@ func (r *run) readExpiring(ctx context.Context, tip chain.Block) error {
 }
 
 func (r *run) readEligible(ctx context.Context, tip chain.Block) error {
-	// Always: by whose clock rows fall due is the store's to say, and it may be behind ours.
+	// Always: the store's clock decides when rows are due, and it may be behind ours.
 	_, err := r.Board.Advance(ctx, r.Chain, tip.Time)
 	return err
 }
 
-// readWaiting asks for the nonces that others wait for: a predecessor that is not
-// ours lands without our seeing it in a block. So it does for sequences whose rivals
-// are not settled yet.
+// readWaiting asks for the nonces that rows wait for: a predecessor that is not ours may be
+// mined without being recognized in a block. It also asks for sequences with unsettled
+// rivals.
 func (r *run) readWaiting(ctx context.Context, tip chain.Block) error {
 	waiting, err := r.Board.Waiting(ctx, r.Chain, waitingMax)
 	if err != nil {
@@ -181,7 +182,7 @@ func (r *run) readWaiting(ctx context.Context, tip chain.Block) error {
 	return r.readNonces(ctx, tip, waiting)
 }
 
-// readNonces asks for the nonces of sequences, and does what follows from them.
+// readNonces asks for the nonces of sequences, settles their rivals and wakes waiting rows.
 func (r *run) readNonces(ctx context.Context, tip chain.Block, sequences []chain.Sequence) error {
 	if len(sequences) == 0 {
 		return nil
@@ -205,15 +206,15 @@ func (r *run) readNonces(ctx context.Context, tip chain.Block, sequences []chain
 	return nil
 }
 
-// inOrder are sequences in an order that is the same in every run.
+// inOrder returns sequences in a deterministic order.
 func inOrder(set map[chain.Sequence]bool) []chain.Sequence {
 	return slices.SortedFunc(maps.Keys(set), func(a, b chain.Sequence) int {
 		return cmp.Or(bytes.Compare(a.Sender[:], b.Sender[:]), bytes.Compare(a.Key[:], b.Key[:]))
 	})
 }
 
-// postpone keeps sequences in mind whose rivals are not settled yet. Beyond the
-// bound, those that are sent are looked at.
+// postpone remembers sequences with unsettled rivals, up to unsettledMax. Beyond that
+// bound, rivals that are sent are settled by their own look.
 func (r *run) postpone(left []chain.Sequence) {
 	for _, s := range left {
 		if len(r.unsettled) < unsettledMax {
@@ -222,8 +223,8 @@ func (r *run) postpone(left []chain.Sequence) {
 	}
 }
 
-// disown un-mines what rests on blocks that left the chain. A transaction that is
-// in a block of the new chain has its Reorged and Mined recorded together already.
+// disown revokes verdicts that rest on reorged blocks. If a block of the new chain holds
+// the transaction, its Reorged and Mined were already recorded together.
 func (r *run) disown(ctx context.Context) error {
 	for _, o := range r.orphans {
 		for _, phase := range []tx.Phase{tx.Announced, tx.Sealed} {
@@ -235,7 +236,7 @@ func (r *run) disown(ctx context.Context) error {
 	return nil
 }
 
-// age forgets orphans that have been looked at for long enough.
+// age forgets orphans after orphanSteps steps.
 func (r *run) age() {
 	for i := range r.orphans {
 		r.orphans[i].steps++
@@ -243,7 +244,7 @@ func (r *run) age() {
 	r.orphans = slices.DeleteFunc(r.orphans, func(o orphan) bool { return o.steps >= orphanSteps })
 }
 
-// withdraw un-mines the rows in a phase that rest on an orphan.
+// withdraw revokes the verdicts of rows in a phase that rest on an orphan.
 func (r *run) withdraw(ctx context.Context, phase tx.Phase, o orphan) error {
 	var after chain.Hash
 	for {

@@ -9,15 +9,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// block is a block with what it holds.
+// block is a block with its contents.
 type block struct {
 	chain.Block
 	chain.Contents
 }
 
-// approach takes in what lies between the tip and a head far above it, stretch by
-// stretch: what was mined in it of ours may be what is never looked at otherwise,
-// such as canceled transactions. A gap beyond gapMax is left to walk, which skips it.
+// approach reads the blocks between the tip and a head far above it, stretch by stretch.
+// They may hold transactions that are not looked at otherwise, such as canceled ones. A gap
+// beyond gapMax is left to walk, which skips it.
 func (r *run) approach(ctx context.Context, head chain.Block) error {
 	for tip := r.tip(); !tip.IsZero(); tip = r.tip() {
 		switch {
@@ -45,10 +45,10 @@ func (r *run) approach(ctx context.Context, head chain.Block) error {
 	return nil
 }
 
-// readAhead reads blocks of these numbers, several at once: one after the other they take
-// longer than a chain far away takes to make them. What was read stays until the tip has
-// passed it, so that trouble with one block costs no other. A block that could not be
-// read, or is another's by now, is read by its hash when the walk comes to it.
+// readAhead reads blocks of these numbers concurrently: one after the other they could take
+// longer than a distant chain takes to make them. A block stays until the tip has passed
+// it, so that an error with one block costs no other. A block that could not be read, or
+// was replaced since, is read by its hash during the walk.
 func (r *run) readAhead(ctx context.Context, from, to uint64) {
 	have := map[uint64]bool{}
 	for hash, b := range r.ahead {
@@ -77,7 +77,7 @@ func (r *run) readAhead(ctx context.Context, from, to uint64) {
 	}
 }
 
-// byHash is a block that was read ahead, or reads it.
+// byHash returns a block that was read ahead, or reads it.
 func (r *run) byHash(ctx context.Context, hash chain.Hash) (block, error) {
 	if b, ok := r.ahead[hash]; ok {
 		return b, nil
@@ -86,9 +86,9 @@ func (r *run) byHash(ctx context.Context, hash chain.Hash) (block, error) {
 	return block{b, contents}, err
 }
 
-// walk goes from a head by parent hashes to a block that is known. It returns the
-// new blocks, lowest first, and how many of the known ones stay. No new blocks
-// means that there is nothing to take in: the head lags, or is still doubted.
+// walk goes from a head by parent hashes to a known block. It returns the new blocks,
+// lowest first, and the number of known blocks that stay. No new blocks means that there is
+// nothing to process: the head lags, or is still doubted.
 func (r *run) walk(ctx context.Context, head chain.Block) (fresh []block, base int, err error) {
 	known := make(map[chain.Hash]int, len(r.blocks))
 	for i, b := range r.blocks {
@@ -103,8 +103,8 @@ func (r *run) walk(ctx context.Context, head chain.Block) (fresh []block, base i
 		if err != nil {
 			return nil, 0, fmt.Errorf("block %s: %w", next, err)
 		}
-		// A number that does not follow its parent's is a lie, and one that is far above
-		// would have every true head pass for one that lags.
+		// A number that does not follow its parent's is false. If it were far too high,
+		// every true head after it would look like a lagging node.
 		if n := len(fresh); n > 0 && fresh[n-1].Number != b.Number+1 {
 			return nil, 0, fmt.Errorf("block %s says that it is %d, and its child %d", b.Hash, b.Number, fresh[n-1].Number)
 		}
@@ -120,15 +120,15 @@ func (r *run) walk(ctx context.Context, head chain.Block) (fresh []block, base i
 			return fresh, i + 1, nil
 		}
 		if len(r.blocks) == 0 || b.Number == 0 {
-			break // nothing to meet: this is where watching begins
+			break // nothing to meet: watching begins here
 		}
 		next = b.Parent
 	}
 	return r.restart(ctx, head, fresh)
 }
 
-// doubts holds a fork back until it is certain: a lower head is a lagging node,
-// and one of equal height must be seen twice.
+// doubts holds a fork back until it is certain: a lower head is a lagging node, and a head
+// of equal height must be seen twice.
 func (r *run) doubts(head chain.Block, base int) bool {
 	tip := r.tip()
 	if base == len(r.blocks) {
@@ -142,17 +142,17 @@ func (r *run) doubts(head chain.Block, base int) bool {
 	return false
 }
 
-// restart is for a head that does not meet the known blocks within walkMax: at
-// the very first step, or after a long absence. What happened between is found
-// by looking at each open transaction when it is next due, at each verdict when its
-// block is final, and at what is watched by and by.
+// restart handles a head that does not meet the known blocks within walkMax: at the very
+// first step, or after a long absence. Events in between are found later: open transactions
+// when next due, verdicts when their block is final, and watched rows in rounds.
 func (r *run) restart(ctx context.Context, head chain.Block, fresh []block) ([]block, int, error) {
 	tip := r.tip()
 	if len(r.blocks) == 0 {
 		return fresh[:1], 0, nil // fresh[0] is the head
 	}
 	if head.Number <= tip.Number {
-		// A fork deeper than walkMax, or another chain: certain only by its number.
+		// A fork deeper than walkMax, or another chain: only the block at that number
+		// decides.
 		at, _, err := r.Node.BlockAt(ctx, r.blocks[0].Number)
 		if err != nil {
 			return nil, 0, err
@@ -173,7 +173,7 @@ func (r *run) restart(ctx context.Context, head chain.Block, fresh []block) ([]b
 
 // stillCanonical counts the known blocks, from the lowest, that the chain still has.
 func (r *run) stillCanonical(ctx context.Context) (int, error) {
-	low, high := 0, len(r.blocks) // blocks below low stand, those from high up do not
+	low, high := 0, len(r.blocks) // blocks below low are canonical, blocks from high up are not
 	for low < high {
 		mid := (low + high) / 2
 		at, _, err := r.Node.BlockAt(ctx, r.blocks[mid].Number)

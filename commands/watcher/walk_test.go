@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// ask takes a step and counts the calls it makes, by method, at all nodes.
+// ask runs a step and counts its calls, by method, at all nodes.
 func (w *world) ask() map[string]int {
 	w.t.Helper()
 	before := map[string]int{}
@@ -29,7 +29,7 @@ func (w *world) ask() map[string]int {
 			}
 		}
 	}
-	delete(asked, "eth_blockNumber") // the pool's, who looks after its nodes at its own pace
+	delete(asked, "eth_blockNumber") // the pool's own health checks
 	for method, count := range asked {
 		if count == 0 {
 			delete(asked, method)
@@ -38,15 +38,15 @@ func (w *world) ask() map[string]int {
 	return asked
 }
 
-// sender has a nonce sequence of its own.
+// sender returns a transaction with a nonce sequence of its own.
 func sender(n int) chain.Signed {
 	s := plain(0)
 	s.Sender = chain.Address{0xc0, byte(n >> 8), byte(n)}
 	return s
 }
 
-// What a block costs in calls does not depend on how many transactions are open, and
-// hardly on how many it mines.
+// The number of calls per block does not depend on the number of open transactions, and
+// hardly on the number of mined ones.
 func TestCallsPerBlock(t *testing.T) {
 	w := newWorld(t, 10)
 	var raws [][]byte
@@ -70,7 +70,7 @@ func TestCallsPerBlock(t *testing.T) {
 		open(mined)
 		w.mine(now...)
 		asked := w.ask()
-		if n := asked["eth_getBlockReceipts"]; n != 2 { // the node that is read from, and one that bears it out
+		if n := asked["eth_getBlockReceipts"]; n != 2 { // the node that is read, and a confirming node
 			t.Errorf("%d mined: asked for the block's receipts %d times", mined, n)
 		}
 		delete(asked, "eth_getBlockReceipts")
@@ -84,8 +84,8 @@ func TestCallsPerBlock(t *testing.T) {
 	}
 }
 
-// A thousand blocks at once are read, each once; what they mined of ours is
-// found wherever it is, the canceled among it.
+// A thousand blocks at once are each read once. All our mined transactions are found,
+// canceled ones included.
 func TestBurst(t *testing.T) {
 	w := newWorld(t, 2*gapMax)
 	w.step()
@@ -116,8 +116,8 @@ func TestBurst(t *testing.T) {
 	w.truthful()
 }
 
-// A process that ends in the midst of a walk has lost nothing: the next goes on, and
-// tells nothing twice.
+// A process that ends during a walk loses nothing: the next continues, and records nothing
+// twice.
 func TestRestartInMidWalk(t *testing.T) {
 	w := newWorld(t, 2*gapMax)
 	w.step()
@@ -164,8 +164,8 @@ func TestRestartInMidWalk(t *testing.T) {
 	w.truthful()
 }
 
-// The receipts of one block in the midst cannot be read: the blocks below are told and
-// not asked for again, those above wait for it.
+// The receipts of one block in the middle cannot be read: the blocks below are recorded and
+// not read again, the blocks above wait for it.
 func TestBlockThatCannotBeRead(t *testing.T) {
 	w := newWorld(t, 100)
 	w.step()

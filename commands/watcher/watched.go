@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	watchedMax = 64 // rows looked at for one head
-	// From the beginning of one round to that of the next: the first pause, which doubles,
-	// and the longest. The board may still be on its way when watching begins, and a
-	// round that finds nothing on it says nothing.
+	watchedMax = 64 // rows read for one head
+	// The first pause between the starts of two rounds, which then doubles, and the
+	// longest. The board may still be filling when watching begins, so a round that finds
+	// nothing proves nothing.
 	watchedFirst = 5 * time.Second
 	watchedAgain = 24 * time.Hour
 )
 
-// round is a way through what is watched.
+// round is one pass through the watched rows.
 type round struct {
 	began   time.Time
-	pause   time.Duration // until the next; zero: one is due
+	pause   time.Duration // until the next round; zero: due now
 	running bool
 	after   chain.Hash
 }
 
-// readWatched asks, a few for each head, for the nonces of what is canceled or refused.
-// It is not sent, so nobody looks at it when it is due; that it was mined is seen in
-// blocks, and blocks may have been skipped, or read before the board had the row. Rounds
-// are made from the start on, and anew after blocks were skipped, ever more rarely. What
-// has an expiring nonce is looked at when it expires.
+// readWatched asks, a few per head, for the nonces of canceled and refused transactions.
+// They are not sent, so no attempt looks at them. They are found when mined in a block, but
+// blocks may have been skipped, or read before the board had the row. Rounds run from the
+// start, again after skipped blocks, and then ever more rarely. Transactions with an
+// expiring nonce are checked when they expire.
 func (r *run) readWatched(ctx context.Context, tip chain.Block) error {
 	if !r.round.running {
 		if r.Now().Sub(r.round.began) < r.round.pause {

@@ -8,7 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// canceled takes transactions on that their owner cancels at once.
+// canceled accepts transactions that their owner cancels at once.
 func (w *world) canceled(from, to int) (raws [][]byte, hashes []chain.Hash) {
 	w.t.Helper()
 	for n := from; n < to; n++ {
@@ -20,7 +20,7 @@ func (w *world) canceled(from, to int) (raws [][]byte, hashes []chain.Hash) {
 	return raws, hashes
 }
 
-// every is one in n of these: those that are mined.
+// every returns one in n of these: the mined ones.
 func every[T any](n int, all []T) (some []T) {
 	for i := 0; i < len(all); i += n {
 		some = append(some, all[i])
@@ -28,7 +28,7 @@ func every[T any](n int, all []T) (some []T) {
 	return some
 }
 
-// executed checks that all of these are, which had been canceled.
+// executed checks that these canceled transactions are executed.
 func (w *world) executed(hashes []chain.Hash) {
 	w.t.Helper()
 	for i, hash := range hashes {
@@ -38,12 +38,12 @@ func (w *world) executed(hashes []chain.Hash) {
 	}
 }
 
-// What is canceled is not sent, so nobody asks about it. What was mined of it in blocks
-// that are skipped after a long absence is found all the same.
+// A canceled transaction is not sent, so no attempt asks about it. If it was mined in
+// blocks that are skipped after a long absence, it is still found.
 func TestCanceledAndMinedInAGap(t *testing.T) {
 	w := newWorld(t, 0)
 	w.step()
-	const mined = 10 // one in so many
+	const mined = 10 // one in ten
 	raws, hashes := w.canceled(0, watchedMax+2*mined)
 	w.mine(every(mined, raws)...)
 	for range gapMax {
@@ -62,9 +62,9 @@ func TestCanceledAndMinedInAGap(t *testing.T) {
 	}
 }
 
-// The board may have a row later than the block was read that holds it, as one that is
-// built anew from the log. A new process looks, and who runs on looks again soon, and once
-// a day in the end.
+// The board may get a row after the block that holds its transaction was read, for example
+// in a rebuild from the log. A new process checks at once. A running process checks again
+// soon, and finally once a day.
 func TestCanceledBeforeTheBoardKnew(t *testing.T) {
 	for name, pass := range map[string]func(w *world){
 		"another process": (*world).restart,
@@ -93,14 +93,14 @@ func TestCanceledBeforeTheBoardKnew(t *testing.T) {
 	}
 }
 
-// Nodes that do not agree on one page keep the round from no other, and the page is asked
-// about again.
+// If nodes disagree on one page, the round continues with the other pages, and asks about
+// the page again.
 func TestTroubleInARound(t *testing.T) {
 	w := newWorld(t, 0)
-	const mined = 16 // one in so many
+	const mined = 16 // one in sixteen
 	raws, hashes := w.canceled(0, 2*watchedMax)
 	w.mine(every(mined, raws)...)
-	w.mine() // where watching begins
+	w.mine() // watching begins here
 	asked := 0
 	w.lens.failing = func(call string) error {
 		if call == "Nonces" {

@@ -1,9 +1,9 @@
-// Package watcher brings the chain's news into the log: receipts, used nonces,
-// time, blocks that left the chain, and finality.
+// Package watcher records the chain's news in the log: receipts, used nonces, time, reorgs,
+// and finality.
 //
-// It knows the chain by positive evidence only. A receipt that is missing, a lower
-// head or a timeout is a node that lags; a transaction is un-mined when another
-// block stands where its block stood.
+// It relies on positive evidence only. A missing receipt, a lower head or a timeout only
+// means that a node lags. A transaction counts as reorged when another block has replaced
+// its block.
 package watcher
 
 import (
@@ -23,27 +23,27 @@ import (
 // Bounds of one step.
 const (
 	walkMax      = 256  // blocks walked back from a head
-	stretch      = 128  // blocks taken in at once when the head is far above
-	aheadMin     = 8    // blocks that are worth reading several at once
-	aheadMax     = 16   // of these read at once
-	gapMax       = 4096 // blocks between the known ones and a head before they are skipped
-	rowsMax      = 1000 // rows looked at in one go
-	waitingMax   = 64   // waiting sequences asked for in one block
-	commandsMax  = 64   // commands under way at once
-	triesMax     = 64   // looks at a transaction that moves on meanwhile
-	finalityPast = 64   // blocks below the final one in which a contradiction is still noticed
-	orphanSteps  = 16   // steps during which a block that left is checked again
-	unsettledMax = 4096 // sequences kept in mind whose rivals could not be settled
+	stretch      = 128  // blocks processed at once when the head is far above
+	aheadMin     = 8    // gap from which blocks are read concurrently
+	aheadMax     = 16   // concurrent reads of blocks
+	gapMax       = 4096 // gap to a head beyond which blocks are skipped
+	rowsMax      = 1000 // rows per query
+	waitingMax   = 64   // waiting sequences asked for per block
+	commandsMax  = 64   // concurrent commands
+	triesMax     = 64   // attempts to record a result while a transaction's stream moves on
+	finalityPast = 64   // blocks below the final one in which a contradiction is still detected
+	orphanSteps  = 16   // steps during which a reorged block is checked again
+	unsettledMax = 4096 // remembered sequences with unsettled rivals
 )
 
-// Watcher watches one chain. One replica at a time runs it, by lease; what it
-// records would bear two.
+// Watcher watches one chain. One replica at a time should run it, by lease; recording twice
+// is harmless.
 type Watcher struct {
 	Chain        chain.ID
 	Node         Node
 	Board        Board
 	Transactions commands.Transactions
-	Poll         time.Duration // look for a head at least so often
+	Poll         time.Duration // longest interval between reads of the head
 	Now          func() time.Time
 	Random       io.Reader
 	// Moved is called after a step with the head; for health and metrics.
@@ -59,17 +59,16 @@ type run struct {
 	final   chain.Block
 	doubted chain.Hash // a rival of the tip at equal height, seen once
 	orphans []orphan
-	unsaved *uint64              // the lowest number in blocks that the board does not have yet
-	told    chain.Hash           // the last head that readTip was done for
-	more    bool                 // more expired than one step takes
-	asked   asked                // for the final block
-	sure    chain.Block          // the last final block that was more than one endpoint's word
-	turn    turn                 // where finalize goes on
-	round   round                // where readWatched goes on
-	ahead   map[chain.Hash]block // read ahead of the walk that meets them, by approach
-	trouble string               // what the log was told last; empty when all is well
-	// unsettled are sequences in which a nonce was used and the rivals could not be
-	// settled then.
+	unsaved *uint64              // lowest number in blocks that the board does not have yet
+	told    chain.Hash           // last head for which readTip has finished
+	more    bool                 // more rows expired than one step processes
+	asked   asked                // last answer for the final block
+	sure    chain.Block          // last final block that more than one endpoint confirmed
+	turn    turn                 // where finalize continues
+	round   round                // where readWatched continues
+	ahead   map[chain.Hash]block // blocks read ahead of the walk, by approach
+	trouble string               // last logged error; empty: none
+	// unsettled are sequences with a used nonce whose rivals could not be settled.
 	unsettled map[chain.Sequence]bool
 }
 
@@ -79,15 +78,15 @@ type turn struct {
 	after  chain.Hash
 }
 
-// orphan is a block that left the chain. Rows that rest on it may reach the board
-// some steps later, so it is kept in mind for a while.
+// orphan is a reorged block. Rows that rest on it may reach the board some steps later, so
+// it is remembered for a while.
 type orphan struct {
 	was, now chain.Block
 	steps    int
 }
 
-// Run watches until ctx ends. Trouble with nodes or the store is logged and the
-// step tried again at the next head or poll.
+// Run watches until ctx ends. Errors of nodes or the store are logged, and the step is
+// retried at the next head or poll.
 func (w *Watcher) Run(ctx context.Context) error {
 	blocks, err := w.Board.Blocks(ctx, w.Chain)
 	if err != nil {
@@ -101,24 +100,23 @@ func (w *Watcher) Run(ctx context.Context) error {
 		if err := r.step(ctx); ctx.Err() == nil {
 			r.tell(err)
 		}
-		tick.Reset(w.Poll) // heads that come in time leave nothing to look for
+		tick.Reset(w.Poll) // no poll while heads arrive in time
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case _, on := <-heads:
 			if !on {
-				heads = nil // it has ended: the poll alone goes on
+				heads = nil // it has ended: only the poll remains
 			}
 		case <-tick.C:
 		}
 		if ctx.Err() != nil {
-			return ctx.Err() // also when there is a head: it is another's to read by now
+			return ctx.Err() // even with a new head: another replica reads it by now
 		}
 	}
 }
 
-// tell logs what keeps the chain from being followed when it begins, changes and ends,
-// and not at each head while it lasts.
+// tell logs an error when it begins, changes and ends, not at each head while it lasts.
 func (r *run) tell(trouble error) {
 	text := ""
 	if trouble != nil {
@@ -135,13 +133,13 @@ func (r *run) tell(trouble error) {
 	r.trouble = text
 }
 
-// start begins with what an earlier run remembered.
+// start begins with the blocks that an earlier run remembered.
 func (w *Watcher) start(blocks []chain.Block) *run {
 	return &run{Watcher: w, blocks: blocks, unsettled: map[chain.Sequence]bool{}}
 }
 
-// step brings the log up to the chain's head and finality. Each part is tried
-// again by the next step; trouble with the head's does not hold up finality.
+// step brings the log up to the chain's head and finality. The next step retries each part;
+// an error at the head does not delay finality.
 func (r *run) step(ctx context.Context) error {
 	head, err := r.Node.Newest(ctx)
 	if err != nil {
@@ -176,7 +174,7 @@ func (r *run) tip() chain.Block {
 	return r.blocks[len(r.blocks)-1]
 }
 
-// take brings the memory up to a head, and withdraws what rests on blocks that left.
+// take brings the memory up to a head, and revokes verdicts on reorged blocks.
 func (r *run) take(ctx context.Context, head chain.Block) error {
 	if head.Hash != r.tip().Hash {
 		if err := r.follow(ctx, head); err != nil {
@@ -190,7 +188,7 @@ func (r *run) take(ctx context.Context, head chain.Block) error {
 	return r.remember(ctx)
 }
 
-// follow walks from a new head to what is known, and takes the new blocks in.
+// follow walks from a new head to the known blocks, and processes the new blocks.
 func (r *run) follow(ctx context.Context, head chain.Block) error {
 	fresh, base, err := r.walk(ctx, head)
 	if err != nil || len(fresh) == 0 {
@@ -199,15 +197,15 @@ func (r *run) follow(ctx context.Context, head chain.Block) error {
 	left := r.blocks[base:]
 	joins := base > 0 && fresh[0].Parent == r.blocks[base-1].Hash
 	if len(left) > 0 || !joins {
-		// What others mined is not un-mined on one node's word, and watching does not
-		// begin where none but one has a block: nothing would ever meet it.
+		// A single node can neither revoke mined transactions nor set the block at which
+		// watching begins: if no other node had that block, no later head would meet it.
 		if err := r.Node.Shown(ctx, head); err != nil {
 			return fmt.Errorf("a fork, or a beginning: %w", err)
 		}
 	}
 	first := fresh[0].Number
 	if base > 0 && len(left) > 0 {
-		first = r.blocks[base-1].Number // the board forgets what it has above that
+		first = r.blocks[base-1].Number // the board forgets its blocks above that
 	}
 	if r.unsaved == nil || first < *r.unsaved {
 		r.unsaved = &first
@@ -230,7 +228,7 @@ func (r *run) follow(ctx context.Context, head chain.Block) error {
 	return nil
 }
 
-// replacement is what stands where a block stood, or the tip when nothing does yet.
+// replacement returns the block that replaced a block, or the tip if there is none yet.
 func (r *run) replacement(was chain.Block) chain.Block {
 	for _, b := range r.blocks {
 		if b.Number == was.Number {
@@ -240,7 +238,7 @@ func (r *run) replacement(was chain.Block) chain.Block {
 	return r.tip()
 }
 
-// forget drops a block and those above it from memory.
+// forget drops a block and the blocks above it from memory.
 func (r *run) forget(from chain.Block) {
 	for i, b := range r.blocks {
 		if b.Hash == from.Hash {
@@ -250,7 +248,7 @@ func (r *run) forget(from chain.Block) {
 	}
 }
 
-// remember makes the memory outlive this process, and bounds it.
+// remember saves the memory for the next process, and bounds it.
 func (r *run) remember(ctx context.Context) error {
 	if r.unsaved == nil || len(r.blocks) == 0 {
 		return nil
@@ -275,13 +273,12 @@ func (r *run) remember(ctx context.Context) error {
 	return nil
 }
 
-// command carries one command out; a refusal is the aggregate's right and no error.
+// command handles one command; a refusal is no error.
 func (r *run) command(ctx context.Context, hash chain.Hash, c tx.Command) error {
 	return r.Watcher.command(ctx, hash, c)
 }
 
-// command carries out what was seen, if it is still so when others have recorded
-// something meanwhile.
+// command records an observation, if it still holds after others' concurrent records.
 func (w *Watcher) command(ctx context.Context, hash chain.Hash, c tx.Command) error {
 	origin, err := commands.Begin(w.Random, event.Meta{Actor: "watcher"})
 	if err != nil {
@@ -313,11 +310,10 @@ func (w *Watcher) command(ctx context.Context, hash chain.Hash, c tx.Command) er
 	return fmt.Errorf("%s moved on %d times while it was looked at", stream, triesMax)
 }
 
-// outdated reports whether the chain has another block by now where a receipt was seen,
-// or holds the transaction elsewhere. It is asked when somebody has recorded another
-// verdict, or something while we looked: a process that stood still for a while brings
-// old news, which must not undo the new. The stream was loaded before, so what is
-// recorded from here on is a conflict.
+// outdated reports whether the block of a seen receipt was replaced, or the transaction is
+// mined elsewhere. It asks if another verdict was recorded, or if the stream moved during
+// the check: a process that was suspended could otherwise overwrite newer results. The
+// stream was loaded before, so a later record is a conflict.
 func (w *Watcher) outdated(ctx context.Context, s tx.State, c tx.Command, moved bool) (bool, error) {
 	seen, receipt := c.(tx.SeeReceipt)
 	block := seen.Receipt.Block
@@ -338,7 +334,8 @@ func (w *Watcher) outdated(ctx context.Context, s tx.State, c tx.Command, moved 
 	if was.Hash != s.Block.Hash {
 		return false, nil
 	}
-	// Both blocks stand, and only one of them can hold it: the other was a lie.
+	// Both blocks are canonical, and only one of them can hold the transaction: one report
+	// was false.
 	truth, err := w.receiptOf(ctx, s.Accepted.Hash, block)
 	if err != nil {
 		return false, fmt.Errorf("receipt of %s, said to be in two blocks: %w", s.Accepted.Hash, err)
@@ -346,7 +343,7 @@ func (w *Watcher) outdated(ctx context.Context, s tx.State, c tx.Command, moved 
 	return truth == nil || truth.Block.Hash != block.Hash, nil
 }
 
-// each runs f for each item, some at a time.
+// each runs f for each item, commandsMax at a time.
 func each[T any](items []T, f func(T) error) error {
 	return commands.Each(len(items), commandsMax, func(i int) error { return f(items[i]) })
 }

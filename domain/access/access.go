@@ -13,22 +13,21 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Stream holds the events of all keys: there are few, and who may come in is one
-// question.
+// Stream holds the events of all keys: there are few, and access is decided over all of them.
 const Stream event.Stream = "access-keys"
 
-// Event is a fact about keys.
+// Event is a fact about API keys.
 //
 //sumtype:decl
 type Event interface{ fact() }
 
-// KeyCreated: whoever has the secret may use the service from now on.
+// KeyCreated: the key's secret gives access from now on.
 type KeyCreated struct {
 	Key
 	At time.Time `json:"at"`
 }
 
-// KeyRevoked: nobody may use it by this key any more.
+// KeyRevoked: the key gives no access any more.
 type KeyRevoked struct {
 	ID     KeyID     `json:"id"`
 	Reason string    `json:"reason,omitempty"`
@@ -38,7 +37,7 @@ type KeyRevoked struct {
 func (KeyCreated) fact() {}
 func (KeyRevoked) fact() {}
 
-// Codec names the events, for ever.
+// Codec maps event types to stored names, which never change.
 func Codec() event.Codec[Event] {
 	return event.NewCodec(
 		event.As[Event, KeyCreated]("access.key_created.v1"),
@@ -46,39 +45,39 @@ func Codec() event.Codec[Event] {
 	)
 }
 
-// Command is a wish about keys.
+// Command is a request to change the keys.
 //
 //sumtype:decl
 type Command interface{ wish() }
 
-// Create asks for a key.
+// Create requests a new key.
 type Create KeyCreated
 
-// Revoke asks that a key be good for nothing.
+// Revoke requests that a key be disabled.
 type Revoke KeyRevoked
 
 func (Create) wish() {}
 func (Revoke) wish() {}
 
-// What is refused.
+// Refusals of key commands and quotas.
 const (
 	ErrUnknownKey  = event.Refusal("unknown-key")
 	ErrInvalidKey  = event.Refusal("invalid-key")
 	ErrTooManyKeys = event.Refusal("too-many-keys")
-	// ErrQuotaExceeded refuses a request that would exceed a quota of its client. The
-	// detail names the quota, its limit and the present use.
+	// ErrQuotaExceeded refuses a request that would exceed a quota of its client. The detail
+	// contains the quota, its limit and the present use.
 	ErrQuotaExceeded = event.Refusal("quota-exceeded")
 )
 
-// Bounds of what can be kept.
+// Bounds of the keys.
 const (
-	KeysMax    = 1000 // in force at once
+	KeysMax    = 1000 // in force at the same time
 	SendersMax = 256
 	textMax    = 128 // bytes of a name or a reason
-	clientMax  = 64  // bytes of a client's name, as intents have it
+	clientMax  = 64  // bytes of a client's name, as in intents
 )
 
-// State is all keys there ever were.
+// State is all keys ever created.
 type State struct {
 	Keys map[KeyID]Entry
 }
@@ -87,21 +86,21 @@ type State struct {
 type Entry struct {
 	Key       Key
 	CreatedAt time.Time
-	RevokedAt time.Time // zero while it is not
+	RevokedAt time.Time // zero: not revoked
 	Reason    string    // of the revocation
 }
 
-// InForce reports whether a key is good for something at a time.
+// InForce reports whether a key is valid at a time.
 func (e Entry) InForce(now time.Time) bool {
 	return e.RevokedAt.IsZero() && (e.Key.ExpiresAt == 0 || now.Unix() < int64(e.Key.ExpiresAt))
 }
 
-// Closed reports whether a key is needed: from the first key on, for ever. That
-// the last one is revoked must not open the service to everybody.
+// Closed reports whether the service requires a key: from the first key on, for ever. Revoking
+// the last key must not open the service to everybody.
 func (s State) Closed() bool { return len(s.Keys) > 0 }
 
-// Decide answers a command with the facts it adds: none if it adds nothing, an
-// [event.Refusal] if it may not be granted.
+// Decide returns the events that a command adds: none if it changes nothing, an [event.Refusal]
+// if it is not allowed.
 func (s State) Decide(c Command) ([]Event, error) {
 	switch c := c.(type) {
 	case Create:
@@ -141,8 +140,8 @@ func (s State) create(c Create) ([]Event, error) {
 	return []Event{KeyCreated(c)}, nil
 }
 
-// clientNamed returns the client that a new key is to belong to. The id of a key names that
-// key's client; an id that no key has is a mistake, not a name.
+// clientNamed returns the client of a new key. An older key's id stands for that key's client; an
+// id without a key is a mistake, not a name.
 func (s State) clientNamed(name string) (string, error) {
 	var id KeyID
 	if id.UnmarshalText([]byte(name)) != nil {
@@ -191,7 +190,7 @@ func (s State) revoke(c Revoke) ([]Event, error) {
 	return []Event{KeyRevoked(c)}, nil
 }
 
-// isClient reports whether a text can name a client: none, or the form that intents accept.
+// isClient reports whether s is empty or a client's name as intents accept it.
 func isClient(s string) bool {
 	return len(s) <= clientMax && !strings.ContainsFunc(s, func(c rune) bool {
 		return (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9') && !strings.ContainsRune("._:-", c)
@@ -210,7 +209,7 @@ func isText(s string) bool {
 	return true
 }
 
-// Evolve adds one fact. The state it came from stays as it was.
+// Evolve applies one event. It does not change s.
 func (s State) Evolve(e Event) State {
 	keys := maps.Clone(s.Keys)
 	if keys == nil {

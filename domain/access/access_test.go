@@ -21,7 +21,7 @@ var (
 	now    = time.Date(2026, 11, 21, 3, 4, 5, 678901000, time.UTC)
 )
 
-// sound is a wish that is granted.
+// sound returns a valid Create command.
 func sound() Create {
 	return Create{Key: Key{
 		ID: KeyID{1}, Name: "payroll", Client: "shop", Digest: Digest{2}, Scopes: []Scope{Read, Submit},
@@ -101,7 +101,7 @@ func TestDecide(t *testing.T) {
 	if !s.Closed() {
 		t.Error("open again after the last key")
 	}
-	// Keys that are not in force take no room.
+	// Only keys in force count towards KeysMax.
 	for i := range KeysMax + 1 {
 		k := sound()
 		k.ID = KeyID{2, byte(i >> 8), byte(i)}
@@ -141,7 +141,7 @@ func TestAuthenticate(t *testing.T) {
 	if _, ok := s.Authenticate(token, now.Add(time.Minute)); ok {
 		t.Error("good after its expiry")
 	}
-	// A key that does not exist has no digest; nothing hashes to that.
+	// An unknown key has a zero digest, which no secret hashes to.
 	if _, ok := (State{}).Authenticate(token, now); ok {
 		t.Error("good without being there")
 	}
@@ -155,7 +155,7 @@ func TestTokensAreWholeOrNot(t *testing.T) {
 	}
 }
 
-// Owns is the one rule of whose transactions a key may see and change.
+// Owns alone decides whose transactions a key may see and change.
 func TestOwns(t *testing.T) {
 	alice, bob := chain.Address{1}, chain.Address{2}
 	loose := Key{ID: KeyID{7}}
@@ -187,7 +187,7 @@ func TestOwns(t *testing.T) {
 	}
 }
 
-// What is written today equals its frozen sample, and every name ever written is read.
+// Current events encode to their frozen samples, and every name ever written still decodes.
 func TestFrozenSamples(t *testing.T) {
 	eventtest.Frozen(t, Codec(), []Event{KeyCreated(sound()), KeyRevoked{ID: KeyID{1}, Reason: "leaked", At: now}}, *update)
 	if len(Stream) > event.MaxStreamBytes {
@@ -195,7 +195,7 @@ func TestFrozenSamples(t *testing.T) {
 	}
 }
 
-// A new key that names an older one belongs to its client, and the id of no key is no name.
+// A new key that names an older key belongs to that key's client; an unknown key's id is refused.
 func TestClientOfAnOlderKey(t *testing.T) {
 	shop, loose := sound().Key, sound().Key
 	shop.ID, loose.ID = KeyID{0xa1}, KeyID{0xa2}

@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// KeyID names a key. It is part of the key's text and no secret.
+// KeyID identifies a key. It is part of the key's text and not secret.
 type KeyID [8]byte
 
 // String is 16 hex digits.
@@ -28,8 +28,8 @@ func (id *KeyID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Digest is the SHA-256 of a key's secret. The secret has 256 random bits, so that
-// no salt and no slow hash is needed: there is nothing to guess.
+// Digest is the SHA-256 of a key's secret. The secret has 256 random bits and cannot be guessed,
+// so no salt and no slow hash is needed.
 type Digest [sha256.Size]byte
 
 func (d Digest) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(d[:])), nil }
@@ -41,37 +41,37 @@ func (d *Digest) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Rate is a limit of a key's own, in place of the one that is configured.
+// Rate is a key's own rate limit, in place of the configured one.
 type Rate struct {
 	PerSecond int `json:"perSecond"`
 	Burst     int `json:"burst"`
 }
 
-// The bounds of a key's own rate.
+// Bounds of a key's own rate.
 const (
 	RateMax  = 1_000_000
 	BurstMax = 10_000_000
 )
 
-// Key is what a key is good for.
+// Key is an API key with its permissions.
 type Key struct {
 	ID   KeyID  `json:"id"`
 	Name string `json:"name"` // for people
-	// Client names the client that the key belongs to. Several keys of one client own
-	// together. Empty: the key is a client by itself; see [Key.Owner].
+	// Client is the client that the key belongs to. Several keys of one client share ownership.
+	// Empty: the key is a client by itself; see [Key.Owner].
 	Client string  `json:"client,omitempty"`
 	Digest Digest  `json:"digest"`
 	Scopes []Scope `json:"scopes"` // sorted
-	// Senders, when there are any, are the only ones whose transactions the key
-	// may submit and see. Sorted.
+	// Senders, unless empty, restrict the key: it may submit and see only their transactions.
+	// Sorted.
 	Senders   []chain.Address `json:"senders,omitempty"`
 	Rate      *Rate           `json:"rate,omitempty"`
-	ExpiresAt uint64          `json:"expiresAt,omitempty"` // Unix seconds; 0 is never
+	ExpiresAt uint64          `json:"expiresAt,omitempty"` // Unix seconds; 0: never
 }
 
-// Owner returns the client that owns everything submitted with the key: the client's
-// name, or the key's id if the key names none. A name may repeat the id of an older
-// key, to take over what that key submitted.
+// Owner returns the client that owns everything submitted with the key: the client's name, or the
+// key's id if the key has none. A client's name may be the id of an older key, which takes over
+// that key's submissions.
 func (k Key) Owner() string {
 	if k.Client != "" {
 		return k.Client
@@ -79,11 +79,10 @@ func (k Key) Owner() string {
 	return k.ID.String()
 }
 
-// Owns reports whether a transaction belongs to the key. It belongs to the clients
-// that submitted it, within the senders the key is bound to, and to each key bound to
-// its sender. claimed means that an access key signed and the chain has not yet
-// confirmed that it may: such a transaction does not belong to the keys of the
-// account it names.
+// Owns reports whether a transaction belongs to the key. It belongs to the clients that submitted
+// it, within the key's senders, and to each key bound to its sender. claimed means that an access
+// key signed and the chain has not confirmed its authority: such a transaction does not belong to
+// the claimed sender's keys.
 func (k Key) Owns(owners []string, sender chain.Address, claimed bool) bool {
 	bound := len(k.Senders) > 0
 	if bound && !slices.Contains(k.Senders, sender) {
@@ -100,15 +99,14 @@ func (k Key) Sees(sender chain.Address) bool {
 	return len(k.Senders) == 0 || slices.Contains(k.Senders, sender)
 }
 
-// The text of a key: wt_, the id, _, the secret.
+// The text form of a key: wt_, the id, _, the secret.
 const (
 	tokenPrefix = "wt_"
 	secretBytes = 32
 	tokenLength = len(tokenPrefix) + 2*len(KeyID{}) + 1 + 2*secretBytes
 )
 
-// NewToken draws a key's text, which only its holder should have, with what is to
-// be kept of it.
+// NewToken draws a new key. It returns the token for its holder, and the id and digest to store.
 func NewToken(random io.Reader) (token string, id KeyID, d Digest, err error) {
 	var secret [secretBytes]byte
 	if _, err := io.ReadFull(random, id[:]); err != nil {
@@ -120,10 +118,10 @@ func NewToken(random io.Reader) (token string, id KeyID, d Digest, err error) {
 	return tokenPrefix + id.String() + "_" + hex.EncodeToString(secret[:]), id, sha256.Sum256(secret[:]), nil
 }
 
-// IsToken reports whether a text is meant to be a key.
+// IsToken reports whether a text has the prefix of a key.
 func IsToken(text string) bool { return strings.HasPrefix(text, tokenPrefix) }
 
-// Authenticate finds the key that a text is, if it is one and is in force.
+// Authenticate returns the key with this token, if it exists and is in force.
 func (s State) Authenticate(token string, now time.Time) (Key, bool) {
 	var id KeyID
 	var secret [secretBytes]byte

@@ -1,18 +1,18 @@
-// Package access is who may use the service: API keys, what each may do, and the
-// events that grant and revoke them.
+// Package access controls access to the service: API keys, their permissions, and the events that
+// grant and revoke them.
 package access
 
-// Scope is one thing that a key may be good for.
+// Scope is one permission of a key.
 type Scope string
 
 const (
-	Submit Scope = "submit" // hand transactions in
-	Read   Scope = "read"   // ask what became of them
-	Cancel Scope = "cancel" // take transactions and groups back
+	Submit Scope = "submit" // submit transactions
+	Read   Scope = "read"   // read the state of transactions
+	Cancel Scope = "cancel" // cancel transactions and groups
 	RPC    Scope = "rpc"    // JSON-RPC, which also submits
-	Audit  Scope = "audit"  // read what every client owns, and change nothing
-	Admin  Scope = "admin"  // keys, the log's level, profiles, draining
+	Audit  Scope = "audit"  // read every client's data, change nothing
+	Admin  Scope = "admin"  // manage keys, log level, profiles, draining
 )
 
-// Scopes lists them all.
+// Scopes returns all scopes.
 func Scopes() []Scope { return []Scope{Submit, Read, Cancel, RPC, Audit, Admin} }

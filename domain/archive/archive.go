@@ -1,12 +1,12 @@
-// Package archive is the part of the log that has left the store for files.
+// Package archive manages the part of the log that was moved from the store to files.
 //
-//	Stored, Stored, … → Dropped (what those hold) → Stored, … → Restored (some of it)
+//	Stored, Stored, … → Dropped (the stored events) → Stored, … → Restored (some of them)
 //
-// Invariants of a [State], which every sequence of commands keeps:
+// Invariants of a [State] under every sequence of commands:
 //
 //  1. Segments are of one store and follow each other without a gap, from position 1 on.
 //  2. Nothing is dropped that is not in a segment.
-//  3. Deciding the same command twice adds nothing the second time.
+//  3. Deciding the same command twice adds no event the second time.
 package archive
 
 import (
@@ -19,20 +19,20 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// What may be wrong with a segment. The errors that wrap them name it.
+// Errors of a segment. The errors that wrap them contain its name.
 var (
 	ErrMissing = errors.New("is missing")
 	ErrDamaged = errors.New("is damaged")
 )
 
-// DamagedError says that a stretch of a segment is not what was stored. It is an
-// [ErrDamaged], and names the segment.
+// DamagedError reports that a part of a segment differs from the stored one. It wraps
+// [ErrDamaged].
 type DamagedError struct {
-	Segment     string         // its name
-	First, Last event.Position // whose events are concerned
+	Segment     string         // name of the segment
+	First, Last event.Position // positions of the affected events
 	What        string
-	// Remains are the events that can still be made out, from First on. None of them is to
-	// be trusted; they tell where the damage begins.
+	// Remains are the events still readable, from First on. None of them is reliable; they show
+	// where the damage begins.
 	Remains []event.Recorded
 }
 
@@ -42,7 +42,7 @@ func (e *DamagedError) Error() string {
 
 func (e *DamagedError) Unwrap() error { return ErrDamaged }
 
-// Digest is a SHA-256.
+// Digest is a SHA-256 digest.
 type Digest [32]byte
 
 func (d Digest) String() string               { return hex.EncodeToString(d[:]) }
@@ -60,37 +60,36 @@ func (d *Digest) UnmarshalText(text []byte) error {
 
 // Segment is a file with all events of a range of positions.
 type Segment struct {
-	Store  event.ID       `json:"store"` // the id of the store's first event
+	Store  event.ID       `json:"store"` // id of the store's first event
 	First  event.Position `json:"first"`
-	Past   event.Position `json:"past"` // the first position beyond the range
+	Past   event.Position `json:"past"` // the first position after the range
 	Name   string         `json:"name"`
-	Hash   Digest         `json:"hash"` // what the file's footer says
+	Hash   Digest         `json:"hash"` // digest in the file's footer
 	Events uint64         `json:"events"`
 	Bytes  uint64         `json:"bytes"` // of the file
-	From   time.Time      `json:"from"`  // when its first event was recorded
-	To     time.Time      `json:"to"`    // and its last
+	From   time.Time      `json:"from"`  // time of its first event
+	To     time.Time      `json:"to"`    // time of its last event
 }
 
-// Name is that of the segment of a range.
+// Name returns the file name of the segment for a range.
 func Name(first, past event.Position) string {
 	return fmt.Sprintf("%020d-%020d.segment", first, past)
 }
 
-// Extent is where events of a stream lie: from one position to another, both in it. Zero
-// is not known.
+// Extent is the inclusive range of positions of a stream's events. Zero: unknown.
 type Extent struct{ First, Last event.Position }
 
-// Meets reports whether a segment may hold some of them.
+// Meets reports whether a segment may contain some of them.
 func (e Extent) Meets(s Segment) bool {
 	return s.Past > e.First && (e.Last == 0 || s.First <= e.Last)
 }
 
-// GoneError says that a store does not hold what it was asked for any more: what lies
-// before Begins has to be read from the archive.
+// GoneError reports that the store no longer has the requested events. Events before Begins must
+// be read from the archive.
 type GoneError struct {
-	Begins event.Position // from here on the store's log is whole
-	// Stream is set when one was asked for: its events after a version are not all
-	// there, and those that are not lie in this extent.
+	Begins event.Position // the store's log is complete from here on
+	// Stream is set if a stream was requested: some of its events are missing, and those events
+	// are in Extent.
 	Stream event.Stream
 	Extent Extent
 }
@@ -103,18 +102,18 @@ func (e *GoneError) Error() string {
 	return fmt.Sprintf("%s: positions below %d are in the archive: say where that is (setting archive)", what, e.Begins)
 }
 
-// Rule says which streams are settled: nobody is expected to read or to add to them
-// soon. It decides how fast they can be read, never whether.
+// Rule decides which streams are settled: not expected to be read or extended soon. It affects
+// only how fast they can be read.
 type Rule []Ending
 
-// Ending is how streams with a prefix end: by any of these events, or by having got
-// none for long.
+// Ending is the condition that settles streams with a prefix: their last event has one of the
+// names. If Names is empty, a stream is settled once it has had no event for long.
 type Ending struct {
 	Prefix string
-	Names  []string // of the last event; none: any
+	Names  []string // prefixes of the last event's name; empty: any
 }
 
-// Settled reports whether a stream is whose last event has a name.
+// Settled reports whether a stream with this last event is settled.
 func (r Rule) Settled(stream event.Stream, last string) bool {
 	for _, e := range r {
 		if !strings.HasPrefix(string(stream), e.Prefix) {

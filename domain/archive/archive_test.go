@@ -24,7 +24,7 @@ func segment(first, past event.Position) Segment {
 	}
 }
 
-// What is written today equals its frozen sample, and every name ever written is read.
+// Current events encode to their frozen samples, and every name ever written still decodes.
 func TestFrozenSamples(t *testing.T) {
 	at := time.Date(2026, 11, 21, 4, 4, 5, 678901000, time.UTC)
 	eventtest.Frozen(t, Codec(), []Event{Stored{segment(1, 1001), at}, Dropped{1001, at}, Restored{501, at}}, *update)
@@ -63,8 +63,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Whatever comes in whatever order, segments are without a gap, nothing is dropped that
-// is in none, and the same command adds nothing twice.
+// For every sequence of commands, segments have no gap, nothing outside segments is dropped, and
+// a repeated command adds nothing.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s State

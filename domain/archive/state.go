@@ -7,7 +7,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Stream names the archive's events.
+// Stream is the name of the archive's event stream.
 const Stream event.Stream = "archive"
 
 // Event is a fact about the archive.
@@ -15,20 +15,19 @@ const Stream event.Stream = "archive"
 //sumtype:decl
 type Event interface{ fact() }
 
-// Stored: a segment was written, and read back as it has to be.
+// Stored: a segment was written, read back and verified.
 type Stored struct {
 	Segment
 	At time.Time `json:"at"`
 }
 
-// Dropped: the store no longer holds what lies below a position, save what was copied
-// forward.
+// Dropped: the store no longer has the events below a position, except those copied forward.
 type Dropped struct {
 	Below event.Position `json:"below"`
 	At    time.Time      `json:"at"`
 }
 
-// Restored: the store holds what lies from a position on again.
+// Restored: the store has the events from a position on again.
 type Restored struct {
 	From event.Position `json:"from"`
 	At   time.Time      `json:"at"`
@@ -38,7 +37,7 @@ func (Stored) fact()   {}
 func (Dropped) fact()  {}
 func (Restored) fact() {}
 
-// Codec names the facts for ever.
+// Codec maps event types to stored names, which never change.
 func Codec() event.Codec[Event] {
 	return event.NewCodec(
 		event.As[Event, Stored]("archive.stored.v1"),
@@ -47,24 +46,24 @@ func Codec() event.Codec[Event] {
 	)
 }
 
-// Command is news about the archive.
+// Command is an observation about the archive.
 //
 //sumtype:decl
 type Command interface{ wish() }
 
-// Store records a segment that was written and read back.
+// Store records that a segment was written and verified.
 type Store struct {
 	Segment Segment
 	At      time.Time
 }
 
-// Drop records that what lies below a position is in the archive only.
+// Drop records that the events below a position are only in the archive.
 type Drop struct {
 	Below event.Position
 	At    time.Time
 }
 
-// Restore records that what lies from a position on is in the store again.
+// Restore records that the events from a position on are in the store again.
 type Restore struct {
 	From event.Position
 	At   time.Time
@@ -75,20 +74,20 @@ func (Drop) wish()    {}
 func (Restore) wish() {}
 
 const (
-	ErrGap     = event.Refusal("archive-gap")      // a segment that does not follow the last one
+	ErrGap     = event.Refusal("archive-gap")      // the segment does not follow the last one
 	ErrForeign = event.Refusal("archive-foreign")  // a segment of another store
-	ErrNotKept = event.Refusal("archive-not-kept") // to be dropped, but in no segment
+	ErrNotKept = event.Refusal("archive-not-kept") // to be dropped, but not in a segment
 )
 
-// State is what the archive's events add up to. The zero State is an empty archive.
+// State is the result of the archive's events. The zero State is an empty archive.
 type State struct {
 	Segments []Segment
-	Begins   event.Position // below it the store has dropped; 0: nothing
-	// Held means that something was restored since it was dropped last, and is to stay.
+	Begins   event.Position // the store has dropped all events below; 0: none
+	// Held means that events were restored since the last drop, and must stay in the store.
 	Held bool
 }
 
-// Past is the first position that is in no segment.
+// Past returns the first position after all segments.
 func (s State) Past() event.Position {
 	if len(s.Segments) == 0 {
 		return 1
@@ -96,7 +95,7 @@ func (s State) Past() event.Position {
 	return s.Segments[len(s.Segments)-1].Past
 }
 
-// Decide answers a command with the facts it adds.
+// Decide returns the events that a command adds.
 func (s State) Decide(c Command) ([]Event, error) {
 	switch c := c.(type) {
 	case Store:
@@ -133,7 +132,7 @@ func (s State) store(c Store) ([]Event, error) {
 	return []Event{Stored{c.Segment, c.At}}, nil
 }
 
-// Evolve adds one fact.
+// Evolve applies one event.
 func (s State) Evolve(e Event) State {
 	switch e := e.(type) {
 	case Stored:

@@ -33,7 +33,7 @@ func TestFrozenSamples(t *testing.T) {
 	eventtest.Frozen(t, Codec(), []Event{signer(t, 1).Sign(seal)}, *update)
 }
 
-// history is a log of some streams with seals in between, as a store would keep it.
+// history is a log of several streams with seals in between, as a store has it.
 type history struct {
 	events []event.Recorded
 	seals  []Sealed
@@ -115,7 +115,7 @@ func TestWholeHistory(t *testing.T) {
 	if found := check(h.events, h.seals, h.seals...); len(found) > 0 {
 		t.Error(found)
 	}
-	// Events that are older than links are witnessed all the same.
+	// Events from before links existed are covered by seals too.
 	old := &history{}
 	for i := range 5 {
 		old.add(t, "s", "test.v1", fmt.Appendf(nil, "%d", i))
@@ -131,7 +131,7 @@ func TestWholeHistory(t *testing.T) {
 	}
 }
 
-// Whatever is done to any one sealed event is found, and the first fault is that event.
+// Every change of a sealed event is found, and the first fault is that event.
 func TestOneEvent(t *testing.T) {
 	type harm struct {
 		name string
@@ -154,7 +154,7 @@ func TestOneEvent(t *testing.T) {
 		{"no stream", change(func(r *event.Recorded) { r.Stream = "" })},
 	} {
 		h := sealed(t)
-		for i := range len(h.events) - 2 { // those that a seal witnesses
+		for i := range len(h.events) - 2 { // the events that a seal covers
 			events := m.do(slices.Clone(h.events), i)
 			found := check(events, h.seals)
 			if len(found) == 0 || found[0].Position != h.events[i].Position {
@@ -164,7 +164,7 @@ func TestOneEvent(t *testing.T) {
 	}
 }
 
-// What is taken out, put in or put in another place is found where it is.
+// An event that is removed, inserted or moved is found at its place.
 func TestOrder(t *testing.T) {
 	h := sealed(t)
 	for i := range len(h.events) - 2 {
@@ -173,7 +173,7 @@ func TestOrder(t *testing.T) {
 		if len(found) == 0 || !slices.ContainsFunc(found, func(f Fault) bool { return strings.Contains(f.What, "1 events are missing") }) {
 			t.Errorf("event %d was taken out: %v", i, found)
 		}
-		// A stranger with a link of its own, at a position that was left free.
+		// A foreign event with its own link, at an unused position.
 		if i > 0 && h.events[i-1].Position+1 < at {
 			r := event.Recorded{Event: event.Event{ID: event.ID{9}, Name: "test.v1"}, Stream: "new", Version: 1, Position: at - 1, At: epoch}
 			r.Meta.Link = event.Link{}.Next("new", 1, r.Event)
@@ -191,7 +191,7 @@ func TestOrder(t *testing.T) {
 			}
 		}
 	}
-	// A stretch of several seals is gone.
+	// Events of several seals are missing.
 	if found := check(slices.Delete(slices.Clone(h.events), 5, 32), h.seals); len(found) == 0 || found[0].Position != h.events[4].Position+1 {
 		t.Errorf("several seals' events were taken out: %v", found)
 	}
@@ -200,8 +200,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Seals that were kept elsewhere tell of an end that was cut off, and of a history that
-// was made anew with seals and all.
+// Seals stored outside reveal a truncated log, and a log that was rebuilt with its seals.
 func TestKeptSeals(t *testing.T) {
 	h := sealed(t)
 	if found := check(h.events[:20], h.seals[:1], h.seals[2]); len(found) != 1 || !strings.Contains(found[0].What, "cut off") {

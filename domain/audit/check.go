@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Fault is an event that does not fit.
+// Fault is an event that fails the check.
 type Fault struct {
 	Position event.Position `json:"position"`
 	Stream   event.Stream   `json:"stream,omitempty"`
@@ -18,7 +18,7 @@ type Fault struct {
 	What     string         `json:"what"`
 }
 
-// String names the event and what is the matter.
+// String describes the event and its fault.
 func (f Fault) String() string {
 	if f.Version == 0 {
 		return fmt.Sprintf("position %d: %s", f.Position, f.What)
@@ -30,30 +30,30 @@ func faultOf(r event.Recorded, format string, args ...any) Fault {
 	return Fault{r.Position, r.Stream, r.Version, fmt.Sprintf(format, args...)}
 }
 
-// Check holds a log against its links and seals. It is fed with the events by position.
-// Of each stream it keeps about a hundred bytes.
+// Check verifies a log against its links and seals. Feed it the events in order of position. It
+// needs about a hundred bytes per stream.
 type Check struct {
 	seals   func() (Sealed, bool)
-	next    Sealed // the seal after the one under way; none if Through is 0
+	next    Sealed // the seal after the current one; none if Through is 0
 	streams map[[16]byte]end
 	last    event.Position
 	hash    Digest
 	count   uint64
 
-	witness Sealed  // the seal under way; none if Through is 0
-	passed  []place // what came since its Since
+	witness Sealed  // the current seal; none if Through is 0
+	passed  []place // events since the current seal's Since
 	sealed  event.Position
-	kept    []Sealed // seals from outside of the log, whose ends have not come
+	kept    []Sealed // outside seals whose Through is not reached yet
 
-	// Unlinked counts the events that are older than links.
+	// Unlinked counts the events from before links existed.
 	Unlinked uint64
 }
 
-// end is where a stream stands.
+// end is the latest state of a stream.
 type end struct {
 	version event.Version
 	link    event.Link
-	tight   bool // its last event bore a link
+	tight   bool // its last event had a link
 }
 
 // place is an event with its leaf.
@@ -62,21 +62,22 @@ type place struct {
 	leaf Digest
 }
 
-// NewCheck is for a log from its first event on. seals are those of the log, one after
-// the other, and none whose signature does not fit. The log is also held against seals that
-// were kept outside of it: they alone tell of a log whose end was cut off.
+// NewCheck returns a check of a log from its first event on. seals returns the log's seals in
+// order; their signatures must be valid. The log is also checked against the seals in kept, which
+// were stored outside: only they reveal a truncated log.
 func NewCheck(seals func() (Sealed, bool), kept ...Sealed) *Check {
 	kept = slices.Clone(kept)
 	slices.SortFunc(kept, func(a, b Sealed) int { return cmp.Compare(a.Through, b.Through) })
 	return &Check{seals: seals, streams: map[[16]byte]end{}, kept: kept}
 }
 
-// Count is how many events were looked at, Sealed up to where seals witness them.
+// Count returns the number of checked events. Sealed returns the position up to which seals cover
+// them.
 func (c *Check) Count() uint64          { return c.count }
 func (c *Check) Sealed() event.Position { return c.sealed }
 
-// advance compares what has come with the seals that end before a position, and takes up
-// the seal that the position belongs to.
+// advance verifies the seals that end before a position, and starts the seal that covers the
+// position.
 func (c *Check) advance(to event.Position) (found []Fault) {
 	for {
 		if c.witness.Through != 0 {
@@ -97,7 +98,7 @@ func (c *Check) advance(to event.Position) (found []Fault) {
 	}
 }
 
-// Event takes in the next event and returns what does not fit.
+// Event checks the next event and returns its faults.
 func (c *Check) Event(r event.Recorded) (found []Fault) {
 	found = c.advance(r.Position)
 	for len(c.kept) > 0 && c.kept[0].Through < r.Position {
@@ -126,7 +127,7 @@ func (c *Check) Event(r event.Recorded) (found []Fault) {
 	return found
 }
 
-// End returns what does not fit when there are no more events.
+// End returns the faults that show at the end of the log.
 func (c *Check) End() (found []Fault) {
 	if c.witness.Through != 0 {
 		found = c.compare()
@@ -138,8 +139,7 @@ func (c *Check) End() (found []Fault) {
 	return found
 }
 
-// Follows reports whether an event that was not taken in has the version that its stream
-// has to go on with.
+// Follows reports whether an event, not fed to the check, has the next version of its stream.
 func (c *Check) Follows(r event.Recorded) bool {
 	return r.Version == c.streams[keyOf(r.Stream)].version+1
 }
@@ -172,8 +172,8 @@ func (c *Check) stream(r event.Recorded) (found []Fault) {
 	return found
 }
 
-// compare holds what came since a seal's Since against the seal, and goes on from what
-// the seal says, so that one fault is told once.
+// compare checks the events since a seal's Since against the seal. It continues from the seal's
+// values, so that one fault is reported once.
 func (c *Check) compare() (found []Fault) {
 	w := c.witness
 	if c.hash != w.Hash || c.count != w.Count {
@@ -186,7 +186,7 @@ func (c *Check) compare() (found []Fault) {
 	return found
 }
 
-// differs names the first event that a seal does not know, or misses.
+// differs returns the first event that is unknown to a seal, or missing.
 func (c *Check) differs(w Sealed) Fault {
 	marks := slices.Collect(slices.Chunk(w.Marks, MarkBytes))
 	same := func(i, j int) bool {

@@ -1,9 +1,8 @@
-// Package audit witnesses a log: seals say, over a signature, what the log held up to a
-// position, and a check holds a log against its links and its seals.
+// Package audit proves a log's integrity. Seals are signed statements of the log's content up to
+// a position. A check verifies a log against its links and seals.
 //
-// A seal's hash runs over every event from the log's first on, so that one seal
-// witnesses all that lies before it: content, order and times. Its marks, a few bytes of
-// each event's digest, tell which event it is that does not fit.
+// A seal's hash covers every event from the log's first on: content, order and times. Its marks,
+// a few bytes of each event's digest, show which event differs.
 package audit
 
 import (
@@ -15,11 +14,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Digest is SHA-256 of fields, each preceded by its length in bytes as a big-endian
-// uint32. The first field says what it is a digest of.
+// Digest is the SHA-256 of fields, each after its length in bytes as a big-endian uint32. The
+// first field is the kind of digest.
 type Digest [sha256.Size]byte
 
-// The first fields.
+// The kinds of digest.
 const (
 	leafDomain     = "watchtower.audit.leaf.v1"
 	unlinkedDomain = "watchtower.audit.leaf.unlinked.v1"
@@ -27,13 +26,13 @@ const (
 	sealDomain     = "watchtower.audit.seal.v1"
 )
 
-// MarkBytes is how much of an event's digest a seal holds.
+// MarkBytes is the length of an event's mark in a seal.
 const MarkBytes = 4
 
-// Leaf is the digest of an event as a store holds it: leafDomain, position, stream,
-// version, link, and time in microseconds since 1970. Numbers are big-endian uint64.
-// The link stands for the content. For an event that has none it is the one that
-// [event.Recorded.Linked] makes, and the first field is unlinkedDomain.
+// Leaf is the digest of a stored event: leafDomain, position, stream, version, link, and time in
+// microseconds since 1970. Numbers are big-endian uint64. The link covers the content. For an
+// event without a link, [event.Recorded.Linked] computes it, and the first field is
+// unlinkedDomain.
 func Leaf(r event.Recorded) Digest {
 	link := r.Linked()
 	b := make([]byte, 0, 512)
@@ -50,8 +49,8 @@ func Leaf(r event.Recorded) Digest {
 	return sha256.Sum256(b)
 }
 
-// Next is the hash of a log that was d, after one more event: runDomain, d, leaf. The
-// zero Digest is that of an empty log.
+// Next returns the hash of a log with hash d after one more event: runDomain, d, leaf. The zero
+// Digest is the hash of an empty log.
 func (d Digest) Next(leaf Digest) Digest {
 	b := make([]byte, 0, 128)
 	b = field(b, runDomain)
@@ -60,7 +59,7 @@ func (d Digest) Next(leaf Digest) Digest {
 	return sha256.Sum256(b)
 }
 
-// Mark is what a seal holds of a leaf.
+// Mark returns the leaf's mark in a seal.
 func (d Digest) Mark() [MarkBytes]byte { return [MarkBytes]byte(d[:MarkBytes]) }
 
 func field[T ~string | ~[]byte](b []byte, content T) []byte {
@@ -72,14 +71,14 @@ func number(b []byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, 8), n)
 }
 
-// String is the digest in lower-case hexadecimal.
+// String returns the digest in lower-case hexadecimal.
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
 func (d Digest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), nil }
 
 func (d *Digest) UnmarshalText(b []byte) error { return unhex(d[:], b) }
 
-// unhex fills a field of fixed length.
+// unhex decodes hex digits into a buffer of the exact length.
 func unhex(to, digits []byte) error {
 	if len(digits) != hex.EncodedLen(len(to)) {
 		return fmt.Errorf("it must be %d hex digits", hex.EncodedLen(len(to)))

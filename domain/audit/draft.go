@@ -6,22 +6,22 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Draft is a seal in the making: what has come since the last one.
+// Draft collects the events since the last seal for the next one.
 type Draft struct {
 	last    Sealed
 	through event.Position
 	count   uint64
 	hash    Digest
 	marks   []byte
-	news    bool // not only seals have come
+	news    bool // it has events other than seals
 }
 
-// After is the draft of the seal that follows a state's last.
+// After returns the draft of the seal after the state's last.
 func (s State) After() *Draft {
 	return &Draft{last: s.Last, through: s.Last.Through, count: s.Last.Count, hash: s.Last.Hash}
 }
 
-// Add takes in the next event of the log.
+// Add adds the next event of the log.
 func (d *Draft) Add(r event.Recorded) {
 	leaf := Leaf(r)
 	mark := leaf.Mark()
@@ -30,16 +30,16 @@ func (d *Draft) Add(r event.Recorded) {
 	d.news = d.news || r.Stream != Stream
 }
 
-// Through is the position of the last event that was taken in.
+// Through returns the position of the last added event.
 func (d *Draft) Through() event.Position { return d.through }
 
-// Len is how many events have come since the last seal.
+// Len returns the number of events since the last seal.
 func (d *Draft) Len() int { return len(d.marks) / MarkBytes }
 
-// News reports whether there is something to witness: a seal alone calls for no other.
+// News reports whether a new seal is needed: a seal alone needs no other.
 func (d *Draft) News() bool { return d.news }
 
-// Sealed is the seal of what has come.
+// Sealed returns the signed seal of the added events.
 func (d *Draft) Sealed(by Signer, at time.Time) Sealed {
 	return by.Sign(Sealed{
 		Since: d.last.Through, Through: d.through, Count: d.count, Hash: d.hash,

@@ -11,10 +11,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Stream holds the seals of a log.
+// Stream is the name of the stream of seals.
 const Stream event.Stream = "audit-seals"
 
-// MarksMax bounds how many events one seal holds marks of.
+// MarksMax bounds the number of events between two seals.
 const MarksMax = 10_000
 
 // Event is a fact about the log.
@@ -22,26 +22,26 @@ const MarksMax = 10_000
 //sumtype:decl
 type Event interface{ fact() }
 
-// Sealed: up to a position the log is what the hash says.
+// Sealed: Hash is the hash of the log up to Through.
 type Sealed struct {
-	// Through is the position of the last event that the seal witnesses, Since that of
-	// the seal before, 0 for the first.
+	// Through is the position of the last event under the seal. Since is Through of the seal
+	// before, 0 for the first.
 	Since   event.Position `json:"since"`
 	Through event.Position `json:"through"`
-	// Count is how many events there are up to Through, and Hash runs over them all.
+	// Count is the number of events up to Through; Hash covers all of them.
 	Count uint64 `json:"count"`
 	Hash  Digest `json:"hash"`
 	// Marks are the first [MarkBytes] bytes of the leaf of each event after Since.
 	Marks []byte    `json:"marks"`
-	At    time.Time `json:"at"` // by the clock of who sealed, to the microsecond
-	// Key is who signed, and Signature what was signed; see [Sealed.Message].
+	At    time.Time `json:"at"` // by the sealer's clock, to the microsecond
+	// Key is the signer's key. Signature signs [Sealed.Message].
 	Key       Key       `json:"key"`
 	Signature Signature `json:"signature"`
 }
 
 func (Sealed) fact() {}
 
-// Codec names the events, for ever.
+// Codec maps event types to stored names, which never change.
 func Codec() event.Codec[Event] {
 	return event.NewCodec(event.As[Event, Sealed]("audit.sealed.v1"))
 }
@@ -49,7 +49,7 @@ func Codec() event.Codec[Event] {
 // Key is an ed25519 public key (RFC 8032).
 type Key [ed25519.PublicKeySize]byte
 
-// Signature is one of ed25519.
+// Signature is an ed25519 signature.
 type Signature [ed25519.SignatureSize]byte
 
 func (k Key) String() string                      { return hex.EncodeToString(k[:]) }
@@ -58,9 +58,9 @@ func (k *Key) UnmarshalText(b []byte) error       { return unhex(k[:], b) }
 func (s Signature) MarshalText() ([]byte, error)  { return hex.AppendEncode(nil, s[:]), nil }
 func (s *Signature) UnmarshalText(b []byte) error { return unhex(s[:], b) }
 
-// Message is what is signed: the fields sealDomain, since, through, count, hash, the
-// SHA-256 of the marks, the time in microseconds since 1970, and the key, each preceded
-// by its length as in a [Digest]. Numbers are big-endian uint64.
+// Message returns the signed bytes: the fields sealDomain, since, through, count, hash, the
+// SHA-256 of the marks, the time in microseconds since 1970, and the key, each after its length
+// as in a [Digest]. Numbers are big-endian uint64.
 func (s Sealed) Message() []byte {
 	marks := sha256.Sum256(s.Marks)
 	var b []byte
@@ -74,15 +74,15 @@ func (s Sealed) Message() []byte {
 	return field(b, s.Key[:])
 }
 
-// Genuine reports whether the key that a seal names has signed it.
+// Genuine reports whether the signature is valid for the seal's key.
 func (s Sealed) Genuine() bool {
 	return ed25519.Verify(s.Key[:], s.Message(), s.Signature[:])
 }
 
-// Signer seals. It shows its public key only.
+// Signer signs seals. It exposes only its public key.
 type Signer struct{ private ed25519.PrivateKey }
 
-// NewSigner makes a signer of 32 secret bytes, the seed of RFC 8032.
+// NewSigner returns a signer with 32 secret bytes, the seed of RFC 8032.
 func NewSigner(seed []byte) (Signer, error) {
 	if len(seed) != ed25519.SeedSize {
 		return Signer{}, fmt.Errorf("a seed of %d bytes, not %d", len(seed), ed25519.SeedSize)
@@ -90,12 +90,12 @@ func NewSigner(seed []byte) (Signer, error) {
 	return Signer{ed25519.NewKeyFromSeed(seed)}, nil
 }
 
-// Key is the public key.
+// Key returns the public key.
 func (s Signer) Key() Key {
 	return Key(s.private.Public().(ed25519.PublicKey)) //nolint:errcheck // what it is
 }
 
-// Sign fills in who seals and the signature.
+// Sign sets the key and the signature.
 func (s Signer) Sign(seal Sealed) Sealed {
 	seal.Key = s.Key()
 	seal.Signature = Signature(ed25519.Sign(s.private, seal.Message()))
@@ -105,22 +105,22 @@ func (s Signer) Sign(seal Sealed) Sealed {
 // String keeps the secret out of logs.
 func (s Signer) String() string { return "signer " + s.Key().String() }
 
-// GoString is [Signer.String].
+// GoString returns [Signer.String].
 func (s Signer) GoString() string { return s.String() }
 
-// State is the last seal; the zero State is a log without one.
+// State is the last seal; the zero State is a log without a seal.
 type State struct{ Last Sealed }
 
-// Seal is the wish to append a seal.
+// Seal is the command to append a seal.
 type Seal struct{ Sealed }
 
-// What is refused.
+// Errors of the sealer.
 var (
 	errOutOfPlace = errors.New("the seal does not follow the last one")
 	errMarks      = errors.New("a seal's marks do not fit")
 )
 
-// Decide takes a seal that follows the last one. Another is the mistake of who seals.
+// Decide accepts a seal that follows the last one. Any other seal is a mistake of the sealer.
 func (s State) Decide(c Seal) ([]Event, error) {
 	added := uint64(len(c.Marks) / MarkBytes)
 	switch {
@@ -134,7 +134,7 @@ func (s State) Decide(c Seal) ([]Event, error) {
 	return []Event{c.Sealed}, nil
 }
 
-// Evolve adds one fact.
+// Evolve applies one event.
 func (s State) Evolve(e Event) State {
 	switch e := e.(type) {
 	case Sealed:

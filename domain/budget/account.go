@@ -7,10 +7,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Day is a day of UTC, counted from 1 January 1970. In text it is a date.
+// Day is a UTC day, counted from 1 January 1970. Its text form is a date.
 type Day int32
 
-// DayOf is the day of a time.
+// DayOf returns the day of a time.
 func DayOf(t time.Time) Day {
 	seconds := t.Unix()
 	day := seconds / secondsOfDay
@@ -20,22 +20,22 @@ func DayOf(t time.Time) Day {
 	return Day(day)
 }
 
-// End is when the next day begins.
+// End returns when the next day begins.
 func (d Day) End() time.Time { return time.Unix((int64(d)+1)*secondsOfDay, 0) }
 
 const (
 	secondsOfDay = 24 * 60 * 60
-	// lastDay is 31 December 9999: the next has no date of four digits.
+	// lastDay is 31 December 9999, the last date with a four-digit year.
 	lastDay Day = 2_932_896
 )
 
-// Begin is when the day begins; the next one's beginning is its end.
+// Begin returns when the day begins.
 func (d Day) Begin() time.Time { return time.Unix(int64(d)*secondsOfDay, 0).UTC() }
 
 func (d Day) String() string               { return d.Begin().Format(time.DateOnly) }
 func (d Day) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads a date.
+// UnmarshalText parses a date.
 func (d *Day) UnmarshalText(b []byte) error {
 	t, err := time.Parse(time.DateOnly, string(b))
 	if err != nil {
@@ -45,7 +45,7 @@ func (d *Day) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Sum is money: what fees may take, and what calls move.
+// Sum is an amount of fees and an amount of value moved by calls.
 type Sum struct {
 	Fee   chain.Amount `json:"fee,omitzero"`
 	Value chain.Amount `json:"value,omitzero"`
@@ -56,16 +56,16 @@ func (a Sum) minus(b Sum) Sum { return Sum{a.Fee.Minus(b.Fee), a.Value.Minus(b.V
 func (a Sum) max(b Sum) Sum   { return Sum{a.Fee.Max(b.Fee), a.Value.Max(b.Value)} }
 func (a Sum) min(b Sum) Sum   { return a.minus(a.minus(b)) }
 
-// sumBits bounds amounts: nobody has more than 2^192 of any chain's smallest unit, and as
-// many sums of that as a log can have do not overflow.
+// sumBits bounds amounts: no account has more than 2^192 of any chain's smallest unit, and the
+// sums in a log cannot overflow.
 const sumBits = 192
 
-// impossible reports whether nobody can have so much.
+// impossible reports whether the sum exceeds sumBits.
 func (a Sum) impossible() bool {
 	return a.Fee.Int().BitLen() > sumBits || a.Value.Int().BitLen() > sumBits
 }
 
-// Limit is what may be spent in a day; nil is without limit.
+// Limit is the daily limit of an account; nil: no limit.
 type Limit struct {
 	Fee   *chain.Amount `json:"fee,omitempty"`
 	Value *chain.Amount `json:"value,omitempty"`
@@ -78,8 +78,8 @@ func (l Limit) equal(other Limit) bool {
 	return same(l.Fee, other.Fee) && same(l.Value, other.Value)
 }
 
-// exceeded reports whether a sum is above the limit, in what has been added to it: what
-// adds nothing exceeds nothing, even if the limit has been lowered meanwhile.
+// exceeded reports whether a sum is above the limit in a part that was added to. An addition of 0
+// never exceeds a limit, even one lowered since.
 func (l Limit) exceeded(sum, added Sum) bool {
 	above := func(limit *chain.Amount, sum, added chain.Amount) bool {
 		return limit != nil && !added.IsZero() && sum.Cmp(*limit) > 0
@@ -87,25 +87,25 @@ func (l Limit) exceeded(sum, added Sum) bool {
 	return above(l.Fee, sum.Fee, added.Fee) || above(l.Value, sum.Value, added.Value)
 }
 
-// Account is whose spending is counted.
+// Account identifies the subject of a limit.
 type Account struct {
 	Kind   AccountKind `json:"kind"`
-	Client string      `json:"client,omitempty"` // all who need no key to ask are one client, which is empty
-	// Subject is whom the client asks for.
+	Client string      `json:"client,omitempty"` // empty: all callers without an API key
+	// Subject is the client's own customer.
 	Subject string        `json:"subject,omitempty"`
 	Signer  chain.Address `json:"signer,omitzero"`
 }
 
-// AccountKind is what kind of account it is.
+// AccountKind is the kind of an account.
 type AccountKind string
 
 const (
-	OnChain     AccountKind = "chain" // everybody together
+	OnChain     AccountKind = "chain" // all spending on the chain
 	OfClient    AccountKind = "client"
 	OfSubject   AccountKind = "subject"
 	OfSigner    AccountKind = "signer"
-	EachClient  AccountKind = "each-client"  // each client that has no limit of its own
-	EachSubject AccountKind = "each-subject" // likewise each subject of any client
+	EachClient  AccountKind = "each-client"  // each client without a limit of its own
+	EachSubject AccountKind = "each-subject" // each subject without a limit of its own
 	EachSigner  AccountKind = "each-signer"
 )
 
@@ -121,36 +121,36 @@ func (a Account) String() string {
 	return string(a.Kind)
 }
 
-// shared reports whether several clients' intents are counted for the account.
+// shared reports whether the account counts intents of several clients.
 func (a Account) shared() bool { return a.Kind != OfClient && a.Kind != OfSubject }
 
-// Lane is whose reservation it is: the signer's nonces under one nonce key.
+// Lane identifies the lane of a reservation: the signer's nonces under one nonce key.
 type Lane struct {
 	Signer   chain.Address  `json:"signer"`
 	NonceKey chain.NonceKey `json:"nonceKey"`
 }
 
-// Purpose is what is reserved for: an intent, with the no-op that may take its place; or,
-// without an intent, the no-op that fills a hole at a nonce.
+// Purpose is the reason of a reservation: an intent, including a no-op in its place; or, without
+// an intent, the no-op that fills a hole at a nonce.
 type Purpose struct {
 	Intent chain.IntentID `json:"intent,omitzero"`
 	Nonce  uint64         `json:"nonce,omitempty"`
 }
 
-// Charge is the worst that a purpose can cost.
+// Charge is the highest possible cost of a purpose.
 type Charge struct {
 	Purpose
 	Client  string `json:"client,omitempty"`  // of the intent
-	Subject string `json:"subject,omitempty"` // of the intent, if it names one
+	Subject string `json:"subject,omitempty"` // of the intent; empty: none
 	Sum
 }
 
-// subject is the account of whom an intent is for.
+// subject returns the account of the intent's subject.
 func (c Charge) subject() Account {
 	return Account{Kind: OfSubject, Client: c.Client, Subject: c.Subject}
 }
 
-// accounts are those that a reservation is counted for.
+// accounts returns the accounts that count a reservation.
 func (r Reservation) accounts(l Lane) []Account {
 	all := append(make([]Account, 0, 4), Account{Kind: OnChain}, Account{Kind: OfSigner, Signer: l.Signer})
 	if !r.Intent.IsZero() {

@@ -1,68 +1,64 @@
-// Package budget is what may be spent on one chain in a day, and what has been: of the
-// whole chain, of each client, of each subject that a client asks for, and of each
-// signer, apart for fees and for value.
+// Package budget tracks the daily limits and the spending on one chain: of the whole chain, of
+// each client, of each client's subjects, and of each signer. Fees and value are counted
+// separately.
 //
 //	           ┌── Reserved: its bump costs more ──┐
 //	           ↓                                   │
-//	Reserved (before anything is signed) ── open ──┴── Settled: what it did cost; the rest comes back
+//	Reserved (before anything is signed) ── open ──┴── Settled: the actual cost; the rest is returned
 //
-// What is reserved is the worst that something can cost: the gas limit at the highest fee
-// that its attempts offer, and the value that they move. Of all attempts at one nonce at
-// most one lands, so it is the greatest of them and not their sum: a bump reserves the
-// difference. Once it is final what became of the nonce, the reservation is settled at
-// what was spent: nothing, if it was released or lost. An outcome that is not known is
-// never settled, and stays counted as the worst.
+// A reservation is the highest possible cost: the gas limit at the highest fee of its attempts,
+// and the value that they move. At most one of the attempts at a nonce lands, so the reservation
+// is their maximum and not their sum: a bump reserves the difference. Once the nonce's result is
+// final, the reservation is settled at the actual cost: nothing, if the nonce was released or
+// lost. While the result is unknown it is not settled, and counts in full.
 //
-// Amounts are the chain's own money. What a token's contract moves stands in a call's
-// input, and is no value; that is what allow-lists are for.
+// Amounts are in the chain's own currency. Token transfers are in a call's input and do not count
+// as value; allow-lists restrict them.
 //
-// # Where the sums live
+// # Where the sums are stored
 //
-// Each chain has one stream with all that is reserved, of all lanes and clients. Whoever
-// is to sign a batch appends one Reserved first, at the version that it has read, and
-// before the lane hands out nonces: what is refused leaves no hole. So two replicas with
-// lanes of their own cannot both take what is left: the second finds the stream at another
-// version and decides again on the new sums. Limits are facts of the same stream, so that
-// it is never in doubt under which of them something was reserved.
+// Each chain has one stream with all reservations, of all lanes and clients. Before it signs a
+// batch, a lane holder appends one Reserved at the version that it has read, and only then
+// reserves nonces: a refused charge leaves no hole. So two replicas with their own lanes cannot
+// both spend the same remainder: the second append conflicts, and is decided again on the new
+// sums. Limits are events of the same stream, so that the limits behind a reservation are never
+// in doubt.
 //
-// That costs one append for a batch to be signed and one for a batch that became final,
-// however many intents are in it; several lanes of a process can put theirs into one
-// append. A lane that works in batches makes two a block at most, and one more when it
-// bumps: ten lanes at a block a second are twenty appends a second on the stream, for a
-// thousand intents or for ten. A holder keeps the state and reads on from its version: a
-// conflict costs the reading of what others have appended meanwhile, and not of the
-// stream, which has no end. On a chain without any limit nothing needs to be reserved
-// ([State.Limited]); a limit that is set later counts from then on.
+// This costs one append per batch to be signed and one per batch that became final, for any
+// number of intents. Several lanes of a process can share an append. A lane that works in batches
+// appends at most twice per block, and once more when it bumps: ten lanes at one block per second
+// make twenty appends per second on the stream, for a thousand intents or for ten. A holder keeps
+// the state and reads on from its version: after a conflict it reads only the new events, not the
+// ever-growing stream. On a chain without limits nothing needs to be reserved ([State.Limited]);
+// a limit set later counts from then on.
 //
-// Every lane has its own reservations, and nobody but its holder changes them: commands
-// carry the lane's token, and where something is reserved an older one is refused than
-// the last. So a holder that was stopped and goes on gives nothing back that another has
-// signed for. An intent that two lanes reserve for is counted twice until the loser
-// settles.
+// Each lane has its own reservations, which only its holder changes: commands carry the lane's
+// fencing token, and while the lane has reservations, a token older than the last is refused. So
+// a stalled holder that resumes cannot return money for an intent that another holder has signed.
+// An intent that two lanes reserve for is counted twice until the losing lane settles.
 //
-// After a crash reservations stand, and whoever holds the lane next finds them
-// ([State.Open]): what it goes on with it reserves again, which adds nothing; what the
-// lane has no nonce for was never signed, and is settled at nothing. That holds because a
-// landing is settled here before the lane is told that it is final.
+// Reservations survive a crash, and the lane's next holder finds them ([State.Open]). It reserves
+// again for purposes that it continues, which adds nothing. A purpose without a nonce in the lane
+// was never signed and is settled at nothing. That is safe because a landing is settled here
+// before the lane learns that it is final.
 //
 // # Days
 //
-// A day is one of UTC, by the store's clock, and comes with the command. It counts on the
-// day on which it was reserved; a bump of another day counts there by its difference.
-// What comes back comes back to today, as far as it was counted today. So over any days
-// together never less was counted than spent.
+// Days are UTC days by the store's clock; commands carry the day. A reservation counts on its
+// day; a later day's bump counts there by its difference. Returned money is credited to today, at
+// most up to the part that was counted today. So over any range of days, at least the money spent
+// was counted.
 //
-// Invariants of a [State], which every sequence of commands keeps:
+// Invariants of a [State] under every sequence of commands:
 //
-//  1. No reservation takes an account above its limit, each at the moment when it is made.
-//  2. What an account has used today is the sum of what was counted for it today and did
-//     not come back.
-//  3. What is reserved for one purpose of a lane never falls until it is settled, once,
-//     and by nobody with an older token than who reserved it.
+//  1. No reservation takes an account above its limit at the time when it is made.
+//  2. The use of an account today is the sum counted for it today, less the returned part.
+//  3. The reservation for a purpose of a lane never falls until it is settled. It is settled once, and
+//     never by a token older than the reserving one.
 //  4. The day never goes back.
-//  5. A state is as large as what is open, the limits, and who has spent today; of
-//     subjects, who has while they were limited.
-//  6. Deciding the same command twice adds nothing the second time.
+//  5. A state is as large as the open reservations, the limits, and the accounts with spending today;
+//     subjects are included only while they are limited.
+//  6. Deciding the same command twice adds no event the second time.
 package budget
 
 import (
@@ -74,39 +70,39 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// State is what the events of one chain's budget add up to. The zero State has no limit.
+// State is the result of one chain's budget events. The zero State has no limit.
 type State struct {
 	Day    Day
 	Limits map[Account]Limit
 
-	used  *sums // on Day; nil is nothing
+	used  *sums // on Day; nil: nothing
 	lanes map[Lane]shelf
 }
 
-// shelf is what is reserved for a lane, and the token of the holder that said so last.
+// shelf holds a lane's reservations and the last token of its holder.
 type shelf struct {
 	token uint64
 	open  reservations
 }
 
-// Reservation is what is set aside for one purpose.
+// Reservation is the reservation for one purpose.
 type Reservation struct {
 	Purpose
 	Client string // of the intent
-	// Subject is whom it is for, if subjects were limited when it was made first: where
-	// they are not, nothing is kept of them.
+	// Subject is the intent's subject, if subjects were limited when the reservation was made;
+	// empty otherwise.
 	Subject string
-	Cap     Sum // the worst that it can cost
+	Cap     Sum // the highest possible cost
 	Since   time.Time
-	// counted is how much of the cap was counted on day.
+	// counted is the part of Cap that was counted on day.
 	counted Sum
 	day     Day
 }
 
-// Limited reports whether anything is limited: if not, nothing needs to be reserved.
+// Limited reports whether there is any limit; without limits nothing needs to be reserved.
 func (s State) Limited() bool { return len(s.Limits) > 0 }
 
-// Limit is what an account may spend in a day: its own limit, or that of each like it.
+// Limit returns an account's daily limit: its own, or the limit for each account of its kind.
 func (s State) Limit(a Account) Limit {
 	if own, set := s.Limits[a]; set {
 		return own
@@ -122,7 +118,7 @@ func (s State) Limit(a Account) Limit {
 	return Limit{}
 }
 
-// Used is what counts for an account on a day.
+// Used returns the sum counted for an account on a day.
 func (s State) Used(day Day, a Account) Sum {
 	if day > s.Day {
 		return Sum{}
@@ -130,7 +126,7 @@ func (s State) Used(day Day, a Account) Sum {
 	return s.used.of(a)
 }
 
-// Left is what an account may still spend on a day; nil is without limit.
+// Left returns the remaining amounts of an account on a day; nil: no limit.
 func (s State) Left(day Day, a Account) Limit {
 	limit, used := s.Limit(a), s.Used(day, a)
 	left := func(limit *chain.Amount, used chain.Amount) *chain.Amount {
@@ -143,8 +139,8 @@ func (s State) Left(day Day, a Account) Limit {
 	return Limit{left(limit.Fee, used.Fee), left(limit.Value, used.Value)}
 }
 
-// Exhausted reports whether a signer can be given nothing to sign on a day: nothing is
-// left for fees, of its own or of the chain's.
+// Exhausted reports whether a signer can sign nothing on a day: no fees are left in its own or
+// the chain's limit.
 func (s State) Exhausted(day Day, signer chain.Address) bool {
 	for _, a := range []Account{{Kind: OnChain}, {Kind: OfSigner, Signer: signer}} {
 		if fee := s.Left(day, a).Fee; fee != nil && fee.IsZero() {
@@ -154,7 +150,7 @@ func (s State) Exhausted(day Day, signer chain.Address) bool {
 	return false
 }
 
-// Open lists what is reserved for a lane, by purpose.
+// Open returns a lane's reservations by purpose.
 func (s State) Open(l Lane) []Reservation {
 	all := make([]Reservation, len(s.lanes[l].open))
 	for i, r := range s.lanes[l].open {
@@ -163,10 +159,10 @@ func (s State) Open(l Lane) []Reservation {
 	return all
 }
 
-// Lanes lists those for which something is reserved, in no order.
+// Lanes returns the lanes with reservations, in no order.
 func (s State) Lanes() []Lane { return slices.Collect(maps.Keys(s.lanes)) }
 
-// Reserved finds what is reserved for a purpose.
+// Reserved returns the reservation for a purpose.
 func (s State) Reserved(l Lane, p Purpose) (Reservation, bool) {
 	open := s.lanes[l].open
 	i, found := open.at(p)
@@ -176,19 +172,18 @@ func (s State) Reserved(l Lane, p Purpose) (Reservation, bool) {
 	return *open[i], true
 }
 
-// Covers reports whether as much is reserved as a charge asks for.
+// Covers reports whether the reservation covers a charge.
 func (s State) Covers(l Lane, c Charge) bool {
 	r, found := s.Reserved(l, c.Purpose)
 	return found && r.Cap.max(c.Sum) == r.Cap
 }
 
-// Check refuses a charge that could not be reserved on a day: with [ErrSpent] when the
-// next day, or what comes back, may make room for it, and with [ErrOverLimit] when none
-// ever will while the limits are as they are.
+// Check refuses a charge that could not be reserved on a day. The refusal is [ErrSpent] if the
+// next day or returned money may make room for it, and [ErrOverLimit] if only other limits can.
 func (s State) Check(day Day, l Lane, c Charge) error { return s.draft(day).check(l, c) }
 
-// Decide answers a command with the facts it adds: none if it adds nothing, an
-// [event.Refusal] if it may not be granted.
+// Decide returns the events that a command adds: none if it changes nothing, an [event.Refusal]
+// if it is not allowed.
 func (s State) Decide(c Command) ([]Event, error) {
 	switch c := c.(type) {
 	case Reserve:
@@ -201,8 +196,8 @@ func (s State) Decide(c Command) ([]Event, error) {
 	panic(fmt.Sprintf("budget: unknown command %T", c))
 }
 
-// Evolve adds one fact. It cannot fail: what is recorded has happened. The state it
-// came from stays as it was.
+// Evolve applies one event. It cannot fail, because a recorded event has happened. It does not
+// change s.
 func (s State) Evolve(e Event) State {
 	switch e := e.(type) {
 	case Reserved:

@@ -26,13 +26,12 @@ func intent(n int) chain.IntentID { return chain.IntentID{15: byte(n)} }
 
 func fees(n uint64) Sum { return Sum{Fee: chain.NewAmount(n)} }
 
-// costs is the charge of an intent, of which every client has one: the client is named
-// by the intent's tens.
+// costs is the charge of an intent. The client's name is derived from the intent's tens.
 func costs(n int, fee, value uint64) Charge {
 	return Charge{Purpose{Intent: intent(n)}, fmt.Sprint("client", n/10), "", Sum{chain.NewAmount(fee), chain.NewAmount(value)}}
 }
 
-// about is a charge of an intent for somebody.
+// about sets a charge's subject.
 func about(subject string, c Charge) Charge {
 	c.Subject = subject
 	return c
@@ -46,7 +45,7 @@ func settle(l Lane, n int, fee, value uint64) Command {
 	return Settle{today, l, 1, []Spent{{Purpose{Intent: intent(n)}, Sum{chain.NewAmount(fee), chain.NewAmount(value)}}}, epoch}
 }
 
-// tomorrow is the same command a day later.
+// tomorrow returns the same command a day later.
 func tomorrow(c Command) Command {
 	switch c := c.(type) {
 	case Reserve:
@@ -81,7 +80,7 @@ func run(t *testing.T, commands ...Command) (State, int) {
 	return s, facts
 }
 
-// shape is a state in short: what is used, and how many reservations are open.
+// shape describes a state in short: the used sums and the number of open reservations.
 func shape(s State) string {
 	text := ""
 	for _, a := range []Account{whole, {Kind: OfSigner, Signer: one.Signer}, {Kind: OfSigner, Signer: two.Signer}, {Kind: OfClient, Client: "client0"}, {Kind: OfClient, Client: "client1"}} {
@@ -177,8 +176,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A client is told of the sums that its own budget and its subject's have used, and of no sum that
-// other clients' intents are counted in.
+// A client sees the used sums of its own and its subject's budget, and no sum that includes other
+// clients' intents.
 func TestSpentTellsNothingOfOthers(t *testing.T) {
 	ann, sub := Account{Kind: OfClient, Client: "ann"}, Account{Kind: OfSubject, Client: "ann", Subject: "sub"}
 	asks := func(n int) Charge {
@@ -280,7 +279,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A batch of the longest fits into an event.
+// A batch of the greatest size fits into an event.
 func TestBoundsFit(t *testing.T) {
 	most := chain.AmountOf(new(uint256.Int).Sub(new(uint256.Int).Lsh(uint256.NewInt(1), sumBits), uint256.NewInt(1)))
 	var charges []Charge
@@ -320,7 +319,7 @@ func TestDays(t *testing.T) {
 	if new(Day).UnmarshalText([]byte("2026-2-1")) == nil {
 		t.Error("a date of another form is read")
 	}
-	// It is the day of UTC, wherever the time was taken.
+	// The day is in UTC, in any time zone of the input.
 	if late := time.Date(2026, 11, 21, 23, 0, 0, 0, time.FixedZone("", -2*3600)); DayOf(late).String() != "2026-11-22" {
 		t.Errorf("%s is in %s", late, DayOf(late))
 	}
@@ -337,8 +336,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// Who does not hold the lane any more changes nothing, from the moment when its next
-// holder has said anything; and that can take over what it found without adding to it.
+// A fenced holder changes nothing once the next holder has recorded anything. The next holder
+// takes over the reservations without adding to them.
 func TestFence(t *testing.T) {
 	by := func(token uint64, c Command) Command {
 		switch c := c.(type) {

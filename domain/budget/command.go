@@ -12,15 +12,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Command is a wish about a budget, or news. It carries its own day and time, by the
-// store's clock: nothing in this package reads one.
+// Command is a request or an observation about a budget. It carries its own day and time, by the
+// store's clock: nothing in this package reads a clock.
 //
 //sumtype:decl
 type Command interface{ wish() }
 
-// Reserve sets aside what a lane is about to sign for. Of the charges those are taken
-// that fit, one after the other; the others are left out, which [State.Covers] tells, and
-// [State.Check] says why.
+// Reserve reserves the charges of a batch before its lane signs. Charges that fit are accepted in
+// order, the others left out: [State.Covers] shows which, and [State.Check] why.
 type Reserve struct {
 	Day     Day
 	Lane    Lane
@@ -29,10 +28,10 @@ type Reserve struct {
 	At      time.Time
 }
 
-// BatchMax bounds how much is reserved or settled by one command.
+// BatchMax bounds the charges or settlements of one command.
 const BatchMax = 200
 
-// Settle tells what became of what was reserved for a lane. What is not reserved adds
+// Settle records the actual costs of a lane's reservations. A purpose without a reservation adds
 // nothing.
 type Settle struct {
 	Day   Day
@@ -42,15 +41,15 @@ type Settle struct {
 	At    time.Time
 }
 
-// Spent is what a purpose did cost, for good: by a final block, or nothing, if nothing
-// was signed for it or the final chain has used the nonce for something else.
+// Spent is the final cost of a purpose: by a final block; or nothing, if nothing was signed or
+// the final chain has used the nonce for another transaction.
 type Spent struct {
 	Purpose
 	Sum
 }
 
-// SetLimit is an operator's word on what may be spent in a day. A limit of nothing stops
-// it; none takes the account's own limit away.
+// SetLimit is an operator's daily limit. A limit of 0 stops all spending; no limit removes the
+// account's own limit.
 type SetLimit struct {
 	Account       Account
 	Limit         Limit
@@ -63,15 +62,15 @@ func (Settle) wish()   {}
 func (SetLimit) wish() {}
 
 const (
-	ErrSpent      = event.Refusal("budget-spent")      // it fits the limit, but not today
-	ErrOverLimit  = event.Refusal("budget-over-limit") // by itself
-	ErrFenced     = event.Refusal("budget-fenced")     // the token is older than that of the lane's holder
-	ErrImpossible = event.Refusal("budget-impossible") // more money than there is
+	ErrSpent      = event.Refusal("budget-spent")      // fits the limit, but not today
+	ErrOverLimit  = event.Refusal("budget-over-limit") // exceeds the limit by itself
+	ErrFenced     = event.Refusal("budget-fenced")     // the token is older than the lane's last token
+	ErrImpossible = event.Refusal("budget-impossible") // above sumBits
 	ErrInvalid    = event.Refusal("invalid-budget")
 	ErrTooMany    = event.Refusal("too-many-budgets")
 )
 
-// Bounds of what can be kept.
+// Bounds of the settings.
 const (
 	LimitsMax  = 1000
 	NameMax    = 64  // bytes of a client's name
@@ -91,7 +90,7 @@ func (s State) reserve(c Reserve) ([]Event, error) {
 			noop && charge.Client+charge.Subject != "" || !noop && charge.Nonce != 0 {
 			panic(fmt.Sprintf("budget: %+v is no charge", charge))
 		}
-		// What another holder has reserved is taken over by being recorded again.
+		// A new holder takes over a reservation by recording it again.
 		if d.Covers(c.Lane, charge) && c.Token == s.lanes[c.Lane].token || d.check(c.Lane, charge) != nil {
 			continue
 		}
@@ -124,8 +123,8 @@ func (s State) settle(c Settle) ([]Event, error) {
 	return []Event{e}, nil
 }
 
-// admits refuses who does not hold the lane any more, and a day without a date. It panics
-// when a command speaks of too much for one event, or nobody gives it.
+// admits refuses a fenced holder and a day without a date. It panics if a command has too many
+// purposes for one event, or no token.
 func (s State) admits(day Day, l Lane, token uint64, n int) error {
 	if n == 0 || n > BatchMax || token == 0 {
 		panic(fmt.Sprintf("budget: a command about %d purposes with token %d", n, token))
@@ -163,13 +162,13 @@ func (s State) setLimit(c SetLimit) ([]Event, error) {
 	return []Event{LimitSet(c)}, nil
 }
 
-// isName reports whether a text can be compared byte by byte, and written anywhere.
+// isName reports whether s has at most NameMax characters, each safe in keys, URLs and logs.
 func isName(s string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-"
 	return len(s) <= NameMax && strings.Trim(s, letters) == ""
 }
 
-// isText reports whether a text is short enough and can be shown.
+// isText reports whether s is short enough, valid UTF-8 and printable.
 func isText(s string) bool {
 	return len(s) <= TextMax && utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }

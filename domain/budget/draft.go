@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// reservations are by purpose. They are never changed: states that grew out of one
-// another share them.
+// reservations are ordered by purpose. They are immutable, because successive states share them.
 type reservations []*Reservation
 
 func (all reservations) at(p Purpose) (int, bool) {
@@ -20,23 +19,23 @@ func (p Purpose) compare(other Purpose) int {
 	return cmp.Or(bytes.Compare(p.Intent[:], other.Intent[:]), cmp.Compare(p.Nonce, other.Nonce))
 }
 
-// draft is a state in the making: its sums are its own, and so is the lane whose shelf
-// was begun.
+// draft is a state under construction. It owns its sums, and the reservations of lanes passed to
+// shelf.
 type draft struct {
 	State
 	sums edit
 }
 
-// shelf begins to change what a lane has.
+// shelf makes a lane's reservations changeable.
 func (d *draft) shelf(l Lane, token uint64) {
 	was := d.lanes[l]
 	d.lanes[l] = shelf{max(was.token, token), slices.Clone(was.open)}
 }
 
-// put is what a lane has from here on.
+// put replaces a lane's reservations.
 func (d *draft) put(l Lane, open reservations) { d.lanes[l] = shelf{d.lanes[l].token, open} }
 
-// done is the state that was made. Of a lane that has nothing the token is forgotten.
+// done returns the new state. A lane without reservations is dropped with its token.
 func (d *draft) done(l Lane) State {
 	if len(d.lanes[l].open) == 0 {
 		delete(d.lanes, l)
@@ -44,7 +43,7 @@ func (d *draft) done(l Lane) State {
 	return d.State
 }
 
-// draft begins a state of a day, or of the state's own if that is later.
+// draft returns a draft for a day, or for the state's own day if that is later.
 func (s State) draft(day Day) *draft {
 	if day > s.Day {
 		s.Day, s.used = day, nil
@@ -57,7 +56,7 @@ func (s State) draft(day Day) *draft {
 	return d
 }
 
-// more is what a charge adds to what is reserved, which begins with it if there is none.
+// more returns the amount that a charge adds to its reservation, and the reservation before.
 func (d *draft) more(l Lane, c Charge) (added Sum, r Reservation) {
 	r, open := d.Reserved(l, c.Purpose)
 	if !open {
@@ -69,7 +68,7 @@ func (d *draft) more(l Lane, c Charge) (added Sum, r Reservation) {
 	return r.Cap.max(c.Sum).minus(r.Cap), r
 }
 
-// check refuses what would take an account above its limit.
+// check refuses a charge that would take an account above its limit.
 func (d *draft) check(l Lane, c Charge) error {
 	if c.impossible() {
 		return ErrImpossible.Because("nobody has %s and %s", c.Fee, c.Value)
@@ -87,8 +86,8 @@ func (d *draft) check(l Lane, c Charge) error {
 	return nil
 }
 
-// spent refuses what an account has no room for today. The sums that are used are named only if
-// all of them are the client's own: those of a signer or a chain are other clients' too.
+// spent returns the refusal for an account without room today. It contains the used sums only if
+// they are all of the same client: the sums of a signer or a chain include other clients.
 func (d *draft) spent(a Account, added, used Sum) error {
 	if a.shared() {
 		return ErrSpent.Because("it takes %s in fees and %s in value, and the %s has no room for that on %s; the next day begins at %s",
@@ -97,7 +96,7 @@ func (d *draft) spent(a Account, added, used Sum) error {
 	return ErrSpent.Because("it takes %s in fees and %s in value; of the %s, %s and %s are used on %s", added.Fee, added.Value, a, used.Fee, used.Value, d.Day)
 }
 
-// add reserves a charge.
+// add adds a charge.
 func (d *draft) add(l Lane, c Charge, at time.Time) {
 	added, r := d.more(l, c)
 	if r.Since.IsZero() {
@@ -116,8 +115,8 @@ func (d *draft) add(l Lane, c Charge, at time.Time) {
 	}
 }
 
-// settle ends a reservation: what was not spent comes back to today, as far as it was
-// counted today. Nobody should spend more than the worst; if it happens it counts.
+// settle ends a reservation. The unspent rest is credited to today, at most up to the part
+// counted today. Spending above Cap, which should not happen, is counted too.
 func (d *draft) settle(l Lane, spent Spent) {
 	r, open := d.Reserved(l, spent.Purpose)
 	if !open {
@@ -133,7 +132,7 @@ func (d *draft) settle(l Lane, spent Spent) {
 	d.put(l, slices.Delete(all, i, i+1))
 }
 
-// count moves the sums of all who pay for a purpose.
+// count updates the sums of all accounts of a reservation.
 func (d *draft) count(l Lane, r Reservation, more, less Sum) {
 	for _, a := range r.accounts(l) {
 		d.sums.set(a, d.used.of(a).plus(more).minus(less))

@@ -14,26 +14,26 @@ import (
 //sumtype:decl
 type Event interface{ fact() }
 
-// Reserved: so much is set aside for each of these, in all; what had been set aside for
-// it before is part of that. It may be signed for from here on, and not before.
+// Reserved: these charges are reserved, each including earlier reservations for the same purpose.
+// A purpose may be signed only after this event.
 type Reserved struct {
-	Day     Day       `json:"day"` // on which what is new counts
+	Day     Day       `json:"day"` // on which additions count
 	Lane    Lane      `json:"lane"`
 	Token   uint64    `json:"token"` // of the lane's holder
 	Charges []Charge  `json:"charges"`
 	At      time.Time `json:"at"`
 }
 
-// Settled: so much was spent, and nothing is set aside any more.
+// Settled: the reservations ended, at these actual costs.
 type Settled struct {
-	Day   Day       `json:"day"` // to which comes back what was counted on it
+	Day   Day       `json:"day"` // to which money counted on it is credited
 	Lane  Lane      `json:"lane"`
 	Token uint64    `json:"token"`
 	Spent []Spent   `json:"spent"`
 	At    time.Time `json:"at"`
 }
 
-// LimitSet: so much may be spent in a day.
+// LimitSet: an account's daily limit was set.
 type LimitSet struct {
 	Account Account   `json:"account"`
 	Limit   Limit     `json:"limit"`
@@ -46,8 +46,8 @@ func (Reserved) fact() {}
 func (Settled) fact()  {}
 func (LimitSet) fact() {}
 
-// Codec names the facts for ever. A shape that changes gets a new name here, an
-// upcaster for the old one, and a frozen sample in testdata/events.
+// Codec maps event types to stored names, which never change. A changed shape gets a new name
+// here, an upcaster for the old one, and a frozen sample in testdata/events.
 func Codec() event.Codec[Event] {
 	return event.NewCodec(
 		event.As[Event, Reserved]("budget.reserved.v1"),
@@ -56,13 +56,13 @@ func Codec() event.Codec[Event] {
 	)
 }
 
-// StreamPrefix begins the name of every budget's stream.
+// StreamPrefix is the prefix of every budget's stream name.
 const StreamPrefix = "budget-"
 
-// Stream names the events of a chain's budget.
+// Stream returns the name of a chain's budget stream.
 func Stream(on chain.ID) event.Stream { return event.Stream(StreamPrefix + on.String()) }
 
-// ParseStream reads which chain it is off the name that [Stream] gave.
+// ParseStream returns the chain in a name made by [Stream].
 func ParseStream(s event.Stream) (chain.ID, error) {
 	number, ok := strings.CutPrefix(string(s), StreamPrefix)
 	on, err := chain.ParseID(number)

@@ -2,12 +2,11 @@ package budget
 
 import "github.com/tempo-watchtower/watchtower/domain/chain"
 
-// Share is what of a limit is used: 0 is nothing, 1 all of it; nil is without limit.
+// Share is the used share of a limit: 0 is nothing, 1 all of it; nil: no limit.
 type Share struct{ Fee, Value *float64 }
 
-// Fullest is, of each kind of account with a limit (the chain, clients, subjects and
-// signers), what is used on a day of those limits that most is used of. One of nothing is
-// all used.
+// Fullest returns, for each kind of account with a limit (chain, client, subject, signer), the
+// highest used shares on a day. A limit of 0 counts as fully used.
 func (s State) Fullest(day Day) map[AccountKind]Share {
 	all := map[AccountKind]Share{}
 	see := func(kind AccountKind, l Limit, used Sum) {
@@ -32,7 +31,7 @@ func (s State) Fullest(day Day) map[AccountKind]Share {
 	return all
 }
 
-// fuller is the greater of a share and of what an account has used of its limit.
+// fuller returns the greater of share and the used share of a limit.
 func fuller(share *float64, limit *chain.Amount, used chain.Amount) *float64 {
 	if limit == nil {
 		return share

@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// watched are the accounts that the histories spend from.
+// watched are the accounts in the random histories.
 var watched = []Account{
 	whole, {Kind: OfSigner, Signer: one.Signer}, {Kind: OfSigner, Signer: two.Signer},
 	{Kind: OfClient, Client: "client0"}, {Kind: OfClient, Client: "client1"},
@@ -58,12 +58,12 @@ func drawCommand(t *rapid.T, s State) Command {
 	}
 }
 
-// tale is what the events of a budget say, by rules of its own: it keeps what was counted
-// for each reservation there ever was, day by day, and no sums.
+// tale is a model of a budget's events, with checks independent of [State]. It stores the counted
+// amounts of every reservation by day, and no sums.
 type tale struct {
 	day    Day
 	limits map[Account]Limit
-	tokens map[Lane]uint64 // of those that have anything
+	tokens map[Lane]uint64 // of lanes with reservations
 	open   map[string]*title
 	ever   []*title
 }
@@ -79,7 +79,7 @@ type title struct {
 
 func numbers(s Sum) [2]uint64 { return [2]uint64{s.Fee.Int().Uint64(), s.Value.Int().Uint64()} }
 
-// used adds up what counts for an account on a day.
+// used returns the sum counted for an account on a day.
 func (l *tale) used(day Day, a Account) (sum [2]uint64) {
 	for _, r := range l.ever {
 		for _, b := range r.accounts {
@@ -104,7 +104,7 @@ func (l *tale) limit(a Account) Limit {
 	return limit
 }
 
-// tell keeps the numbered invariants of the package comment.
+// tell checks an event against the numbered invariants of the package comment.
 func (l *tale) tell(e Event) error {
 	switch e := e.(type) {
 	case LimitSet:
@@ -148,7 +148,7 @@ func (l *tale) tell(e Event) error {
 	return nil
 }
 
-// fenced is the last part of invariant 3.
+// fenced checks the last part of invariant 3.
 func (l *tale) fenced(lane Lane, token uint64) error {
 	any := false
 	for _, r := range l.open {
@@ -205,7 +205,7 @@ func (r *title) settle(day Day, spent [2]uint64) {
 	r.counted[day] = counted
 }
 
-// agrees compares a state with what the events said.
+// agrees compares a state with the model.
 func (l *tale) agrees(s State) error {
 	for _, a := range watched {
 		for day := l.day; day < l.day+2; day++ {
@@ -244,8 +244,8 @@ func (l *tale) agrees(s State) error {
 	return nil
 }
 
-// Any sequence of commands keeps the numbered invariants of the package comment, and no
-// state is changed by those that grow out of it.
+// Every sequence of commands keeps the numbered invariants of the package comment, and no state
+// changes when later states are derived from it.
 func TestInvariants(t *testing.T) {
 	facts, refused, codec := map[string]int{}, 0, Codec()
 	rapid.Check(t, func(t *rapid.T) {
@@ -294,7 +294,7 @@ func TestInvariants(t *testing.T) {
 	}
 }
 
-// explained checks that whatever was left out is refused by name, and nothing else.
+// explained checks that exactly the charges that were left out are refused with a reason.
 func explained(t *rapid.T, s State, c Command) (refused int) {
 	r, is := c.(Reserve)
 	if !is {
@@ -310,7 +310,7 @@ func explained(t *rapid.T, s State, c Command) (refused int) {
 	return refused
 }
 
-// kept is a fact as the log gives it back.
+// kept returns an event after encoding and decoding.
 func kept(t *rapid.T, codec event.Codec[Event], e Event) Event {
 	name, data, err := codec.Encode(e)
 	if err != nil {

@@ -8,18 +8,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// replica is a process with a lane of its own, and the budget as it has read it last.
+// replica is a process with its own lane, and its last view of the budget.
 type replica struct {
 	lane  Lane
 	seen  State
-	at    int // how many events it has read
+	at    int // number of events read
 	asked byte
 }
 
-// stream is a budget's events. One that checks no version takes every append.
+// stream is a budget's event stream. Without careful, it accepts appends at any version.
 type stream struct {
 	events  []Event
-	whole   State // that they add up to
+	whole   State // folded from all events
 	careful bool
 }
 
@@ -29,15 +29,15 @@ func (s *stream) append(events ...Event) {
 	}
 }
 
-// catchUp reads what a replica has not.
+// catchUp reads the new events.
 func (r *replica) catchUp(s *stream) {
 	for _, e := range s.events[r.at:] {
 		r.seen, r.at = r.seen.Evolve(e), r.at+1
 	}
 }
 
-// reserve tries to reserve for an intent until no other replica is in the way, and
-// forgets the answer now and then: then it asks once more.
+// reserve retries a reservation until no other replica conflicts. With lost, it loses the answer
+// and repeats the command.
 func (r *replica) reserve(s *stream, fee uint64, lost bool) {
 	r.asked++
 	c := Reserve{today, r.lane, 1, []Charge{{Purpose{Intent: chain.IntentID{r.lane.Signer[0], r.asked}}, "payroll", "", fees(fee)}}, epoch}
@@ -59,8 +59,8 @@ func (r *replica) reserve(s *stream, fee uint64, lost bool) {
 	}
 }
 
-// spend has replicas reserve and settle, each as of what it has read; it returns how
-// much was reserved at most at any time.
+// spend has replicas reserve and settle, each with its own view. It returns the highest sum
+// reserved at any time.
 func spend(s *stream, choose func(below int) int) (most uint64) {
 	fifty := Account{Kind: OnChain}
 	s.append(LimitSet{fifty, Limit{Fee: amount(50)}, "ada", "as agreed", epoch})
@@ -84,8 +84,8 @@ func spend(s *stream, choose func(below int) int) (most uint64) {
 	return most
 }
 
-// Replicas with lanes of their own, each with an old view of the sums, together never
-// reserve more than the limit, and nothing twice: by the version alone.
+// Replicas with their own lanes and outdated views never reserve more than the limit together,
+// and nothing twice. The version check alone ensures that.
 func TestReplicasShareABudget(t *testing.T) {
 	reached := 0
 	rapid.Check(t, func(t *rapid.T) {

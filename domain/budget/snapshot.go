@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// SnapshotSchema numbers the shape that [State.Snapshot] writes. Whoever changes the
-// shape, or what [State.Evolve] makes of an event, takes the next number: what was
-// written under another one is folded anew.
+// SnapshotSchema is the version of the format that [State.Snapshot] writes. A change to the
+// format, or to the effect of an event in [State.Evolve], needs the next number: snapshots of
+// other versions are rebuilt from the events.
 const SnapshotSchema = 1
 
-// frozen is a state as JSON: everything in one order.
+// frozen is a state's JSON form, with every list in a fixed order.
 type frozen struct {
 	Day    Day           `json:"day"`
 	Limits []frozenLimit `json:"limits,omitempty"`
@@ -57,7 +57,7 @@ func (l Lane) compare(b Lane) int {
 	return cmp.Or(bytes.Compare(l.Signer[:], b.Signer[:]), bytes.Compare(l.NonceKey[:], b.NonceKey[:]))
 }
 
-// Snapshot writes a state down. The same state gives the same bytes.
+// Snapshot encodes a state. The same state gives the same bytes.
 func (s State) Snapshot() []byte {
 	f := frozen{Day: s.Day}
 	for a, l := range s.Limits {
@@ -83,7 +83,7 @@ func (s State) Snapshot() []byte {
 	return data
 }
 
-// Restore reads what [State.Snapshot] wrote under [SnapshotSchema].
+// Restore decodes the bytes of [State.Snapshot] under [SnapshotSchema].
 func Restore(data []byte) (State, error) {
 	var f frozen
 	d := json.NewDecoder(bytes.NewReader(data))

@@ -7,7 +7,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// full is a state with something of everything in it.
+// full returns a state with every kind of content.
 func full(t *testing.T) State {
 	t.Helper()
 	s, _ := run(t, limit(whole, amount(1000), nil), limit(Account{Kind: OfClient, Client: "client0"}, amount(500), amount(7)), limit(Account{Kind: EachSigner}, nil, amount(60)),
@@ -33,8 +33,7 @@ func TestSnapshotAndBack(t *testing.T) {
 	}
 }
 
-// What snapshots look like under schema 1, for ever: who changes this has to take the
-// next number.
+// The format of schema 1 is frozen: a change needs the next number.
 func TestSnapshotShape(t *testing.T) {
 	if got := chain.Keccak(full(t).Snapshot()).String(); got != snapshotDigest || SnapshotSchema != 1 {
 		t.Errorf("schema %d has the digest %s of %s", SnapshotSchema, got, full(t).Snapshot())
@@ -43,7 +42,7 @@ func TestSnapshotShape(t *testing.T) {
 
 const snapshotDigest = "0x20e93aa6a96d0efe82cc2c06bb2be27bdab1be0f9958591bd96088070db43eb6"
 
-// Whatever bytes there are, reading them ends in a state or an error.
+// Restoring any bytes returns a state or an error.
 func FuzzRestore(f *testing.F) {
 	s := State{Limits: map[Account]Limit{whole: {Fee: amount(7)}}}
 	d := s.draft(today)

@@ -5,22 +5,22 @@ import (
 	"maps"
 )
 
-// sumsWide is over how many maps sums are spread. A batch changes a few accounts of
-// perhaps a hundred thousand, and the state before it must stay as it was: only the maps
-// that have one of them are copied.
+// sumsWide is the number of maps that sums are spread over. A batch changes a few accounts of
+// perhaps a hundred thousand, and must leave the state before unchanged: only the maps with
+// changed accounts are copied.
 const sumsWide = 1024
 
-// sums is what accounts have used. It is never changed: states that grew out of one
-// another share it, and its parts. Nil is nothing.
+// sums are the used sums of accounts; nil: nothing. They are immutable, because successive states
+// share them and their parts.
 type sums [sumsWide]map[Account]Sum
 
-// FNV-1a's numbers, for 32 bits. Source: draft-eastlake-fnv, section 5.
+// Constants of 32-bit FNV-1a. Source: draft-eastlake-fnv, section 5.
 const (
 	fnvBasis = 2166136261
 	fnvPrime = 16777619
 )
 
-// place is which of the maps has an account.
+// place returns the index of an account's map.
 func place(a Account) int {
 	h := uint32(fnvBasis)
 	add := func(b byte) { h = (h ^ uint32(b)) * fnvPrime }
@@ -36,7 +36,7 @@ func place(a Account) int {
 	return int(h % sumsWide)
 }
 
-// of is what an account has used.
+// of returns an account's used sum.
 func (s *sums) of(a Account) Sum {
 	if s == nil {
 		return Sum{}
@@ -59,13 +59,13 @@ func (s *sums) all() iter.Seq2[Account, Sum] {
 	}
 }
 
-// edit is sums that are being changed.
+// edit is a copy of sums under change.
 type edit struct {
 	*sums
-	own map[int]bool // the parts that are not shared
+	own map[int]bool // maps that were copied already
 }
 
-// edit begins to change a copy.
+// edit returns a copy to change.
 func (s *sums) edit() edit {
 	grown := &sums{}
 	if s != nil {
@@ -74,7 +74,7 @@ func (s *sums) edit() edit {
 	return edit{grown, map[int]bool{}}
 }
 
-// set is what an account has used now. One that has used nothing is left out.
+// set sets an account's used sum. A zero sum deletes the account.
 func (e edit) set(a Account, sum Sum) {
 	i := place(a)
 	if !e.own[i] {

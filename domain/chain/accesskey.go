@@ -2,23 +2,21 @@ package chain
 
 import "fmt"
 
-// AccessKey is a key that may sign in an account's name, if the account's
-// AccountKeychain says so.
+// AccessKey is a key that may sign for an account if the account's AccountKeychain authorizes it.
 type AccessKey struct {
 	Account, Key Address
 }
 
-// Grant is what the AccountKeychain says of an access key. The zero Grant is a key
-// that it does not know.
+// Grant is the AccountKeychain's entry for an access key. The zero Grant is an unknown key.
 type Grant struct {
 	Known   bool
-	Kind    SignatureKind // the only kind of signature it may make
-	Expires uint64        // Unix seconds of block time: worthless from then on
+	Kind    SignatureKind // the only kind of signature that it may make
+	Expires uint64        // Unix seconds of block time: invalid from then on
 	Revoked bool
 }
 
-// Doubt is why a signature of a kind, made with the key, does not bind the account
-// at a block's time; empty when it does.
+// Doubt returns why a signature of this kind by the key does not bind the account at a block's
+// time; empty if it does.
 func (g Grant) Doubt(kind SignatureKind, time uint64) string {
 	switch {
 	case g.Revoked:

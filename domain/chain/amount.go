@@ -7,15 +7,15 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// Amount is a number of the chain's smallest unit: wei on Ethereum, attodollars on
-// Tempo. In text it is decimal, for a number of JSON loses digits above 2^53. What is
-// reckoned with it stays between 0 and 2^256-1 and never wraps.
+// Amount is a number of the chain's smallest unit: wei on Ethereum, attodollars on Tempo. Its
+// text form is decimal, because JSON numbers lose digits above 2^53. Arithmetic saturates at 0
+// and 2^256-1.
 type Amount uint256.Int
 
-// NewAmount is a small amount.
+// NewAmount returns n as an Amount.
 func NewAmount(n uint64) Amount { return Amount(*uint256.NewInt(n)) }
 
-// AmountOf is a number as an amount; nil is 0.
+// AmountOf returns a number as an Amount; nil is 0.
 func AmountOf(n *uint256.Int) Amount {
 	if n == nil {
 		return Amount{}
@@ -23,22 +23,22 @@ func AmountOf(n *uint256.Int) Amount {
 	return Amount(*n)
 }
 
-// digitsMax is how many digits 2^256-1 has.
+// digitsMax is the number of decimal digits of 2^256-1.
 const digitsMax = 78
 
-// ParseAmount reads a decimal number below 2^256, without sign and leading zeros.
+// ParseAmount parses a decimal number below 2^256, without sign and leading zeros.
 func ParseAmount(s string) (a Amount, err error) { return a, a.UnmarshalText([]byte(s)) }
 
-// Int is the amount to reckon with; changing it does not change the amount.
+// Int returns a copy of the amount as a number.
 func (a Amount) Int() *uint256.Int { i := uint256.Int(a); return &i }
 
 // IsZero reports whether the amount is 0.
 func (a Amount) IsZero() bool { return a == Amount{} }
 
-// Cmp is -1, 0 or 1 when the amount is less than, equal to or more than another.
+// Cmp returns -1, 0 or 1 if the amount is less than, equal to or more than b.
 func (a Amount) Cmp(b Amount) int { return a.Int().Cmp(b.Int()) }
 
-// Plus is the sum, at most 2^256-1.
+// Plus returns the sum, at most 2^256-1.
 func (a Amount) Plus(b Amount) Amount {
 	sum, over := new(uint256.Int).AddOverflow(a.Int(), b.Int())
 	if over {
@@ -47,7 +47,7 @@ func (a Amount) Plus(b Amount) Amount {
 	return Amount(*sum)
 }
 
-// Minus is the difference, at least 0.
+// Minus returns the difference, at least 0.
 func (a Amount) Minus(b Amount) Amount {
 	if a.Cmp(b) <= 0 {
 		return Amount{}
@@ -55,7 +55,7 @@ func (a Amount) Minus(b Amount) Amount {
 	return Amount(*new(uint256.Int).Sub(a.Int(), b.Int()))
 }
 
-// Times is the product, at most 2^256-1.
+// Times returns the product, at most 2^256-1.
 func (a Amount) Times(n uint64) Amount {
 	product, over := new(uint256.Int).MulOverflow(a.Int(), uint256.NewInt(n))
 	if over {
@@ -64,7 +64,7 @@ func (a Amount) Times(n uint64) Amount {
 	return Amount(*product)
 }
 
-// Max is the larger of two.
+// Max returns the larger amount.
 func (a Amount) Max(b Amount) Amount {
 	if a.Cmp(b) < 0 {
 		return b

@@ -25,7 +25,7 @@ func TestAmountText(t *testing.T) {
 	}
 }
 
-// What is reckoned with amounts is what numbers without end say, cut to what fits.
+// Amount arithmetic equals unbounded arithmetic, limited to the range of amounts.
 func TestAmountReckons(t *testing.T) {
 	most := new(uint256.Int).SetAllOne().ToBig()
 	rapid.Check(t, func(t *rapid.T) {

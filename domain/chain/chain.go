@@ -1,5 +1,5 @@
-// Package chain holds the values every chain shares: identifiers, addresses,
-// hashes, nonces, blocks and receipts, and what a decoder reads off signed bytes.
+// Package chain defines the values shared by all chains: identifiers, addresses, hashes, nonces,
+// blocks and receipts, and the fields decoded from signed bytes.
 package chain
 
 import (
@@ -11,13 +11,13 @@ import (
 	"golang.org/x/crypto/sha3"
 )
 
-// ID is a chain's EIP-155 number. Zero is no chain.
+// ID is a chain's EIP-155 number. Zero: no chain.
 type ID uint64
 
-// String is the decimal form.
+// String returns the decimal form.
 func (id ID) String() string { return strconv.FormatUint(uint64(id), 10) }
 
-// ParseID reads a decimal chain id. Zero, signs and leading zeros are refused.
+// ParseID parses a decimal chain id. It refuses zero, signs and leading zeros.
 func ParseID(s string) (ID, error) {
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil || n == 0 || s[0] == '0' || s[0] == '+' {
@@ -32,11 +32,11 @@ type Hash [32]byte
 // Address is an account: the last 20 bytes of the Keccak-256 of its public key.
 type Address [20]byte
 
-// GroupID names a group of one sender's transactions; see [NonceKey.Group].
+// GroupID identifies a group of one sender's transactions; see [NonceKey.Group].
 type GroupID [16]byte
 
-// IntentID names what a client of the relay wants done. It is derived from who
-// asked, whom and under which key, so that everybody derives the same.
+// IntentID identifies an intent of a relay client. It is derived from the client, the signer or
+// pool, and the idempotency key, so that every requester derives the same id.
 type IntentID [16]byte
 
 func (h Hash) String() string     { return "0x" + hex.EncodeToString(h[:]) }
@@ -60,11 +60,11 @@ func (a *Address) UnmarshalText(b []byte) error  { return unhex(a[:], string(b),
 func (g *GroupID) UnmarshalText(b []byte) error  { return unhex(g[:], string(b), "group id") }
 func (i *IntentID) UnmarshalText(b []byte) error { return unhex(i[:], string(b), "intent id") }
 
-// ParseHash reads 0x and 64 hex digits of either case.
+// ParseHash parses 0x and 64 hex digits of either case.
 func ParseHash(s string) (h Hash, err error) { return h, unhex(h[:], s, "hash") }
 
-// ParseAddress reads what people write: 0x and 40 hex digits, all of one case, or of both
-// with the checksum of EIP-55, which finds nearly every slip in copying one.
+// ParseAddress parses an address written by people: 0x and 40 hex digits, in one case or in both
+// with the checksum of EIP-55, which detects nearly every copying mistake.
 func ParseAddress(s string) (a Address, err error) {
 	if err := unhex(a[:], s, "address"); err != nil {
 		return Address{}, err
@@ -76,8 +76,8 @@ func ParseAddress(s string) (a Address, err error) {
 	return a, nil
 }
 
-// checksummed is 40 hex digits, in capitals where the hash of the small ones has a high bit.
-// Source: EIP-55.
+// checksummed returns 40 hex digits. A letter is upper-case if the hash of the lower-case digits
+// has a high bit at its place. Source: EIP-55.
 func (a Address) checksummed() string {
 	digits := []byte(hex.EncodeToString(a[:]))
 	hash := Keccak(digits)
@@ -90,13 +90,13 @@ func (a Address) checksummed() string {
 	return string(digits)
 }
 
-// ParseGroupID reads 0x and 32 hex digits of either case.
+// ParseGroupID parses 0x and 32 hex digits of either case.
 func ParseGroupID(s string) (g GroupID, err error) { return g, unhex(g[:], s, "group id") }
 
-// ParseIntentID reads 0x and 32 hex digits of either case.
+// ParseIntentID parses 0x and 32 hex digits of either case.
 func ParseIntentID(s string) (i IntentID, err error) { return i, unhex(i[:], s, "intent id") }
 
-// unhex fills dst from 0x-prefixed hex of exactly its length.
+// unhex decodes 0x-prefixed hex of exactly dst's length.
 func unhex(dst []byte, s, what string) error {
 	digits, ok := strings.CutPrefix(s, "0x")
 	if !ok || len(digits) != 2*len(dst) {
@@ -108,7 +108,7 @@ func unhex(dst []byte, s, what string) error {
 	return nil
 }
 
-// Keccak is Keccak-256 as Ethereum uses it (before NIST changed the padding).
+// Keccak returns the Keccak-256 that Ethereum uses (before NIST changed the padding).
 func Keccak(parts ...[]byte) (h Hash) {
 	k := sha3.NewLegacyKeccak256()
 	for _, p := range parts {

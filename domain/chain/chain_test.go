@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The worked examples of the NKG1 format, and its edges.
+// Worked examples and edge cases of the NKG1 format.
 func TestExplicit(t *testing.T) {
 	cases := []struct{ name, key, display string }{
 		{"numeric", "4e4b4731" + "0102" + "0000" + "0000000000000001" + "0000002a" + "0102030405060708090a0b0c",
@@ -89,13 +89,13 @@ func TestIntentID(t *testing.T) {
 
 func hexOnly(s string) string { return strings.ReplaceAll(s, `0x`, `0X`) }
 
-// The addresses are those of EIP-55.
+// The addresses are taken from EIP-55.
 func TestParseAddress(t *testing.T) {
 	for _, good := range []string{
 		"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359",
 		"0xdbF03B407c01E7cD3CBea99509d93f8DDDC8C6FB", "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb",
-		"0x52908400098527886E0F7030069857D2E4169EE7", "0x8617E340B3D01FA5F11F306F4090FD50E238070D", // capitals alone
-		"0xde709f2102306220921060314715629080e2fb77", "0x27b1fdb04752bbc536007a920d24acb045561c26", // none
+		"0x52908400098527886E0F7030069857D2E4169EE7", "0x8617E340B3D01FA5F11F306F4090FD50E238070D", // all upper-case
+		"0xde709f2102306220921060314715629080e2fb77", "0x27b1fdb04752bbc536007a920d24acb045561c26", // all lower-case
 		"0x5AAEB6053F3E94C9B9A09F33669435E7EF1BEAED", "0x1234567890123456789012345678901234567890",
 	} {
 		if a, err := ParseAddress(good); err != nil || a.String() != strings.ToLower(good) {
@@ -103,8 +103,8 @@ func TestParseAddress(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{
-		"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1Beaed", // another case
-		"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAee", // another digit
+		"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1Beaed", // wrong case of one letter
+		"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAee", // wrong digit
 		"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeA", "5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "",
 	} {
 		if a, err := ParseAddress(bad); err == nil || a != (Address{}) {
@@ -124,7 +124,7 @@ func TestParseID(t *testing.T) {
 	}
 }
 
-// Keccak-256 of nothing, as every Ethereum implementation knows it.
+// The well-known Keccak-256 of the empty input.
 func TestKeccak(t *testing.T) {
 	h := Keccak()
 	if got := hex.EncodeToString(h[:]); got != "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470" {

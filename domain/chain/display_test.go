@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// keyOf makes an NKG1 key of kind 2.
+// keyOf returns an NKG1 key of kind 2.
 func keyOf(flags uint16, scope, group, memo string) (k NonceKey) {
 	copy(k[:], fmt.Sprintf("NKG1\x01\x02%c%c", 0, 0))
 	k[6], k[7] = byte(flags>>8), byte(flags)
@@ -20,7 +20,7 @@ func keyOf(flags uint16, scope, group, memo string) (k NonceKey) {
 	return k
 }
 
-// Every combination of the three encodings, and ASCII at its edges.
+// All combinations of the three encodings, and edge cases of ASCII.
 func TestDisplayRules(t *testing.T) {
 	const scope, group, memo = 1 << 0, 1 << 2, 1 << 4
 	for _, tt := range []struct {
@@ -55,7 +55,7 @@ func TestDisplayRules(t *testing.T) {
 	}
 }
 
-// Of the flags' 65,536 values the eight that the format defines make a group's key.
+// Of the 65,536 values of the flags, only the eight defined by the format make a group's key.
 func TestReservedFlags(t *testing.T) {
 	var taken []uint16
 	for flags := range 1 << 16 {
@@ -68,11 +68,11 @@ func TestReservedFlags(t *testing.T) {
 	}
 }
 
-// A group's id is the beginning of a hash of the key's 32 bytes, whatever the key is.
+// A group's id is the beginning of a hash of the key's 32 bytes, for every key.
 func TestGroupID(t *testing.T) {
-	// The hash of 32 zero bytes is the storage slot that Solidity puts the elements of
-	// an array in slot 0 at; that of 0…01, those of one in slot 1
-	// (docs.soliditylang.org, layout of state variables in storage).
+	// The hash of 32 zero bytes is the storage slot at which Solidity stores the elements of an
+	// array in slot 0; the hash of 0…01 is the same for slot 1 (docs.soliditylang.org, layout of
+	// state variables in storage).
 	for key, want := range map[NonceKey]string{
 		{}:      "0x290decd9548b62a8d60345a988386fc8",
 		{31: 1}: "0xb10e2d527612073b26eecdfd717e6a32",

@@ -6,22 +6,22 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// Price is what is paid for one unit of gas, in the chain's smallest unit: wei on
-// Ethereum, attodollars on Tempo.
+// Price is the price of one unit of gas, in the chain's smallest unit: wei on Ethereum,
+// attodollars on Tempo.
 type Price uint256.Int
 
-// PriceOf is a price that fits 64 bits.
+// PriceOf returns n as a Price.
 func PriceOf(n uint64) Price { return Price(*uint256.NewInt(n)) }
 
-// Int is the price as a number, to be read only.
+// Int returns the price as a number, which must not be changed.
 func (p Price) Int() *uint256.Int { return (*uint256.Int)(&p) }
 
-// String is the decimal form.
+// String returns the decimal form.
 func (p Price) String() string { return p.Int().Dec() }
 
 func (p Price) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalText reads decimal digits.
+// UnmarshalText parses decimal digits.
 func (p *Price) UnmarshalText(b []byte) error {
 	for _, c := range b {
 		if c < '0' || c > '9' {
@@ -36,23 +36,24 @@ func (p *Price) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Fee is what an attempt offers. A legacy transaction's gas price is both of them.
+// Fee is an attempt's offer per unit of gas. A legacy transaction has its gas price in both
+// fields.
 type Fee struct {
 	MaxFee         Price `json:"maxFee"`
 	MaxPriorityFee Price `json:"maxPriorityFee"`
 }
 
-// LegacyFee is what a transaction with a gas price offers.
+// LegacyFee returns the fee of a transaction with a gas price.
 func LegacyFee(price Price) Fee { return Fee{price, price} }
 
-// replacementPercent is how much more a replacement offers at least, in both fields.
-// Source: go-ethereum core/txpool/legacypool, DefaultConfig.PriceBump (10) and
-// list.Add, which wants both fields to be higher, and to reach old*(100+PriceBump)/100;
-// reth has the same default (TxPool PriceBumpConfig). Fractions are rounded up
-// here, so that a pool that rounds otherwise is content too.
+// replacementPercent is the least raise of a replacement, in both fields. Source: go-ethereum
+// core/txpool/legacypool, DefaultConfig.PriceBump (10) and list.Add, which wants both fields to
+// be higher, and to reach old*(100+PriceBump)/100. Reth has the same default (TxPool
+// PriceBumpConfig). Fractions are rounded up here, so that pools with another rounding accept it
+// too.
 const replacementPercent = 10
 
-// Replacement is the least that replaces what offered the fee; false if nothing does.
+// Replacement returns the least fee that replaces f; false if none does.
 func (f Fee) Replacement() (least Fee, ok bool) {
 	if least.MaxFee, ok = f.MaxFee.raised(); ok {
 		least.MaxPriorityFee, ok = f.MaxPriorityFee.raised()
@@ -60,25 +61,25 @@ func (f Fee) Replacement() (least Fee, ok bool) {
 	return least, ok
 }
 
-// Replaces reports whether pools take an attempt in place of an earlier one.
+// Replaces reports whether pools accept f as a replacement of an earlier fee.
 func (f Fee) Replaces(earlier Fee) bool {
 	least, ok := earlier.Replacement()
 	return ok && !f.MaxFee.Int().Lt(least.MaxFee.Int()) && !f.MaxPriorityFee.Int().Lt(least.MaxPriorityFee.Int())
 }
 
-// Replaceable is the most that what offers the fee replaces; false if it replaces nothing.
+// Replaceable returns the highest fee that f replaces; false if there is none.
 func (f Fee) Replaceable() (most Fee, ok bool) {
 	most = Fee{f.MaxFee.lowered(), f.MaxPriorityFee.lowered()}
 	return most, f.Replaces(most)
 }
 
-// lowered is the highest price that, raised, is not above this one.
+// lowered returns the highest price that, raised, is not above p.
 func (p Price) lowered() Price {
 	n, _ := new(uint256.Int).MulDivOverflow(p.Int(), uint256.NewInt(100), uint256.NewInt(100+replacementPercent))
-	return Price(*n) // less than it was: there is no overflow
+	return Price(*n) // less than p: no overflow
 }
 
-// raised is a price and replacementPercent of it, rounded up, and at least one more.
+// raised returns a price plus replacementPercent, rounded up, at least 1 more.
 func (p Price) raised() (Price, bool) {
 	hundred, rest := uint256.NewInt(100), new(uint256.Int)
 	whole, _ := new(uint256.Int).DivMod(p.Int(), hundred, rest)

@@ -40,8 +40,8 @@ func TestReplacementFee(t *testing.T) {
 	}
 }
 
-// What is the least is taken by go-ethereum's rule, which is written out here with
-// numbers that do not overflow; and one less is not taken by ours.
+// The least replacement is accepted by go-ethereum's rule, computed here without overflow; one
+// less is refused by our rule.
 func TestLeastReplacement(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		old := rapid.Uint64Range(0, 1<<60).Draw(t, "price")
@@ -52,7 +52,7 @@ func TestLeastReplacement(t *testing.T) {
 	})
 }
 
-// What a fee can replace at most it replaces, and one more of either it does not.
+// A fee replaces its Replaceable fee, but not a fee that is one higher in either field.
 func TestMostReplaceable(t *testing.T) {
 	prices := rapid.Custom(func(t *rapid.T) Price {
 		return Price(*new(uint256.Int).SetBytes(rapid.SliceOfN(rapid.Byte(), 0, 32).Draw(t, "price")))

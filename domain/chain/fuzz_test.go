@@ -6,8 +6,7 @@ import (
 	"unicode"
 )
 
-// Whatever a nonce key holds, it is one key for one text, and what it shows of itself
-// can be printed and taken apart again.
+// Every nonce key has one text, and its display is printable and parses back.
 func FuzzNonceKey(f *testing.F) {
 	for _, flags := range []uint16{0, 1, 4, 16, 21, 2, 64, 1 << 15} {
 		k := keyOf(flags, "PAYROLL", "AB", "JAN-2026")
@@ -40,7 +39,7 @@ func FuzzNonceKey(f *testing.F) {
 	})
 }
 
-// Whatever text is taken for a value is the value's own text, but for its case.
+// An accepted text equals its value's own text, except for upper and lower case.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"", "0x", "0x0", "42431", "18446744073709551616", "0x" + strings.Repeat("aB", 32), "0x" + strings.Repeat("aB", 20), "0x" + strings.Repeat("aB", 16),

@@ -1,26 +1,26 @@
 package chain
 
-// Market is what gas cost in the newest blocks, as nodes tell it. Whoever reckons with
-// it must expect anything in it: a node may lie, and two lists may differ in length.
+// Market is the price of gas in the newest blocks, as nodes report it. Users must accept any
+// values: a node may lie, and the two lists may differ in length.
 type Market struct {
-	// Head is the number of the newest block that it speaks of.
+	// Head is the number of the newest block included.
 	Head uint64
-	// Next is the base fee of the block after that one. It is nil on a chain that has
-	// no base fee (before EIP-1559): there GasPrice is what nodes suggest to pay.
+	// Next is the base fee of the next block. It is nil on a chain without base fees (before
+	// EIP-1559), where GasPrice is the nodes' suggested gas price.
 	Next     *Price
 	GasPrice Price
-	// Blocks are the newest ones, oldest first.
+	// Blocks are the newest blocks, oldest first.
 	Blocks []Paid
-	// Suggested is the tip that nodes suggest, where the blocks show none.
+	// Suggested is the nodes' suggested tip, used if the blocks show none.
 	Suggested Price
 }
 
-// Paid is what was paid in one block.
+// Paid holds the prices paid in one block.
 type Paid struct {
 	BaseFee Price
-	// Full is how much of the block's gas was used: from 0 to 1, if the node is sane.
+	// Full is the used share of the block's gas: from 0 to 1 for a correct node.
 	Full float64
-	// Tips are what was paid per gas above the base fee, at the percentiles that were
-	// asked for, rising.
+	// Tips are the prices per gas paid above the base fee, at the requested percentiles, in
+	// rising order.
 	Tips []Price
 }

@@ -13,11 +13,11 @@ import (
 // sequence. On Ethereum, and for Tempo's protocol nonce, it is zero.
 type NonceKey [32]byte
 
-// ExpiringKey (2^256-1) selects no sequence at all: the transaction is kept from
-// being replayed by its short validity window (TIP-1009).
+// ExpiringKey (2^256-1) selects no sequence: the transaction's short validity window prevents its
+// replay (TIP-1009).
 var ExpiringKey = NonceKey(bytes.Repeat([]byte{0xff}, 32))
 
-// String is minimal hex, as the chain's RPC writes quantities: 0x0, 0x1, 0x4e4b….
+// String returns minimal hex, as in the chain's RPC quantities: 0x0, 0x1, 0x4e4b….
 func (k NonceKey) String() string {
 	digits := strings.TrimLeft(hex.EncodeToString(k[:]), "0")
 	if digits == "" {
@@ -28,7 +28,7 @@ func (k NonceKey) String() string {
 
 func (k NonceKey) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText reads 0x and 1 to 64 hex digits, leading zeros allowed.
+// UnmarshalText parses 0x and 1 to 64 hex digits, leading zeros allowed.
 func (k *NonceKey) UnmarshalText(b []byte) error {
 	digits, ok := strings.CutPrefix(string(b), "0x")
 	if !ok || digits == "" || len(digits) > 64 {
@@ -37,18 +37,18 @@ func (k *NonceKey) UnmarshalText(b []byte) error {
 	return unhex(k[:], "0x"+strings.Repeat("0", 64-len(digits))+digits, "nonce key")
 }
 
-// ParseNonceKey reads 0x and 1 to 64 hex digits.
+// ParseNonceKey parses 0x and 1 to 64 hex digits.
 func ParseNonceKey(s string) (k NonceKey, err error) { return k, k.UnmarshalText([]byte(s)) }
 
-// IsZero reports whether the key is the account's own (protocol) nonce.
+// IsZero reports whether the key selects the account's protocol nonce.
 func (k NonceKey) IsZero() bool { return k == NonceKey{} }
 
 // IsExpiring reports whether the key is [ExpiringKey].
 func (k NonceKey) IsExpiring() bool { return k == ExpiringKey }
 
-// Group is the group a transaction with this key belongs to: the first 16 bytes
-// of keccak256 of the 32-byte big-endian key. Whether the key makes a group at
-// all is [NonceKey.Explicit]'s answer, and a setting's.
+// Group returns the group of transactions with this key: the first 16 bytes of keccak256 of the
+// 32-byte big-endian key. A setting and [NonceKey.Explicit] decide whether the key has a group at
+// all.
 func (k NonceKey) Group() GroupID {
 	h := Keccak(k[:])
 	return GroupID(h[:16])
@@ -66,7 +66,7 @@ const (
 	nkg1Version = 0x01
 )
 
-// Encoding says how one field of an NKG1 key is to be shown.
+// Encoding is the display form of one field of an NKG1 key.
 type Encoding uint8
 
 const (
@@ -74,7 +74,7 @@ const (
 	ASCII   Encoding = 1
 )
 
-// Explicit is an NKG1 key taken apart.
+// Explicit holds the parsed fields of an NKG1 key.
 type Explicit struct {
 	Kind  uint8
 	Scope Field
@@ -88,9 +88,8 @@ type Field struct {
 	Bytes    []byte
 }
 
-// Explicit takes an NKG1 key apart; ok is false for every other key. A key whose
-// ASCII-flagged field holds bytes that cannot be printed is still a group key:
-// only the display of that field falls back to hex.
+// Explicit parses an NKG1 key; ok is false for every other key. A field that is flagged ASCII but
+// not printable does not invalidate the key: the field is shown in hex.
 func (k NonceKey) Explicit() (e Explicit, ok bool) {
 	flags := binary.BigEndian.Uint16(k[6:8])
 	scope, group, memo := Encoding(flags&3), Encoding(flags>>2&3), Encoding(flags>>4&3)
@@ -106,13 +105,13 @@ func (k NonceKey) Explicit() (e Explicit, ok bool) {
 	}, true
 }
 
-// String is the one-line display: kind=0x02, scope=PAYROLL, group=3906, memo=JAN-2026.
+// String returns the one-line display: kind=0x02, scope=PAYROLL, group=3906, memo=JAN-2026.
 func (e Explicit) String() string {
 	return fmt.Sprintf("kind=0x%02x, scope=%s, group=%s, memo=%s",
 		e.Kind, e.Scope.Number(), e.Group.Number(), e.Memo.Text())
 }
 
-// Number shows the field as a decimal number, or as its text when flagged ASCII.
+// Number returns the field as a decimal number, or as text if flagged ASCII.
 func (f Field) Number() string {
 	if f.Encoding == ASCII {
 		return f.Text()
@@ -124,8 +123,8 @@ func (f Field) Number() string {
 	return strconv.FormatUint(n, 10)
 }
 
-// Text shows the field as its trimmed text when it is flagged ASCII and every
-// byte can be printed, else as hex of the whole field.
+// Text returns the field's trimmed text if it is flagged ASCII and printable, else the whole
+// field in hex.
 func (f Field) Text() string {
 	trimmed := bytes.TrimRight(f.Bytes, "\x00")
 	if f.Encoding == ASCII && printable(trimmed) {

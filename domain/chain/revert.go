@@ -10,13 +10,13 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// Reverted says that calls, tried on the state of a block, would fail. It follows from
-// the state: in another block they may succeed.
+// Reverted reports that calls, simulated on the state of a block, would fail. On another block's
+// state they may succeed.
 type Reverted struct {
 	Block Block
-	// Data is what the contract gave as its reason, or none.
+	// Data is the contract's revert data; empty if none.
 	Data []byte
-	// Detail is the node's own words.
+	// Detail is the node's error message.
 	Detail string
 }
 
@@ -30,25 +30,25 @@ func (r *Reverted) Error() string {
 	return "it would revert, without a reason"
 }
 
-// What contracts give as their reason. Source: Solidity's documentation, "Panic via
-// assert and Error via require": Error(string) and Panic(uint256).
+// Selectors of revert reasons. Source: Solidity's documentation, "Panic via assert and Error via
+// require": Error(string) and Panic(uint256).
 var (
 	errorSelector = [4]byte{0x08, 0xc3, 0x79, 0xa0}
 	panicSelector = [4]byte{0x4e, 0x48, 0x7b, 0x71}
 )
 
-// reasonMax bounds how much of a reason is shown: it is a stranger's text.
+// reasonMax bounds the displayed part of a reason, because it is untrusted text.
 const reasonMax = 256 // bytes
 
-// panics are the codes that Solidity's compiler uses.
+// panics are the panic codes of Solidity's compiler.
 var panics = map[uint64]string{
 	0x00: "unspecified", 0x01: "assertion failed", 0x11: "arithmetic overflow", 0x12: "division by zero",
 	0x21: "not a value of the enum", 0x22: "broken storage bytes", 0x31: "pop of an empty array",
 	0x32: "index out of bounds", 0x41: "out of memory", 0x51: "call of an unset function",
 }
 
-// RevertReason tells what a contract gave as its reason: the text of Error(string), the
-// meaning of Panic(uint256), and of anything else its bytes, cut where they are many.
+// RevertReason returns a contract's reason: the text of Error(string), the meaning of
+// Panic(uint256), or the first bytes of any other data.
 func RevertReason(data []byte) string {
 	selector, rest := data[:min(4, len(data))], data[min(4, len(data)):]
 	switch {
@@ -69,7 +69,7 @@ func RevertReason(data []byte) string {
 	return "0x" + hex.EncodeToString(data)
 }
 
-// abiText reads the one string that is ABI-encoded here, fit to be shown.
+// abiText decodes one ABI-encoded string and makes it displayable.
 func abiText(data []byte) (string, bool) {
 	if len(data) < 64 {
 		return "", false
@@ -81,7 +81,7 @@ func abiText(data []byte) (string, bool) {
 	return shown(string(data[64 : 64+length.Uint64()])), true
 }
 
-// shown is a stranger's text, without what cannot be printed, cut where it is long.
+// shown makes untrusted text displayable: it replaces unprintable characters and cuts long text.
 func shown(s string) string {
 	cut := len(s) > reasonMax
 	s = strings.ToValidUTF8(s[:min(len(s), reasonMax)], "?")

@@ -47,7 +47,7 @@ func TestRevertReason(t *testing.T) {
 	}
 }
 
-// A reason is a stranger's: whatever it is, what is shown of it is short, and text.
+// A reason is untrusted: for any data, the displayed reason is short and printable.
 func FuzzRevertReason(f *testing.F) {
 	long, err := hex.DecodeString("08c379a0" + strings.Repeat("0", 62) + "20" + strings.Repeat("0", 60) + "0fff" + strings.Repeat("c3bc", 0x1000))
 	if err != nil {

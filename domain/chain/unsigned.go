@@ -2,26 +2,26 @@ package chain
 
 import "github.com/holiman/uint256"
 
-// Unsigned is a transaction before it is signed, of any chain's kind: a chain's
-// encoder writes what is to be signed, and with the signature the transaction, from
-// which [Signed] is read again. What a kind has no field for must be left zero.
+// Unsigned is a transaction before signing, of any chain's kind. The chain's encoder writes the
+// bytes to sign, and with the signature the transaction, from which [Signed] is decoded. Leave
+// fields zero that a kind does not have.
 type Unsigned struct {
 	// Type is the first byte (EIP-2718), 0 for a legacy transaction.
 	Type  uint8
 	Chain ID
-	// NonceKey is zero but on Tempo.
+	// NonceKey is zero except on Tempo.
 	NonceKey NonceKey
 	Nonce    uint64
 	Gas      uint64
-	// Fees per gas: GasPrice for type 0, the other two for the rest.
+	// Fees per gas: GasPrice for type 0, the other two for all other types.
 	GasPrice, MaxFee, MaxPriorityFee *uint256.Int
-	// Calls is one call, and on Tempo may be more.
+	// Calls holds one call, on Tempo one or more.
 	Calls []Call
-	// Window and FeeToken are Tempo's; without a token, the account's own choice or
-	// the chain's is taken.
+	// Window and FeeToken exist on Tempo only. Without FeeToken, the account's or the chain's
+	// choice is used.
 	Window   Window
 	FeeToken *Address
-	// Sponsored says that somebody else pays, on Tempo: the sender then leaves the fee
-	// token to them.
+	// Sponsored means that another account pays, on Tempo only: the sender leaves the fee token
+	// to the fee payer.
 	Sponsored bool
 }

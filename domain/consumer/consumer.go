@@ -1,6 +1,6 @@
-// Package consumer is what is remembered of those who consume the log's events from
-// outside: groups of processes, of which one at a time is given the events, and the
-// streams that a group could not get past.
+// Package consumer defines the stored state of outside consumers of the log's events. A consumer
+// group is a set of processes, one of which gets the events at a time. A stream that a group
+// cannot process is parked.
 package consumer
 
 import (
@@ -12,64 +12,63 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Limits that every store keeps.
+// Limits of every store.
 const (
 	MaxGroupBytes  = 300  // length of a group's name
 	MaxHolderBytes = 200  // length of a process's name
-	MaxErrorBytes  = 1000 // of the error that a stream was parked for; the rest is cut off
+	MaxErrorBytes  = 1000 // length of a parked stream's error; the rest is cut
 )
 
-// Claim is a process's right to a group's events, until it lapses.
+// Claim is a process's lease of a group's events.
 type Claim struct {
-	// Token grows with each new holder, and stays with renewals: what an earlier
-	// holder still writes is refused by it.
+	// Token is a fencing token: it grows with each new holder and stays with renewals. Writes of
+	// earlier holders are refused.
 	Token uint64
-	// Position is the group's checkpoint: every event up to it was handled, or belongs
-	// to a stream that is parked. 0 for a group that has saved none.
+	// Position is the group's checkpoint: every event up to it was handled, or belongs to a
+	// parked stream. 0 for a group without a saved checkpoint.
 	Position event.Position
 }
 
-// Wish is what a person wants done with a parked stream.
+// Wish is an operator's command for a parked stream.
 type Wish string
 
 const (
-	Wait  Wish = ""      // leave it parked
-	Retry Wish = "retry" // go on with the event that it was parked at
-	Skip  Wish = "skip"  // leave that event out, and go on with the one behind it
+	Wait  Wish = ""      // leave the stream parked
+	Retry Wish = "retry" // continue with the event at which it was parked
+	Skip  Wish = "skip"  // skip that event, and continue with the next
 )
 
-// Parked is a stream that a group could not get past. Its later events are held back
-// until somebody wishes it to go on.
+// Parked is a stream that a group could not process. Its later events are held back until an
+// operator sets Wish.
 type Parked struct {
 	Stream   event.Stream
-	Version  event.Version  // of the event that could not be handled
-	Position event.Position // likewise
-	Error    string         // what the last try came to
+	Version  event.Version  // of the event that failed
+	Position event.Position // of the event that failed
+	Error    string         // error of the last try
 	Attempts int            // tries at that event
 	Since    time.Time      // by the store's clock
 	Wish     Wish
 }
 
-// Group is how a group stands, for people.
+// Group is a group's status, for operators.
 type Group struct {
 	Name     string
 	Position event.Position
-	Holder   string // empty when nobody holds it
+	Holder   string // empty: no holder
 	Parked   int
 }
 
 // Errors of the port.
 var (
-	// ErrNotParked says that a stream which should go on is not parked, or not at the
-	// event that was meant.
+	// ErrNotParked reports that the stream is not parked at the given event.
 	ErrNotParked = errors.New("the stream is not parked at that event")
-	// ErrSuperseded says that another process holds the group now, or that its
-	// checkpoint is further than what was to be saved. Nothing was written.
+	// ErrSuperseded reports that another process holds the group, or that its checkpoint is
+	// already ahead. Nothing was written.
 	ErrSuperseded = errors.New("another process holds the consumer group")
 )
 
-// Text makes an error's text fit to be kept: valid, without zero bytes, which
-// Postgres does not take, and at most [MaxErrorBytes] long.
+// Text makes an error's text storable: valid UTF-8, without zero bytes, which Postgres refuses,
+// and at most [MaxErrorBytes] long.
 func Text(err error) string {
 	text := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")
 	if len(text) <= MaxErrorBytes {

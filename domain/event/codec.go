@@ -8,21 +8,21 @@ import (
 	"slices"
 )
 
-// Codec turns facts of type E into named JSON and back. Names are for ever: none
-// is derived from a Go type, reused or removed.
+// Codec encodes facts of type E as named JSON and decodes them. Names are permanent: none is
+// derived from a Go type, reused or removed.
 type Codec[E any] struct {
 	decode map[string]func([]byte) (E, error)
-	name   map[reflect.Type]string // of the shapes that are written today
+	name   map[reflect.Type]string // of the current shapes
 }
 
-// Shape is one event name with its Go shape.
+// Shape is an event name with its Go type.
 type Shape[E any] struct {
 	name    string
 	written reflect.Type // nil for a retired shape
 	decode  func([]byte) (E, error)
 }
 
-// As is the shape written today under name.
+// As returns the current shape for name.
 func As[E any, T any](name string) Shape[E] {
 	var zero T
 	if _, ok := any(zero).(E); !ok {
@@ -35,7 +35,8 @@ func As[E any, T any](name string) Shape[E] {
 	}}
 }
 
-// From is a retired shape: read, never written. up turns it into today's.
+// From returns a retired shape, which is decoded but never encoded. up converts it to the current
+// shape.
 func From[E any, T any](name string, up func(T) E) Shape[E] {
 	return Shape[E]{name, nil, func(data []byte) (e E, err error) {
 		var old T
@@ -46,15 +47,15 @@ func From[E any, T any](name string, up func(T) E) Shape[E] {
 	}}
 }
 
-// unmarshal is strict: a field that this version of the program does not know
-// would be a fact silently dropped.
+// unmarshal refuses unknown fields: dropping a field that this version does not know would lose a
+// fact.
 func unmarshal(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	return d.Decode(into)
 }
 
-// NewCodec collects shapes. A name or a Go type that occurs twice panics.
+// NewCodec returns a codec of shapes. It panics if a name or a Go type occurs twice.
 func NewCodec[E any](shapes ...Shape[E]) Codec[E] {
 	c := Codec[E]{map[string]func([]byte) (E, error){}, map[reflect.Type]string{}}
 	for _, s := range shapes {
@@ -73,7 +74,7 @@ func NewCodec[E any](shapes ...Shape[E]) Codec[E] {
 	return c
 }
 
-// Names lists every name the codec reads, sorted.
+// Names returns every name that the codec decodes, sorted.
 func (c Codec[E]) Names() []string {
 	names := make([]string, 0, len(c.decode))
 	for n := range c.decode {
@@ -83,7 +84,7 @@ func (c Codec[E]) Names() []string {
 	return names
 }
 
-// Encode names a fact and writes it down. An unregistered type panics.
+// Encode returns a fact's name and JSON. It panics on an unregistered type.
 func (c Codec[E]) Encode(fact E) (name string, data []byte, err error) {
 	name = c.name[reflect.TypeOf(fact)]
 	if name == "" {
@@ -93,8 +94,8 @@ func (c Codec[E]) Encode(fact E) (name string, data []byte, err error) {
 	return name, data, err
 }
 
-// Decode reads a recorded fact. An unknown name or shape is an error: whoever
-// folds must stop there rather than go on without it.
+// Decode decodes a recorded fact. An unknown name or shape is an error: a caller that folds
+// events must stop there rather than skip it.
 func (c Codec[E]) Decode(name string, data []byte) (E, error) {
 	decode := c.decode[name]
 	if decode == nil {
@@ -103,8 +104,8 @@ func (c Codec[E]) Decode(name string, data []byte) (E, error) {
 	}
 	e, err := decode(data)
 	if err != nil {
-		// Not wrapped: what is wrong with recorded data is not to be taken for what may
-		// be wrong with a connection, such as an end that was not expected.
+		// Not wrapped: an error in recorded data must not look like a connection error, such as
+		// an unexpected EOF.
 		return e, fmt.Errorf("event %s: %v", name, err) //nolint:errorlint // see above
 	}
 	return e, nil

@@ -14,8 +14,8 @@ type named struct{ Name string }
 
 func (named) isFact() {}
 
-// What cannot be read is an error of its own, not one that a broken connection gives
-// too: that would be tried again for ever, as if it could pass.
+// Unreadable data gives an error of its own, not an error that a broken connection gives too:
+// such an error would be retried for ever.
 func TestUnreadable(t *testing.T) {
 	codec := event.NewCodec(event.As[fact, named]("named.v1"))
 	for name, data := range map[string]string{

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// Refusal is an expected no, from a closed list; its text is its API code.
+// Refusal is an expected rejection, from a closed list. Its text is its API code.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
-// Refused is a [Refusal] with a sentence about this case.
+// Refused is a [Refusal] with details of the case.
 type Refused struct {
 	Refusal Refusal
 	Detail  string
@@ -19,12 +19,12 @@ type Refused struct {
 func (r *Refused) Error() string { return string(r.Refusal) + ": " + r.Detail }
 func (r *Refused) Unwrap() error { return r.Refusal }
 
-// Because refuses with a sentence.
+// Because returns the refusal with details.
 func (r Refusal) Because(format string, args ...any) error {
 	return &Refused{Refusal: r, Detail: fmt.Sprintf(format, args...)}
 }
 
-// ConflictError says that a stream is not at the version an append expected.
+// ConflictError reports that a stream is not at the version that an append expected.
 type ConflictError struct {
 	Stream   Stream
 	Expected Version
@@ -36,16 +36,16 @@ func (e *ConflictError) Error() string {
 }
 
 var (
-	// ErrUnknown wraps an error after which nobody can say whether the append
-	// stands. Appending the same events again, or reading, tells.
+	// ErrUnknown wraps an error after which the append may or may not be stored. Repeating the
+	// same append, or reading the stream, shows which.
 	ErrUnknown = errors.New("outcome unknown")
-	// ErrTooLarge refuses an append over the store's limits; nothing was written.
+	// ErrTooLarge refuses an append above the store's limits; nothing was written.
 	ErrTooLarge = errors.New("append over the store's limit")
-	// ErrClosed is the answer of a store that is being or has been closed.
+	// ErrClosed is returned by a store that is closing or closed.
 	ErrClosed = errors.New("store closed")
-	// ErrMoved says that a checkpoint is not where its reader thought: another
-	// reader of the same name has moved it. Nothing was written.
+	// ErrMoved reports that another reader with the same name has moved the checkpoint. Nothing
+	// was written.
 	ErrMoved = errors.New("checkpoint moved by another reader")
-	// ErrBusy says that another process is at work on what only one at a time may have.
+	// ErrBusy reports that another process holds an exclusive resource.
 	ErrBusy = errors.New("another process is at work on it")
 )

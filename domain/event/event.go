@@ -1,4 +1,4 @@
-// Package event is what a store keeps: named, versioned, immutable facts.
+// Package event defines the stored events: named, versioned, immutable facts.
 package event
 
 import (
@@ -12,40 +12,40 @@ import (
 	"time"
 )
 
-// Stream names one aggregate's events: "tx-42431-0x…". At most [MaxStreamBytes].
+// Stream is the name of one aggregate's events: "tx-42431-0x…". At most [MaxStreamBytes].
 type Stream string
 
-// Version is how many events a stream holds; 0 means that it does not exist.
+// Version is the number of events in a stream; 0: the stream does not exist.
 type Version uint64
 
-// Position is an event's place among all events of one store: ordered, perhaps
-// with gaps, 0 before the first. It means nothing to another store.
+// Position is an event's place among all events of one store. Positions are ordered, may have
+// gaps, and start above 0. They are valid in that store only.
 type Position uint64
 
-// ID identifies an event. Whoever appends chooses it, so that a retried append
-// can be recognised.
+// ID identifies an event. The caller of an append chooses it, so that a retried append is
+// recognized.
 type ID [16]byte
 
-// Limits that every store keeps.
+// Limits of every store.
 const (
 	MaxStreamBytes = 200     // length of a stream's name
 	MaxAppend      = 100     // events in one append
 	MaxEventBytes  = 1 << 18 // data of one event
 )
 
-// DeriveID is the name-based UUID (RFC 9562, version 5) of an event: the same
-// stream, command and index always give the same id.
+// DeriveID returns an event's name-based UUID (RFC 9562, version 5): the same stream, command and
+// index always give the same id.
 func DeriveID(stream Stream, command ID, index int) ID {
 	h := sha1.New() //nolint:gosec // as above
 	h.Write(command[:])
 	h.Write([]byte(stream))
-	_ = binary.Write(h, binary.BigEndian, uint32(index)) // a hash never fails
+	_ = binary.Write(h, binary.BigEndian, uint32(index)) // a hash write never fails
 	id := ID(h.Sum(nil)[:16])
 	id[6], id[8] = id[6]&0x0f|0x50, id[8]&0x3f|0x80
 	return id
 }
 
-// String is the usual 8-4-4-4-12 form.
+// String returns the usual 8-4-4-4-12 form.
 func (id ID) String() string {
 	var text [36]byte
 	hex.Encode(text[0:8], id[0:4])
@@ -73,21 +73,21 @@ func (id *ID) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Meta says where an event comes from.
+// Meta is an event's origin.
 type Meta struct {
-	// Correlation is the id of the request or event that started it all.
+	// Correlation is the id of the request or event at the start of the chain of causes.
 	Correlation ID `json:"correlation,omitzero"`
 	// Causation is the id of the event that directly led to this one.
 	Causation ID `json:"causation,omitzero"`
-	// Actor is who wished it: "api", "broadcaster", "watcher", ….
+	// Actor is the component that requested it: "api", "broadcaster", "watcher", ….
 	Actor string `json:"actor,omitempty"`
 	// Trace is the W3C traceparent of the request or attempt.
 	Trace string `json:"trace,omitempty"`
-	// Link ties the event to the one before it in its stream. Whoever appends makes it.
+	// Link ties the event to the one before it in its stream. The appender computes it.
 	Link Link `json:"link,omitzero"`
 }
 
-// Event is a fact about to be appended. Data is JSON.
+// Event is a fact to append. Data is JSON.
 type Event struct {
 	ID   ID
 	Name string // a literal with a version, such as tx.accepted.v1
@@ -95,33 +95,32 @@ type Event struct {
 	Meta Meta
 }
 
-// Recorded is a fact as a store keeps it.
+// Recorded is a stored event.
 type Recorded struct {
 	Event
 	Stream   Stream
-	Version  Version // the stream's version with this event; the first has 1
+	Version  Version // version of the stream with this event; 1 for its first event
 	Position Position
 	At       time.Time // by the store's clock, to the microsecond
 }
 
-// Appended is a store's answer to an append that stands.
+// Appended is the result of a successful append.
 type Appended struct {
-	Version  Version  // the stream's version now
+	Version  Version  // of the stream after the append
 	Position Position // of the last event appended
-	// Repeated means that these very events stood there already: an earlier try
-	// whose answer was lost. It is a success.
+	// Repeated means that the same events were stored already, by an earlier try whose answer was
+	// lost. It is a success.
 	Repeated bool
 }
 
-// Filter narrows a read of all events to names of streams or of events. Set at
-// most one of the two; an event passes when any prefix fits. The zero Filter
-// passes everything.
+// Filter restricts a read of all events by stream names or event names. Set at most one of the
+// two; an event passes if any prefix matches. The zero Filter passes everything.
 type Filter struct {
 	Streams []string // prefixes of stream names
 	Names   []string // prefixes of event names
 }
 
-// Passes reports whether a filter lets an event through.
+// Passes reports whether the filter passes an event.
 func (f Filter) Passes(s Stream, name string) bool {
 	if len(f.Streams) == 0 && len(f.Names) == 0 {
 		return true
@@ -139,17 +138,16 @@ func (f Filter) Passes(s Stream, name string) bool {
 	return false
 }
 
-// Batch is a stretch of the log. Next is the position up to which the store has
-// looked, which moves on over filtered stretches too: the reader's checkpoint
-// once it has dealt with Events. Live means that Next was the head of the log.
+// Batch is a range of the log. Next is the position up to which the store has read, filtered
+// events included: the reader's checkpoint once Events are handled. Live means that Next was the
+// head of the log.
 type Batch struct {
 	Events []Recorded
 	Next   Position
 	Live   bool
 }
 
-// Pages reads batch after batch, each where the one before has ended, up to the head of
-// the log. An error is the last that comes.
+// Pages reads batches in order up to the head of the log. It stops after an error.
 func Pages(after Position, read func(after Position) (Batch, error)) iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
 		for {

@@ -7,24 +7,23 @@ import (
 	"fmt"
 )
 
-// Link ties an event to all that lie before it in its stream: it is a digest of the
-// event and of the link before. Whoever alters, removes or inserts an event has to make
-// every later link of the stream anew. The zero Link stands before a stream's first
-// event, and on events that were recorded before there were links.
+// Link is a digest of an event and of the link before it in its stream. To alter, remove or
+// insert an event, one has to recompute every later link of the stream. The zero Link precedes a
+// stream's first event, and marks events that were recorded before links existed.
 type Link [sha256.Size]byte
 
-// linkDomain keeps a link from being taken for a digest of anything else.
+// linkDomain keeps links distinct from other digests.
 const linkDomain = "watchtower.event.link.v1"
 
-// linkRoom is how many bytes the digest of a usual event is over; a larger one costs
-// an allocation.
+// linkRoom is the buffer size in bytes for a usual event's digest input. A larger event costs an
+// allocation.
 const linkRoom = 2048
 
-// Next is the link of the event that follows the one of link l, or the first of its
-// stream if l is zero: SHA-256 over linkDomain, l, stream, version, id, name, data,
-// correlation, causation, actor and trace, each preceded by its length in bytes as a
-// big-endian uint32; the version is a big-endian uint64. The event's own Link, its
-// position and its time, which only a store knows, take no part.
+// Next returns the link of the event after link l, or of the stream's first event if l is zero.
+// It is the SHA-256 over linkDomain, l, stream, version, id, name, data, correlation, causation,
+// actor and trace. Each field follows its length in bytes as a big-endian uint32; the version is
+// a big-endian uint64. The event's own Link is left out, and so are its position and time, which
+// only a store knows.
 func (l Link) Next(stream Stream, version Version, e Event) Link {
 	b := make([]byte, 0, linkRoom)
 	b = field(b, linkDomain)
@@ -46,9 +45,8 @@ func field[T ~string | ~[]byte](b []byte, content T) []byte {
 	return append(b, content...)
 }
 
-// Linked is the link that the stream's next event is made over. An event that was
-// recorded before there were links has none of its own: one is made of it alone, as if
-// it were the first.
+// Linked returns the link to pass on to the stream's next event. For an event recorded before
+// links existed, it is computed as if the event were the first of its stream.
 func (r Recorded) Linked() Link {
 	if r.Meta.Link.IsZero() {
 		return Link{}.Next(r.Stream, r.Version, r.Event)
@@ -56,10 +54,10 @@ func (r Recorded) Linked() Link {
 	return r.Meta.Link
 }
 
-// IsZero reports whether there is no link.
+// IsZero reports whether the link is unset.
 func (l Link) IsZero() bool { return l == Link{} }
 
-// String is the link in lower-case hexadecimal.
+// String returns the link in lower-case hexadecimal.
 func (l Link) String() string { return hex.EncodeToString(l[:]) }
 
 func (l Link) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, l[:]), nil }

@@ -16,7 +16,7 @@ func sample() event.Event {
 	}
 }
 
-// The digest is the documented one, written down here a second time.
+// The digest is computed as documented, by an independent implementation.
 func TestLinkIsAsDocumented(t *testing.T) {
 	previous := event.Link{9}
 	h := sha256.New()
@@ -33,7 +33,7 @@ func TestLinkIsAsDocumented(t *testing.T) {
 	}
 }
 
-// Whatever is recorded of an event, but for what only a store knows, changes the link.
+// Every recorded part of an event changes the link, except the parts that only a store knows.
 func TestLinkCovers(t *testing.T) {
 	link := func(stream event.Stream, v event.Version, change func(*event.Event)) event.Link {
 		e := sample()

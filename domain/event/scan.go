@@ -6,27 +6,26 @@ import (
 	"time"
 )
 
-// Scan reads JSON in the one form that encoding/json writes: without spaces, members in
-// the order of a struct's fields. It is for decoders that want to be faster than
-// reflection is; whatever is written otherwise makes it give up, and is then read as
-// JSON is (see [Quick]). So what it takes has to be right, and what it refuses need not
-// be wrong.
+// Scan parses JSON in the exact form that encoding/json writes: no spaces, members in the order
+// of the struct's fields. It serves decoders that are faster than reflection. It gives up on any
+// other form, which is then decoded as usual JSON (see [Quick]). So its results must be correct,
+// but it may refuse valid JSON.
 type Scan struct {
 	rest  []byte
-	lost  bool // what came was not of this form; all that is read from here on is zero
+	lost  bool // the input was not of this form; all later reads give zero
 	first bool // no member of the current object has been read
 }
 
-// NewScan begins to read data.
+// NewScan returns a scan of data.
 func NewScan(data []byte) *Scan { return &Scan{rest: data} }
 
-// Done reports whether everything was read, and of this form.
+// Done reports whether all data was read and had this form.
 func (s *Scan) Done() bool { return !s.lost && len(s.rest) == 0 }
 
 // Lost reports whether the scan gave up.
 func (s *Scan) Lost() bool { return s.lost }
 
-// GiveUp ends the scan: what was read is not to be used.
+// GiveUp ends the scan: its results must not be used.
 func (s *Scan) GiveUp() { s.lost, s.rest = true, nil }
 
 // Literal reads exactly this text.
@@ -36,7 +35,7 @@ func (s *Scan) Literal(text string) {
 	}
 }
 
-// Next reads this text if it comes next.
+// Next reads this text if the input continues with it.
 func (s *Scan) Next(text string) bool {
 	if len(s.rest) < len(text) || string(s.rest[:len(text)]) != text {
 		return false
@@ -45,14 +44,14 @@ func (s *Scan) Next(text string) bool {
 	return true
 }
 
-// Open and Close read an object's braces.
+// Open reads the start of an object.
 func (s *Scan) Open() { s.Literal("{"); s.first = true }
 
 // Close reads the end of an object.
 func (s *Scan) Close() { s.Literal("}"); s.first = false }
 
-// Member reads the name of a member, if it comes next, up to its value. names hold it in
-// quotes and with its colon, as in `"at":`.
+// Member reads a member's name up to its value, if it comes next. name includes the quotes and
+// the colon, as in `"at":`.
 func (s *Scan) Member(name string) bool {
 	if s.first {
 		if s.Next(name) {
@@ -68,14 +67,14 @@ func (s *Scan) Member(name string) bool {
 	return true
 }
 
-// Must reads the name of a member that has to come next.
+// Must reads a required member's name.
 func (s *Scan) Must(name string) {
 	if !s.Member(name) {
 		s.GiveUp()
 	}
 }
 
-// Uint reads a number of up to so many bits.
+// Uint reads a number of at most the given bits.
 func (s *Scan) Uint(bits int) uint64 {
 	n, i := uint64(0), 0
 	for ; i < len(s.rest) && i < 19 && '0' <= s.rest[i] && s.rest[i] <= '9'; i++ { // 19 digits cannot overflow
@@ -93,7 +92,7 @@ func continuesNumber(c byte) bool {
 	return '0' <= c && c <= '9' || c == '.' || c == 'e' || c == 'E'
 }
 
-// Int reads a number.
+// Int reads an integer.
 func (s *Scan) Int() int64 {
 	negative := s.Next("-")
 	n := s.Uint(64)
@@ -116,7 +115,7 @@ func (s *Scan) Bool() bool {
 	return false
 }
 
-// Text reads a string of printable ASCII in which nothing is escaped.
+// Text reads a string of printable ASCII without escapes.
 func (s *Scan) Text() string { return string(s.text()) }
 
 func (s *Scan) text() []byte {
@@ -139,7 +138,7 @@ func (s *Scan) text() []byte {
 	return nil
 }
 
-// Hex reads a string of 0x and hex digits that fill into exactly.
+// Hex reads a string of 0x and hex digits that fill `into` exactly.
 func (s *Scan) Hex(into []byte) {
 	text := s.text()
 	if len(text) != 2+2*len(into) || text[0] != '0' || text[1] != 'x' {
@@ -151,8 +150,8 @@ func (s *Scan) Hex(into []byte) {
 	}
 }
 
-// ShortHex reads a string of 0x and at least one hex digit, leading zeros left out, into
-// the end of into.
+// ShortHex reads a string of 0x and at least one hex digit, with leading zeros left out, into the
+// end of `into`.
 func (s *Scan) ShortHex(into []byte) {
 	text := s.text()
 	if len(text) < 3 || len(text) > 2+2*len(into) || text[0] != '0' || text[1] != 'x' {
@@ -161,7 +160,7 @@ func (s *Scan) ShortHex(into []byte) {
 	}
 	text = text[2:]
 	clear(into)
-	if len(text)%2 == 1 { // the digit that has no pair
+	if len(text)%2 == 1 { // an odd digit
 		var pair [1]byte
 		if _, err := hex.Decode(pair[:], []byte{'0', text[0]}); err != nil {
 			s.GiveUp()
@@ -175,10 +174,10 @@ func (s *Scan) ShortHex(into []byte) {
 	}
 }
 
-// Time reads a time of RFC 3339 in UTC.
+// Time reads an RFC 3339 time in UTC.
 func (s *Scan) Time() time.Time {
 	text := s.text()
-	// 2026-11-21T03:04:05, perhaps a fraction, Z
+	// 2026-11-21T03:04:05, an optional fraction, Z
 	if len(text) < 20 || text[len(text)-1] != 'Z' || text[4] != '-' || text[7] != '-' || text[10] != 'T' || text[13] != ':' || text[16] != ':' {
 		s.GiveUp()
 		return time.Time{}
@@ -215,8 +214,8 @@ func (s *Scan) digits(text []byte) (n int) {
 	return n
 }
 
-// Quick is [As] with a decoder that is tried first. It must read what it reads as JSON
-// is read, and give up on the rest; it must have read to the end.
+// Quick is [As] with a fast decoder that is tried first. The fast decoder must agree with the
+// JSON decoder, and give up on input that it does not handle or does not read to the end.
 func Quick[E any, T any](name string, quick func(*Scan) T) Shape[E] {
 	shape := As[E, T](name)
 	slow := shape.decode

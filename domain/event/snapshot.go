@@ -1,12 +1,12 @@
 package event
 
-// Snapshot is a stream's state as it was folded once, to be folded on from. It may be
-// thrown away at any time: the events say the same.
+// Snapshot is a stream's folded state at a version, from which folding continues. It may be
+// deleted at any time, because the events hold the same information.
 type Snapshot struct {
 	Stream   Stream
-	Version  Version  // of the last event that is in it
+	Version  Version  // of the last event included
 	Position Position // of that event
-	Link     Link     // that the next event is made over
-	Schema   int      // which shape Data has; every aggregate numbers its own
+	Link     Link     // link to pass on to the next event
+	Schema   int      // version of Data's format; every aggregate has its own numbers
 	Data     []byte
 }

@@ -5,20 +5,19 @@ import (
 	"fmt"
 )
 
-// Stuck is a reader's error about one event that it cannot get past: what comes
-// before the event has nothing to do with it and can be done all the same.
+// Stuck is a reader's error about one event that it cannot handle. Events before it are
+// unaffected and can still be handled.
 type Stuck struct {
-	At  Position // the event's
+	At  Position // position of the event
 	Err error
 }
 
 func (s *Stuck) Error() string { return fmt.Sprintf("position %d: %v", s.At, s.Err) }
 func (s *Stuck) Unwrap() error { return s.Err }
 
-// Before is the part of a batch that lies before the event that an error of its
-// handling is about. ok is false when the error is about no event, or about the
-// batch's first: then there is nothing to do before. It ends at the position of an
-// event: a number in between is no position, and some stores cannot go on from it.
+// Before returns the part of a batch before the event that a [Stuck] error is about. ok is false
+// if the error is about no event, or about the batch's first. The part ends at an event's
+// position: some stores cannot continue from a number in between.
 func (b Batch) Before(err error) (_ Batch, ok bool) {
 	var stuck *Stuck
 	if !errors.As(err, &stuck) {

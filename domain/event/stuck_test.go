@@ -7,10 +7,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// What comes before an event that cannot be got past ends where an event stands.
+// The part before a stuck event ends at an event's position.
 func TestBefore(t *testing.T) {
 	batch := event.Batch{Next: 900, Live: true}
-	for _, at := range []event.Position{100, 250, 700} { // a store's whose positions have gaps
+	for _, at := range []event.Position{100, 250, 700} { // positions with gaps
 		batch.Events = append(batch.Events, event.Recorded{Position: at})
 	}
 	for at, want := range map[event.Position]event.Position{100: 0, 250: 100, 700: 250, 300: 0} {

@@ -1,4 +1,4 @@
-// Package fair gives clients their turns at what they share: queues, slots, lanes.
+// Package fair shares queues, slots and lanes among clients by turns.
 package fair
 
 import (
@@ -8,8 +8,7 @@ import (
 )
 
 // Deal takes at most limit of the clients' items: one of each client before a second of any,
-// beginning with the first client behind turn in the order of names. A client's items keep
-// their order.
+// beginning with the first client after turn by name. A client's items keep their order.
 func Deal[T any](turn string, limit int, byClient map[string][]T) (dealt []T) {
 	clients := InTurn(turn, slices.Collect(maps.Keys(byClient)))
 	for place, more := 0, true; more && len(dealt) < limit; place++ {
@@ -23,7 +22,7 @@ func Deal[T any](turn string, limit int, byClient map[string][]T) (dealt []T) {
 	return dealt
 }
 
-// InTurn sorts clients by name, beginning with the first one behind turn.
+// InTurn sorts clients by name, beginning with the first one after turn.
 func InTurn(turn string, clients []string) []string {
 	half := func(client string) int {
 		if client > turn {

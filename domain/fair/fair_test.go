@@ -42,8 +42,8 @@ func TestDeal(t *testing.T) {
 	}
 }
 
-// However many items others have, by rounds of any size: a client with items gets as many as
-// any other, but for one.
+// For any backlogs and round sizes, a client with items gets as many as every other client, give
+// or take one.
 func TestNobodyWaitsForACrowd(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		clients := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-e]{1,2}`), 1, 6, rapid.ID[string]).Draw(r, "clients")

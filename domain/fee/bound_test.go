@@ -8,8 +8,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/fee"
 )
 
-// Gas limit × fee stays at or below MaxPerTransaction: of an intent, a replacement and a
-// no-op, whatever the urgency and the floor.
+// Gas limit × fee stays at or below MaxPerTransaction for intents, replacements and no-ops, at
+// any urgency and floor.
 func TestMaxPerTransaction(t *testing.T) {
 	ether := chain.NewAmount(1_000_000_000 * gwei)
 	wide := policy(func(p *fee.Policy) { p.Ceiling, p.MaxPerTransaction = priced(1000), ether })

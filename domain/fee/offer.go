@@ -7,41 +7,39 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Terms are what an attempt is offered for.
+// Terms are the conditions for an attempt's offer.
 type Terms struct {
 	Urgency Urgency
-	// Ceilings of the intent's own; 0 is none. A gas price has no tip: then only the first
-	// one counts.
+	// Ceilings of the intent; 0: none. A gas price has no tip, so that only MaxFee counts.
 	MaxFee, MaxPriorityFee chain.Price
-	// Gas is the gas limit, or that of a no-op that may replace the attempt if it is higher;
-	// 0 is unknown. It counts for [Policy.MaxPerTransaction].
+	// Gas is the gas limit, or the higher one of a no-op that may replace the attempt; 0:
+	// unknown. It counts for [Policy.MaxPerTransaction].
 	Gas uint64
-	// GaveWay counts how often the intent gave its nonce up, because gas cost more than its
-	// own ceiling.
+	// GaveWay counts how often the intent gave up its nonce because gas cost more than its own
+	// ceiling.
 	GaveWay int
-	// Floor is what one unit of gas is to be worth at least, if the ceilings allow it.
+	// Floor is the least fee per unit of gas, as far as the ceilings allow it.
 	Floor chain.Price
-	// NoOp is what uses a nonce up for nobody. It alone may offer as much as the operator's
-	// ceilings, which leave it the room to replace whatever intents have offered.
+	// NoOp is set for an attempt that only uses a nonce up. It alone may offer up to the
+	// operator's ceilings, which leaves room to replace any intent's offer.
 	NoOp bool
-	// Replaces is the most that attempts before it offer, of those that pools may have; nil
-	// if there are none.
+	// Replaces is the highest offer of earlier attempts that pools may have; nil: none.
 	Replaces *chain.Fee
-	// Unsent is the most that those offer which nobody was handed. They are outbid too, as
-	// far as the ceilings allow it: no pool has to be content.
+	// Unsent is the highest offer of earlier attempts that were never sent; nil: none. It is
+	// outbid too as far as the ceilings allow, but no pool demands that.
 	Unsent *chain.Fee
-	// Sender signs; Token is what it is to be paid in, nil as the policy says; Sponsored
-	// has the relay's fee payer pay.
+	// Sender signs. Token is the requested fee token; nil: the policy's. Sponsored makes the
+	// relay's fee payer pay.
 	Sender    chain.Address
 	Token     *chain.Address
 	Sponsored bool
-	// Legacy is a transaction that has a gas price, which is paid whatever the base fee
-	// is. Without base fees all are.
+	// Legacy is set for a transaction with a gas price, which is paid in full at any base fee.
+	// Without base fees all transactions are legacy.
 	Legacy bool
 }
 
-// After are the terms of what comes after one more attempt at the same nonce, which nobody
-// was handed if it is unsent.
+// After returns the terms after one more attempt at the same nonce; unsent means that it was
+// never sent.
 func (t Terms) After(earlier chain.Fee, unsent bool) Terms {
 	into := &t.Replaces
 	if unsent {
@@ -55,33 +53,33 @@ func (t Terms) After(earlier chain.Fee, unsent bool) Terms {
 }
 
 const (
-	// ErrMarket says that the market is above the ceiling, or too close to the intent's own:
-	// wait until it has come down.
+	// ErrMarket: the market is above the ceiling, or too close to the intent's own ceiling. Wait
+	// until it falls.
 	ErrMarket = event.Refusal("market-above-ceiling")
-	// ErrCeiling says that a replacement, as pools demand it, would exceed the ceiling.
+	// ErrCeiling: a replacement, as pools demand it, would exceed the ceiling.
 	ErrCeiling = event.Refusal("fee-at-ceiling")
-	// ErrMinimum says that the intent's ceilings are below what the chain's pools take at
-	// any time.
+	// ErrMinimum: the intent's ceilings are below the constant minimum of the chain's pools.
 	ErrMinimum = event.Refusal("fee-below-minimum")
-	// ErrGas says that it would need more gas than a transaction may have.
+	// ErrGas: the transaction needs more gas than is allowed.
 	ErrGas = event.Refusal("gas-over-ceiling")
-	// ErrToken says that fees are not paid in this token.
+	// ErrToken: the fee token is not allowed.
 	ErrToken = event.Refusal("fee-token-not-allowed")
-	// ErrSponsor says that nobody pays for it.
+	// ErrSponsor: there is no fee payer.
 	ErrSponsor = event.Refusal("no-fee-payer")
 )
 
-// Offer is what an attempt offers: so much for a unit of gas, paid in a token, by somebody.
+// Offer is an attempt's fee per unit of gas, with its token and payer.
 type Offer struct {
 	Fee chain.Fee
-	// Token is what is paid in; nil leaves it to the payer's account, or the chain.
+	// Token is the fee token; nil leaves it to the payer's account or the chain.
 	Token *chain.Address
-	// Payer pays in the sender's place; nil if the sender does.
+	// Payer pays for the sender; nil if the sender pays.
 	Payer *chain.Address
 }
 
-// Offer is what an attempt offers that is made now. Errors are refusals: [ErrMarket] and
-// [ErrCeiling] pass with the market or another ceiling, the others do not.
+// Offer returns the offer for an attempt made now. Errors are refusals. [ErrMarket] and
+// [ErrCeiling] are temporary: they end when the market or a ceiling changes. The others are
+// permanent.
 func (p Policy) Offer(m chain.Market, t Terms) (o Offer, err error) {
 	if err := p.pay(&o, t); err != nil {
 		return Offer{}, err
@@ -92,7 +90,7 @@ func (p Policy) Offer(m chain.Market, t Terms) (o Offer, err error) {
 	return o, nil
 }
 
-// price is what an attempt offers for a unit of gas.
+// price returns an attempt's fee per unit of gas.
 func (p Policy) price(m chain.Market, t Terms) (chain.Fee, error) {
 	t.Legacy = t.Legacy || m.Next == nil
 	t, err := p.bounded(t)
@@ -119,7 +117,7 @@ func (p Policy) price(m chain.Market, t Terms) (chain.Fee, error) {
 	return offer, nil
 }
 
-// over is an offer that outbids an earlier one, whether or not it fits under the ceiling.
+// over returns an offer that outbids an earlier one, ignoring the ceiling.
 func (p Policy) over(f chain.Fee, earlier *chain.Fee) chain.Fee {
 	if earlier == nil {
 		return f
@@ -130,12 +128,12 @@ func (p Policy) over(f chain.Fee, earlier *chain.Fee) chain.Fee {
 	return highest(f, chain.Fee{MaxFee: raised(earlier.MaxFee, p.Bump), MaxPriorityFee: raised(earlier.MaxPriorityFee, p.Bump)})
 }
 
-// highest has of each field the higher one.
+// highest returns the higher value of each field.
 func highest(a, b chain.Fee) chain.Fee {
 	return chain.Fee{MaxFee: higher(a.MaxFee, b.MaxFee), MaxPriorityFee: higher(a.MaxPriorityFee, b.MaxPriorityFee)}
 }
 
-// ceilings are the lower ones of the operator's and the intent's.
+// ceilings returns the lower ones of the operator's and the intent's ceilings.
 func (p Policy) ceilings(t Terms) (c chain.Fee, err error) {
 	if c = p.Most(); t.NoOp {
 		c = chain.Fee{MaxFee: p.Ceiling, MaxPriorityFee: p.tipCeiling()}
@@ -157,8 +155,8 @@ func (p Policy) ceilings(t Terms) (c chain.Fee, err error) {
 	return c, nil
 }
 
-// quote is what the market asks for, whether or not it fits under the ceiling; but if
-// what is allowed would not even be mined, it is refused.
+// quote returns the market's price, ignoring the ceiling. It refuses if a fee within the ceiling
+// would not be mined.
 func (p Policy) quote(m chain.Market, t Terms, ceiling chain.Fee) (chain.Fee, error) {
 	level, place := p.level(t.Urgency)
 	if m.Next == nil {
@@ -184,21 +182,20 @@ func (p Policy) quote(m chain.Market, t Terms, ceiling chain.Fee) (chain.Fee, er
 	}, nil
 }
 
-// first reports whether this is the first offer for a nonce, and not for a no-op.
+// first reports whether this is the first offer for a nonce by an intent.
 func (t Terms) first() bool { return !t.NoOp && t.Replaces == nil && t.Unsent == nil }
 
-// leastTip is the tip of a slow attempt, or the policy's minimum while all blocks are
-// empty. An intent's own tip ceiling has to reach it: blocks may not include a lower tip,
-// whatever the base fee is.
+// leastTip is the tip of a slow attempt, or the policy's minimum while all blocks are empty. An
+// intent's own tip ceiling must reach it: blocks may leave out a lower tip at any base fee.
 func (p Policy) leastTip(m chain.Market) chain.Price {
 	_, place := p.level(Slow)
 	m.Suggested = p.MinTip
 	return higher(tipOf(m, place), p.MinTip)
 }
 
-// Percent that an intent's own ceiling has to leave above the next base fee. One block
-// raises the base fee by an eighth at most (EIP-1559). The room grows each time the intent
-// gave way, up to roomMost.
+// Percentages that an intent's own ceiling must leave above the next base fee. One block raises
+// the base fee by at most an eighth (EIP-1559). The room grows each time the intent gave way, up
+// to roomMost.
 const (
 	roomFirst = 13
 	roomAgain = 50
@@ -214,13 +211,13 @@ func room(m chain.Market, t Terms) uint64 {
 	return min(roomFirst+roomAgain*uint64(max(t.GaveWay, 0)), roomMost) //nolint:gosec // never negative
 }
 
-// tipOf is what the newest blocks were content with: in the middle of those that held
-// anything, the tip at a percentile, and not less than at lower ones. A block that is
-// empty says nothing. Where none says anything, it is what nodes suggest.
+// tipOf returns the tip accepted by the newest blocks: the median, over the blocks that are not
+// empty, of the tip at a percentile. A block's tip is never below its tips at lower percentiles.
+// If all blocks are empty, it returns the nodes' suggestion.
 func tipOf(m chain.Market, place int) chain.Price {
 	var tips []chain.Price
 	for _, b := range m.Blocks {
-		if !(b.Full > 0) || len(b.Tips) == 0 { // which a ratio that is no number is not either
+		if !(b.Full > 0) || len(b.Tips) == 0 { // NaN counts as empty
 			continue
 		}
 		tip := chain.Price{}
@@ -236,8 +233,8 @@ func tipOf(m chain.Market, place int) chain.Price {
 	return tips[(len(tips)-1)/2]
 }
 
-// floored is an offer that is worth at least as much per gas: the fee allows it, and the
-// tip makes it so at the next base fee.
+// floored raises an offer to the floor: the fee to at least the floor, and the tip so that the
+// floor is paid at the next base fee.
 func floored(f chain.Fee, m chain.Market, t Terms) chain.Fee {
 	f.MaxFee = higher(f.MaxFee, t.Floor)
 	if t.Legacy {
@@ -247,8 +244,7 @@ func floored(f chain.Fee, m chain.Market, t Terms) chain.Fee {
 	return f
 }
 
-// within is an offer cut to its ceilings. The tip is never above the fee that it is
-// part of.
+// within cuts an offer to its ceilings. The tip is never above the fee, which includes it.
 func within(f, ceiling chain.Fee) chain.Fee {
 	f.MaxFee = lower(f.MaxFee, ceiling.MaxFee)
 	f.MaxPriorityFee = lower(lower(f.MaxPriorityFee, ceiling.MaxPriorityFee), f.MaxFee)

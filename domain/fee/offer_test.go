@@ -23,8 +23,7 @@ func offered(most, tip float64) chain.Fee {
 	return chain.Fee{MaxFee: priced(most), MaxPriorityFee: priced(tip)}
 }
 
-// market has a next base fee, and blocks in which tips of 1, 2 and 3 times something
-// were paid.
+// market has a next base fee, and one block per factor, with tips of 1, 2 and 3 times the factor.
 func market(next float64, times ...float64) chain.Market {
 	base := priced(next)
 	m := chain.Market{Head: 9, Next: &base, Suggested: priced(7)}
@@ -36,8 +35,7 @@ func market(next float64, times ...float64) chain.Market {
 
 func suggesting(price float64) chain.Market { return chain.Market{Head: 9, GasPrice: priced(price)} }
 
-// policy is the default one, with rounder figures: intents are offered for at 200 at most,
-// no-ops at 220.
+// policy is the default policy with rounder ceilings: 200 for intents, 220 for no-ops.
 func policy(change ...func(*fee.Policy)) fee.Policy {
 	p := fee.Default()
 	p.Ceiling, p.MinTip = priced(220), priced(0.5)
@@ -189,7 +187,7 @@ func price(p fee.Policy, m chain.Market, t fee.Terms) (chain.Fee, error) {
 	return o.Fee, err
 }
 
-// draws of what a hostile node may say.
+// Generators of values that a hostile node may report.
 var (
 	prices = rapid.Custom(func(t *rapid.T) chain.Price {
 		switch rapid.IntRange(0, 3).Draw(t, "size") {
@@ -265,9 +263,8 @@ var (
 
 func atMost(a, b chain.Price) bool { return !b.Int().Lt(a.Int()) }
 
-// Whatever a market says, an offer is one that can be made: it exceeds no ceiling, is
-// worth mining, replaces what it is to replace, and is a gas price where there is no
-// base fee. Else there is a refusal.
+// For any market, the offer is usable: it exceeds no ceiling, is worth mining, replaces the
+// earlier attempts, and is a gas price if there is no base fee. Otherwise there is a refusal.
 func TestOffersHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, m, terms := policies.Draw(t, "policy"), markets.Draw(t, "market"), terms.Draw(t, "terms")
@@ -306,7 +303,7 @@ func TestOffersHold(t *testing.T) {
 	})
 }
 
-// Who wants it sooner offers no less; and who may pay more is not refused.
+// A higher urgency never offers less, and a higher ceiling is never refused.
 func TestOffersRiseWithUrgency(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, m, terms := policies.Draw(t, "policy"), markets.Draw(t, "market"), terms.Draw(t, "terms")
@@ -326,8 +323,8 @@ func TestOffersRiseWithUrgency(t *testing.T) {
 	})
 }
 
-// Whatever markets say, through any number of bumps, what an intent offers can be replaced
-// by a no-op: at once if the market stays, and else as soon as it is below the ceiling.
+// For any market and any number of bumps, an intent's offer can be replaced by a no-op: at once
+// if the market stays the same, and otherwise as soon as it is below the ceiling.
 func TestNoOpsFitUnderTheCeiling(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, terms := policies.Draw(t, "policy"), terms.Draw(t, "terms")
@@ -359,9 +356,8 @@ func TestNoOpsFitUnderTheCeiling(t *testing.T) {
 	})
 }
 
-// Bump after bump, an attempt comes to the ceiling and stands there: it takes a bounded
-// number of them, and the last is within what one bump is of the ceiling. That of intents
-// is below that of no-ops, by as much as one of these needs.
+// Repeated bumps end at the ceiling after a bounded number, and the last is within one bump of
+// the ceiling. The ceiling of intents is below the no-ops' ceiling by one replacement.
 func TestBumpsEndAtTheCeiling(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := policies.Draw(t, "policy")

@@ -8,8 +8,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// GasLimit is the gas limit of a transaction: what the intent asks for, or if that is 0
-// what nodes estimate and the margin, which the ceiling may cut. The refusal is [ErrGas].
+// GasLimit returns a transaction's gas limit: the intent's, or if that is 0 the nodes' estimate
+// plus the margin, up to the ceiling. The refusal is [ErrGas].
 func (p Policy) GasLimit(asked, estimate uint64) (uint64, error) {
 	if need := max(asked, estimate); need > p.GasCeiling {
 		return 0, ErrGas.Because("it needs %d, and may have %d", need, p.GasCeiling)
@@ -20,7 +20,7 @@ func (p Policy) GasLimit(asked, estimate uint64) (uint64, error) {
 	return min(raisedGas(estimate, p.GasMargin), p.GasCeiling), nil
 }
 
-// pay says who pays, and in what.
+// pay sets the offer's payer and token.
 func (p Policy) pay(o *Offer, t Terms) error {
 	switch {
 	case t.Token != nil && !slices.Contains(p.Tokens, *t.Token):
@@ -32,15 +32,15 @@ func (p Policy) pay(o *Offer, t Terms) error {
 	if t.Token == nil && len(p.Tokens) > 0 {
 		o.Token = &p.Tokens[0]
 	}
-	// What the one who pays for others sends itself needs nobody's second signature.
-	// Source: tempoxyz/tempo, which refuses a fee payer that is the sender.
+	// The fee payer's own transactions need no second signature. Source: tempoxyz/tempo, which
+	// refuses a fee payer that is the sender.
 	if t.Sponsored && *p.Sponsor != t.Sender {
 		o.Payer = p.Sponsor
 	}
 	return nil
 }
 
-// Put writes an offer into a transaction, as its type has it.
+// Put sets a transaction's fee fields, by its type.
 func (o Offer) Put(tx *chain.Unsigned) {
 	tx.GasPrice, tx.MaxFee, tx.MaxPriorityFee = nil, nil, nil
 	if tx.Type == 0 {
@@ -51,8 +51,7 @@ func (o Offer) Put(tx *chain.Unsigned) {
 	tx.FeeToken, tx.Sponsored = o.Token, o.Payer != nil
 }
 
-// Cost is the most that gas can cost, in the chain's smallest unit; 2^256-1 if it is
-// more than that.
+// Cost returns the highest cost of gas, in the chain's smallest unit; 2^256-1 on overflow.
 func Cost(gas uint64, offer chain.Fee) *uint256.Int {
 	cost, over := new(uint256.Int).MulOverflow(uint256.NewInt(gas), offer.MaxFee.Int())
 	if over {
@@ -61,11 +60,11 @@ func Cost(gas uint64, offer chain.Fee) *uint256.Int {
 	return cost
 }
 
-// attodollars are in one unit of a fee token, of which a dollar has 10^6.
+// attodollars is the number of attodollars per unit of a fee token; a dollar has 10^6 units.
 const attodollars = 1_000_000_000_000
 
-// TokenCost is a cost in attodollars as so many units of a fee token, rounded up.
-// Source: tempoxyz/tempo, crates/revm, calc_gas_balance_spending.
+// TokenCost converts a cost in attodollars to units of a fee token, rounded up. Source:
+// tempoxyz/tempo, crates/revm, calc_gas_balance_spending.
 func TokenCost(cost *uint256.Int) *uint256.Int {
 	units, rest := new(uint256.Int).DivMod(cost, uint256.NewInt(attodollars), new(uint256.Int))
 	if !rest.IsZero() {

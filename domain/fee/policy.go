@@ -1,24 +1,22 @@
-// Package fee is what the relay offers for gas: how much, when more, and when nothing.
+// Package fee computes the relay's gas offers: how much, when to raise, and when to offer
+// nothing.
 //
-// A [Policy] is an operator's, for one chain. With what the chain's blocks have shown
-// ([chain.Market]) and an intent's [Terms] it makes an offer:
+// A [Policy] belongs to an operator, for one chain. With the chain's recent blocks
+// ([chain.Market]) and an intent's [Terms] it computes an offer:
 //
-//   - The fee covers the next base fee, as much above it as the urgency says, and a tip
-//     that the newest blocks were content with, at the urgency's percentile.
-//   - It never exceeds a ceiling, the operator's or the intent's. Where the market is
-//     above it, nothing is offered ([ErrMarket]): what is signed then would lie about
-//     unmined, and hold its nonce.
-//   - What an intent wants stays so far below the operator's ceiling ([Policy.Most]) that a
-//     no-op can replace it once more: else whoever withdraws an intent could not be obeyed
-//     where its attempt stands at the ceiling.
-//   - What replaces an earlier attempt offers so much more, in both fields, that pools
-//     take it. Where that does not fit under the ceiling, nothing is offered
-//     ([ErrCeiling]): the earlier attempt stands, and somebody has to be told. What no pool
-//     can have need not be outbid: else the nonce of an attempt that is withheld, or whose
-//     bytes are lost, would be used by nobody, and all above it would wait for ever.
+//   - The fee covers the next base fee, the urgency's headroom, and a tip that the newest blocks
+//     accepted, at the urgency's percentile.
+//   - It never exceeds the operator's or the intent's ceiling. If the market is above the ceiling,
+//     nothing is offered ([ErrMarket]): a signed attempt would stay unmined and hold its nonce.
+//   - An intent's offer stays so far below the operator's ceiling ([Policy.Most]) that a no-op can
+//     replace it once more. Otherwise an intent with an attempt at the ceiling could not be canceled.
+//   - A replacement raises both fields by the pools' minimum. If that exceeds the ceiling, nothing is
+//     offered ([ErrCeiling]): the earlier attempt stays, and the operator must be alerted. An attempt
+//     that no pool can have need not be outbid. Otherwise, if it was withheld or its bytes are lost,
+//     its nonce could never be used, and all later nonces would wait for ever.
 //
-// All of it is a pure function of its arguments, and defined for whatever a market says:
-// nodes lie, and a figure of 2^256-1 must neither overflow nor be paid.
+// All of it is a pure function of its arguments, and defined for every market: nodes may report
+// wrong values, and 2^256-1 must neither overflow nor be paid.
 package fee
 
 import (
@@ -30,7 +28,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Urgency says how soon an attempt should be mined, at what price. Empty is [Normal].
+// Urgency trades speed against price. Empty is [Normal].
 type Urgency string
 
 const (
@@ -39,57 +37,56 @@ const (
 	Fast   Urgency = "fast"
 )
 
-// Level is what an urgency means.
+// Level is the pricing of an urgency.
 type Level struct {
-	// Percentile is where among the tips of a block its own is, counted from the lowest.
+	// Percentile is the position of the tip among a block's tips, from the lowest.
 	Percentile float64
-	// Headroom is how many percent of the next base fee are offered above it. A base fee
-	// rises by an eighth with a full block: 50 % outlast three of them, 100 % five.
+	// Headroom is the percentage added to the next base fee. A full block raises the base fee by
+	// an eighth: 50 % covers three such blocks, 100 % five.
 	Headroom uint64
-	// Premium is how many percent are offered above the gas price that nodes suggest, on
-	// a chain without base fees. All of that is paid.
+	// Premium is the percentage added to the nodes' suggested gas price, on a chain without base
+	// fees. All of it is paid.
 	Premium uint64
 }
 
-// Policy is how fees are chosen on one chain.
+// Policy holds the fee settings of one chain.
 type Policy struct {
 	Slow, Normal, Fast Level
-	// History is of how many of the newest blocks is asked what they were content with.
+	// History is the number of newest blocks whose tips are asked for.
 	History int
-	// Ceiling is the highest fee per gas, and TipCeiling the highest tip within it;
-	// 0 is as high as the fee. Intents are offered for at [Policy.Most].
+	// Ceiling is the highest fee per gas, and TipCeiling the highest tip within it; 0: as high as
+	// the fee. Intents are limited to [Policy.Most].
 	Ceiling, TipCeiling chain.Price
-	// MinFee and MinTip are the least that the chain's pools take.
+	// MinFee and MinTip are the minimum of the chain's pools.
 	MinFee, MinTip chain.Price
-	// Bump is how many percent a replacement offers more than what it replaces.
+	// Bump is the percentage by which a replacement exceeds the offer before.
 	Bump uint64
-	// GasMargin is how many percent a gas limit is above what nodes estimate, and
-	// GasCeiling the highest limit.
+	// GasMargin is the percentage added to the nodes' gas estimate. GasCeiling is the highest gas
+	// limit.
 	GasMargin, GasCeiling uint64
-	// MaxPerTransaction is the highest gas limit × fee of one transaction; 0 is no limit.
-	// Nodes refuse to take more from their users than a limit of their own.
+	// MaxPerTransaction is the highest gas limit × fee of one transaction; 0: no limit. Nodes
+	// refuse transactions above a limit of their own.
 	MaxPerTransaction chain.Amount
-	// Tokens are what fees may be paid in, the first one unless the intent names one;
-	// none leaves it to the account, or the chain. Tempo has fee tokens.
+	// Tokens are the allowed fee tokens; the first is the default. If empty, the account or the
+	// chain decides. Tempo has fee tokens.
 	Tokens []chain.Address
-	// Sponsor pays the fees of intents that want to be sponsored; nil if nobody does.
+	// Sponsor pays the fees of sponsored intents; nil: no sponsor.
 	Sponsor *chain.Address
 }
 
 // Bounds of settings.
 const (
 	percentMax = 1000
-	BumpMin    = 10      // percent: below that no pool takes a replacement
-	GasMin     = 21_000  // what any transaction takes
-	GasMax     = 1 << 40 // as much as an intent may ask for
+	BumpMin    = 10      // percent: pools refuse a smaller replacement
+	GasMin     = 21_000  // the minimum gas of any transaction
+	GasMax     = 1 << 40 // the maximum gas of an intent
 	HistoryMax = 100     // blocks
 )
 
-// Default is a policy for a chain whose smallest unit is a wei, or an attodollar. Its
-// least tip is what go-ethereum asks for by default (eth/ethconfig, Defaults, Miner
-// GasPrice: 0.001 gwei), and its most gas what Ethereum lets a transaction have
-// (EIP-7825). Its most for a transaction is what go-ethereum and reth take by default
-// (eth/ethconfig, Defaults, RPCTxFeeCap: 1 ether).
+// Default returns a policy for a chain whose smallest unit is a wei or an attodollar. MinTip is
+// go-ethereum's default (eth/ethconfig, Defaults, Miner GasPrice: 0.001 gwei). GasCeiling is
+// Ethereum's limit per transaction (EIP-7825). MaxPerTransaction is the default of go-ethereum
+// and reth (eth/ethconfig, Defaults, RPCTxFeeCap: 1 ether).
 func Default() Policy {
 	const gwei, ether = 1_000_000_000, 1_000_000_000_000_000_000
 	return Policy{
@@ -107,12 +104,13 @@ func Default() Policy {
 	}
 }
 
-// Percentiles are what a market has to tell of each block, in this order.
+// Percentiles returns the percentiles of tips that a market must contain per block, in this
+// order.
 func (p Policy) Percentiles() []float64 {
 	return []float64{p.Slow.Percentile, p.Normal.Percentile, p.Fast.Percentile}
 }
 
-// Check says what in a policy makes no sense.
+// Check returns an error if the policy is inconsistent.
 func (p Policy) Check() error {
 	levels := []Level{p.Slow, p.Normal, p.Fast}
 	for i, l := range levels {
@@ -146,21 +144,22 @@ func (p Policy) Check() error {
 	return nil
 }
 
-// Most is the most that is offered for what an intent wants: so much that a no-op can
-// replace it within the operator's ceilings.
+// Most returns the highest offer for an intent, which a no-op can still replace within the
+// operator's ceilings.
 func (p Policy) Most() chain.Fee {
 	most, _ := chain.Fee{MaxFee: p.Ceiling, MaxPriorityFee: p.tipCeiling()}.Replaceable()
 	return most
 }
 
-// Bounds reports whether MaxPerTransaction keeps the fee of an intent with so much gas below
+// Bounds reports whether MaxPerTransaction limits an intent with this gas to a fee below
 // [Policy.Most].
 func (p Policy) Bounds(gas uint64) bool {
 	bound, bounded := p.bound(gas)
 	return bounded && less(bound, p.Most().MaxFee)
 }
 
-// bound is the highest fee per gas that MaxPerTransaction allows; false if it allows any.
+// bound returns the highest fee per gas that MaxPerTransaction allows; false if there is no
+// limit.
 func (p Policy) bound(gas uint64) (chain.Price, bool) {
 	if gas == 0 || p.MaxPerTransaction.IsZero() {
 		return chain.Price{}, false
@@ -168,7 +167,7 @@ func (p Policy) bound(gas uint64) (chain.Price, bool) {
 	return chain.Price(*new(uint256.Int).Div(p.MaxPerTransaction.Int(), uint256.NewInt(gas))), true
 }
 
-// bounded are terms whose own ceiling is no higher than MaxPerTransaction allows.
+// bounded lowers the terms' own ceiling to the fee that MaxPerTransaction allows.
 func (p Policy) bounded(t Terms) (Terms, error) {
 	bound, bounded := p.bound(t.Gas)
 	most := p.Most().MaxFee
@@ -187,7 +186,7 @@ func (p Policy) bounded(t Terms) (Terms, error) {
 	return t, nil
 }
 
-// tipCeiling is the operator's, which is the fee's unless it is lower.
+// tipCeiling returns the operator's tip ceiling, by default the fee's.
 func (p Policy) tipCeiling() chain.Price {
 	if isZero(p.TipCeiling) {
 		return p.Ceiling
@@ -195,7 +194,7 @@ func (p Policy) tipCeiling() chain.Price {
 	return p.TipCeiling
 }
 
-// level finds what an urgency means, and its place among the percentiles.
+// level returns an urgency's level and its index among the percentiles.
 func (p Policy) level(u Urgency) (Level, int) {
 	switch u {
 	case Slow:
@@ -208,7 +207,7 @@ func (p Policy) level(u Urgency) (Level, int) {
 	panic(fmt.Sprintf("fee: an urgency %q", string(u)))
 }
 
-// Prices are reckoned with as numbers that end at 2^256-1.
+// Price arithmetic saturates at 2^256-1.
 
 func isZero(p chain.Price) bool { return p.Int().IsZero() }
 
@@ -238,7 +237,7 @@ func sum(a, b chain.Price) chain.Price {
 	return chain.Price(*n)
 }
 
-// difference is how much more one is than another, if it is.
+// difference returns a-b, or 0 if b is larger.
 func difference(a, b chain.Price) chain.Price {
 	if less(a, b) {
 		return chain.Price{}
@@ -246,7 +245,7 @@ func difference(a, b chain.Price) chain.Price {
 	return chain.Price(*new(uint256.Int).Sub(a.Int(), b.Int()))
 }
 
-// raised is a price and so many percent of it, rounded up.
+// raised returns a price plus a percentage of it, rounded up.
 func raised(p chain.Price, percent uint64) chain.Price {
 	hundred := uint256.NewInt(100)
 	n, over := new(uint256.Int).MulDivOverflow(p.Int(), uint256.NewInt(100+percent), hundred)
@@ -259,7 +258,7 @@ func raised(p chain.Price, percent uint64) chain.Price {
 	return chain.Price(*n)
 }
 
-// raisedGas is raised for units of gas.
+// raisedGas returns gas plus a percentage of it, rounded up.
 func raisedGas(gas, percent uint64) uint64 {
 	if gas > math.MaxUint64/(100+percent) {
 		return math.MaxUint64

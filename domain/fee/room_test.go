@@ -8,10 +8,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/fee"
 )
 
-// An intent's own ceiling must leave room for the base fee to rise, or the intent gets no
-// offer, and its own tip ceiling must reach the tips of slow intents. The room grows each
-// time an intent gave way. A constant base fee needs no room; neither do replacements and
-// no-ops.
+// An intent's own ceiling must leave room for a rising base fee, or the intent gets no offer. Its
+// own tip ceiling must reach the tips of slow intents. The room grows each time an intent gave
+// way. A constant base fee needs no room; neither do replacements and no-ops.
 func TestOwnCeilingLeavesRoom(t *testing.T) {
 	moving := market(100, 1, 1)
 	moving.Blocks[0].BaseFee = priced(99)

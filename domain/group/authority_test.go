@@ -7,7 +7,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/group"
 )
 
-// The digests are those that viem 2.57.1 (hashTypedData) signs.
+// The digests equal those computed by viem 2.57.1 (hashTypedData).
 func TestWishDigest(t *testing.T) {
 	sender, err := chain.ParseAddress("0x5657118A2412d505c12C06F80720b3145e017A35")
 	if err != nil {
@@ -27,7 +27,7 @@ func TestWishDigest(t *testing.T) {
 			t.Errorf("%+v: %s, want %s", wish, got, want)
 		}
 	}
-	// Nothing in it can be exchanged for something else.
+	// Every field changes the digest.
 	seen := map[chain.Hash]bool{base.Digest(): true}
 	for what, change := range map[string]func(*group.Wish){
 		"chain":      func(w *group.Wish) { w.Chain++ },

@@ -6,21 +6,21 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Command is news about a group, or a wish. It carries its own time: nothing in
-// this package reads a clock.
+// Command is an observation about a group, or a request to change it. It carries its own time:
+// nothing in this package reads a clock.
 //
 //sumtype:decl
 type Command interface{ wish() }
 
-// Join makes accepted transactions members. Those that are members add nothing;
-// one that may not join refuses them all. At most [JoinMax] of them.
+// Join adds accepted transactions as members, at most [JoinMax]. Existing members add nothing. If
+// one transaction may not join, all are refused.
 type Join struct{ Members []Joined }
 
-// JoinMax bounds how many transactions join by one command.
+// JoinMax bounds the transactions that join by one command.
 const JoinMax = event.MaxAppend
 
-// Cancel is the owner's wish that the members there are be sent no more. The
-// authority has been verified: that needs no knowledge of the group.
+// Cancel is the owner's request to stop sending the present members. The authority is verified
+// before, because that needs no knowledge of the group.
 type Cancel struct {
 	By Authority
 	At time.Time
@@ -32,6 +32,6 @@ func (Cancel) wish() {}
 const (
 	ErrUnknown    = event.Refusal("unknown-group")
 	ErrNonceKey   = event.Refusal("group-nonce-key")       // another nonce key with the same group id
-	ErrExpired    = event.Refusal("authorization-expired") // signed too long ago
+	ErrExpired    = event.Refusal("authorization-expired") // past the authority's expiry
 	ErrShownOften = event.Refusal("too-many-authorizations")
 )

@@ -6,8 +6,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// authoritiesMax bounds how many unexpired typed authorities a group remembers. Beside
-// them it remembers one for the group's id, whose digest never changes.
+// authoritiesMax bounds the unexpired typed authorities that a group remembers. It also remembers
+// one for the group's id, whose digest never changes.
 const authoritiesMax = 256
 
 func (s State) join(c Join) ([]Event, error) {
@@ -36,8 +36,8 @@ func (s State) join(c Join) ([]Event, error) {
 
 func (s State) cancel(c Cancel) ([]Event, error) {
 	seconds := uint64(max(c.At.Unix(), 0))
-	// An authority counts once: shown again after it was recorded, also by somebody else
-	// who has seen it, it must not reach the members that joined since.
+	// An authority counts once. Repeated after it was recorded, perhaps by another party who has
+	// seen it, it must not cancel the members that joined since.
 	_, shown := s.Shown[c.By.Digest]
 	switch {
 	case shown:
@@ -51,7 +51,7 @@ func (s State) cancel(c Cancel) ([]Event, error) {
 	return []Event{Canceled{s.Members, c.By, c.At}}, nil
 }
 
-// typedAt counts the typed authorities that have not expired at a time.
+// typedAt returns the number of typed authorities that have not expired at a time.
 func (s State) typedAt(seconds uint64) (n int) {
 	for _, a := range s.Shown {
 		if a.Expires > seconds {

@@ -17,7 +17,7 @@ import (
 //sumtype:decl
 type Event interface{ fact() }
 
-// Joined: an accepted transaction is a member. The first one makes the group.
+// Joined: an accepted transaction is a member. The first one creates the group.
 type Joined struct {
 	Chain      chain.ID       `json:"chain"`
 	Sender     chain.Address  `json:"sender"`
@@ -26,49 +26,47 @@ type Joined struct {
 	NonceKey   chain.NonceKey `json:"nonceKey"`
 	Nonce      uint64         `json:"nonce"`
 	EligibleAt uint64         `json:"eligibleAt"`          // Unix seconds
-	ExpiresAt  uint64         `json:"expiresAt,omitempty"` // Unix seconds, 0 never
-	// AccessKey is what signed in the sender's name, and Confirmed the block at
-	// which the chain said that it may. Both are nil when the sender itself signed.
+	ExpiresAt  uint64         `json:"expiresAt,omitempty"` // Unix seconds, 0: never
+	// AccessKey is the key that signed for the sender, and Confirmed the block at which the chain
+	// confirmed its authority. Both are nil if the sender itself signed.
 	AccessKey *chain.Address `json:"accessKey,omitempty"`
 	Confirmed *chain.Block   `json:"confirmed,omitempty"`
 	At        time.Time      `json:"at"`
 }
 
-// Canceled: the owner wants those members sent no more that had joined by then:
-// the first Members of the group, in the order of joining.
+// Canceled: the owner canceled the members present at that time: the first Members of the
+// group, in the order of joining.
 type Canceled struct {
 	Members int       `json:"members"`
 	By      Authority `json:"by"`
 	At      time.Time `json:"at"`
 }
 
-// Authority is how the owner proved the wish.
+// Authority is the owner's proof for a cancel.
 type Authority struct {
 	Form      Form                `json:"form"`
 	Signature chain.SignatureKind `json:"signature"`
-	// Digest is what was signed, and Expires until when it counts, in Unix seconds
-	// (0 for ever).
+	// Digest is the signed digest. Expires is its expiry in Unix seconds; 0: never.
 	Digest  chain.Hash `json:"digest"`
 	Expires uint64     `json:"expires,omitempty"`
 }
 
-// Form is what an owner signs to cancel a group.
+// Form is the content that an owner signs to cancel a group.
 type Form string
 
 const (
-	// FormGroupID signs keccak256 of the group's id. It counts once for a group: a
-	// stranger who has seen the signature can show it to other services only.
+	// FormGroupID signs keccak256 of the group's id. It counts once per group: others who have
+	// seen the signature can use it at other services only.
 	FormGroupID Form = "group-id"
-	// FormTyped signs typed data that names deployment, chain, group and an
-	// expiry, and counts once.
+	// FormTyped signs typed data with deployment, chain, group and an expiry. It counts once.
 	FormTyped Form = "typed-data"
 )
 
 func (Joined) fact()   {}
 func (Canceled) fact() {}
 
-// Codec names the facts for ever. A shape that changes gets a new name here, an
-// upcaster for the old one, and a frozen sample in testdata/events.
+// Codec maps event types to stored names, which never change. A changed shape gets a new name
+// here, an upcaster for the old one, and a frozen sample in testdata/events.
 func Codec() event.Codec[Event] {
 	return event.NewCodec(
 		event.As[Event, Joined]("group.joined.v1"),
@@ -76,28 +74,28 @@ func Codec() event.Codec[Event] {
 	)
 }
 
-// StreamPrefix begins the name of every group's stream.
+// StreamPrefix is the prefix of every group's stream name.
 const StreamPrefix = "group-"
 
-// ID is which group: the same sender and group id on two chains are two groups.
+// ID identifies a group: the same sender and group id on two chains are two groups.
 type ID struct {
 	Chain  chain.ID
 	Sender chain.Address
 	Group  chain.GroupID
 }
 
-// Stream names a group's events.
+// Stream returns the name of a group's event stream.
 func (id ID) Stream() event.Stream {
 	return event.Stream(StreamPrefix + id.Chain.String() + "-" + id.Sender.String() + "-" + id.Group.String())
 }
 
-// InOrder are the keys of a map in the order of their streams' names, so that what is done
-// for one group after the other is done in one order.
+// InOrder returns a map's keys in the order of their stream names, so that groups are processed
+// in a fixed order.
 func InOrder[V any](m map[ID]V) []ID {
 	return slices.SortedFunc(maps.Keys(m), func(a, b ID) int { return cmp.Compare(a.Stream(), b.Stream()) })
 }
 
-// ParseStream reads a group's id off the name that [ID.Stream] gave.
+// ParseStream returns the group's id in a name made by [ID.Stream].
 func ParseStream(s event.Stream) (id ID, err error) {
 	rest, ok := strings.CutPrefix(string(s), StreamPrefix)
 	parts := strings.Split(rest, "-")

@@ -1,18 +1,18 @@
-// Package group is a sender's transactions that share a nonce key, on one chain.
+// Package group implements groups: a sender's transactions that share a nonce key on one chain.
 //
 //	Joined, Joined, … → Canceled (those so far) → Joined (another) → …
 //
-// Invariants of a [State], which every sequence of commands keeps:
+// Invariants of a [State] under every sequence of commands:
 //
 //  1. All members share one nonce key.
-//  2. A hash is a member once, and for ever.
-//  3. A cancel speaks of the members it finds. A member that was canceled stays
-//     so; one that joins later is not.
-//  4. An authority is recorded once, and reaches the members of that time only.
-//  5. Deciding the same command twice adds nothing the second time.
+//  2. A hash joins once and stays a member.
+//  3. A cancel applies to the present members, which stay canceled. It does not apply to members that
+//     join later.
+//  4. An authority is recorded once, and applies to the members at that time only.
+//  5. Deciding the same command twice adds no event the second time.
 //
-// A group may have many thousands of members. Adding one costs a logarithm of
-// them, and never the copy of all.
+// A group may have many thousands of members. Adding a member takes logarithmic time and never
+// copies all members.
 package group
 
 import (
@@ -24,23 +24,21 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// State is what the events of one group add up to. The zero State is a group that
-// does not exist.
+// State is the result of one group's events. The zero State is a group that does not exist.
 type State struct {
 	NonceKey chain.NonceKey
-	// Members is how many have joined, and Canceled how many of them, the first
-	// ones, are canceled.
+	// Members is the number of joined members; the first Canceled of them are canceled.
 	Members, Canceled int
-	// Shown maps the digests of the authorities that were recorded to the members they
-	// found. Typed ones are forgotten once a later cancel finds them expired.
+	// Shown maps the digest of each recorded authority to the authority. Typed ones are dropped
+	// when a later cancel finds them expired.
 	Shown map[chain.Hash]Shown
 	roll  roll
 }
 
-// Shown is an authority that was recorded.
+// Shown is a recorded authority.
 type Shown struct {
-	Expires uint64 // Unix seconds; 0 never, for the form that signs the group's id
-	Members int    // the first so many members are those it found
+	Expires uint64 // Unix seconds; 0: never (FormGroupID)
+	Members int    // it canceled the first Members members
 }
 
 // Member is one transaction of a group.
@@ -48,12 +46,12 @@ type Member struct {
 	Hash       chain.Hash
 	Nonce      uint64
 	EligibleAt uint64 // Unix seconds
-	ExpiresAt  uint64 // Unix seconds, 0 never
+	ExpiresAt  uint64 // Unix seconds, 0: never
 	Ordinal    int    // its place in the order of joining, from 0
 }
 
-// Decide answers a command with the facts it adds: none if it adds nothing, an
-// [event.Refusal] if it may not be granted.
+// Decide returns the events that a command adds: none if it changes nothing, an [event.Refusal]
+// if it is not allowed.
 func (s State) Decide(c Command) ([]Event, error) {
 	if c, ok := c.(Join); ok {
 		return s.join(c)
@@ -68,7 +66,7 @@ func (s State) Decide(c Command) ([]Event, error) {
 	panic(fmt.Sprintf("group: unknown command %T", c))
 }
 
-// Evolve adds one fact. It cannot fail: what is recorded has happened.
+// Evolve applies one event. It cannot fail, because a recorded event has happened.
 func (s State) Evolve(e Event) State {
 	switch e := e.(type) {
 	case Joined:
@@ -77,7 +75,7 @@ func (s State) Evolve(e Event) State {
 		s.Members++
 	case Canceled:
 		s.Canceled = e.Members
-		var now uint64 // the other form forgets none: it comes at any time
+		var now uint64 // FormGroupID drops no authority: its cancel may carry any time
 		if e.By.Form == FormTyped {
 			now = uint64(max(e.At.Unix(), 0))
 		}
@@ -89,7 +87,7 @@ func (s State) Evolve(e Event) State {
 	return s
 }
 
-// shownAt copies the authorities that have not expired at a time.
+// shownAt returns a copy of the authorities that have not expired at a time.
 func (s State) shownAt(seconds uint64) map[chain.Hash]Shown {
 	shown := map[chain.Hash]Shown{}
 	maps.Copy(shown, s.Shown)
@@ -97,14 +95,14 @@ func (s State) shownAt(seconds uint64) map[chain.Hash]Shown {
 	return shown
 }
 
-// Found returns the members that an authority found, in the order of joining; nil when it
-// was not recorded.
+// Found returns the members that an authority canceled, in the order of joining; none if it was
+// not recorded.
 func (s State) Found(by Authority) []Member { return s.List()[:s.Shown[by.Digest].Members] }
 
-// Member finds a transaction of the group.
+// Member returns the member with a hash.
 func (s State) Member(hash chain.Hash) (Member, bool) { return s.roll.find(hash) }
 
-// IsCanceled reports whether a cancel found a member.
+// IsCanceled reports whether a member was canceled.
 func (s State) IsCanceled(m Member) bool { return m.Ordinal < s.Canceled }
 
 // List returns all members in the order of joining.

@@ -40,7 +40,7 @@ func byGroupID(at time.Time) Cancel {
 	return Cancel{By: Authority{Form: FormGroupID, Signature: chain.Secp256k1, Digest: hashOf(-1)}, At: at}
 }
 
-// typed is the n-th typed authority, which counts for a minute from the epoch on.
+// typed is a cancel by the n-th typed authority, which expires a minute after the epoch.
 func typed(n int, at time.Time) Cancel {
 	return Cancel{At: at, By: Authority{
 		Form: FormTyped, Signature: chain.P256, Digest: chain.Keccak(fmt.Append(nil, "typed ", n)), Expires: uint64(epoch.Unix()) + 60,
@@ -66,7 +66,7 @@ func TestLife(t *testing.T) {
 		name     string
 		given    []Command
 		members  int
-		canceled []int // the transactions that are
+		canceled []int // the canceled transactions
 	}{
 		{"one joins", []Command{join(1)}, 1, nil},
 		{"one joins twice", []Command{join(1, 1), join(1)}, 1, nil},
@@ -130,7 +130,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What no caller may ask is a fault of the caller's.
+// Commands that no correct caller sends panic.
 func TestBrokenCallers(t *testing.T) {
 	strange := joined(1)
 	strange.Group = chain.GroupID{1}
@@ -152,7 +152,7 @@ func TestBrokenCallers(t *testing.T) {
 	}
 }
 
-// The authorities that are remembered are those that could be shown again.
+// Exactly the authorities that could be used again are remembered.
 func TestExpiredAuthoritiesAreForgotten(t *testing.T) {
 	s := run(t, State{}, join(1), typed(1, epoch))
 	later := typed(2, epoch.Add(2*time.Minute))
@@ -181,8 +181,8 @@ func drawCommand(t *rapid.T) Command {
 	return join(rapid.SliceOfN(rapid.IntRange(1, 30), 1, 5).Draw(t, "who")...)
 }
 
-// Any sequence of commands keeps the numbered invariants of the package comment,
-// and no state is changed by those that grow out of it.
+// Every sequence of commands keeps the numbered invariants of the package comment, and no state
+// changes when later states are derived from it.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s State
@@ -210,7 +210,7 @@ func TestInvariants(t *testing.T) {
 				if e, ok := e.(Canceled); ok {
 					authorities[e.By.Digest]++
 				}
-				before.Evolve(joined(99)) // another future of the same past
+				before.Evolve(joined(99)) // another state derived from the same state
 				s = s.Evolve(back)
 			}
 			keeps(t, before, s, listed)
@@ -252,8 +252,8 @@ func keeps(t *rapid.T, before, after State, listed []Member) {
 	}
 }
 
-// A group of a hundred thousand is folded in less than the time of a few requests:
-// what one member costs does not grow with the group.
+// A group of a hundred thousand members is folded in less than the time of a few requests: the
+// cost of a member does not grow with the group.
 func TestLargeGroup(t *testing.T) {
 	const members = 100_000
 	var s State

@@ -6,24 +6,24 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Plan is what it takes to make a group's transactions worthless on chain, which
-// is the only cancel that binds those who have the signed bytes: the owner must
-// use up each of these nonces of the nonce key by other transactions.
+// Plan lists the nonces that the owner must use up with other transactions to invalidate a group
+// on chain. That is the only cancel that binds holders of the signed bytes.
 type Plan struct {
 	NonceKey chain.NonceKey
-	// Nonces are the members', rising, each once. There are none for the expiring
-	// nonce key: those transactions end by their validity window alone.
+	// Nonces are the members' distinct nonces, in rising order. It is empty for the expiring
+	// nonce key: those transactions end only with their validity window.
 	Nonces []uint64
-	// Known means that the chain told its nonce; without it the rest is unknown.
+	// Known means that the chain's next nonce is known; otherwise Current and Invalidated are
+	// unset.
 	Known bool
-	// Current is the next nonce that the chain wants of the nonce key, and
-	// Invalidated means that it is past all of Nonces.
+	// Current is the chain's next nonce of the nonce key. Invalidated means that it is above all
+	// Nonces.
 	Current     uint64
 	Invalidated bool
 }
 
-// PlanCancel makes the plan of a group whose members have these nonces, in any
-// order. current is what the chain says is the next nonce, nil if it says nothing.
+// PlanCancel returns the plan for a group whose members have these nonces, in any order. current
+// is the chain's next nonce, nil if unknown.
 func PlanCancel(key chain.NonceKey, nonces []uint64, current *uint64) Plan {
 	p := Plan{NonceKey: key}
 	if key.IsExpiring() {

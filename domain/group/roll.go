@@ -7,14 +7,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// roll is members in runs, each sorted by hash and longer than the next one. It
-// is never changed: states that grew out of one another share their runs.
+// roll is a list of member runs, each sorted by hash and longer than the next. It is immutable,
+// because successive states share their runs.
 type roll [][]Member
 
 func byHash(a, b Member) int { return bytes.Compare(a.Hash[:], b.Hash[:]) }
 
-// with is the roll with one member more. Runs that are not longer than what comes
-// after them are merged, so that each member is copied once for each doubling.
+// with returns the roll with one more member. It merges runs that are not longer than the run
+// after them, so that each member is copied once per doubling.
 func (r roll) with(m Member) roll {
 	run, n := []Member{m}, len(r)
 	for ; n > 0 && len(r[n-1]) <= len(run); n-- {

@@ -11,21 +11,21 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// SnapshotSchema numbers the shape that [State.Snapshot] writes. Whoever changes the
-// shape, or what [State.Evolve] makes of an event, takes the next number: what was
-// written under another one is folded anew.
+// SnapshotSchema is the version of the format that [State.Snapshot] writes. A change to the
+// format, or to the effect of an event in [State.Evolve], needs the next number: snapshots of
+// other versions are rebuilt from the events.
 const SnapshotSchema = 2
 
-// A state as bytes, all numbers big-endian: the nonce key, the number of members
-// canceled, of authorities and of members; the authorities, each its digest, its expiry
-// and the number of members it found, by digest; the members in the order of joining.
+// Sizes of the parts of a snapshot, in bytes. All numbers are big-endian uint64. The layout is:
+// nonce key; counts of canceled members, authorities and members; authorities by digest, each its
+// digest, expiry and number of members; members in the order of joining.
 const (
 	snapshotHead   = 32 + 3*8
 	snapshotShown  = 32 + 2*8
 	snapshotMember = 32 + 3*8
 )
 
-// Snapshot writes a state down. The same state gives the same bytes.
+// Snapshot encodes a state. The same state gives the same bytes.
 func (s State) Snapshot() []byte {
 	out := make([]byte, 0, snapshotHead+len(s.Shown)*snapshotShown+s.Members*snapshotMember)
 	out = append(out, s.NonceKey[:]...)
@@ -47,7 +47,7 @@ func (s State) Snapshot() []byte {
 	return out
 }
 
-// Restore reads what [State.Snapshot] wrote under [SnapshotSchema].
+// Restore decodes the bytes of [State.Snapshot] under [SnapshotSchema].
 func Restore(data []byte) (s State, err error) {
 	r := reader{data}
 	r.copy(s.NonceKey[:])
@@ -86,12 +86,12 @@ func Restore(data []byte) (s State, err error) {
 		}
 	}
 	if len(all) > 0 {
-		s.roll = roll{all} // one run is sorted by hash, and longer than the next
+		s.roll = roll{all} // one run: sorted by hash
 	}
 	return s, nil
 }
 
-// reader takes bytes off the front; beyond the end they are zeros.
+// reader consumes bytes from the front; past the end it reads zeros.
 type reader struct{ left []byte }
 
 func (r *reader) copy(into []byte) { r.left = r.left[copy(into, r.left):] }

@@ -9,8 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// What snapshots look like under schema 2, for ever: who changes this has to take the
-// next number.
+// The format of schema 2 is frozen: a change needs the next number.
 func TestSnapshotShape(t *testing.T) {
 	s := run(t, State{}, join(1, 2), typed(1, epoch), join(3))
 	if got := chain.Keccak(s.Snapshot()).String(); got != snapshotDigest || SnapshotSchema != 2 {
@@ -35,14 +34,14 @@ func TestSnapshotAndBack(t *testing.T) {
 				t.Fatalf("%+v comes back as %+v", m, found)
 			}
 		}
-		// It grows as the one it was made of does, and so do both.
+		// The restored state evolves like the original.
 		if a, b := run(t, s, join(1000)), run(t, back, join(1000)); !bytes.Equal(a.Snapshot(), b.Snapshot()) {
 			t.Fatal("they grow apart")
 		}
 	}
 }
 
-// Whatever bytes there are, reading them ends in a state or an error.
+// Restoring any bytes returns a state or an error.
 func FuzzRestore(f *testing.F) {
 	for n := range 3 {
 		s := State{}

@@ -8,16 +8,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Amount is what is asked for, or may be paid.
+// Amount is a quantity of a chain's native unit, or of a fee per unit of gas.
 type Amount = chain.Amount
 
-// NewAmount is a small amount.
+// NewAmount returns n as an Amount.
 func NewAmount(n uint64) Amount { return chain.NewAmount(n) }
 
-// ParseAmount reads a decimal number below 2^256, without sign and leading zeros.
+// ParseAmount parses a decimal number below 2^256, without sign and leading zeros.
 func ParseAmount(s string) (Amount, error) { return chain.ParseAmount(s) }
 
-// Data is the input of a call. In text it is 0x and hex digits.
+// Data is the input of a call. Its text form is 0x and hex digits.
 type Data []byte
 
 func (d Data) String() string               { return "0x" + hex.EncodeToString(d) }

@@ -8,7 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// ConfirmationsMax bounds how many confirmations are announced of one block.
+// ConfirmationsMax bounds the number of confirmations announced for one block.
 const ConfirmationsMax = 256
 
 func (s State) announce(c Announce) ([]Event, error) {
@@ -40,8 +40,8 @@ func (s State) announce(c Announce) ([]Event, error) {
 	return t.events, nil
 }
 
-// chainOf is the list of an announcement, if its blocks stand on one another and the
-// first holds the attempt.
+// chainOf returns the announcement's confirmations, at most ConfirmationsMax. It refuses a list
+// that does not begin with the receipt's block, or whose blocks do not follow one another.
 func chainOf(c Announce) ([]chain.Block, error) {
 	list := c.Confirmations[:min(len(c.Confirmations), ConfirmationsMax)]
 	if len(list) == 0 || list[0].Hash != c.Receipt.Block.Hash || list[0].IsZero() {
@@ -74,7 +74,7 @@ func (s State) loseBlock(c LoseBlock) ([]Event, error) {
 	return t.events, nil
 }
 
-// telling gathers what one command adds, each fact on top of the one before.
+// telling collects the events of one command. Each event builds on the state after the last.
 type telling struct {
 	s      State
 	events []Event
@@ -88,8 +88,8 @@ func (t *telling) receipt(hash chain.Hash, r *chain.Receipt, at time.Time) {
 	t.add(Announced{Sequence: t.next(), Kind: AboutReceipt, Hash: hash, Receipt: r, At: at})
 }
 
-// confirmations announces what is new of a list. One that ends sooner than what was
-// announced is from a node that is behind, and contradicts nothing.
+// confirmations announces the new blocks of a list. A list that is a prefix of the announced one
+// comes from a node that is behind, and adds nothing.
 func (t *telling) confirmations(hash chain.Hash, list []chain.Block, at time.Time) {
 	told := t.s.Told
 	common := 0
@@ -108,7 +108,7 @@ func (t *telling) confirmations(hash chain.Hash, list []chain.Block, at time.Tim
 	}
 }
 
-// some is a copy of blocks, nil when there are none.
+// some returns a copy of blocks, nil if there are none.
 func some(blocks []chain.Block) []chain.Block {
 	if len(blocks) == 0 {
 		return nil
@@ -116,7 +116,7 @@ func some(blocks []chain.Block) []chain.Block {
 	return slices.Clone(blocks)
 }
 
-// settled is the end that a block makes.
+// settled returns the end event for an attempt in a settled block.
 func (s State) settled(a Attempted, r chain.Receipt, at time.Time) Event {
 	switch {
 	case a.Kind == NoOp:
@@ -126,12 +126,12 @@ func (s State) settled(a Attempted, r chain.Receipt, at time.Time) Event {
 	}
 	despite := s.Stop.Reason
 	if despite == Deadline && !s.Requested.Request.passed(r.Block.Time) {
-		despite = "" // it landed in time, which showed when the time was over
+		despite = "" // it landed in time, but was found after the deadline
 	}
 	return Completed{s.Sequence + 1, a.Hash, r.Block, despite, at}
 }
 
-// stopped is the end of what is to end without effect, for the reason it has.
+// stopped returns the end event of an intent that ends without effect, for its stop reason.
 func (s State) stopped(hash chain.Hash, block chain.Block, at time.Time) Event {
 	if s.Stop.Reason == Withdrawn {
 		return Canceled{s.Sequence + 1, s.Stop.Detail, hash, block, at}

@@ -9,25 +9,25 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Bounds of what can be asked for. All of them together fit into one event.
+// Bounds of a request. A request at all bounds fits into one event.
 const (
 	KeyMax       = 128      // bytes of an idempotency key, and of an ordering key
-	NameMax      = 64       // bytes of the name of a client or a pool, and of a metadata entry
+	NameMax      = 64       // bytes of a client's, a pool's or a metadata entry's name
 	SubjectMax   = 128      // bytes
-	CallsMax     = 32       // which is as many as Tempo's pool takes
-	DataMax      = 96 << 10 // bytes of input, of all calls together
+	CallsMax     = 32       // the limit of Tempo's pool
+	DataMax      = 96 << 10 // bytes of input of all calls together
 	WebhooksMax  = 8
-	GivenURLMax  = 512     // bytes of a webhook's URL, as a client gives it
-	URLMax       = 768     // bytes of one, as it is recorded: see [Sealer]
-	EntriesMax   = 16      // of metadata
-	MetadataMax  = 2 << 10 // bytes, of names and values together
+	GivenURLMax  = 512     // bytes of a webhook's URL, as given by a client
+	URLMax       = 768     // bytes of a webhook's URL as recorded: see [Sealer]
+	EntriesMax   = 16      // metadata entries
+	MetadataMax  = 2 << 10 // bytes of metadata, names and values together
 	GasLimitMax  = 1 << 40
-	deadlineSecs = 253_402_300_799 // the last second that has a date of four digits
+	deadlineSecs = 253_402_300_799 // 9999-12-31T23:59:59Z in Unix seconds
 )
 
-// Check refuses what is outside the bounds, or can never be done. What an operator does
-// not allow is refused by others: a signer, a target, a budget; and a webhook, with
-// [ErrWebhookURL], whose host is not one that may be called.
+// Check refuses a request that is out of bounds or can never be carried out. The operator's rules
+// are checked elsewhere: allowed signers, targets, budgets, and webhook hosts (refused with
+// [ErrWebhookURL]).
 func (r Request) Check() error {
 	switch {
 	case r.Client != "" && !isName(r.Client, NameMax):
@@ -92,8 +92,8 @@ func (g Gas) check() error {
 	return nil
 }
 
-// subBlockPrefix begins the nonce keys that Tempo keeps for its validators; its public
-// pool takes none of them.
+// subBlockPrefix is the first byte of the nonce keys that Tempo reserves for its validators. Its
+// public pool accepts no transaction with such a key.
 const subBlockPrefix = 0x5b
 
 func (r Request) checkNonceKey() error {
@@ -114,7 +114,7 @@ func (r Request) checkNonceKey() error {
 			return ErrInvalid.Because("the expiring nonce key is in no sequence: what stands there can be neither replaced nor canceled")
 		case p.Key[0] == subBlockPrefix:
 			return ErrInvalid.Because("nonce keys that begin with 0x%x are taken by no pool", subBlockPrefix)
-		case p.Key[0] == orderFirst: // anybody can work out the key of another client's row
+		case p.Key[0] == orderFirst: // any client can compute the key of another client's ordering group
 			return ErrInvalid.Because("nonce keys that begin with 0x%x are those of ordering keys: the mode %q gives them", orderFirst, NonceOrdered)
 		}
 	default:
@@ -140,18 +140,18 @@ func (r Request) checkMetadata() error {
 	return nil
 }
 
-// passed reports whether a deadline is over at a time.
+// passed reports whether the deadline is over at a time in Unix seconds.
 func (r Request) passed(seconds uint64) bool { return r.Deadline != 0 && seconds >= r.Deadline }
 
 func secondsOf(t time.Time) uint64 { return uint64(max(t.Unix(), 0)) }
 
-// isName reports whether a text can be compared byte by byte, and written anywhere.
+// isName reports whether s has 1 to most characters, each safe in keys, URLs and logs.
 func isName(s string, most int) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-"
 	return s != "" && len(s) <= most && strings.Trim(s, letters) == ""
 }
 
-// isText reports whether a text can be shown.
+// isText reports whether s is valid UTF-8 with only printable characters.
 func isText(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }

@@ -7,22 +7,22 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Command is news about an intent, or a wish. It carries its own time: nothing in this
-// package reads a clock.
+// Command is an observation about an intent, or a request to change it. It carries its own time:
+// nothing in this package reads a clock.
 //
 //sumtype:decl
 type Command interface{ wish() }
 
-// Create asks for an intent. The same request again adds nothing, whatever has become
-// of the intent, or is allowed now.
+// Create requests an intent. Repeating the same request adds nothing, even if the intent has
+// ended or the request would no longer be allowed.
 type Create struct {
 	Request Request
 	At      time.Time
 }
 
-// Assign says that a lane has reserved a nonce for the intent. Assignment is one more
-// than the intent has had. Whoever is refused gives the nonce back. With the place of the
-// last assignment it says that a new holder of the lane goes on with that.
+// Assign records that a lane has reserved a nonce for the intent. Assignment is one more than the
+// intent's number of assignments. If Assign is refused, the lane releases the nonce. With the
+// assignment and place that the intent has now, it records that a new holder continues the lane.
 type Assign struct {
 	Assignment int
 	Place      Place
@@ -30,10 +30,9 @@ type Assign struct {
 	At         time.Time
 }
 
-// Requeue says that the intent has lost the place of an assignment. All attempts of
-// that place have been recorded here before, or there were none: the lane knows, and
-// has decided so. What nothing was signed for only its holder gives back: that of a token
-// before the one that the intent has heard of last is refused.
+// Requeue records that the intent has lost the place of an assignment. The lane decides that,
+// after it has recorded all attempts at the place here. If nothing was signed, only the current
+// holder may release the place: a token below the intent's last known token is refused.
 type Requeue struct {
 	Assignment int
 	Token      uint64 // of the lane's holder
@@ -41,10 +40,10 @@ type Requeue struct {
 	At         time.Time
 }
 
-// Attempt says that bytes have been signed for the intent, and that the lane has
-// recorded them. Whoever is refused hands them to nobody. A no-op is taken only once the
-// intent is to end, or to give way. What else was signed before that was heard of is taken all the same,
-// so that it would be known if it landed; there is no need to hand it to anybody.
+// Attempt records that bytes were signed for the intent and recorded by the lane. If Attempt is
+// refused, the bytes must not be sent. A no-op is accepted only while the intent is to end or
+// gives way. Any other attempt signed before the lane learned of that is accepted too, so that it
+// is known if it lands; it need not be sent.
 type Attempt struct {
 	Assignment int
 	Kind       AttemptKind
@@ -53,74 +52,74 @@ type Attempt struct {
 	At         time.Time
 }
 
-// Announce says where the canonical chain holds an attempt: in the first of
-// Confirmations, on which the others stand.
+// Announce records where the canonical chain has an attempt: in the first block of Confirmations.
+// The other blocks follow it in order.
 type Announce struct {
 	Hash          chain.Hash
 	Receipt       chain.Receipt
 	Confirmations []chain.Block
-	// Settled means that there are as many as the chain is trusted after, or that the
-	// first is final.
+	// Settled means that the required number of confirmations is reached, or that the first block
+	// is final.
 	Settled bool
 	At      time.Time
 }
 
-// LoseBlock says that block Was is not in the chain: Now is, at its height or above.
+// LoseBlock records that block Was left the chain, which has Now at its height or above.
 type LoseBlock struct {
 	Was, Now chain.Block
 	At       time.Time
 }
 
-// Cancel is the client's wish that the intent be not carried out.
+// Cancel is the client's request to stop the intent.
 type Cancel struct {
 	Detail string
 	At     time.Time
 }
 
-// Expire says that time has reached Now, in Unix seconds, by the chain's clock or the
-// store's: by no other is a deadline over.
+// Expire records that time has reached Now, in Unix seconds, by the chain's or the store's clock.
+// No other clock ends a deadline.
 type Expire struct {
 	Now uint64
 	At  time.Time
 }
 
-// Fail says that the relay will not carry the intent out: for Simulation or Refused.
+// Fail records that the relay will not carry the intent out, with Reason Simulation or Refused.
 type Fail struct {
 	Reason Reason
 	Detail string
 	At     time.Time
 }
 
-// SpeedUpsMax is how often one intent can be sped up, and RaiseMin how many percent each
-// speed-up is to be above the one before, as pools demand of a replacement. Both bound an
-// intent's events, which each command about it and each turn of its lane reads.
+// SpeedUpsMax is the number of speed-ups of one intent. RaiseMin is the least increase over the
+// speed-up before, in percent; pools demand it of a replacement. Both bound an intent's events,
+// which each command about it and each turn of its lane reads.
 const (
 	SpeedUpsMax = 64
 	RaiseMin    = 10
 )
 
-// SpeedUp is the client's wish that the next attempts pay at least Fee for a unit of gas.
+// SpeedUp is the client's request that the next attempts pay at least Fee per unit of gas.
 type SpeedUp struct {
 	Fee Amount
 	At  time.Time
 }
 
-// Yield is an operator's wish that the intent give the nonce of an assignment back, for
-// which nothing is signed, so that a no-op can use it up: nonces above it wait for that.
-// The intent waits for another one.
+// Yield is an operator's request that the intent release the nonce of an assignment for which
+// nothing is signed. A no-op then uses up the nonce, because later nonces wait for it. The intent
+// waits for another nonce.
 type Yield struct {
 	Assignment int
-	Detail     string // why, for people
+	Detail     string // for people
 	At         time.Time
 }
 
-// GiveWay: the intent's transaction cannot be mined at its own fee ceiling, and later
-// nonces wait for it. A no-op is to replace it. Once the no-op is final, a Requeue with
-// evidence [Filled] takes the place from the intent, which waits for another. The intent's
-// own transaction may still be mined before.
+// GiveWay: the intent's transaction cannot be mined at its own fee ceiling, and later nonces wait
+// for it. A no-op is to replace it. Once the no-op is final, a Requeue with evidence [Filled]
+// ends the assignment, and the intent waits for another place. Until then, the intent's own
+// transaction may still be mined.
 type GiveWay struct {
 	Assignment int
-	Detail     string // why, for people
+	Detail     string // for people
 	At         time.Time
 }
 
@@ -137,14 +136,14 @@ func (SpeedUp) wish()   {}
 func (Yield) wish()     {}
 func (GiveWay) wish()   {}
 
-// What clients are refused.
+// Refusals of client commands.
 const (
 	ErrUnknown        = event.Refusal("unknown-intent")
 	ErrInvalid        = event.Refusal("invalid-intent")
 	ErrTooLarge       = event.Refusal("intent-too-large")
 	ErrWebhookURL     = event.Refusal("webhook-url")
-	ErrInvalidKey     = event.Refusal("invalid-idempotency-key") // as of every request that has one
-	ErrDiffers        = event.Refusal("idempotency-conflict")    // likewise: the key belongs to another wish
+	ErrInvalidKey     = event.Refusal("invalid-idempotency-key") // shared by all requests with an idempotency key
+	ErrDiffers        = event.Refusal("idempotency-conflict")    // shared too: the key belongs to another request
 	ErrDeadlinePassed = event.Refusal("deadline-passed")
 	ErrSettled        = event.Refusal("intent-settled")
 	ErrCanceling      = event.Refusal("intent-canceling")
@@ -153,16 +152,16 @@ const (
 	ErrSpeedUps       = event.Refusal("too-many-speed-ups")
 )
 
-// What those who carry intents out are refused.
+// Refusals of the relay's commands.
 const (
-	ErrAssigned       = event.Refusal("intent-assigned")        // it has a place, or had another meanwhile
+	ErrAssigned       = event.Refusal("intent-assigned")        // it has a place, or had a later one
 	ErrNotAssigned    = event.Refusal("intent-not-assigned")    // it does not have that place
-	ErrFenced         = event.Refusal("intent-fenced")          // another holder of the lane goes on with that place
+	ErrFenced         = event.Refusal("intent-fenced")          // another holder of the lane continues that place
 	ErrLive           = event.Refusal("intent-attempt-live")    // an attempt may land
-	ErrDeadlineOpen   = event.Refusal("deadline-still-open")    // there is time, or no deadline
-	ErrNotCanceling   = event.Refusal("intent-not-canceling")   // it is to be carried out, at this nonce
-	ErrNotSigned      = event.Refusal("intent-not-signed")      // nothing is that could give way
+	ErrDeadlineOpen   = event.Refusal("deadline-still-open")    // the deadline is not over, or there is none
+	ErrNotCanceling   = event.Refusal("intent-not-canceling")   // it is to be carried out at this nonce
+	ErrNotSigned      = event.Refusal("intent-not-signed")      // no attempt is signed that could give way
 	ErrUnknownAttempt = event.Refusal("intent-unknown-attempt") // no such hash was recorded
-	ErrContradicted   = event.Refusal("intent-contradicted")    // the chain holds what it had finally ruled out
-	ErrBrokenList     = event.Refusal("intent-broken-list")     // blocks that do not stand on one another
+	ErrContradicted   = event.Refusal("intent-contradicted")    // the chain contains an attempt that was ruled out as final
+	ErrBrokenList     = event.Refusal("intent-broken-list")     // its blocks do not follow one another
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// detailMax bounds what is kept of a reason's text, in bytes.
+// detailMax is the length in bytes at which a reason's text is cut.
 const detailMax = 512
 
 func (s State) create(c Create) ([]Event, error) {
@@ -46,7 +46,7 @@ func (s State) assign(c Assign) ([]Event, error) {
 	return []Event{Assigned{s.Sequence + 1, c.Assignment, c.Place, c.Token, c.At}}, nil
 }
 
-// takeOver is only told of while the place may be given back.
+// takeOver records a new lane holder. It adds nothing once the place cannot be released any more.
 func (s State) takeOver(c Assign) []Event {
 	if c.Token <= s.Token || s.End != nil || s.live() {
 		return nil
@@ -56,7 +56,7 @@ func (s State) takeOver(c Assign) []Event {
 
 func (s State) requeue(c Requeue) ([]Event, error) {
 	if c.Assignment < s.Assignment || s.Place == nil && c.Assignment == s.Assignment {
-		return nil, nil // it has lost that place before
+		return nil, nil // that place was lost before
 	}
 	if c.Assignment != s.Assignment {
 		return nil, ErrNotAssigned.Because("it has had %d assignments", s.Assignment)
@@ -78,7 +78,7 @@ func (s State) requeue(c Requeue) ([]Event, error) {
 	return events, nil
 }
 
-// rulesOut checks that no attempt at the place is in the chain, or can ever be.
+// rulesOut checks that no attempt at the place is in the chain or can ever be.
 func (s State) rulesOut(e Evidence) error {
 	made, own := s.attempt(e.Hash)
 	noop := e.Kind == Filled
@@ -113,7 +113,7 @@ func (s State) attempted(c Attempt) ([]Event, error) {
 		return nil, nil
 	case s.Place == nil || c.Assignment != s.Assignment:
 		return nil, ErrNotAssigned.Because("assignment %d is not what it has", c.Assignment)
-	case s.End != nil: // it is not to be handed to anybody
+	case s.End != nil: // its bytes must not be sent
 		return nil, ErrSettled.Because("it is %s", s.End.Status)
 	case !s.ToNoOp() && c.Kind == NoOp:
 		return nil, ErrNotCanceling.Because("nobody wishes that it be not carried out")
@@ -146,8 +146,8 @@ func (s State) fail(c Fail) ([]Event, error) {
 	return s.stop(CancelRequested{c.Reason, c.Detail, c.At}), nil
 }
 
-// stop ends an intent for which nothing can have been signed at once. Of one that has
-// a place it records that it is to end; the first reason stands.
+// stop ends an intent without a place at once. For an intent with a place it records that it is
+// to end. The first reason stays.
 func (s State) stop(c CancelRequested) []Event {
 	c.Detail = cut(c.Detail)
 	if s.End != nil || s.Stop.Reason != "" {
@@ -209,7 +209,7 @@ func (s State) giveWay(c GiveWay) ([]Event, error) {
 	return []Event{GiveWayRequested{c.Assignment, cut(c.Detail), c.At}}, nil
 }
 
-// cut bounds a text that is kept.
+// cut shortens a text to detailMax bytes.
 func cut(detail string) string {
 	return strings.ToValidUTF8(detail[:min(len(detail), detailMax)], "")
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Event is a fact about one intent. What the client is told of has a Sequence, which
-// rises by one from 1 on.
+// Event is a fact about one intent. Events that are reported to the client have a Sequence, which
+// rises by one from 1.
 //
 //sumtype:decl
 type Event interface{ fact() }
 
-// Requested: the wish is taken on. Absent → Waiting.
+// Requested: the intent is accepted. Absent → Waiting.
 type Requested struct {
 	ID      chain.IntentID `json:"id"`
 	Digest  chain.Hash     `json:"digest"` // of the request, by [Request.Digest]
@@ -21,70 +21,70 @@ type Requested struct {
 	At      time.Time      `json:"at"`
 }
 
-// Place is a nonce in a lane of the request's chain.
+// Place is a nonce in a lane on the request's chain.
 type Place struct {
 	Signer   chain.Address  `json:"signer"`
 	NonceKey chain.NonceKey `json:"nonceKey"`
 	Nonce    uint64         `json:"nonce"`
 }
 
-// Assigned: the intent has a nonce, and may be signed for. → Assigned.
+// Assigned: the intent has a nonce and may be signed. → Assigned.
 type Assigned struct {
 	Sequence   uint64    `json:"sequence"`
 	Assignment int       `json:"assignment"` // counts from 1
 	Place      Place     `json:"place"`
-	Token      uint64    `json:"token"` // of the lane's holder who reserved the nonce
+	Token      uint64    `json:"token"` // of the lane holder that reserved the nonce
 	At         time.Time `json:"at"`
 }
 
-// TakenOver: the lane has another holder, who has found that the intent has its place there.
-// What the holders before him decide about that place does not hold any more.
+// TakenOver: the lane has a new holder, which found the intent's place there. Decisions of
+// earlier holders about that place are no longer valid.
 type TakenOver struct {
 	Assignment int       `json:"assignment"`
 	Token      uint64    `json:"token"` // of the lane's new holder
 	At         time.Time `json:"at"`
 }
 
-// Evidence is why an intent has no place any more.
+// Evidence is the reason why an intent lost its place.
 type Evidence struct {
 	Kind EvidenceKind `json:"kind"`
-	// Block is the final block that shows it, of all but Released.
+	// Block is the final block that proves it; zero for Released.
 	Block chain.Block `json:"block,omitzero"`
-	// Hash is what used the nonce: of Rival if that is known, of Filled the no-op.
+	// Hash is the transaction that used the nonce. Rival: zero if unknown. Filled: the no-op.
 	Hash chain.Hash `json:"hash,omitzero"`
 }
 
-// EvidenceKind is what became of a place.
+// EvidenceKind is how a place ended.
 type EvidenceKind string
 
 const (
 	Released EvidenceKind = "released" // given back: nothing was ever signed for it
-	Rival    EvidenceKind = "rival"    // the final chain has used the nonce, and by no attempt
-	Lapsed   EvidenceKind = "lapsed"   // the window of every attempt ended before a final block, and none is in the chain
-	Filled   EvidenceKind = "filled"   // a final block holds the no-op that the intent gave way to
+	Rival    EvidenceKind = "rival"    // a final block used the nonce, with no attempt of this intent
+	Lapsed   EvidenceKind = "lapsed"   // the validity of every attempt ended before a final block, and none is in the chain
+	Filled   EvidenceKind = "filled"   // a final block contains the no-op that the intent gave way to
 )
 
-// Requeued: the intent has no place any more. → Waiting. The client is told, unless
+// Requeued: the intent has no place any more. → Waiting. It is reported to the client unless
 // nothing was signed.
 type Requeued struct {
 	Sequence   uint64     `json:"sequence,omitempty"`
-	Assignment int        `json:"assignment"` // that ended
+	Assignment int        `json:"assignment"` // the one that ended
 	Evidence   Evidence   `json:"evidence"`
 	Was        chain.Hash `json:"was,omitzero"` // the last attempt
 	At         time.Time  `json:"at"`
 }
 
-// AttemptKind is what signed bytes are for.
+// AttemptKind is the purpose of signed bytes.
 type AttemptKind string
 
 const (
-	First AttemptKind = "first" // at this nonce
+	First AttemptKind = "first" // the first attempt at this nonce
 	Bump  AttemptKind = "bump"  // the same at a higher fee
-	NoOp  AttemptKind = "no-op" // uses the nonce up, so that the intent does not land
+	NoOp  AttemptKind = "no-op" // uses up the nonce, so that the intent does not land
 )
 
-// Attempted: bytes were signed for the intent's nonce and recorded; they may be
-// anywhere from here on. → Submitted.
+// Attempted: bytes were signed for the intent's nonce and recorded. From here on any node may
+// have them. → Submitted.
 type Attempted struct {
 	Sequence   uint64      `json:"sequence"`
 	Assignment int         `json:"assignment"`
@@ -92,7 +92,7 @@ type Attempted struct {
 	Kind       AttemptKind `json:"kind"`
 	Hash       chain.Hash  `json:"hash"`
 	Replaces   chain.Hash  `json:"replaces,omitzero"` // the attempt before, at the same nonce
-	Fee        chain.Fee   `json:"fee,omitzero"`      // that it offers for a unit of gas; zero is not known
+	Fee        chain.Fee   `json:"fee,omitzero"`      // offered per unit of gas; zero: unknown
 	At         time.Time   `json:"at"`
 }
 
@@ -100,47 +100,45 @@ type Attempted struct {
 type Reason string
 
 const (
-	Withdrawn  Reason = "canceled"   // its client wished so
+	Withdrawn  Reason = "canceled"   // canceled by its client
 	Deadline   Reason = "deadline"   // it did not land in time
-	Simulation Reason = "simulation" // tried on a node, it would revert
-	Refused    Reason = "refused"    // the relay or the chain will not have it
-	Reverted   Reason = "reverted"   // it is in the chain, and did nothing
+	Simulation Reason = "simulation" // simulated on a node, it would revert
+	Refused    Reason = "refused"    // refused by the relay or the chain
+	Reverted   Reason = "reverted"   // mined, but it reverted
 )
 
-// CancelRequested: the intent is to end without effect, and has a place, where it may
-// have been signed already. It ends when the place is taken from it, or a no-op is
-// final there. → Canceling.
+// CancelRequested: the intent is to end without effect, but has a place where it may be signed
+// already. It ends when it loses the place, or when a no-op is final there. → Canceling.
 type CancelRequested struct {
 	Reason Reason    `json:"reason"`
 	Detail string    `json:"detail,omitempty"`
 	At     time.Time `json:"at"`
 }
 
-// SpeedUpRequested: the client wants the next attempts to pay at least this much for a
-// unit of gas.
+// SpeedUpRequested: the client wants the next attempts to pay at least Fee per unit of gas.
 type SpeedUpRequested struct {
 	Fee Amount    `json:"fee"`
 	At  time.Time `json:"at"`
 }
 
-// YieldRequested: an operator wants the intent to give back the nonce of an assignment,
-// for which nothing was signed. Whoever holds the lane takes it back.
+// YieldRequested: an operator wants the intent to release the nonce of an assignment for which
+// nothing was signed. The lane's holder takes it back.
 type YieldRequested struct {
 	Assignment int       `json:"assignment"`
 	Detail     string    `json:"detail,omitempty"`
 	At         time.Time `json:"at"`
 }
 
-// GiveWayRequested: gas costs more than the intent's transaction offers, and its ceiling
-// allows no higher fee. Later nonces of the lane wait for it. A no-op is to replace it;
-// once that is final, the intent waits for another nonce.
+// GiveWayRequested: gas costs more than the intent's transaction offers, and its ceiling allows
+// no higher fee. Later nonces of the lane wait for it. A no-op is to replace it; once the no-op
+// is final, the intent waits for another nonce.
 type GiveWayRequested struct {
 	Assignment int       `json:"assignment"`
 	Detail     string    `json:"detail,omitempty"`
 	At         time.Time `json:"at"`
 }
 
-// AnnouncedKind is what an announcement is about.
+// AnnouncedKind is the subject of an announcement.
 type AnnouncedKind string
 
 const (
@@ -148,40 +146,41 @@ const (
 	AboutConfirmations AnnouncedKind = "confirmations"
 )
 
-// Announced: the client is told where the chain has the intent. One about the receipt
-// says which block holds which attempt; without a receipt, none does. One about
-// confirmations says which blocks stand on one another from that block on, itself the
-// first: those that are new, or, after a new fork, all.
+// Announced: the chain's state of the intent, as reported to the client. With kind AboutReceipt,
+// the receipt's block contains the attempt; without a receipt, no block does. With kind
+// AboutConfirmations, the blocks follow one another from the receipt's block on: only the new
+// blocks, or all of them after a new fork.
 type Announced struct {
 	Sequence      uint64         `json:"sequence"`
 	Kind          AnnouncedKind  `json:"kind"`
 	Hash          chain.Hash     `json:"hash"`
 	Receipt       *chain.Receipt `json:"receipt,omitempty"`
 	Confirmations []chain.Block  `json:"confirmations,omitempty"`
-	// NewFork means that what was announced before is not how the list begins.
+	// NewFork means that the list does not continue the blocks announced before, but replaces
+	// them.
 	NewFork bool      `json:"newFork,omitempty"`
 	At      time.Time `json:"at"`
 }
 
-// Reorged: the block that the end rests on has left the chain, so it is no end.
+// Reorged: the end's block left the chain, so the end is withdrawn.
 type Reorged struct {
 	Was chain.Block `json:"was"`
-	Now chain.Block `json:"now"` // what the chain has instead
+	Now chain.Block `json:"now"` // the chain's block in its place
 	At  time.Time   `json:"at"`
 }
 
-// Completed: it is done. → Completed.
+// Completed: the intent was carried out. → Completed.
 type Completed struct {
 	Sequence uint64      `json:"sequence"`
 	Hash     chain.Hash  `json:"hash"`
 	Block    chain.Block `json:"block"`
-	// Despite is why it should not have been: it landed before that could be prevented.
+	// Despite is set if the intent landed before a cancel or the deadline could stop it.
 	Despite Reason    `json:"despite,omitempty"`
 	At      time.Time `json:"at"`
 }
 
-// Failed: it will not be done. → Failed. Block and hash are what shows it: of the
-// attempt that reverted, or of a no-op.
+// Failed: the intent will not be carried out. → Failed. Hash and Block are of the reverted
+// attempt or the no-op; zero if there was none.
 type Failed struct {
 	Sequence uint64      `json:"sequence"`
 	Reason   Reason      `json:"reason"`
@@ -191,8 +190,8 @@ type Failed struct {
 	At       time.Time   `json:"at"`
 }
 
-// Canceled: it will not be done, as its client wished. → Canceled. Block and hash are
-// of the no-op, if it took one.
+// Canceled: the client canceled the intent before it took effect. → Canceled. Hash and Block are
+// of the no-op; zero if there was none.
 type Canceled struct {
 	Sequence uint64      `json:"sequence"`
 	Detail   string      `json:"detail,omitempty"`
@@ -216,8 +215,8 @@ func (Completed) fact()        {}
 func (Failed) fact()           {}
 func (Canceled) fact()         {}
 
-// Codec names the facts for ever. A shape that changes gets a new name here, an
-// upcaster for the old one, and a frozen sample in testdata/events.
+// Codec maps event types to stored names, which never change. A changed shape gets a new name
+// here, an upcaster for the old one, and a frozen sample in testdata/events.
 func Codec() event.Codec[Event] {
 	return event.NewCodec(
 		event.As[Event, Requested]("intent.requested.v1"),

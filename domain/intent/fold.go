@@ -13,27 +13,27 @@ import (
 // Entry is a row of the work queue.
 type Entry struct {
 	Waiting
-	// Lane is where the intent has a nonce, or for which Holder has claimed it; nil means
-	// that it can be claimed.
+	// Lane is the lane in which the intent has a nonce, or for which Holder has claimed it; nil
+	// if the intent can be claimed.
 	Lane   *chain.Sequence
-	Holder string    // of the claim; empty means that there is none
-	Until  time.Time // the claim lapses; zero without one
-	// Behind is the row right before this one in its ordering group, as looked up by a store
-	// that does not load it; zero otherwise.
+	Holder string    // the claim's holder; empty without a claim
+	Until  time.Time // end of the claim; zero without a claim
+	// Behind is the row right before this row in its ordering group, as looked up by a store that
+	// does not load that row; zero otherwise.
 	Behind chain.IntentID
 }
 
-// Release ends the row's claim, or takes its nonce away: the intent waits again.
+// Release ends the row's claim or takes its nonce away, so that the intent waits again.
 func (e *Entry) Release() { e.Lane, e.Holder, e.Until = nil, "", time.Time{} }
 
-// isIn reports whether the intent has a nonce in the claimant's lane, or is claimed for that
-// lane by the same holder.
+// isIn reports whether the intent has a nonce in the claim's lane, or is claimed for that lane by
+// the same holder.
 func (e *Entry) isIn(c Claim) bool {
 	return e.Lane != nil && *e.Lane == c.Lane && (e.Holder == "" || e.Holder == c.Holder)
 }
 
-// TakesKey reports whether a lane of a nonce key takes an intent that asks for a key, or with
-// nil for none. See [Claim.OnlyAsked].
+// TakesKey reports whether a lane of a nonce key accepts an intent that asks for key `asked`, nil
+// for none. See [Claim.OnlyAsked].
 func TakesKey(lane chain.NonceKey, onlyAsked bool, asked *chain.NonceKey) bool {
 	if asked == nil {
 		return !onlyAsked
@@ -41,7 +41,7 @@ func TakesKey(lane chain.NonceKey, onlyAsked bool, asked *chain.NonceKey) bool {
 	return *asked == lane
 }
 
-// Keys lists the nonce keys that the claimed intents may ask for; nil is none.
+// Keys returns the nonce keys that claimed intents may ask for; nil stands for no key.
 func (c Claim) Keys() []*chain.NonceKey {
 	if c.OnlyAsked {
 		return []*chain.NonceKey{&c.Lane.Key}
@@ -49,8 +49,8 @@ func (c Claim) Keys() []*chain.NonceKey {
 	return []*chain.NonceKey{nil, &c.Lane.Key}
 }
 
-// Fits reports whether the claimant's lane can carry the intent out: the chain, the signer or
-// its pool and the nonce key match, and it stands behind [Claim.After].
+// Fits reports whether the claim's lane can carry the intent out: chain, signer or pool, and
+// nonce key match, and its position is after [Claim.After].
 func (c Claim) Fits(w Waiting) bool {
 	signs := slices.Contains(c.Pools, w.From.Pool)
 	if w.From.Signer != nil {
@@ -65,15 +65,15 @@ type Fold struct{ rows map[chain.IntentID]*Folded }
 
 // Folded is a row before and after the changes.
 type Folded struct {
-	Was, Is *Entry // nil means that there is no row
-	// Opened means that Is was opened by the changes: the store inserts it, in the place of
-	// Was if there was a row.
+	Was, Is *Entry // nil: no row
+	// Opened means that the changes opened Is: the store inserts it, in place of Was if there was
+	// a row.
 	Opened bool
-	// Moved means that the changes have set lane or claim of a row that they did not open.
+	// Moved means that the changes set the lane or claim of a row that they did not open.
 	Moved bool
 }
 
-// NewFold begins with the rows that are in the store.
+// NewFold returns a fold of the stored rows.
 func NewFold(stored []Entry) *Fold {
 	f := &Fold{map[chain.IntentID]*Folded{}}
 	for _, e := range stored {
@@ -83,7 +83,7 @@ func NewFold(stored []Entry) *Fold {
 	return f
 }
 
-// Apply makes one change. Of an intent without a row only Open does anything.
+// Apply applies one change. Without a row, only Open has an effect.
 func (f *Fold) Apply(c Change) {
 	r := f.rows[c.ID]
 	if r == nil {
@@ -112,7 +112,7 @@ func (f *Fold) Apply(c Change) {
 	}
 }
 
-// Rows lists the rows that the changes concern, ordered by intent.
+// Rows returns the rows that the changes touch, ordered by intent.
 func (f *Fold) Rows() []Folded {
 	var all []Folded
 	for _, r := range f.rows {
@@ -133,16 +133,16 @@ func (f *Fold) Rows() []Folded {
 	return all
 }
 
-// Choose picks the rows that a claim is given, of those that a store found.
+// Choose picks the rows for a claim from the rows that a store found.
 //
-// Clients take turns, beginning with the first one behind [Claim.Turn] in the order of their
-// names: each gets one intent before any gets a second. A client's intents go in the order of
-// their positions. In an ordering group an intent is given only if every earlier row of the
-// group is in the claimant's lane, or is given before it; and none is in another lane.
+// Clients take turns, beginning with the first name after [Claim.Turn]: each gets one intent
+// before any gets a second. A client's intents are given in the order of their positions. An
+// intent in an ordering group is given only if every earlier row of the group is in the claim's
+// lane or is given before it, and no row of the group is in another lane.
 //
-// Found has, of each client, at least the first Limit rows that can be given. Of an ordering
-// group it has the waiting rows from the first one on; a store leaves out groups of which a
-// row is in another lane.
+// Found must contain, for each client, at least the first Limit rows that can be given. For an
+// ordering group it contains the waiting rows from the first one on. A store leaves out groups
+// that have a row in another lane.
 func (c Claim) Choose(found []Entry) []Claimed {
 	blocked := map[Row]bool{}
 	for _, e := range found {

@@ -1,4 +1,5 @@
-// Package intent is what a client wants done, before key, nonce and fee are chosen.
+// Package intent implements a client's request for calls on a chain, before key, nonce and fee
+// are chosen.
 //
 //	Requested → waiting ⇄ assigned → submitted → mined → completed
 //	               │         │           │          └──→ failed (reverted: never tried again)
@@ -7,30 +8,29 @@
 //	               │                     or mined and completed all the same, marked
 //	               └──→ canceled | failed (nothing is signed: at once)
 //	submitted, and gives way: a no-op takes the nonce; when that is final, back to waiting
-//	completed, failed, canceled by a block that leaves the chain → Reorged: back to where it was
+//	completed, failed, canceled by a block that leaves the chain → Reorged: back to the state before
 //
-// An intent is identified by (client, signer or pool, idempotency key): whoever asks
-// derives the same id, and so meets the same stream.
+// An intent is identified by (client, signer or pool, idempotency key). Every requester derives
+// the same id, and so reaches the same stream.
 //
-// Nothing is signed for an intent before its Assigned stands in its stream: so a cancel
-// that finds none ends it at once, and an assignment that comes after is refused. An
-// Attempted of the lane is recorded here before its bytes are handed to anybody.
+// Nothing is signed for an intent before its Assigned is in its stream. So a cancel that finds no
+// Assigned ends the intent at once, and a later assignment is refused. An Attempted of the lane
+// is recorded here before its bytes are sent to any node.
 //
-// Invariants of a [State], which every sequence of commands keeps:
+// Invariants of a [State] under every sequence of commands:
 //
-//  1. What was requested never changes: the same request again adds nothing, another
-//     one is refused.
-//  2. There is one place at a time. The next is given only after evidence that no
-//     attempt at the one before is in the chain or can ever be: it was released
-//     unsigned, by the holder of the lane that the intent has heard of last, a rival is
-//     final there, or the no-op that it gave way to, or all its attempts lapsed.
-//  3. An end stands until a Reorged takes it back, so at most one Completed stands. An
-//     end without a block is for ever.
-//  4. While an end stands there are only Announced, and Reorged. A no-op is signed only
-//     for what is to end without effect, or gives way.
-//  5. Sequences rise by one. An announcement is of a new fork exactly if what was
-//     announced before is not how its list begins, and then bears the whole list.
-//  6. Deciding the same command twice adds nothing the second time.
+//  1. The request never changes: the same request again adds nothing, another request is refused.
+//  2. An intent has at most one place. It gets the next place only after evidence that no attempt at
+//     the place before is in the chain or can ever be. The evidence is one of: the place was
+//     released unsigned by the last lane holder that the intent knows; a rival is final there; the
+//     no-op that it gave way to is final there; all its attempts lapsed.
+//  3. An end stays until a Reorged withdraws it, so at most one Completed is in force. An end
+//     without a block is permanent.
+//  4. While an end is in force, only Announced and Reorged are recorded. A no-op is signed only for
+//     an intent that is to end without effect, or gives way.
+//  5. Sequences rise by one. NewFork is set exactly when the confirmations announced before are not
+//     a prefix of the list, and then the announcement contains the whole list.
+//  6. Deciding the same command twice adds no event the second time.
 package intent
 
 import (
@@ -42,7 +42,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Status is what the client is told.
+// Status is the intent's status as reported to its client.
 type Status string
 
 const (
@@ -57,7 +57,7 @@ const (
 	StatusCanceled  Status = "canceled"
 )
 
-// Statuses lists every status an intent can have, in the order of its life.
+// Statuses returns every status of an existing intent, in the order of its life.
 func Statuses() []Status {
 	return []Status{
 		StatusWaiting, StatusAssigned, StatusSubmitted, StatusCanceling, StatusMined,
@@ -65,46 +65,45 @@ func Statuses() []Status {
 	}
 }
 
-// State is what the events of one intent add up to. The zero State is an intent that
-// does not exist.
+// State is the result of one intent's events. The zero State is an intent that does not exist.
 type State struct {
 	Requested Requested
-	// Sequence is that of the last fact the client was told of.
+	// Sequence is the sequence of the last event reported to the client.
 	Sequence uint64
-	// Assignment is how many there were, and Place the last one's, nil when it ended.
+	// Assignment is the number of assignments. Place is the last one's place, nil once it ended.
 	Assignment int
 	Place      *Place
-	Token      uint64 // of the lane's holder, as far as the intent has heard
+	Token      uint64 // of the lane's holder, as far as the intent knows
 	Attempts   []Attempted
-	// Stop is why it is to end without effect; its Reason is empty while it is not.
+	// Stop is why the intent is to end without effect; its Reason is empty while it is not.
 	Stop CancelRequested
-	// Floor is the least that the next attempt pays for a unit of gas.
+	// Floor is the least fee per unit of gas for the next attempt.
 	Floor Amount
-	// SpeedUps is how often the client has raised Floor.
+	// SpeedUps counts how often the client has raised Floor.
 	SpeedUps int `json:",omitempty"`
-	// Yield is the assignment whose nonce an operator wants back; 0 is none.
+	// Yield is the assignment whose nonce an operator wants released; 0: none.
 	Yield int `json:",omitempty"`
-	// GaveWay are the assignments at which a no-op was to take the nonce, rising.
+	// GaveWay are the assignments at which a no-op was to take the nonce, in rising order.
 	GaveWay []int `json:",omitempty"`
-	// Mined is the attempt that Receipt is of, the last one announced. Told are the
-	// confirmations announced.
+	// Mined is the attempt of Receipt, both from the last announcement. Told are the announced
+	// confirmations.
 	Mined   chain.Hash
 	Receipt *chain.Receipt
 	Told    []chain.Block
 	End     *End
 }
 
-// End is how it came out.
+// End is the result of an intent.
 type End struct {
 	Status    Status // completed, failed or canceled
-	Reason    Reason // of a failed one; of a completed one, why it should not have been
+	Reason    Reason // of a failed intent; of a completed one, why it should have been stopped
 	Detail    string
-	Hash      chain.Hash  // zero when nothing was needed
-	Block     chain.Block // that holds it
-	Announced uint64      // its sequence
+	Hash      chain.Hash  // zero if no transaction ended it
+	Block     chain.Block // the block that contains Hash
+	Announced uint64      // sequence of the end event
 }
 
-// Status is what the client is told.
+// Status returns the status as reported to the client.
 func (s State) Status() Status {
 	switch {
 	case s.Requested.ID.IsZero():
@@ -123,27 +122,27 @@ func (s State) Status() Status {
 	return StatusWaiting
 }
 
-// Landed reports whether a block holds an attempt that does what is wanted, be it that it
-// reverted there. The no-op of an intent that is to end is none: who has asked for a payment
-// and its cancel must not take that for the payment.
+// Landed reports whether a block contains an attempt of the intent's calls, reverted or not. A
+// no-op does not count: a client that has canceled its payment must not take the no-op for the
+// payment.
 func (s State) Landed() bool {
 	made, _ := s.attempt(s.Mined)
 	return s.Receipt != nil && made.Kind != NoOp
 }
 
-// Yields reports whether the intent is to give its nonce back.
+// Yields reports whether the intent is to release its nonce.
 func (s State) Yields() bool { return s.Place != nil && s.Yield == s.Assignment }
 
-// GivesWay reports whether a no-op is to take the nonce, and the intent to get another.
+// GivesWay reports whether a no-op is to take the nonce while the intent waits for another.
 func (s State) GivesWay() bool {
 	return s.Stop.Reason == "" && s.Place != nil && slices.Contains(s.GaveWay, s.Assignment)
 }
 
-// ToNoOp reports whether a no-op is to take the nonce, whatever becomes of the intent.
+// ToNoOp reports whether a no-op is to take the nonce, because the intent stops or gives way.
 func (s State) ToNoOp() bool { return s.Stop.Reason != "" || s.GivesWay() }
 
-// LeastSpeedUp is the least fee that the next speed-up can ask for: [RaiseMin] percent
-// above Floor. 0 is any fee.
+// LeastSpeedUp returns the least fee for the next speed-up: [RaiseMin] percent above Floor,
+// rounded up. 0: any fee.
 func (s State) LeastSpeedUp() Amount {
 	if s.Floor.IsZero() {
 		return s.Floor
@@ -153,7 +152,7 @@ func (s State) LeastSpeedUp() Amount {
 	return s.Floor.Plus(raise)
 }
 
-// live reports whether an attempt at the place may be in the chain, now or one day.
+// live reports whether an attempt at the place is, or may ever be, in the chain.
 func (s State) live() bool {
 	last := len(s.Attempts) - 1
 	return s.Place != nil && last >= 0 && s.Attempts[last].Assignment == s.Assignment
@@ -167,8 +166,8 @@ func (s State) attempt(hash chain.Hash) (Attempted, bool) {
 	return s.Attempts[i], true
 }
 
-// Decide answers a command with the facts it adds: none if it adds nothing, an
-// [event.Refusal] if it may not be granted.
+// Decide returns the events that a command adds: none if it changes nothing, an [event.Refusal]
+// if it is not allowed.
 func (s State) Decide(c Command) ([]Event, error) {
 	if c, ok := c.(Create); ok {
 		return s.create(c)
@@ -203,7 +202,7 @@ func (s State) Decide(c Command) ([]Event, error) {
 	panic(fmt.Sprintf("intent: unknown command %T", c))
 }
 
-// Evolve adds one fact. It cannot fail: what is recorded has happened.
+// Evolve applies one event. It cannot fail, because a recorded event has happened.
 func (s State) Evolve(e Event) State {
 	s.Sequence = max(s.Sequence, SequenceOf(e))
 	switch e := e.(type) {
@@ -248,8 +247,8 @@ func (s State) Evolve(e Event) State {
 	return s
 }
 
-// SequenceOf is the place of a fact among those that the client is told of; 0 when it
-// is not told.
+// SequenceOf returns an event's number among the events reported to the client; 0 if it is not
+// reported.
 func SequenceOf(e Event) uint64 {
 	switch e := e.(type) {
 	case Assigned:

@@ -23,7 +23,7 @@ func blockAt(n uint64, fork string) chain.Block {
 	}
 }
 
-// branch is blocks that stand on one another.
+// branch returns consecutive blocks of a fork.
 func branch(fork string, from, to uint64) (list []chain.Block) {
 	for n := from; n <= to; n++ {
 		list = append(list, blockAt(n, fork))
@@ -35,7 +35,7 @@ func hashOf(n int) chain.Hash { return chain.Keccak(fmt.Append(nil, "attempt ", 
 
 func create() Create { return Create{asked(), epoch} }
 
-// The n-th assignment, its release and its attempts.
+// assign, requeue and attempt are the n-th assignment, its end and its attempts.
 func assign(n int) Assign {
 	return Assign{n, Place{chain.Address{1}, chain.NonceKey{31: 5}, uint64(n)}, 1, epoch}
 }
@@ -47,14 +47,14 @@ func requeue(n int, kind EvidenceKind) Requeue {
 	return Requeue{n, 1, e, epoch}
 }
 
-// filled says that a no-op has used up the nonce of an assignment.
+// filled is a Requeue with the evidence that a no-op used up the nonce of an assignment.
 func filled(n, hash int) Requeue {
 	r := requeue(n, Filled)
 	r.Evidence.Hash = hashOf(hash)
 	return r
 }
 
-// takeOver and fenced are what a holder with another token says of it.
+// takeOver and fenced are commands of a holder with another token.
 func takeOver(n int, token uint64) Assign {
 	a := assign(n)
 	a.Token = token
@@ -69,7 +69,7 @@ func attempt(n, hash int, kind AttemptKind) Attempt {
 	return Attempt{Assignment: n, Kind: kind, Hash: hashOf(hash), At: epoch}
 }
 
-// seen announces an attempt in the first of a branch's blocks.
+// seen announces an attempt in the first of the given blocks.
 func seen(hash int, list []chain.Block, status uint64, settled bool) Announce {
 	return Announce{hashOf(hash), chain.Receipt{Block: list[0], Status: status}, list, settled, epoch}
 }
@@ -171,7 +171,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// Why it ended, and that it should not have been done, is said.
+// End events carry the reason, and whether a completed intent should have been stopped.
 func TestEnds(t *testing.T) {
 	main := branch("main", 7, 9)
 	late := branch("main", asked().Deadline-uint64(epoch.Unix()), asked().Deadline-uint64(epoch.Unix())+2)
@@ -276,7 +276,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What no caller may ask is a fault of the caller's.
+// Commands that no correct caller sends panic.
 func TestBrokenCallers(t *testing.T) {
 	sent, _ := run(t, State{}, create(), assign(1), attempt(1, 1, First))
 	for name, c := range map[string]Command{
@@ -313,7 +313,7 @@ func TestBrokenCallers(t *testing.T) {
 	}
 }
 
-// A hundred who ask at once, at whatever moment of its life, make one intent.
+// A hundred concurrent requests, at any moment of an intent's life, make one intent.
 func TestOneRequestOneIntent(t *testing.T) {
 	main := branch("main", 7, 9)
 	life := []Command{create(), assign(1), attempt(1, 1, First), seen(1, main, 1, false), seen(1, main, 1, true)}
@@ -321,14 +321,14 @@ func TestOneRequestOneIntent(t *testing.T) {
 	for _, c := range life {
 		s, _ = run(t, s, c)
 		again := create()
-		again.At = epoch.Add(1000 * time.Hour) // when it could no longer be asked for
+		again.At = epoch.Add(1000 * time.Hour) // past the deadline of a new request
 		if events, err := s.Decide(again); err != nil || len(events) > 0 {
 			t.Errorf("%s: %v, %v", s.Status(), events, err)
 		}
 	}
 }
 
-// Details are cut where a letter ends.
+// Details are cut at a character boundary.
 func TestDetailsAreBounded(t *testing.T) {
 	long := string(slices.Repeat([]rune{'ü'}, detailMax))
 	_, events := run(t, State{}, create(), assign(1), Cancel{"x" + long, epoch})
@@ -338,7 +338,7 @@ func TestDetailsAreBounded(t *testing.T) {
 	}
 }
 
-// The list told is bounded too.
+// The list of announced confirmations is bounded too.
 func TestConfirmationsAreBounded(t *testing.T) {
 	s, _ := run(t, State{}, create(), assign(1), attempt(1, 1, First), seen(1, branch("main", 1, ConfirmationsMax+5), 1, true))
 	if len(s.Told) != ConfirmationsMax {

@@ -14,15 +14,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// drawCommand draws a command from a small world of two branches that part after
-// block 3, so that every transition is met often.
+// drawCommand draws a command on a small chain with two branches that part after block 3, so that
+// every transition occurs often.
 func drawCommand(t *rapid.T, s State) Command {
 	at := epoch.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "at")) * time.Second)
 	n := max(1, s.Assignment+rapid.IntRange(-1, 1).Draw(t, "assignment"))
 	hash := rapid.IntRange(1, 4).Draw(t, "hash") + 10*n
 	drawn := rapid.IntRange(0, 16).Draw(t, "command")
 	if s.Place == nil && drawn > 3 && rapid.IntRange(0, 4).Draw(t, "goes on") > 0 {
-		drawn = 1 // or most lives would be short
+		drawn = 1 // otherwise most lives would be short
 	}
 	switch drawn {
 	case 0:
@@ -60,7 +60,7 @@ func drawCommand(t *rapid.T, s State) Command {
 	return Fail{rapid.SampledFrom([]Reason{Simulation, Refused}).Draw(t, "reason"), "no", at}
 }
 
-// drawKind is mostly what the state asks for.
+// drawKind mostly draws the kind that the state needs.
 func drawKind(t *rapid.T, s State) AttemptKind {
 	if s.ToNoOp() && rapid.IntRange(0, 3).Draw(t, "gives up") > 0 {
 		return NoOp
@@ -68,7 +68,7 @@ func drawKind(t *rapid.T, s State) AttemptKind {
 	return rapid.SampledFrom([]AttemptKind{First, Bump, Bump, NoOp}).Draw(t, "kind")
 }
 
-// drawnBlock is a block of a branch; the first three are those of all.
+// drawnBlock returns a block of a branch; all branches share the first three blocks.
 func drawnBlock(n uint64, name string) chain.Block {
 	if n <= 3 {
 		return blockAt(n, "main")
@@ -94,17 +94,17 @@ func drawSeen(t *rapid.T, s State, hash int) Announce {
 	return c
 }
 
-// history is what an observer outside has made of the facts, by rules of its own.
+// history is an observer's model of the events, with checks independent of [State].
 type history struct {
 	sequence  uint64
-	completed int // that stand
+	completed int // in force
 	standing  bool
-	byBlock   bool // the standing end rests on one
+	byBlock   bool // the end in force has a block
 	placed    bool
 	signed    bool // at the place
 	toEnd     bool
 	givesWay  bool                // at the place
-	kinds     map[chain.Hash]bool // of the attempts at the place: whether it is a no-op
+	kinds     map[chain.Hash]bool // attempts at the place; true for a no-op
 	list      []chain.Block
 	receipt   *chain.Receipt
 	request   Requested
@@ -167,7 +167,7 @@ func requestedBy(c Create) Requested {
 	return Requested{c.Request.ID(), c.Request.Digest(), c.Request, c.At}
 }
 
-// fact checks one more fact.
+// fact checks one more event.
 func (h *history) fact(t *rapid.T, e Event) {
 	if n := SequenceOf(e); n != 0 {
 		if n != h.sequence+1 {
@@ -275,8 +275,8 @@ func (h *history) announced(t *rapid.T, e Announced) {
 	}
 }
 
-// equalAsTold has a consumer apply what was told by its sequence, in whatever order it
-// came and however often, overwriting at a new fork.
+// equalAsTold checks a consumer that receives notices in any order and repeatedly, applies them
+// by sequence, and overwrites its list at a new fork.
 func equalAsTold(t *rapid.T, s State, told []Notice) {
 	bySequence := map[uint64]Notice{}
 	for _, i := range rapid.SliceOfN(rapid.IntRange(0, max(0, len(told)-1)), 0, 10).Draw(t, "redelivered") {

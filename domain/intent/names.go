@@ -10,16 +10,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Who is to sign, and the rows, by the names that the work queue keeps them under. The
-// letters that [Request.Check] admits have none of the signs that part them.
+// Names of signers, pools and ordering groups in the work queue. The separators never occur in
+// names that [Request.Check] allows.
 const (
 	signerName = "signer:"
 	poolName   = "pool:"
 	rowPart    = "/"
 )
 
-// Name tells who is to sign from all others: signer: and the address, or pool: and the
-// pool's name.
+// Name returns a unique name: signer: and the address, or pool: and the pool's name.
 func (f From) Name() string {
 	if f.Signer != nil {
 		return signerName + f.Signer.String()
@@ -27,7 +26,7 @@ func (f From) Name() string {
 	return poolName + f.Pool
 }
 
-// ParseFrom reads what [From.Name] gave.
+// ParseFrom parses a name made by [From.Name].
 func ParseFrom(name string) (From, error) {
 	if pool, ok := strings.CutPrefix(name, poolName); ok {
 		return From{Pool: pool}, nil
@@ -43,7 +42,7 @@ func ParseFrom(name string) (From, error) {
 	return From{Signer: &a}, nil
 }
 
-// Name tells the row from all others of its chain; it is empty for what is in none.
+// Name returns a name of the ordering group that is unique on its chain; empty for no group.
 func (r Row) Name() string {
 	if r.Order == "" {
 		return ""
@@ -51,7 +50,7 @@ func (r Row) Name() string {
 	return r.Client + rowPart + r.Order
 }
 
-// ParseRow reads what [Row.Name] gave.
+// ParseRow parses a name made by [Row.Name].
 func ParseRow(id chain.ID, name string) Row {
 	client, order, ok := strings.Cut(name, rowPart)
 	if !ok {
@@ -60,7 +59,7 @@ func ParseRow(id chain.ID, name string) Row {
 	return Row{Chain: id, Client: client, Order: order}
 }
 
-// Names are those of whoever an intent may want that the lane may claim.
+// Names returns the names of the signer and pools whose intents the lane may claim.
 func (c Claim) Names() []string {
 	names := []string{From{Signer: &c.Lane.Sender}.Name()}
 	for _, pool := range c.Pools {
@@ -69,7 +68,8 @@ func (c Claim) Names() []string {
 	return names
 }
 
-// Sum makes one of those that are for the same lanes. It orders them by name and key.
+// Sum merges demands for the same lanes of the same client. It orders them by name, key and
+// client.
 func Sum(all []Demand) (sums []Demand) {
 	key := func(d Demand) []byte {
 		if d.Key == nil {

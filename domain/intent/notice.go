@@ -9,75 +9,73 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Notice is what the outside is told of an intent: by a webhook, a stream, or when it
-// asks. Whoever applies the notices of an intent by rising Sequence, each once, knows
-// what is known here.
+// Notice is one public event about an intent, delivered by webhook, stream or query. Apply each
+// notice once, in Sequence order, to reproduce the intent's public state.
 type Notice struct {
 	Intent   chain.IntentID
-	Sequence uint64 // from 1 on, without a gap
+	Sequence uint64 // from 1, without gaps
 	At       time.Time
 	Said     Said
 }
 
-// Said is what a notice says.
+// Said is a notice's content.
 //
 //sumtype:decl
 type Said interface{ said() }
 
-// TxAccepted: the intent has a nonce. A later one takes the place of this.
+// TxAccepted: the intent has a nonce. A later TxAccepted replaces this one.
 type TxAccepted struct {
 	Signer   chain.Address  `json:"signer"`
 	NonceKey chain.NonceKey `json:"nonceKey"`
 	Nonce    uint64         `json:"nonce"`
 }
 
-// TxSubmitted: it was signed, at this nonce for the first time, and is being delivered.
+// TxSubmitted: the intent's first transaction at this nonce was signed and is being delivered.
 type TxSubmitted struct {
 	Hash    chain.Hash `json:"hash"`
 	Attempt int        `json:"attempt"` // counts from 1
 }
 
-// TxReplaced: another transaction has or competes for the nonce.
+// TxReplaced: another transaction has the nonce or competes for it.
 type TxReplaced struct {
 	Was     chain.Hash `json:"was"`
 	Now     chain.Hash `json:"now,omitzero"`
-	Attempt int        `json:"attempt,omitempty"` // that Now is; 0 when it is none
+	Attempt int        `json:"attempt,omitempty"` // number of the attempt Now; 0 if Now is no attempt
 	Cause   Cause      `json:"cause"`
 }
 
-// Cause is why there is another transaction.
+// Cause is why a transaction was replaced.
 type Cause string
 
 const (
 	ByFee    Cause = "fee"    // the same at a higher fee; either may land
-	ByCancel Cause = "cancel" // one that does nothing; either may land
-	ByRival  Cause = "rival"  // somebody else's is final: the intent gets another nonce
-	ByTime   Cause = "time"   // none: it was valid for too short a time, and can land no more
+	ByCancel Cause = "cancel" // a no-op; either may land
+	ByRival  Cause = "rival"  // another transaction is final at the nonce: the intent gets another nonce
+	ByTime   Cause = "time"   // none: its validity ended, so that it cannot land any more
 )
 
-// TxReceiptUpdated: a block holds it; or none does, when there is no receipt.
+// TxReceiptUpdated: a block contains the transaction; without a receipt, no block does.
 type TxReceiptUpdated struct {
 	Hash    chain.Hash     `json:"hash"`
 	Receipt *chain.Receipt `json:"receipt"`
 }
 
-// TxConfirmed: blocks stand on one another from that of the receipt on. Without a new
-// fork they continue the list; with one they are the whole list. When it is done there
-// are none.
+// TxConfirmed: confirming blocks, from the receipt's block on. Without NewFork they continue the
+// list; with NewFork they replace it. With Done there are none.
 type TxConfirmed struct {
 	Hash          chain.Hash    `json:"hash"`
 	Confirmations []chain.Block `json:"confirmations"`
 	NewFork       bool          `json:"newFork"`
 	Done          bool          `json:"done"`
-	// Despite is why it should not have been done: "canceled", "deadline", ….
+	// Despite is why the intent should have been stopped: "canceled", "deadline", ….
 	Despite Reason `json:"despite,omitempty"`
 }
 
-// TxFailed: it will not be done; of a cancel too.
+// TxFailed: the intent failed or was canceled.
 type TxFailed struct {
 	Reason Reason     `json:"reason"`
 	Detail string     `json:"detail,omitempty"`
-	Hash   chain.Hash `json:"hash,omitzero"` // in the chain, that shows it
+	Hash   chain.Hash `json:"hash,omitzero"` // the transaction that ended it, if one did
 }
 
 func (TxAccepted) said()       {}
@@ -87,7 +85,7 @@ func (TxReceiptUpdated) said() {}
 func (TxConfirmed) said()      {}
 func (TxFailed) said()         {}
 
-// Tell is what the outside is told of a fact, if it is told.
+// Tell returns the notice for an event; false if the event is not reported.
 func Tell(id chain.IntentID, e Event) (Notice, bool) {
 	n := Notice{Intent: id, Sequence: SequenceOf(e)}
 	switch e := e.(type) {
@@ -131,7 +129,7 @@ func (e Announced) tell() Said {
 	return TxConfirmed{Hash: e.Hash, Confirmations: append([]chain.Block{}, e.Confirmations...), NewFork: e.NewFork}
 }
 
-// sayings names what is said, for ever.
+// sayings maps notice contents to their public names, which never change.
 func sayings() event.Codec[Said] {
 	return event.NewCodec(
 		event.As[Said, TxAccepted]("TxAccepted"),
@@ -143,7 +141,7 @@ func sayings() event.Codec[Said] {
 	)
 }
 
-// envelope is a notice as it is written.
+// envelope is a notice's JSON form.
 type envelope struct {
 	Intent   chain.IntentID  `json:"intent"`
 	Sequence uint64          `json:"sequence"`
@@ -152,7 +150,7 @@ type envelope struct {
 	Data     json.RawMessage `json:"data"`
 }
 
-// ID names the notice wherever it is sent, however often: to webhooks too.
+// ID returns the notice's id, which is the same in every delivery, by webhook too.
 func (n Notice) ID() string { return fmt.Sprintf("msg_%x_%d", n.Intent[:], n.Sequence) }
 
 func (n Notice) MarshalJSON() ([]byte, error) {

@@ -11,60 +11,60 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Request is what a client wants done. Unset fields leave the choice to the relay.
+// Request is a client's request for calls on a chain. The relay chooses unset fields.
 type Request struct {
-	// Client is who asks, as the relay knows it; never what a request says of itself.
-	// All who need no key to ask are one client, which is empty.
+	// Client is the requesting client as authenticated by the relay, never as claimed by the
+	// request. All callers without an API key share the empty client.
 	Client string `json:"client,omitempty"`
-	// Key is the client's own name for the wish. The same one again is the same wish.
+	// Key is the client's idempotency key: the same key identifies the same request.
 	Key string `json:"key"`
 	From
 	Chain chain.ID `json:"chain"`
-	// Calls are carried out all or not at all. Several need a chain that has batches,
-	// as Tempo does; to, value and data of a plain transaction are one call.
+	// Calls are carried out all or not at all. More than one call needs a chain with batches,
+	// such as Tempo. A plain transaction's to, value and data are one call.
 	Calls []Call `json:"calls"`
 	Gas   Gas    `json:"gas,omitzero"`
-	// Deadline is when the wish is void, in Unix seconds; 0 never.
+	// Deadline is when the request expires, in Unix seconds; 0: never.
 	Deadline uint64 `json:"deadline,omitempty"`
-	// Order names a row of wishes of the client that land in the order of asking.
+	// Order is the ordering key: a client's intents with the same key land in the order of their
+	// requests.
 	Order    string      `json:"order,omitempty"`
 	NonceKey NoncePolicy `json:"nonceKey,omitzero"`
-	// Subject is whom the client does it for: limits and budgets may count by it.
+	// Subject is the client's own customer; limits and budgets may count by it.
 	Subject  string            `json:"subject,omitempty"`
 	Webhooks []Webhook         `json:"webhooks,omitempty"`
-	Metadata map[string]string `json:"metadata,omitempty"` // the client's own, given back as it is
-	// Simulate has the calls tried on a node first: what would revert is not sent.
+	Metadata map[string]string `json:"metadata,omitempty"` // the client's own, returned unchanged
+	// Simulate runs the calls on a node first; a request that would revert is not sent.
 	Simulate bool `json:"simulate,omitempty"`
 }
 
-// From is who is to sign: one account, or whichever of a pool has least to do.
-// Exactly one is set.
+// From is the requested signer: one account, or the least busy account of a pool. Exactly one
+// field is set.
 type From struct {
 	Signer *chain.Address `json:"signer,omitempty"`
 	Pool   string         `json:"pool,omitempty"`
 }
 
-// Call is one call. Without To it makes a contract of the data.
+// Call is one call. Without To it creates a contract from Data.
 type Call struct {
 	To    *chain.Address `json:"to,omitempty"`
 	Value Amount         `json:"value,omitzero"`
 	Data  Data           `json:"data,omitempty"`
 }
 
-// Gas is what may be spent on it.
+// Gas limits the cost of a request.
 type Gas struct {
-	Limit   uint64  `json:"limit,omitempty"` // units of gas; 0 is estimated
+	Limit   uint64  `json:"limit,omitempty"` // units of gas; 0: estimated
 	Urgency Urgency `json:"urgency,omitempty"`
-	// Ceilings of what one unit of gas may cost, of which the second is the tip's.
+	// MaxFee and MaxPriorityFee bound the fee and the tip per unit of gas; 0: no bound.
 	MaxFee         Amount `json:"maxFee,omitzero"`
 	MaxPriorityFee Amount `json:"maxPriorityFee,omitzero"`
-	// FeeToken is what Tempo's fee is paid in, and Sponsored has the relay's fee payer
-	// pay it.
+	// FeeToken is the token that pays Tempo's fee. Sponsored lets the relay's fee payer pay it.
 	FeeToken  *chain.Address `json:"feeToken,omitempty"`
 	Sponsored bool           `json:"sponsored,omitempty"`
 }
 
-// Urgency says how soon it should be mined, at what price. Empty is [Normal].
+// Urgency trades speed against price. Empty is [Normal].
 type Urgency string
 
 const (
@@ -73,53 +73,52 @@ const (
 	Fast   Urgency = "fast"
 )
 
-// NoncePolicy says in which of the signer's sequences of nonces it may stand.
+// NoncePolicy restricts the signer's nonce sequences that the intent may use.
 type NoncePolicy struct {
 	Mode NonceMode       `json:"mode,omitempty"`
-	Key  *chain.NonceKey `json:"key,omitempty"` // of NonceFixed, and of no other
+	Key  *chain.NonceKey `json:"key,omitempty"` // set with NonceFixed only
 }
 
 // NonceMode is how the nonce key is chosen.
 type NonceMode string
 
 const (
-	NonceAny      NonceMode = ""         // by the relay
-	NonceProtocol NonceMode = "protocol" // 0, the account's own: the only one that Ethereum has
-	NonceOrdered  NonceMode = "ordered"  // one for each ordering key, so that the rows of a client never wait for one another
-	NonceFixed    NonceMode = "fixed"    // the one given
+	NonceAny      NonceMode = ""         // chosen by the relay
+	NonceProtocol NonceMode = "protocol" // 0, the protocol nonce: the only key that Ethereum has
+	NonceOrdered  NonceMode = "ordered"  // one key per ordering key, so that a client's ordering groups never wait for each other
+	NonceFixed    NonceMode = "fixed"    // the key in Key
 )
 
-// Webhook is where news of the intent goes. Secrets are the relay's settings.
+// Webhook is the target for an intent's notices. Secrets are set in the relay's settings.
 type Webhook struct {
-	// URL is as a client gives it, or, where it is recorded, as a [Sealer] has sealed it.
+	// URL is the client's URL; in events, the URL sealed by a [Sealer].
 	URL string `json:"url"`
 }
 
-// The domains keep one digest from being taken for another.
+// The domains keep the two kinds of digest distinct.
 const (
 	idDomain     = "watchtower.intent.id.v1"
 	digestDomain = "watchtower.intent.request.v1"
 )
 
-// ID is the intent of a client's wish: the first 16 bytes of the Keccak-256 of client,
-// signer or pool, and key, in the form of [Request.Digest]. Everybody derives the same,
-// so that concurrent requests meet in one stream, whose first version only one can append.
+// ID returns the intent's id: the first 16 bytes of the Keccak-256 of client, signer or pool, and
+// key, in the form of [Request.Digest]. Concurrent requests derive the same id and so meet in one
+// stream, whose first version only one of them can append.
 func ID(client string, from From, key string) chain.IntentID {
 	digest := chain.Keccak(form{}.text("domain", idDomain).text("client", client).from(from).text("key", key))
 	return chain.IntentID(digest[:16])
 }
 
-// ID is the intent that the request is about.
+// ID returns the id of the request's intent.
 func (r Request) ID() chain.IntentID { return ID(r.Client, r.From, r.Key) }
 
-// Digest tells requests apart: two that ask for the same have the same one, however
-// they were written. It is the Keccak-256 of the fields that are set, in a fixed order,
-// each a name and a value that are preceded by their lengths as big-endian uint32.
-// Numbers are big-endian and of fixed length.
+// Digest identifies the request's content: equal requests have equal digests, however they were
+// written. It is the Keccak-256 of the set fields in a fixed order. Each field is a name and a
+// value, each after its length as big-endian uint32. Numbers are big-endian and of fixed length.
 func (r Request) Digest() chain.Hash {
 	urgency := r.Gas.Urgency
 	if urgency == Normal {
-		urgency = "" // which is the same
+		urgency = "" // Normal is the default
 	}
 	f := form{}.text("domain", digestDomain).text("client", r.Client).text("key", r.Key).from(r.From).
 		number("chain", uint64(r.Chain))
@@ -143,8 +142,8 @@ func (r Request) Digest() chain.Hash {
 	return chain.Keccak(f.flag("simulate", r.Simulate))
 }
 
-// form is fields one after the other. What is not set leaves no trace, so that a field
-// that is added one day changes no digest of before.
+// form is a sequence of encoded fields. Unset fields are left out, so that a field added later
+// changes no existing digest.
 type form []byte
 
 func (f form) put(name string, value []byte) form {
@@ -192,13 +191,13 @@ func (f form) flag(name string, set bool) form {
 
 func (f form) from(from From) form { return f.address("signer", from.Signer).text("pool", from.Pool) }
 
-// StreamPrefix begins the name of every intent's stream.
+// StreamPrefix is the prefix of every intent's stream name.
 const StreamPrefix = "intent-"
 
-// Stream names an intent's events.
+// Stream returns the name of an intent's event stream.
 func Stream(id chain.IntentID) event.Stream { return event.Stream(StreamPrefix + id.String()) }
 
-// ParseStream reads an intent's id off the name that [Stream] gave.
+// ParseStream returns the intent's id in a name made by [Stream].
 func ParseStream(s event.Stream) (chain.IntentID, error) {
 	digits, ok := strings.CutPrefix(string(s), StreamPrefix)
 	id, err := chain.ParseIntentID(digits)

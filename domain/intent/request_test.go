@@ -27,7 +27,7 @@ func badURLs() []string {
 	}
 }
 
-// asked is a request that is taken.
+// asked returns a request that is accepted.
 func asked(change ...func(*Request)) Request {
 	r := whole()
 	r.Pool, r.Signer = "", &chain.Address{1}
@@ -37,7 +37,8 @@ func asked(change ...func(*Request)) Request {
 	return r
 }
 
-// What is outside the bounds is refused by its name, and what is just inside is not.
+// A request out of bounds is refused with the right error, and a request at the bounds is
+// accepted.
 func TestBounds(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("a", n) }
 	calls := func(n, bytes int) []Call {
@@ -64,7 +65,7 @@ func TestBounds(t *testing.T) {
 	others, _ := Request{Client: "payroll", Order: "salaries", NonceKey: NoncePolicy{Mode: NonceOrdered}}.LaneKey()
 	for name, c := range map[string]struct {
 		change func(*Request)
-		want   event.Refusal // empty is taken
+		want   event.Refusal // empty: accepted
 	}{
 		"every field":            {func(*Request) {}, ""},
 		"no client":              {func(r *Request) { r.Client = "" }, ""},
@@ -141,7 +142,7 @@ func TestWebhookURLs(t *testing.T) {
 	}
 }
 
-// The largest request that is taken fits into an event, however it has to be escaped.
+// The largest accepted request fits into an event, with any escaping.
 func TestLargestFits(t *testing.T) {
 	r := asked(func(r *Request) {
 		r.Client, r.Key, r.Order = strings.Repeat("c", NameMax), strings.Repeat("k", KeyMax), strings.Repeat("o", KeyMax)
@@ -170,7 +171,7 @@ func TestLargestFits(t *testing.T) {
 	}
 }
 
-// The id and the digest are for ever: who changes them loses every key that was given.
+// Id and digest never change: a change would invalidate every idempotency key in use.
 func TestFrozenDigests(t *testing.T) {
 	id, digest := whole().ID().String(), whole().Digest().String()
 	if id != frozenID || digest != frozenDigest {
@@ -181,7 +182,7 @@ func TestFrozenDigests(t *testing.T) {
 	}
 }
 
-// Each field counts, and so does where it stands: no two requests are taken for one.
+// Every field and its position changes the digest: no two requests have the same one.
 func TestEveryFieldCounts(t *testing.T) {
 	base := asked()
 	seen := map[chain.Hash]string{base.Digest(): "the request itself"}
@@ -227,7 +228,7 @@ func TestEveryFieldCounts(t *testing.T) {
 	}
 }
 
-// What asks for the same is the same, however it is written.
+// Requests with the same meaning have the same digest, in any notation.
 func TestSaidOtherwise(t *testing.T) {
 	plain := asked(func(r *Request) { r.Gas.Urgency = "" })
 	if said := asked(func(r *Request) { r.Gas.Urgency = Normal }); said.Digest() != plain.Digest() {
@@ -238,7 +239,7 @@ func TestSaidOtherwise(t *testing.T) {
 	}
 }
 
-// Client, signer or pool, and key make the intent; nothing else does.
+// Only client, signer or pool, and key determine the intent's id.
 func TestIDs(t *testing.T) {
 	signer := From{Signer: &chain.Address{1}}
 	seen := map[chain.IntentID]bool{}
@@ -256,7 +257,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// However a request is written down, read and kept, it is the same.
+// Encoding and decoding a request keeps its content and digest.
 func TestSameBody(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRequest(t)
@@ -274,7 +275,7 @@ func TestSameBody(t *testing.T) {
 	})
 }
 
-// drawRequest draws from so few that two are often the same.
+// drawRequest draws from few values, so that two requests are often the same.
 func drawRequest(t *rapid.T) Request {
 	some := func(name string) bool { return rapid.IntRange(0, 3).Draw(t, name) == 0 }
 	r := Request{Key: "k", From: From{Pool: "hot"}, Chain: 1, Calls: []Call{{To: &chain.Address{1}}}}
@@ -351,7 +352,7 @@ const (
 	frozenPlain  = "0x39d4cab198693562428c683b9b2c3619f06661b14d666047238b375f50bb79b8"
 )
 
-// Of a URL its origin is shown, and nothing of what may be a secret.
+// Origin returns the URL's origin without the parts that may be secret.
 func TestOrigin(t *testing.T) {
 	for url, want := range map[string]string{
 		"https://hooks.example.com/secret?token=secret": "https://hooks.example.com",

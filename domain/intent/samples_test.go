@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write samples of events and notices that have none yet")
 
-// whole is a request with every field set, which no client can ask for: it names a
-// signer and a pool.
+// whole returns a request with every field set. No client can send it: it names a signer and a
+// pool.
 func whole() Request {
 	to, token, key := chain.Address{2}, chain.Address{3}, chain.NonceKey{31: 5}
 	amount, _ := ParseAmount("115792089237316195423570985008687907853269984665640564039457584007913129639935")
@@ -34,7 +34,7 @@ func whole() Request {
 	}
 }
 
-// samples has one fact of every shape that is written today, every field set.
+// samples returns one event of every current shape, with every field set.
 func samples() []Event {
 	at := time.Date(2026, 11, 21, 3, 4, 5, 678901000, time.UTC)
 	hash, other := chain.Keccak([]byte("transaction")), chain.Keccak([]byte("another"))
@@ -61,10 +61,10 @@ func samples() []Event {
 	}
 }
 
-// What is written today equals its frozen sample, and every name ever written is read.
+// Current events encode to their frozen samples, and every name ever written still decodes.
 func TestFrozenSamples(t *testing.T) { eventtest.Frozen(t, Codec(), samples(), *update) }
 
-// Attempts that were recorded before their fees were are read, and nothing is said of these.
+// Attempts recorded before fees were recorded still decode, with fee zero.
 func TestAttemptedWithoutFee(t *testing.T) {
 	e, err := Codec().Decode("intent.attempted.v1", []byte(`{"sequence":2,"assignment":2,"attempt":1,"kind":"first","hash":"0xbb2a99297e1d12a9b91d4f90d5dd4b160d93c84a9e3b4daa916fec14ec852e05","at":"2026-11-21T03:04:05.678901Z"}`))
 	if err != nil || e.(Attempted).Fee != (chain.Fee{}) {
@@ -76,8 +76,7 @@ func TestAttemptedWithoutFee(t *testing.T) {
 	}
 }
 
-// notices has what is told of every fact of which something is told, in the two ways
-// that some have.
+// notices returns the events that are reported, in every form of notice.
 func notices() map[string]Event {
 	named := map[string]Event{}
 	for _, e := range samples() {
@@ -115,7 +114,7 @@ func notices() map[string]Event {
 	return named
 }
 
-// What the outside is told is frozen as the facts are: programs of others read it.
+// Notices are frozen like events, because clients' programs read them.
 func TestFrozenNotices(t *testing.T) {
 	id := whole().ID()
 	for name, e := range notices() {
@@ -150,7 +149,7 @@ func TestFrozenNotices(t *testing.T) {
 	}
 }
 
-// Of the rest nothing is told.
+// Other events are not reported.
 func TestUntold(t *testing.T) {
 	silent := Requeued{Assignment: 1, Evidence: Evidence{Kind: Released}}
 	for _, e := range []Event{samples()[0], CancelRequested{}, SpeedUpRequested{}, YieldRequested{}, GiveWayRequested{}, Reorged{}, TakenOver{}, silent} {

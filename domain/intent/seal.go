@@ -17,26 +17,25 @@ import (
 // SealKeyBytes is the length of a [Sealer]'s secret.
 const SealKeyBytes = 32
 
-// Sealer hides of a webhook's URL what may be a secret: all that follows scheme and host.
-// What it gives is a URL of the same origin that whoever has the secret can open, and
-// that means nothing to others, so that it may stand in a log for ever. The same URL
-// always gives the same one: a request that is asked for again still has the same digest.
-// That two intents have one webhook is not hidden.
+// Sealer encrypts the part of a webhook's URL that may be secret: all that follows scheme and
+// host. The result is a URL of the same origin, which may stay in a log for ever: only a holder
+// of the secret can open it. The same URL always seals to the same result, so that a repeated
+// request has the same digest. Equal webhooks of two intents are therefore visible.
 //
-// The bytes are sealed by AES-256-GCM, bound to the origin, under a nonce that is the
-// beginning of the HMAC-SHA-256 of both: no two texts share a nonce.
+// The bytes are sealed by AES-256-GCM, bound to the origin. The nonce is the beginning of the
+// HMAC-SHA-256 of origin and bytes, so no two texts share a nonce.
 type Sealer struct {
 	mac    []byte
 	aead   cipher.AEAD
 	former []Sealer
 }
 
-// sealedPath begins the path of every URL that is sealed.
+// sealedPath is the path prefix of every sealed URL.
 const sealedPath = "/.sealed/"
 
 var errSealed = errors.New("the URL was sealed with another key, or is damaged")
 
-// NewSealer makes a sealer of a secret that has another purpose nowhere else.
+// NewSealer returns a sealer with a secret, which must be used for nothing else.
 func NewSealer(secret []byte) (Sealer, error) {
 	if len(secret) != SealKeyBytes {
 		return Sealer{}, fmt.Errorf("a sealer's secret has %d bytes, not %d", len(secret), SealKeyBytes)
@@ -50,17 +49,17 @@ func NewSealer(secret []byte) (Sealer, error) {
 	return Sealer{mac: mac[:], aead: aead}, err
 }
 
-// After is the sealer with others that were used before it: what they have sealed it opens.
+// After returns the sealer with earlier sealers, whose URLs it can open too.
 func (s Sealer) After(former ...Sealer) Sealer {
 	s.former = former
 	return s
 }
 
-// Former are the sealers that [Sealer.After] was given.
+// Former returns the sealers given to [Sealer.After].
 func (s Sealer) Former() []Sealer { return s.former }
 
-// Request is a request whose webhooks are sealed, as it is recorded. A URL that no
-// [Request.Check] lets through stays as it is.
+// Request returns the request with sealed webhooks, as it is recorded. A URL that [Request.Check]
+// refuses stays unchanged.
 func (s Sealer) Request(r Request) Request {
 	r.Webhooks = slices.Clone(r.Webhooks)
 	for i, w := range r.Webhooks {
@@ -77,14 +76,14 @@ func (s Sealer) Seal(url string) string {
 	}
 	rest := url[len(origin):]
 	digest := hmac.New(sha256.New, s.mac)
-	digest.Write([]byte(origin + "\n" + rest)) // an origin has no line's end
+	digest.Write([]byte(origin + "\n" + rest)) // an origin contains no line feed
 	nonce := digest.Sum(nil)[:s.aead.NonceSize()]
 	sealed := s.aead.Seal(slices.Clip(nonce), nonce, []byte(rest), []byte(origin))
 	return origin + sealedPath + base64.RawURLEncoding.EncodeToString(sealed)
 }
 
-// Open is the URL that was sealed; one that is not sealed is given back. Its errors quote
-// nothing.
+// Open returns the original of a sealed URL. A URL that is not sealed is returned unchanged.
+// Errors never quote the URL.
 func (s Sealer) Open(url string) (string, error) {
 	opened, err := s.open(url)
 	for _, f := range s.former {

@@ -16,8 +16,8 @@ func sealer(t interface{ Fatal(...any) }, secret byte) Sealer {
 	return s
 }
 
-// What is recorded of a webhook shows where it is and nothing that may be a secret, is
-// taken as a webhook is, and can be opened by whoever has the key.
+// A recorded webhook shows its origin and no secret, passes the webhook checks, and can be opened
+// with the key.
 func TestSeal(t *testing.T) {
 	s, other := sealer(t, 1), sealer(t, 2)
 	seen := map[string]string{}
@@ -62,8 +62,8 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// A request that is asked for again has the same digest when its webhooks are sealed, and
-// one with another webhook has another. What was given is not changed.
+// A repeated request with sealed webhooks has the same digest; a different webhook gives another
+// digest. The original request stays unchanged.
 func TestSealedRequest(t *testing.T) {
 	s, r := sealer(t, 1), whole()
 	sealed := s.Request(r)
@@ -80,7 +80,7 @@ func TestSealedRequest(t *testing.T) {
 	}
 }
 
-// The longest URL that a client may give is sealed as one that can be recorded.
+// The longest URL that a client may give still fits after sealing.
 func TestSealedFits(t *testing.T) {
 	s := sealer(t, 1)
 	for _, origin := range []string{"https://a.example", "https://" + strings.Repeat("a.", 120) + "example:65535"} {
@@ -91,8 +91,7 @@ func TestSealedFits(t *testing.T) {
 	}
 }
 
-// Whatever a client gives, and however what is recorded was damaged, opening it gives
-// what was sealed, or an error.
+// Opening any sealed URL, damaged or not, returns the original or an error.
 func TestSealAnything(t *testing.T) {
 	s := sealer(t, 1)
 	rapid.Check(t, func(t *rapid.T) {
@@ -111,7 +110,7 @@ func TestSealAnything(t *testing.T) {
 	})
 }
 
-// A sealer opens what those before it have sealed, and seals as it did alone.
+// A sealer opens URLs of earlier sealers, and seals the same as without them.
 func TestSealAfterAnother(t *testing.T) {
 	const url = "https://hooks.example.com/in?token=t"
 	before, alone := sealer(t, 1), sealer(t, 2)

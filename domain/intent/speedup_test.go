@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// speedUps speed an intent up n times, each by as little as is allowed, and end below 2^34.
+// speedUps returns n speed-ups, each by the least allowed raise; the last fee is below 2^34.
 func speedUps(n int) (all []Command) {
 	var s State
 	for range n {
@@ -16,9 +16,9 @@ func speedUps(n int) (all []Command) {
 	return all
 }
 
-// A client can only raise an intent's fee by a tenth at a time, and 64 times: each speed-up is an
-// event that all requests about the intent and all turns of its lane read again. The same fee
-// again adds nothing, however often.
+// A client can raise an intent's fee by at least a tenth at a time, and 64 times: each speed-up
+// is an event that all requests about the intent and all turns of its lane read again. Repeating
+// a fee adds nothing.
 func TestSpeedUps(t *testing.T) {
 	s, _ := run(t, State{}, Create{asked(func(r *Request) { r.Gas.MaxFee = NewAmount(0) }), epoch})
 	added := 0
@@ -40,7 +40,7 @@ func TestSpeedUps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if added > 40 { // the logarithm of 30 to the base of 1.1
+	if added > 40 { // the logarithm of 30 to the base 1.1
 		t.Errorf("%d events of one wei each", added)
 	}
 	for fee := uint64(1 << 20); fee < 1<<60; fee += fee / 9 {

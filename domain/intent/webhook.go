@@ -20,8 +20,8 @@ func checkWebhooks(all []Webhook) error {
 	return nil
 }
 
-// bad says what can be said against a webhook whoever the operator is; empty if
-// nothing can. It does not quote the URL, which may hold a secret.
+// bad returns why a webhook is refused by every operator; empty if it is not. It does not quote
+// the URL, which may contain a secret.
 func (w Webhook) bad() string {
 	scheme, rest, ok := strings.Cut(w.URL, "://")
 	end := strings.IndexAny(rest, "/?")
@@ -45,8 +45,8 @@ func (w Webhook) bad() string {
 	return ""
 }
 
-// Origin is the scheme and host of the URL: what may be shown of it, for path and query
-// may hold a secret. It is empty for what no [Request.Check] lets through.
+// Origin returns the URL's scheme and host. Path and query may contain a secret and are never
+// shown. It is empty for a URL that [Request.Check] refuses.
 func (w Webhook) Origin() string {
 	if w.bad() != "" {
 		return ""

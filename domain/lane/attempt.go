@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// AttemptsMax bounds how many attempts one nonce has. So many of 10 % more each
-// are a fee of 400 times the first. BumpsMax bounds those of an intent: the rest is for
-// no-ops, so that who withdraws it can always be obeyed.
+// AttemptsMax bounds the attempts at one nonce: 64 attempts, each 10 % above the one before,
+// reach 400 times the first fee. BumpsMax bounds an intent's attempts. The rest is reserved for
+// no-ops, so that a cancel is always possible.
 const (
 	AttemptsMax = 64
 	BumpsMax    = AttemptsMax - 8
@@ -42,7 +42,7 @@ func (s State) attempt(c Attempt) ([]Event, error) {
 	return events, nil
 }
 
-// admits refuses what may not be the slot's next attempt.
+// admits refuses an attempt that may not be the slot's next.
 func (s Slot) admits(signed Signed) error {
 	n := len(s.Attempts)
 	noop := signed.Intent.IsZero()

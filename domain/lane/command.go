@@ -7,40 +7,40 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Command is news about a lane, or a wish. It carries its own time, and the token of
-// the holder that gives it: nothing in this package reads a clock.
+// Command is an observation about a lane, or a request to change it. It carries its own time and
+// its holder's token: nothing in this package reads a clock.
 //
 //sumtype:decl
 type Command interface{ wish() Token }
 
-// Token grows with each holder that opens the lane. Zero is none.
+// Token is a fencing token. It grows with each holder that opens the lane; zero: none.
 type Token uint64
 
-// Open makes somebody the lane's holder. Token is one more than the last one; who
-// reads another one on the lane meanwhile has to read again. Given twice by the same
-// holder it adds nothing, so Holder must name one run of one process: a random value
-// chosen when that starts, never the name of a machine.
+// Open makes Holder the lane's holder. Token is one more than the last. A caller that is refused,
+// because another holder opened the lane meanwhile, has to read the lane again. Repeated by the
+// same holder it adds nothing, so Holder must identify one run of one process: a random value
+// chosen at its start, never a machine's name.
 type Open struct {
 	Holder string
 	Token  Token
 	At     time.Time
 }
 
-// HolderMaxBytes bounds how long a holder's name is.
+// HolderMaxBytes is the longest holder name, in bytes.
 const HolderMaxBytes = 128
 
-// Advance tells that the chain wants a nonce that may lie ahead of the cursor. One
-// that does not adds nothing, whatever the chain says.
+// Advance records that the chain's next nonce may be ahead of the cursor. A nonce at or below the
+// cursor adds nothing.
 type Advance struct {
 	Token   Token
 	Witness Witness
 	At      time.Time
 }
 
-// Reserve hands out nonces to intents, in their order: released nonces first, the
-// lowest before all, then new ones from the cursor on. An intent that holds a nonce
-// keeps it. Budget is how many nonces may be in flight, and no more than [OpenMax] are
-// open: of the intents that find no room the last ones get none, which [State.Held] tells.
+// Reserve assigns nonces to intents in their order: released nonces first, the lowest first, then
+// new ones from the cursor on. An intent that holds a nonce keeps it. Budget bounds the nonces in
+// flight, and [OpenMax] the open ones. The last intents beyond these bounds get none; see
+// [State.Held].
 type Reserve struct {
 	Token   Token
 	Intents []chain.IntentID // at most [ReserveMax]
@@ -48,15 +48,15 @@ type Reserve struct {
 	At      time.Time
 }
 
-// ReserveMax bounds how many nonces are handed out, or reclaimed, by one command.
+// ReserveMax bounds the nonces that one command reserves or reclaims.
 const ReserveMax = 1000
 
-// OpenMax bounds how many nonces are open, landed ones too: a chain that goes on, and
-// finalizes nothing, does not make a state without end.
+// OpenMax bounds the open nonces, landed ones included, so that the state stays bounded on a
+// chain that grows without finalizing.
 const OpenMax = 10_000
 
-// Release takes the nonces of intents back for which nothing was signed yet. What
-// holds none adds nothing.
+// Release takes back the nonces of intents for which nothing is signed. An intent without a nonce
+// adds nothing.
 type Release struct {
 	Token   Token
 	Intents []chain.IntentID // at most [BatchMax]
@@ -64,39 +64,38 @@ type Release struct {
 	At      time.Time
 }
 
-// BatchMax bounds how many nonces one command speaks of: each may become two events
-// of one append.
+// BatchMax bounds the nonces of one command: each may become two events of one append.
 const BatchMax = event.MaxAppend / 2
 
-// Fill chooses no-ops for holes: see [State.Holes]. An intent that holds one of them
-// loses it, and may be given another.
+// Fill chooses no-ops for holes, see [State.Holes]. An intent that holds such a nonce loses it,
+// and may get another.
 type Fill struct {
 	Token  Token
 	Nonces []uint64 // rising, at most [BatchMax]
 	At     time.Time
 }
 
-// Attempt records that bytes were signed and are kept, before any endpoint has them.
+// Attempt records that bytes were signed and stored, before any endpoint has them.
 type Attempt struct {
 	Token  Token
 	Signed []Signed // by rising nonce, at most [BatchMax]
 	At     time.Time
 }
 
-// Signed is what was signed for a nonce: what its intent wants, or a no-op.
+// Signed is an attempt at a nonce, by its intent or by a no-op.
 type Signed struct {
 	Nonce  uint64
-	Intent chain.IntentID // zero is a no-op
+	Intent chain.IntentID // zero: a no-op
 	Hash   chain.Hash
 	Fee    chain.Fee
-	// Unsent are those of the attempts before it that delivery does not have: no pool has
-	// to be content with what takes their place.
+	// Unsent are the earlier attempts that were never delivered. No pool has them, so the fee
+	// need not exceed theirs.
 	Unsent []chain.Hash
 }
 
-// Land tells which attempts the chain holds, and whether for good. What is told of an
-// intent for good is forgotten here: it must have been recorded with the intent
-// before, or the intent would be taken for one that nothing was done for.
+// Land records which attempts are in the chain, and whether their blocks are final. A final
+// landing closes the nonce here. Record it with the intent first: otherwise the intent looks as
+// if nothing was done for it.
 type Land struct {
 	Token    Token
 	Landings []Landing // by rising nonce, at most [BatchMax]
@@ -109,17 +108,17 @@ type Landing struct {
 	Hash   chain.Hash
 	Block  chain.Block
 	Status uint64 // 1 success, 0 reverted
-	Final  bool   // the block is
+	Final  bool   // whether Block is final
 }
 
-// Unland tells that a block has left the chain: what had landed in it has not.
+// Unland records that block Was left the chain: attempts that landed in it are open again.
 type Unland struct {
 	Token    Token
-	Was, Now chain.Block // Now is the canonical one that contradicts it
+	Was, Now chain.Block // Now is the canonical block that contradicts Was
 	At       time.Time
 }
 
-// Lose tells that the final chain is past nonces, and holds none of their attempts.
+// Lose records that the final chain is past nonces and contains none of their attempts.
 type Lose struct {
 	Token   Token
 	Losses  []Loss // by rising nonce, at most [BatchMax]
@@ -127,17 +126,17 @@ type Lose struct {
 	At      time.Time
 }
 
-// Loss is one nonce that somebody else has used.
+// Loss is a nonce that another transaction has used.
 type Loss struct {
 	Nonce uint64
-	// Absent are the attempts whose receipts were looked for, at the witness's block
-	// or later, and were not there: all of them.
+	// Absent are the attempts whose receipts were looked for at the witness's block or later, and
+	// not found. It must list all attempts.
 	Absent []chain.Hash
-	Rival  chain.Hash // what used the nonce; zero is not known
+	Rival  chain.Hash // the transaction that used the nonce; zero: unknown
 }
 
-// Reclaim tells that the chain wants a nonce which the cursor had jumped over, and
-// opens up to Count nonces from there. A nonce that was not jumped over adds nothing.
+// Reclaim records that the cursor jumped over the chain's next nonce, and opens up to Count
+// nonces from there. It adds nothing if that nonce was not jumped over.
 type Reclaim struct {
 	Token   Token
 	Count   uint64 // at most [ReserveMax]
@@ -158,11 +157,11 @@ func (c Reclaim) wish() Token { return c.Token }
 
 const (
 	ErrUnknown     = event.Refusal("unknown-lane")
-	ErrFenced      = event.Refusal("lane-fenced")        // the token is not that of the lane's holder
-	ErrUnlearned   = event.Refusal("lane-nonce-unknown") // nobody has said where the lane begins
+	ErrFenced      = event.Refusal("lane-fenced")        // the token is not the current holder's
+	ErrUnlearned   = event.Refusal("lane-nonce-unknown") // the lane's first nonce is not known yet
 	ErrWitness     = event.Refusal("witness-too-weak")
 	ErrExhausted   = event.Refusal("nonces-exhausted")
-	ErrNotOpen     = event.Refusal("nonce-not-open") // not handed out yet, or closed
+	ErrNotOpen     = event.Refusal("nonce-not-open") // not reserved yet, or closed
 	ErrAttempted   = event.Refusal("nonce-attempted")
 	ErrLanded      = event.Refusal("nonce-landed")
 	ErrNoHole      = event.Refusal("nonce-is-no-hole")

@@ -1,16 +1,17 @@
 package lane
 
-// Drift is how far the nonce that the chain wants next, as endpoints have just said, lies
-// from what is recorded here. Above 0 it is how many nonces the chain has used that
-// nothing recorded here has: somebody else uses the key, or the news are late. Below 0 it
-// is how many are used here, by blocks up to the one that the endpoints spoke of, and not
-// on the chain: they speak of another chain, or of one that has lost its blocks. A lane
-// that does not know yet where it begins has none.
+// Drift returns the difference between the chain's next nonce, by the endpoints' latest answers,
+// and the recorded one.
+//
+// Above 0 it is the number of nonces that the chain has used without a recorded landing: another
+// sender uses the key, or the record is late. Below 0 it is the number of nonces recorded as
+// used, in blocks up to the witness's block, that the chain has not used: the endpoints serve
+// another chain, or have lost those blocks. It is 0 while the lane's first nonce is unknown.
 func (s State) Drift(w Witness) int64 {
 	if !s.Known {
 		return 0
 	}
-	first, ahead := s.Next, uint64(0) // the first nonce that is not used
+	first, ahead := s.Next, uint64(0) // first is the lowest unused nonce
 	if w.Nonce > s.Next {
 		ahead = w.Nonce - s.Next
 	}
@@ -29,8 +30,7 @@ func (s State) Drift(w Witness) int64 {
 	return int64(min(ahead, 1<<62)) //nolint:gosec // bounded
 }
 
-// Front is the first nonce that was signed for and that no block has used; false if there
-// is none.
+// Front returns the lowest nonce that is signed and not in a block; false if there is none.
 func (s State) Front() (Slot, bool) {
 	for _, slot := range s.open {
 		if len(slot.Attempts) > 0 && slot.Landed == nil {

@@ -2,8 +2,8 @@ package lane
 
 import "testing"
 
-// Drift is what is used by one side alone: what stands in a block that the witness does not
-// know is no drift, and neither is what is only in flight.
+// Drift counts nonces used on one side alone. A landing above the witness's block is no drift,
+// and neither is a nonce in flight.
 func TestDrift(t *testing.T) {
 	in := func(number uint64) func(Witness) Witness {
 		return func(w Witness) Witness { w.Block = block(number, "a"); return w }

@@ -9,31 +9,31 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Event is a fact about one lane. Each says under which token it was recorded, so
-// that the log alone shows that no holder wrote after a later one had opened.
+// Event is a fact about one lane. Each carries the token under which it was recorded, so that the
+// log alone proves that no holder wrote after a later one opened the lane.
 //
 //sumtype:decl
 type Event interface{ fact() }
 
-// Opened: a holder has the lane from here on, and nobody before it any more.
+// Opened: the lane has a new holder; earlier holders are fenced off.
 type Opened struct {
 	Holder string    `json:"holder"`
 	Token  Token     `json:"token"`
 	At     time.Time `json:"at"`
 }
 
-// Advanced: the chain wants a nonce that lies ahead of the cursor, which moves
-// there. The first one is how a lane learns where it begins. What lies between was
-// handed out by nobody here; it was used by somebody else, or the witness lied.
+// Advanced: the chain's next nonce is ahead of the cursor, which moves there. The first Advanced
+// sets the lane's first nonce. The nonces jumped over were not reserved here: another sender used
+// them, or the witness was wrong.
 type Advanced struct {
 	Token   Token     `json:"token"`
-	From    uint64    `json:"from"` // where the cursor was
+	From    uint64    `json:"from"` // the cursor before
 	Witness Witness   `json:"witness"`
 	At      time.Time `json:"at"`
 }
 
-// Reserved: intents got nonces. Those of Intents are contiguous from First, which
-// was the cursor; those of Reissued had been handed out before, and released.
+// Reserved: intents got nonces. Intents got contiguous nonces from First, the cursor; Reissued
+// got nonces that had been reserved before and released.
 type Reserved struct {
 	Token    Token            `json:"token"`
 	First    uint64           `json:"first"`
@@ -42,7 +42,7 @@ type Reserved struct {
 	At       time.Time        `json:"at"`
 }
 
-// Issue is a nonce that an intent got.
+// Issue is a nonce assigned to an intent.
 type Issue struct {
 	Nonce  uint64         `json:"nonce"`
 	Intent chain.IntentID `json:"intent"`
@@ -57,34 +57,31 @@ type Released struct {
 	At     time.Time      `json:"at"`
 }
 
-// Filled: a no-op is to use up the nonce, which no intent holds, so that those above
-// it can land.
+// Filled: a no-op is to use up the nonce, which no intent holds, so that later nonces can land.
 type Filled struct {
 	Token Token     `json:"token"`
 	Nonce uint64    `json:"nonce"`
 	At    time.Time `json:"at"`
 }
 
-// Attempted: bytes were signed for a nonce and are kept. An endpoint may have them
-// from here on, and not before.
+// Attempted: bytes were signed for a nonce and stored. Endpoints get them only after this event.
 type Attempted struct {
 	Token  Token          `json:"token"`
 	Nonce  uint64         `json:"nonce"`
-	Intent chain.IntentID `json:"intent,omitzero"` // zero is a no-op
+	Intent chain.IntentID `json:"intent,omitzero"` // zero: a no-op
 	Hash   chain.Hash     `json:"hash"`
 	Fee    chain.Fee      `json:"fee"`
-	// Number counts the nonce's attempts from 1, and Replaces is the one before.
+	// Number counts the nonce's attempts from 1. Replaces is the attempt before.
 	Number   int        `json:"number"`
 	Replaces chain.Hash `json:"replaces,omitzero"`
 	At       time.Time  `json:"at"`
 }
 
-// Landed: a block holds one of the nonce's attempts. Once that block is final the
-// nonce is closed.
+// Landed: a block contains one of the nonce's attempts. If Final, the nonce is closed.
 type Landed struct {
 	Token  Token          `json:"token"`
 	Nonce  uint64         `json:"nonce"`
-	Intent chain.IntentID `json:"intent,omitzero"` // of the attempt; zero is a no-op
+	Intent chain.IntentID `json:"intent,omitzero"` // of the attempt; zero: a no-op
 	Hash   chain.Hash     `json:"hash"`
 	Block  chain.Block    `json:"block"`
 	Status uint64         `json:"status"` // 1 success, 0 reverted; either way the nonce is used
@@ -92,32 +89,31 @@ type Landed struct {
 	At     time.Time      `json:"at"`
 }
 
-// Unlanded: the block in which the attempts of these nonces had landed has left the
-// chain. They are open again, and any of their attempts may land.
+// Unlanded: the block with the attempts of these nonces left the chain. The nonces are open
+// again, and any of their attempts may land.
 type Unlanded struct {
 	Token  Token       `json:"token"`
-	Nonces []uint64    `json:"nonces"` // falling: the last to land is the first to go
+	Nonces []uint64    `json:"nonces"` // falling: the last landed is the first to go
 	Was    chain.Block `json:"was"`
-	Now    chain.Block `json:"now"` // the canonical one that contradicts it
+	Now    chain.Block `json:"now"` // the canonical block that contradicts Was
 	At     time.Time   `json:"at"`
 }
 
-// Lost: the final chain has used the nonce, and by none of its attempts. It is closed.
+// Lost: the final chain has used the nonce with none of its attempts. The nonce is closed.
 type Lost struct {
 	Token   Token          `json:"token"`
 	Nonce   uint64         `json:"nonce"`
-	Intent  chain.IntentID `json:"intent,omitzero"` // that held it
-	Rival   chain.Hash     `json:"rival,omitzero"`  // what used it, if that is known
+	Intent  chain.IntentID `json:"intent,omitzero"` // the nonce's holder
+	Rival   chain.Hash     `json:"rival,omitzero"`  // the transaction that used it, if known
 	Witness Witness        `json:"witness"`
 	At      time.Time      `json:"at"`
 }
 
-// Reclaimed: the chain wants a nonce that the cursor had jumped over. So the jump was
-// wrong, and what lies above cannot land before these nonces are used: they are
-// handed out, or filled, as released ones are.
+// Reclaimed: the cursor jumped over the chain's next nonce, so the jump was wrong. Later nonces
+// cannot land before these are used. Like released nonces, they are reserved or filled.
 type Reclaimed struct {
 	Token   Token     `json:"token"`
-	Count   uint64    `json:"count"` // of nonces, from the one that the witness saw
+	Count   uint64    `json:"count"` // of nonces, from Witness.Nonce on
 	Witness Witness   `json:"witness"`
 	At      time.Time `json:"at"`
 }
@@ -133,20 +129,19 @@ func (Unlanded) fact()  {}
 func (Lost) fact()      {}
 func (Reclaimed) fact() {}
 
-// Witness is what endpoints said the chain wants next in the lane.
+// Witness is a quorum of endpoints for the lane's next nonce on the chain.
 type Witness struct {
 	Nonce uint64 `json:"nonce"`
-	// Block is the one as of which they said so, each of them, and Final that it
-	// was final.
+	// Block is the block at which each endpoint answered. Final means that it was final.
 	Block chain.Block `json:"block"`
 	Final bool        `json:"final"`
-	// Endpoints are the names of those that agreed; Needed of Asked had to.
+	// Endpoints are the names of the agreeing endpoints; at least Needed of Asked had to agree.
 	Endpoints []string `json:"endpoints"`
 	Needed    int      `json:"needed"`
 	Asked     int      `json:"asked"`
 }
 
-// Holds reports whether as many different endpoints agreed as had to.
+// Holds reports whether enough different endpoints agreed.
 func (w Witness) Holds() bool {
 	agreed := map[string]bool{}
 	for _, name := range w.Endpoints {
@@ -155,8 +150,8 @@ func (w Witness) Holds() bool {
 	return w.Needed >= 1 && len(agreed) >= w.Needed && len(agreed) <= w.Asked && !w.Block.IsZero()
 }
 
-// Codec names the facts for ever. A shape that changes gets a new name here, an
-// upcaster for the old one, and a frozen sample in testdata/events.
+// Codec maps event types to stored names, which never change. A changed shape gets a new name
+// here, an upcaster for the old one, and a frozen sample in testdata/events.
 func Codec() event.Codec[Event] {
 	return event.NewCodec(
 		event.As[Event, Opened]("lane.opened.v1"),
@@ -172,15 +167,15 @@ func Codec() event.Codec[Event] {
 	)
 }
 
-// StreamPrefix begins the name of every lane's stream.
+// StreamPrefix is the prefix of every lane's stream name.
 const StreamPrefix = "lane-"
 
-// Stream names a lane's events. The expiring nonce key is no sequence, and has no lane.
+// Stream returns the name of a lane's event stream. The expiring nonce key has no lane.
 func Stream(id chain.Sequence) event.Stream {
 	return event.Stream(StreamPrefix + id.Chain.String() + "-" + id.Sender.String() + "-" + id.Key.String())
 }
 
-// ParseStream reads which lane it is off the name that [Stream] gave.
+// ParseStream returns the lane in a name made by [Stream].
 func ParseStream(s event.Stream) (id chain.Sequence, err error) {
 	rest, ok := strings.CutPrefix(string(s), StreamPrefix)
 	parts := strings.Split(rest, "-")

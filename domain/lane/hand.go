@@ -6,8 +6,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// end is the first number that is no nonce. Source: EIP-2681, by which the highest
-// nonce of a transaction is 2^64-2.
+// end is the first number above all nonces. By EIP-2681 the highest nonce of a transaction is
+// 2^64-2.
 const end = 1<<64 - 1
 
 func (s State) openFor(c Open) ([]Event, error) {
@@ -25,7 +25,7 @@ func (s State) openFor(c Open) ([]Event, error) {
 func (s State) advance(c Advance) ([]Event, error) {
 	switch {
 	case s.Known && c.Witness.Nonce <= s.Next:
-		return nil, nil // the cursor does not go back
+		return nil, nil // the cursor never goes back
 	case !c.Witness.Holds():
 		return nil, ErrWitness.Because("%d of %d endpoints had to agree on nonce %d, %q did", c.Witness.Needed, c.Witness.Asked, c.Witness.Nonce, c.Witness.Endpoints)
 	}
@@ -101,12 +101,12 @@ func (s State) release(c Release) ([]Event, error) {
 	return events, nil
 }
 
-// reasonFilled is why an intent lost its nonce to a no-op.
+// reasonFilled is the release reason of an intent that lost its nonce to a no-op.
 const reasonFilled = "filled"
 
 func (s State) fill(c Fill) ([]Event, error) {
 	rising(c.Nonces, func(n uint64) uint64 { return n })
-	var highest uint64 // with an attempt
+	var highest uint64 // the highest nonce with an attempt
 	for _, slot := range s.open {
 		if len(slot.Attempts) > 0 {
 			highest = slot.Nonce
@@ -156,7 +156,7 @@ func (s State) reclaimed(e Reclaimed) State {
 	return s
 }
 
-// find is the open slot of a nonce that a command speaks of.
+// find returns the open slot of a command's nonce.
 func (s State) find(nonce uint64) (Slot, error) {
 	slot, open := s.Slot(nonce)
 	if !open {
@@ -165,15 +165,14 @@ func (s State) find(nonce uint64) (Slot, error) {
 	return slot, nil
 }
 
-// bounded panics when a command speaks of too many nonces for one append.
+// bounded panics if a command has no nonces, or too many for one append.
 func bounded(n int) {
 	if n == 0 || n > BatchMax {
 		panic(fmt.Sprintf("lane: a command about %d nonces", n))
 	}
 }
 
-// rising panics when a command speaks of a nonce twice, or out of order, or of too
-// many for one append.
+// rising panics if a command's nonces do not strictly rise, or are too many for one append.
 func rising[T any](all []T, nonce func(T) uint64) {
 	bounded(len(all))
 	for i := range all[1:] {

@@ -1,5 +1,5 @@
-// Package lane is the nonces of one signer on one chain, under one nonce key. They
-// are handed out once, in order, by one holder at a time.
+// Package lane manages the nonces of one signer on one chain, under one nonce key. They are
+// reserved once, in order, by one holder at a time.
 //
 //	Opened (a holder, its token) → Advanced (where the chain is) → …
 //
@@ -8,35 +8,33 @@
 //	free ── Reserved ──→ held by an intent ── Attempted, Attempted … ──→ Landed ── and final ──→ closed
 //	  │                                            │       ↑               │
 //	  └── Filled: a no-op will use it ── Attempted ┤       └── Unlanded ───┘
-//	                                               └── Lost: somebody else used it ──→ closed
+//	                                               └── Lost: another transaction used it ──→ closed
 //
-// A nonce is taken back only while nothing was signed for it. From the first attempt
-// on any of its attempts may land, whatever endpoints say, so all of them are watched
-// until the final chain has used the nonce, for one of them or for somebody else's
-// transaction. A fee bump and a cancel are further attempts at the same nonce.
+// A nonce is taken back only while nothing is signed for it. After that, any of its attempts may
+// land, even if endpoints report otherwise. So all of them are watched until the final chain has
+// used the nonce, with one of them or with another transaction. A fee bump and a cancel are
+// further attempts at the same nonce.
 //
-// Whoever holds the lane got a token with it, one more than the last. Every command
-// carries it, and none is taken with another one: a holder that was stopped and goes
-// on after somebody else has opened the lane changes nothing any more. That rests on
-// the log alone, whatever becomes of leases.
+// The lane's holder has a fencing token, one more than the last. Every command carries it, and a
+// command with another token is refused. So a stalled holder that resumes after another one
+// opened the lane changes nothing. That depends on the log alone, not on leases.
 //
-// Invariants of a [State], which every sequence of commands keeps:
+// Invariants of a [State] under every sequence of commands:
 //
-//  1. Tokens rise by one, and every fact bears the token of the last holder.
-//  2. A nonce is held by one intent at a time, and an intent holds one nonce.
-//  3. New nonces are contiguous from the cursor, which never goes back; it jumps
-//     ahead only on the word of as many endpoints as are needed.
+//  1. Tokens rise by one, and every event carries the last holder's token.
+//  2. A nonce is held by at most one intent, and an intent holds at most one nonce.
+//  3. New nonces are contiguous from the cursor, which never goes back. It jumps ahead only by a
+//     quorum of endpoints.
 //  4. A nonce is released only if it has no attempt.
-//  5. A nonce is closed once: it lands for good at most once, and nothing follows.
-//  6. Each replacement offers more than the attempts before, by what pools demand, save
-//     those that delivery is said not to have. After a no-op, only no-ops follow.
-//  7. A state is as large as what is open: closed nonces are forgotten.
-//  8. Deciding the same command twice adds nothing the second time.
+//  5. A nonce is closed once: it has at most one final landing, and no event follows.
+//  6. Each replacement offers more than all attempts before, by the pools' minimum, except attempts
+//     that were never delivered. After a no-op, only no-ops follow.
+//  7. A state is as large as the set of open nonces: closed nonces are dropped.
+//  8. Deciding the same command twice adds no event the second time.
 //
-// As closed nonces are forgotten, a lane cannot tell an intent that it has served from
-// one that it has never seen. So whoever drives it records with the intent what became
-// of it before it says here that a landing is final; and reserves only for intents
-// whose own stream says that they want a nonce.
+// Because closed nonces are dropped, a lane cannot tell a served intent from an unknown one. So
+// the lane's driver records an intent's result with the intent before it reports a final landing
+// here. It reserves only for intents whose own stream shows that they need a nonce.
 package lane
 
 import (
@@ -48,29 +46,28 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Actor names, in events, whoever works on lanes.
+// Actor is the actor's name in the events of lanes.
 const Actor = "relayer"
 
-// State is what the events of one lane add up to. The zero State is a lane that
-// nobody has opened.
+// State is the result of one lane's events. The zero State is a lane that was never opened.
 type State struct {
 	Holder string
 	Token  Token
-	// Known means that the lane has learned where it begins, and Next is the cursor:
-	// the next nonce that was never handed out.
+	// Known means that the lane's first nonce is known. Next is the cursor: the lowest nonce that
+	// was never reserved.
 	Known bool
 	Next  uint64
 
 	open    slots
-	skipped skipped // that the cursor jumped over, and the final chain may not be past
+	skipped skipped // nonces that the cursor jumped over and the final chain may not have used
 }
 
-// Decide answers a command with the facts it adds: none if it adds nothing, an
-// [event.Refusal] if it may not be granted.
+// Decide returns the events that a command adds: none if it changes nothing, an [event.Refusal]
+// if it is not allowed.
 func (s State) Decide(c Command) ([]Event, error) {
 	_, opens := c.(Open)
 	switch token := c.wish(); {
-	case opens: // with a token that nobody had
+	case opens: // openFor checks the token
 	case s.Token == 0:
 		return nil, ErrUnknown
 	case token < s.Token:
@@ -103,7 +100,7 @@ func (s State) Decide(c Command) ([]Event, error) {
 	panic(fmt.Sprintf("lane: unknown command %T", c))
 }
 
-// Evolve adds one fact. It cannot fail: what is recorded has happened.
+// Evolve applies one event. It cannot fail, because a recorded event has happened.
 func (s State) Evolve(e Event) State {
 	switch e := e.(type) {
 	case Opened:
@@ -136,15 +133,15 @@ func (s State) Evolve(e Event) State {
 	return s
 }
 
-// closed forgets a nonce. The final chain is past all below the second one: what the
-// cursor jumped over there is used.
+// closed drops a nonce. The final chain has used all nonces below past, those jumped over
+// included.
 func (s State) closed(nonce, past uint64) State {
 	s.open = s.open.without(nonce)
 	s.skipped = s.skipped.without(Span{0, past})
 	return s
 }
 
-// Slot finds a nonce that was handed out and is not closed.
+// Slot returns a nonce that was reserved and is not closed.
 func (s State) Slot(nonce uint64) (Slot, bool) {
 	i, found := s.open.at(nonce)
 	if !found {
@@ -153,7 +150,7 @@ func (s State) Slot(nonce uint64) (Slot, bool) {
 	return *s.open[i], true
 }
 
-// Held finds the nonce that an intent holds.
+// Held returns the nonce that an intent holds.
 func (s State) Held(intent chain.IntentID) (Slot, bool) {
 	i := slices.IndexFunc(s.open, func(slot *Slot) bool { return slot.Intent == intent })
 	if i < 0 || intent.IsZero() {
@@ -162,10 +159,10 @@ func (s State) Held(intent chain.IntentID) (Slot, bool) {
 	return *s.open[i], true
 }
 
-// Open is how many nonces are handed out, or free again, and not closed.
+// Open returns the number of slots: nonces reserved or free again, and not closed.
 func (s State) Open() int { return len(s.open) }
 
-// Slots yields them by rising nonce.
+// Slots yields the slots by rising nonce.
 func (s State) Slots() iter.Seq[Slot] {
 	return func(yield func(Slot) bool) {
 		for _, slot := range s.open {
@@ -176,8 +173,8 @@ func (s State) Slots() iter.Seq[Slot] {
 	}
 }
 
-// InFlight is how many nonces an intent holds, or a no-op is to use up, and no block
-// has used: what has landed waits for nothing but its block to be final.
+// InFlight counts the nonces that an intent holds or a no-op is to use up, and that are in no
+// block. A landed nonce waits only for its block to be final.
 func (s State) InFlight() int {
 	n := 0
 	for _, slot := range s.open {
@@ -188,15 +185,15 @@ func (s State) InFlight() int {
 	return n
 }
 
-// Hole is a nonce without an attempt, below one that has one, which cannot land
-// before it. Since when tells whoever has to decide whether it is to be filled.
+// Hole is a nonce without an attempt, below a nonce that has one. The higher nonce cannot land
+// before the hole is used. Since lets the caller decide when to fill it.
 type Hole struct {
 	Nonce  uint64
-	Intent chain.IntentID // that holds it; zero when nobody does
+	Intent chain.IntentID // the nonce's holder; zero: none
 	Since  time.Time
 }
 
-// Holes lists them by rising nonce; not those for which a no-op has been chosen.
+// Holes returns the holes by rising nonce, without nonces for which a no-op is chosen.
 func (s State) Holes() []Hole {
 	top := len(s.open) - 1
 	for top >= 0 && len(s.open[top].Attempts) == 0 {
@@ -211,6 +208,6 @@ func (s State) Holes() []Hole {
 	return holes
 }
 
-// Gap is the nonces from the one that the chain wants next, if the cursor had jumped
-// over it: until they are used nothing above them lands. It is empty otherwise.
+// Gap returns the jumped-over nonces from the chain's next nonce on: no later nonce lands before
+// they are used. It is empty if next was not jumped over.
 func (s State) Gap(next uint64) Span { return s.skipped.from(next) }

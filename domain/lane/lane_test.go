@@ -24,17 +24,17 @@ func intents(numbers ...int) []chain.IntentID {
 	return ids
 }
 
-// hashOf is the nth thing signed for a nonce.
+// hashOf is the hash of the nth attempt at a nonce.
 func hashOf(nonce uint64, n int) chain.Hash {
 	return chain.Keccak(fmt.Appendf(nil, "%d at nonce %d", n, nonce))
 }
 
-// block is a block of one of two branches.
+// block returns a block of one of two branches.
 func block(number uint64, branch string) chain.Block {
 	return chain.Block{Number: number, Hash: chain.Keccak(fmt.Appendf(nil, "block %d %s", number, branch)), Time: 1_800_000_000 + number}
 }
 
-// told is a witness of two endpoints of three.
+// told returns a witness by two of three endpoints.
 func told(nonce uint64) Witness {
 	return Witness{Nonce: nonce, Block: block(100, "a"), Final: true, Endpoints: []string{"one", "two"}, Needed: 2, Asked: 3}
 }
@@ -43,7 +43,7 @@ func open(token Token) Command { return Open{fmt.Sprintf("holder %d", token), to
 
 func reserve(numbers ...int) Command { return Reserve{1, intents(numbers...), 100, epoch} }
 
-// sign is the nth attempt at a nonce, at 10 % more than the one before and a bit.
+// sign is the nth attempt at a nonce, with the least fee that replaces the attempt before.
 func sign(nonce uint64, who chain.IntentID, n int) Command {
 	fee := chain.LegacyFee(chain.PriceOf(1000))
 	for range n - 1 {
@@ -52,7 +52,7 @@ func sign(nonce uint64, who chain.IntentID, n int) Command {
 	return Attempt{1, []Signed{{Nonce: nonce, Intent: who, Hash: hashOf(nonce, n), Fee: fee}}, epoch}
 }
 
-// offers is the nth attempt at a nonce, at a price, when delivery does not have some others.
+// offers is the nth attempt at a nonce, at a price, with some earlier attempts undelivered.
 func offers(nonce uint64, who chain.IntentID, n int, price uint64, unsent ...int) Command {
 	s := Signed{Nonce: nonce, Intent: who, Hash: hashOf(nonce, n), Fee: chain.LegacyFee(chain.PriceOf(price))}
 	for _, other := range unsent {
@@ -65,7 +65,7 @@ func land(nonce uint64, n int, in chain.Block, final bool) Command {
 	return Land{1, []Landing{{nonce, hashOf(nonce, n), in, 1, final}}, epoch}
 }
 
-// lose says that the nonce was used, and that so many attempts were looked for.
+// lose reports the nonce as used, after looking for the given number of attempts.
 func lose(nonce uint64, attempts int) Command {
 	l := Loss{Nonce: nonce}
 	for n := range attempts {
@@ -74,7 +74,7 @@ func lose(nonce uint64, attempts int) Command {
 	return Lose{1, []Loss{l}, told(nonce + 1), epoch}
 }
 
-// run decides commands, none of which may be refused.
+// run decides and applies commands, none of which may be refused.
 func run(t *testing.T, s State, commands ...Command) State {
 	t.Helper()
 	for _, c := range commands {
@@ -89,13 +89,13 @@ func run(t *testing.T, s State, commands ...Command) State {
 	return s
 }
 
-// begun is a lane whose first nonce is 10.
+// begun returns a lane whose first nonce is 10.
 func begun(t *testing.T, commands ...Command) State {
 	t.Helper()
 	return run(t, run(t, State{}, open(1), Advance{1, told(10), epoch}), commands...)
 }
 
-// shape is a state in short: each open nonce, who holds it, what was signed for it.
+// shape describes a state in short: each open nonce with its holder and attempts.
 func shape(s State) string {
 	text := ""
 	for slot := range s.Slots() {
@@ -226,7 +226,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What no caller may ask for is a broken invariant of the caller, not a refusal.
+// A command that no correct caller sends panics, because it is a broken invariant and not a
+// refusal.
 func TestPanics(t *testing.T) {
 	a := block(7, "a")
 	s := begun(t, reserve(1, 2), sign(10, intent(1), 1))
@@ -252,7 +253,7 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// A stalled holder goes on after another has opened the lane: nothing it wishes is done.
+// A stalled holder resumes after another opened the lane: all its commands are refused.
 func TestFence(t *testing.T) {
 	s := begun(t, reserve(1, 2, 3), sign(11, intent(2), 1))
 	s = run(t, s, open(2))
@@ -265,7 +266,7 @@ func TestFence(t *testing.T) {
 			t.Errorf("%T of the holder before: %v, %v", c, events, err)
 		}
 	}
-	// The same holder opens again: with a new token, and the one it had is worth nothing.
+	// The same holder opens again with a new token, which makes its old token invalid.
 	if events, err := s.Decide(Open{s.Holder, 3, epoch}); err != nil || len(events) != 1 {
 		t.Errorf("opening again: %v, %v", events, err)
 	}
@@ -285,7 +286,8 @@ func TestHoles(t *testing.T) {
 	}
 }
 
-// The last attempts are for no-ops: an intent that has used its own up can be withdrawn.
+// The last attempts are reserved for no-ops: an intent without attempts left can still be
+// canceled.
 func TestAttemptsAreBounded(t *testing.T) {
 	s, nobody := begun(t, reserve(1)), chain.IntentID{}
 	for n := range BumpsMax {
@@ -302,8 +304,8 @@ func TestAttemptsAreBounded(t *testing.T) {
 	}
 }
 
-// What delivery does not have is replaced at any price, by its intent and by a no-op; and
-// by the same bytes once more, which adds nothing.
+// An undelivered attempt is replaced at any price, by its intent and by a no-op. The same bytes
+// again add nothing.
 func TestUnsentNeedNotBeOutbid(t *testing.T) {
 	for _, who := range []chain.IntentID{intent(1), {}} {
 		s := begun(t, reserve(1), sign(10, intent(1), 1), offers(10, who, 2, 500, 1))
@@ -316,7 +318,7 @@ func TestUnsentNeedNotBeOutbid(t *testing.T) {
 	}
 }
 
-// A chain that finalizes nothing leaves every nonce open: at some point there are no more.
+// On a chain that finalizes nothing, every nonce stays open until OpenMax is reached.
 func TestOpenIsBounded(t *testing.T) {
 	e := Reserved{Token: 1, First: 10}
 	for n := range OpenMax - 1 {
@@ -334,7 +336,7 @@ func TestOpenIsBounded(t *testing.T) {
 	}
 }
 
-// Two futures of one past do not know of each other.
+// Two states derived from the same state do not affect each other.
 func TestFutures(t *testing.T) {
 	s := begun(t, reserve(1))
 	for n := 1; n < 6; n++ {
@@ -347,8 +349,8 @@ func TestFutures(t *testing.T) {
 	}
 }
 
-// Twenty thousand nonces pass through a lane, three hundred at a time: what is left is
-// what is open, and a snapshot of it is as small.
+// Twenty thousand nonces pass through a lane, three hundred at a time. The state keeps only the
+// open nonces, and its snapshot is as small.
 func TestLongLife(t *testing.T) {
 	const rounds, many = 70, 300
 	s := begun(t)

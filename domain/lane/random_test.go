@@ -15,12 +15,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// wishes are as likely as they are often in it.
+// wishes lists the commands, repeated by their frequency.
 var wishes = strings.Fields("attempt attempt attempt attempt attempt attempt land land land land reserve reserve " +
 	"reserve unland unland fill fill release release lose reclaim advance open")
 
-// drawCommand is something that one of the last holders may wish: mostly about nonces
-// that are open, sometimes about others.
+// drawCommand draws a command of one of the last holders, mostly about open nonces.
 func drawCommand(t *rapid.T, s State) Command {
 	token := s.Token - min(s.Token, Token(rapid.SampledFrom([]int{0, 0, 0, 0, 0, 0, 1}).Draw(t, "older")))
 	nonce := func() uint64 { return rapid.Uint64Range(0, s.Next+1).Draw(t, "any nonce") }
@@ -81,10 +80,10 @@ func drawAttempt(t *rapid.T, s State, token Token, nonce uint64) Command {
 	return Attempt{token, []Signed{signed}, epoch}
 }
 
-// unsent is the attempt at a nonce that delivery never gets.
+// unsent is the attempt at a nonce that is never delivered.
 func unsent(nonce uint64) chain.Hash { return hashOf(nonce, 2) }
 
-// tale is what the events of a lane say, by rules of its own.
+// tale is a model of a lane's events, with checks independent of [State].
 type tale struct {
 	token   Token
 	known   bool
@@ -104,7 +103,7 @@ type fate struct {
 	canceledByOp bool
 }
 
-// tell keeps the numbered invariants of the package comment.
+// tell checks an event against the numbered invariants of the package comment.
 func (l *tale) tell(e Event) error {
 	switch e := e.(type) {
 	case Opened:
@@ -188,7 +187,7 @@ func (l *tale) reserved(e Reserved) error {
 	return nil
 }
 
-// about judges a fact about one nonce, which must be open.
+// about checks an event about one nonce, which must be open.
 func (l *tale) about(e Event) error {
 	var n uint64
 	switch e := e.(type) {
@@ -264,7 +263,7 @@ func (l *tale) close(n, past uint64) {
 	}
 }
 
-// agrees compares a state with what the events said: invariant 7 among them.
+// agrees compares a state with the model, for invariant 7 among others.
 func (l *tale) agrees(s State) error {
 	if s.Token != l.token || s.Next != l.next || s.Known != l.known || s.Open() != len(l.open) {
 		return fmt.Errorf("invariant 7: %d nonces open, %d should be; cursor %d, should be %d", s.Open(), len(l.open), s.Next, l.next)
@@ -286,8 +285,8 @@ func (l *tale) agrees(s State) error {
 	return nil
 }
 
-// Any sequence of commands, of any holders in turns, keeps the numbered invariants of
-// the package comment, and no state is changed by those that grow out of it.
+// Every sequence of commands by alternating holders keeps the numbered invariants of the package
+// comment, and no state changes when later states are derived from it.
 func TestInvariants(t *testing.T) {
 	facts, codec := map[string]int{}, Codec()
 	rapid.Check(t, func(t *rapid.T) {
@@ -338,7 +337,7 @@ func TestInvariants(t *testing.T) {
 	}
 }
 
-// step is the one fact that a command adds.
+// step returns the single event that a command adds.
 func step(t *rapid.T, l *tale, s State, c Command) Event {
 	events, err := s.Decide(c)
 	if err != nil || len(events) != 1 {
@@ -350,7 +349,7 @@ func step(t *rapid.T, l *tale, s State, c Command) Event {
 	return events[0]
 }
 
-// kept is a fact as the log gives it back.
+// kept returns an event after encoding and decoding.
 func kept(t *rapid.T, codec event.Codec[Event], e Event) Event {
 	name, data, err := codec.Encode(e)
 	if err != nil {

@@ -8,37 +8,35 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Slot is a nonce that was handed out and is not closed.
+// Slot is a nonce that was reserved and is not closed.
 type Slot struct {
 	Nonce uint64
-	// Intent holds the nonce; zero when nobody does. Filled means that a no-op is
-	// to use it up, for want of an intent.
+	// Intent holds the nonce; zero: none. Filled means that a no-op is to use it up instead of an
+	// intent.
 	Intent chain.IntentID
 	Filled bool
-	// Since is when it was last handed out, given back, reclaimed or filled, in whole
-	// milliseconds.
+	// Since is when it was last reserved, released, reclaimed or filled, in whole milliseconds.
 	Since time.Time
-	// Attempts are all that was ever signed for the nonce, in order. Any of them may land.
+	// Attempts are all attempts ever signed for the nonce, in order. Any of them may land.
 	Attempts []Made
-	// Landed is where the chain holds one of them, in a block that is not final; nil
-	// when it holds none.
+	// Landed is the attempt in a block that is not final; nil if no block contains one.
 	Landed *Landing
 }
 
 // Made is one attempt.
 type Made struct {
-	Intent chain.IntentID // zero is a no-op
+	Intent chain.IntentID // zero: a no-op
 	Hash   chain.Hash
 	Fee    chain.Fee
 	At     time.Time // in whole milliseconds
 }
 
-// IsFree reports whether the nonce may be handed out again.
+// IsFree reports whether the nonce may be reserved again.
 func (s Slot) IsFree() bool {
 	return s.Intent.IsZero() && !s.Filled
 }
 
-// attempt finds one by its hash.
+// attempt returns the attempt with a hash.
 func (s Slot) attempt(hash chain.Hash) (Made, bool) {
 	i := slices.IndexFunc(s.Attempts, func(m Made) bool { return m.Hash == hash })
 	if i < 0 {
@@ -47,18 +45,17 @@ func (s Slot) attempt(hash chain.Hash) (Made, bool) {
 	return s.Attempts[i], true
 }
 
-// millis is a time as a state keeps it.
+// millis rounds a time down to milliseconds, as states store it.
 func millis(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).UTC() }
 
-// slots are by rising nonce. They are never changed: states that grew out of one
-// another share them.
+// slots are ordered by rising nonce. They are immutable, because successive states share them.
 type slots []*Slot
 
 func (all slots) at(nonce uint64) (int, bool) {
 	return slices.BinarySearchFunc(all, nonce, func(s *Slot, n uint64) int { return cmp.Compare(s.Nonce, n) })
 }
 
-// with puts slots into their places, over those that are there.
+// with returns a copy with slots added, each replacing a slot with the same nonce.
 func (all slots) with(news ...Slot) slots {
 	grown := make(slots, len(all), len(all)+len(news))
 	copy(grown, all)
@@ -72,7 +69,7 @@ func (all slots) with(news ...Slot) slots {
 	return grown
 }
 
-// without leaves a slot out.
+// without returns the slots except one.
 func (all slots) without(nonce uint64) slots {
 	i, found := all.at(nonce)
 	if !found {
@@ -81,14 +78,14 @@ func (all slots) without(nonce uint64) slots {
 	return slices.Concat(all[:i], all[i+1:])
 }
 
-// Span is the nonces from First to before End.
+// Span is the range of nonces from First up to, but not including, End.
 type Span struct{ First, End uint64 }
 
-// skipped is the spans that the cursor jumped over, rising, with a gap between any
-// two. It is never changed.
+// skipped lists the spans that the cursor jumped over, in rising order with a gap between any
+// two. It is immutable.
 type skipped []Span
 
-// with adds what lies above all of them.
+// with adds a span above all others.
 func (all skipped) with(s Span) skipped {
 	n := len(all)
 	switch {
@@ -100,7 +97,7 @@ func (all skipped) with(s Span) skipped {
 	return append(slices.Clone(all), s)
 }
 
-// without takes the nonces of a span out.
+// without removes the nonces of a span.
 func (all skipped) without(out Span) skipped {
 	var left skipped
 	for _, s := range all {
@@ -113,7 +110,7 @@ func (all skipped) without(out Span) skipped {
 	return left
 }
 
-// from is the part of a span that begins with a nonce; empty if that is in none.
+// from returns the rest of a span from a nonce on; empty if the nonce is in no span.
 func (all skipped) from(nonce uint64) Span {
 	for _, s := range all {
 		if s.First <= nonce && nonce < s.End {

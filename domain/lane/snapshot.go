@@ -11,23 +11,22 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// SnapshotSchema numbers the shape that [State.Snapshot] writes. Whoever changes the
-// shape, or what [State.Evolve] makes of an event, takes the next number: what was
-// written under another one is folded anew.
+// SnapshotSchema is the version of the format that [State.Snapshot] writes. A change to the
+// format, or to the effect of an event in [State.Evolve], needs the next number: snapshots of
+// other versions are rebuilt from the events.
 const SnapshotSchema = 1
 
-// Sizes of what a snapshot counts. A state as bytes, all numbers big-endian: the
-// token, the cursor, whether it is known; the holder after its length; the spans that
-// were jumped over and the open nonces, each after their number. A nonce: itself, when
-// it was handed out, the intent, whether it is filled and whether it has landed (then
-// hash, block and status); its attempts after their number.
+// Sizes of counted parts of a snapshot, in bytes. All numbers are big-endian uint64; lists and
+// texts follow their count. The layout is: token, cursor, known flag, holder, jumped-over spans,
+// open nonces. A nonce: its number, Since, intent, filled flag, landed flag (then hash, block and
+// status), attempts.
 const (
 	snapshotSpan    = 2 * 8
 	snapshotSlot    = 8 + 8 + 16 + 1 + 1 + 8
 	snapshotAttempt = 16 + 32 + 32 + 32 + 8
 )
 
-// Snapshot writes a state down. The same state gives the same bytes.
+// Snapshot encodes a state. The same state gives the same bytes.
 func (s State) Snapshot() []byte {
 	w := &writer{}
 	w.number(uint64(s.Token)).number(s.Next).flag(s.Known)
@@ -73,7 +72,7 @@ func (w *writer) slot(s Slot) {
 	}
 }
 
-// Restore reads what [State.Snapshot] wrote under [SnapshotSchema].
+// Restore decodes the bytes of [State.Snapshot] under [SnapshotSchema].
 func Restore(data []byte) (State, error) {
 	r := &reader{left: data}
 	s := State{Token: Token(r.number()), Next: r.number(), Known: r.flag()}
@@ -98,7 +97,7 @@ func Restore(data []byte) (State, error) {
 	return s, nil
 }
 
-// reader takes bytes off the front. What is not there is zero, and bad.
+// reader consumes bytes from the front. Reading past the end gives zeros and sets bad.
 type reader struct {
 	left []byte
 	bad  bool
@@ -124,7 +123,7 @@ func (r *reader) flag() bool {
 	return b == 1
 }
 
-// count is how many things follow of at least so many bytes each.
+// count reads the number of following items of at least size bytes each.
 func (r *reader) count(size int) int {
 	n := r.number()
 	if n > uint64(len(r.left)/size) {

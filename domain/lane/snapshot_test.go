@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// full is a state with something of everything in it.
+// full returns a state with every kind of content.
 func full(t *testing.T) State {
 	t.Helper()
 	return begun(t,
@@ -33,8 +33,7 @@ func TestSnapshotAndBack(t *testing.T) {
 	}
 }
 
-// What snapshots look like under schema 1, for ever: who changes this has to take the
-// next number.
+// The format of schema 1 is frozen: a change needs the next number.
 func TestSnapshotShape(t *testing.T) {
 	if got := chain.Keccak(full(t).Snapshot()).String(); got != snapshotDigest || SnapshotSchema != 1 {
 		t.Errorf("schema %d has the digest %s", SnapshotSchema, got)
@@ -43,7 +42,7 @@ func TestSnapshotShape(t *testing.T) {
 
 const snapshotDigest = "0x08fd53918871d300644f537f7389681de2e906d56384f158b4fdccdd497132a6"
 
-// Whatever bytes there are, reading them ends in a state or an error.
+// Restoring any bytes returns a state or an error.
 func FuzzRestore(f *testing.F) {
 	for _, s := range []State{{}, {Holder: "somebody", Token: 3, Known: true, Next: 7, skipped: skipped{{1, 3}}}} {
 		f.Add(s.Snapshot())

@@ -11,27 +11,27 @@ import (
 // Claim is a worker's request for notices to send.
 type Claim struct {
 	Holder string
-	TTL    time.Duration // the leases lapse after so long
+	TTL    time.Duration // duration of the leases
 	Limit  int
-	// Turn is the client of the last notice that the worker was given: the claim begins with
-	// the next client in the order of names.
+	// Turn is the client of the last notice that the worker got: the claim begins with the next
+	// client by name.
 	Turn string
-	// Slots is how many attempts the worker makes at once, and Busy how many of them each
-	// client's take now. Without slots no client's part of them is bounded.
+	// Slots is the number of the worker's concurrent attempts, and Busy each client's attempts
+	// among them. With Slots 0 no client's share is bounded.
 	Slots int
 	Busy  map[string]int
 }
 
-// Offer is an endpoint at which something may be due, as a store has found it.
+// Offer is an endpoint that may have due notices, as found by a store.
 type Offer struct {
 	Endpoint
-	Leased int // notices, to anybody
-	// Heads are the first queued notices of their intents that nobody has leased, by NextAt:
-	// at least as many as the policy's concurrency.
+	Leased int // notices leased by any worker
+	// Heads are the first queued notices of their intents that are not leased, by NextAt: at
+	// least as many as the policy's concurrency.
 	Heads []Notice
 }
 
-// Slots is how many attempts can be made at an endpoint at the same time.
+// Slots returns the number of concurrent attempts allowed at an endpoint.
 func (p Policy) Slots(e Endpoint) int {
 	if e.Failures > 0 {
 		return 1
@@ -39,7 +39,7 @@ func (p Policy) Slots(e Endpoint) int {
 	return p.Concurrency
 }
 
-// due are the notices of an offer that can be sent now.
+// due returns the notices of an offer that can be sent now.
 func (p Policy) due(o Offer, now time.Time) (due []Sending) {
 	if o.Disabled != Enabled || o.PausedUntil.After(now) {
 		return nil
@@ -53,9 +53,9 @@ func (p Policy) due(o Offer, now time.Time) (due []Sending) {
 	return due
 }
 
-// DueAt is when something of an offer may be leased, if its first lease lapses at a time
-// (zero: it has none); zero when nothing may ever. One that has as many leases as it can have
-// is due when one of them lapses. One that is due goes behind those that were before.
+// DueAt returns when a notice of an offer can be leased; zero if never. lapse is the end of the
+// first lease, zero if there is none. An endpoint with all its leases taken is due when the first
+// one ends. An endpoint that is due now gets the time now, behind those due earlier.
 func (p Policy) DueAt(o Offer, lapse, now time.Time) time.Time {
 	due := lapse
 	if len(o.Heads) > 0 && o.Leased < p.Slots(o.Endpoint) && (due.IsZero() || o.Heads[0].NextAt.Before(due)) {
@@ -67,13 +67,13 @@ func (p Policy) DueAt(o Offer, lapse, now time.Time) time.Time {
 	return slices.MaxFunc([]time.Time{due, o.PausedUntil, now}, time.Time.Compare)
 }
 
-// Choose picks the notices that a claim is given, of the offers that a store has found, the
-// one that has been due for longest first.
+// Choose picks the notices for a claim from the offers that a store found, ordered by how long
+// they have been due.
 //
-// Clients take turns: each gets one notice before any gets a second, and of a client each
-// endpoint one before any gets a second. No client gets more of the worker's slots than
-// [Claim.Full] leaves it. Full lists the clients for which something is left that waits for
-// their own slots alone.
+// Clients take turns: each gets one notice before any gets a second, and each endpoint of a
+// client gets one before any gets a second. No client gets more of the worker's slots than
+// [Claim.Full] allows. The returned list contains the clients that have more due notices but no
+// free share of slots.
 func (p Policy) Choose(c Claim, offers []Offer, now time.Time) ([]Sending, []string) {
 	byEndpoint := map[string][][]Sending{}
 	for _, o := range offers {
@@ -114,13 +114,13 @@ func (p Policy) Choose(c Claim, offers []Offer, now time.Time) ([]Sending, []str
 	return chosen, full
 }
 
-// slotsShare is how many times as many slots a client can take as it leaves to all others: one
-// alone takes three quarters, and however many have more to send than they get, some stay
-// free for a client that has nothing under way.
+// slotsShare is the ratio of a client's slots to the slots it leaves free. One client alone gets
+// three quarters. For any number of busy clients, a slot stays free for a client without
+// attempts.
 const slotsShare = 3
 
-// isFull reports whether a client's attempts take as many slots as they may. Without API keys
-// everybody is the client without a name, which has nobody to share with.
+// isFull reports whether a client's attempts use its whole share of slots. Without API keys all
+// callers are the client with the empty name, which has the slots to itself.
 func (c Claim) isFull(client string) bool {
 	if c.Slots == 0 || client == "" {
 		return false
@@ -132,7 +132,7 @@ func (c Claim) isFull(client string) bool {
 	return free <= 0 || c.Busy[client] > 0 && c.Busy[client] >= slotsShare*(free-1)
 }
 
-// Full lists the clients that can have no more notices before an attempt ends.
+// Full returns the clients that get no more notices before an attempt ends.
 func (c Claim) Full() []string {
 	full := []string{}
 	for client := range c.Busy {

@@ -8,8 +8,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// A client alone takes three quarters of the slots. However many clients have more to send
-// than they get, one that has nothing under way gets a slot.
+// A client alone gets three quarters of the slots. For any number of clients with more to send
+// than they get, a client without attempts gets a slot.
 func TestSlotsOfClients(t *testing.T) {
 	p := notice.DefaultPolicy()
 	offers := func(client string) (all []notice.Offer) {
@@ -35,7 +35,7 @@ func TestSlotsOfClients(t *testing.T) {
 		}
 		busy[crowd.client] = len(chosen)
 	}
-	// Without API keys everybody is one client.
+	// Without API keys all callers are one client.
 	if chosen, full := p.Choose(notice.Claim{Limit: 64, Slots: 64}, offers(""), start); len(chosen) != 64 || len(full) != 0 {
 		t.Errorf("everybody gets %d, and these are full: %v", len(chosen), full)
 	}

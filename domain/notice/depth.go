@@ -2,17 +2,16 @@ package notice
 
 import "time"
 
-// Depth is how a queue of notices stands.
+// Depth counts the notices of a queue and the endpoints.
 type Depth struct {
-	Queued     int // and nobody sends them
+	Queued     int // and not leased
 	Delivering int
 	Dead       int
-	// Due is how many of those queued may be sent now and wait for nothing but a worker,
-	// or for their share of an endpoint that does not fail, and OldestDue how long the
-	// first of them has waited.
+	// Due counts the queued notices that may be sent now and wait only for a worker, or for their
+	// share of a working endpoint. OldestDue is how long the first of them has waited.
 	Due       int
 	OldestDue time.Duration
-	// Of the endpoints: those that work, or were never tried; those whose last attempt
-	// failed; and those to which nothing is sent any more.
+	// Endpoints: Working ones work or were never tried, Failing ones failed at the last attempt,
+	// Disabled ones get nothing any more.
 	Working, Failing, Disabled int
 }

@@ -12,23 +12,23 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// ErrDisabled refuses to send again to an endpoint that is disabled.
+// ErrDisabled refuses a redelivery to a disabled endpoint.
 const ErrDisabled = event.Refusal("endpoint-disabled")
 
-// EndpointID names a client's endpoint.
+// EndpointID identifies a client's endpoint.
 type EndpointID [16]byte
 
-// EndpointOf names an endpoint: the same URL is another endpoint with another client.
+// EndpointOf returns an endpoint's id: the same URL of two clients is two endpoints.
 func EndpointOf(client, url string) (id EndpointID) {
 	digest := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(client), client, url))
 	copy(id[:], digest[:])
 	return id
 }
 
-// String is 32 hex digits.
+// String returns 32 hex digits.
 func (id EndpointID) String() string { return hex.EncodeToString(id[:]) }
 
-// Key names a notice.
+// Key identifies a notice.
 type Key struct {
 	Endpoint EndpointID
 	Intent   chain.IntentID
@@ -40,45 +40,45 @@ func (k Key) Compare(other Key) int {
 	return cmp.Or(bytes.Compare(k.Endpoint[:], other.Endpoint[:]), bytes.Compare(k.Intent[:], other.Intent[:]), cmp.Compare(k.Seq, other.Seq))
 }
 
-// MessageID is the id that receivers know the event by: the same at every endpoint
-// and in every attempt.
+// MessageID returns the event's id for receivers: the same at every endpoint and in every
+// attempt.
 func (k Key) MessageID() string { return fmt.Sprintf("msg_%x_%d", k.Intent[:], k.Seq) }
 
-// Stage is how far a notice has come.
+// Stage is a notice's progress.
 //
 //	Queued ⇄ Delivering ─→ Settled
 //	  ↑           └──────→ Dead
 //	  └── redelivered ──────┘ (a settled one too)
 //
-// Of one intent's notices to one endpoint, only the first that is queued is sent. Those
-// of other intents do not wait for it.
+// Of one intent's notices to one endpoint, only the first queued one is sent. Notices of other
+// intents do not wait for it.
 type Stage string
 
 const (
-	Queued     Stage = "queued"     // waits for its time, or for an earlier one of its intent
-	Delivering Stage = "delivering" // somebody is sending it: queued, and leased
-	Settled    Stage = "delivered"  // the endpoint has it
-	Dead       Stage = "dead"       // given up, and kept to be redelivered
+	Queued     Stage = "queued"     // waits for its time, or for an earlier notice of its intent
+	Delivering Stage = "delivering" // queued, and leased by a worker
+	Settled    Stage = "delivered"  // the endpoint has accepted it
+	Dead       Stage = "dead"       // dead letter: retries are used up, kept for redelivery
 )
 
-// News is an event that is to be told to an endpoint, or, without a sequence, only that an
-// intent was asked for with it.
+// News is an event to deliver to an endpoint. Without a sequence it only records that an intent
+// names the endpoint.
 type News struct {
 	Key
-	Client string // whose endpoint it is
+	Client string // owner of the endpoint
 	URL    string
 	Body   []byte
 }
 
-// Notice is one event that is told to one endpoint.
+// Notice is the delivery of one event to one endpoint.
 type Notice struct {
 	Key
 	Body     []byte
 	Stage    Stage
 	Attempts int       // since it was queued
-	NextAt   time.Time // no attempt is made before
+	NextAt   time.Time // earliest time of the next attempt
 	Last     Outcome   // of the last attempt, without RetryAfter
-	LastAt   time.Time // zero: none was made
+	LastAt   time.Time // zero: no attempt yet
 }
 
 // Reason is why an endpoint is disabled.
@@ -86,45 +86,45 @@ type Reason string
 
 const (
 	Enabled    Reason = ""
-	SaidGone   Reason = "gone"     // it answered 410
-	FailedLong Reason = "failing"  // it has only failed for as long as the policy bears
-	Operator   Reason = "operator" // somebody wishes it so
+	SaidGone   Reason = "gone"     // it answered 410 Gone
+	FailedLong Reason = "failing"  // it has failed for the policy's DisableAfter
+	Operator   Reason = "operator" // disabled by an operator
 )
 
-// Sweep is what a queue does to all notices of an endpoint, some at a time, so that nobody
-// else's notices wait for all of them.
+// Sweep is a change to all notices of an endpoint, made in batches so that other endpoints'
+// notices do not wait for it.
 type Sweep string
 
 const (
 	NoSweep   Sweep = ""
-	GivingUp  Sweep = "give-up"   // what is queued becomes dead
-	Requeuing Sweep = "redeliver" // what is dead is queued
+	GivingUp  Sweep = "give-up"   // queued notices become dead
+	Requeuing Sweep = "redeliver" // dead notices are queued
 )
 
-// UseFor is how long an endpoint is in use after an intent was last asked for with it. It is
-// in use as long as something is queued for it, too; one that is disabled is not.
+// UseFor is how long an endpoint stays in use after the last intent that named it. It also stays
+// in use while notices for it are queued. A disabled endpoint is not in use.
 const UseFor = time.Hour
 
-// Endpoint is how an endpoint stands.
+// Endpoint is an endpoint's delivery state.
 type Endpoint struct {
 	ID           EndpointID
-	Client       string    // whose intents are told there; empty also where that is not known yet
-	URL          string    // may hold a secret
-	Failures     int       // attempts without success since the last that had it
-	FailingSince time.Time // the first of them; zero: none
-	PausedUntil  time.Time // nothing is sent before; zero: not paused
-	Disabled     Reason    // nothing is sent, and what is queued will be dead
+	Client       string    // owner of the endpoint; empty also if unknown
+	URL          string    // may contain a secret
+	Failures     int       // failed attempts since the last success
+	FailingSince time.Time // time of the first of them; zero: none
+	PausedUntil  time.Time // earliest time of the next attempt; zero: not paused
+	Disabled     Reason    // nothing is sent, and queued notices become dead
 	DisabledAt   time.Time
 }
 
-// Sending is a notice that somebody has leased, with where it goes.
+// Sending is a leased notice with its destination.
 type Sending struct {
 	Notice
 	URL    string
 	Client string
 }
 
-// Report is what came of an attempt.
+// Report is the outcome of an attempt.
 type Report struct {
 	Key     Key
 	Outcome Outcome

@@ -1,47 +1,46 @@
-// Package notice decides about notices: events of intents that are told to their
-// clients' endpoints. It knows no way of sending.
+// Package notice schedules webhook deliveries: events of intents that are sent to their clients'
+// endpoints. It does not send them itself.
 //
-// What is told is told at least once, under one id however often it is sent.
+// Delivery is at least once. Every delivery of an event has the same id.
 package notice
 
 import "time"
 
-// Class is what the answer to one attempt means for the notice.
+// Class sorts an attempt's result by its effect on the notice.
 type Class string
 
 const (
 	Delivered Class = "delivered" // answered with success
-	Gone      Class = "gone"      // the receiver wants nothing more at this URL
+	Gone      Class = "gone"      // the receiver wants no more deliveries at this URL
 	Later     Class = "later"     // the receiver asks for a pause
-	Failed    Class = "failed"    // answered otherwise, or never sent
-	Unknown   Class = "unknown"   // sent, and no whole answer came: it may have been received
+	Failed    Class = "failed"    // any other answer, or not sent
+	Unknown   Class = "unknown"   // sent without a complete answer: it may have been received
 )
 
-// Cause is why an attempt did not deliver. It is all that is kept of an error: an
-// error's text may quote the receiver, or a URL that holds a secret.
+// Cause is why an attempt failed. Only the cause of an error is stored: its text may quote the
+// receiver, or a URL with a secret.
 type Cause string
 
 const (
 	NoCause   Cause = ""
-	Status    Cause = "status"    // another status than success
-	Forbidden Cause = "forbidden" // the URL or its address may not be called
-	Name      Cause = "name"      // the host's name did not resolve
+	Status    Cause = "status"    // a status other than success
+	Forbidden Cause = "forbidden" // the URL or its address is not allowed
+	Name      Cause = "name"      // the host name did not resolve
 	Connect   Cause = "connect"   // no connection
-	TLS       Cause = "tls"       // no trusted connection
-	Timeout   Cause = "timeout"   // too slow
+	TLS       Cause = "tls"       // no trusted TLS connection
+	Timeout   Cause = "timeout"   // timed out
 	Cut       Cause = "cut"       // the connection broke
-	Protocol  Cause = "protocol"  // the answer is no whole HTTP, or its header is too large
-	Unfit     Cause = "unfit"     // the notice itself cannot be sent: too large, or without secrets
-	Off       Cause = "disabled"  // the endpoint is disabled: nothing was tried
+	Protocol  Cause = "protocol"  // the answer is not complete HTTP, or its header is too large
+	Unfit     Cause = "unfit"     // the notice cannot be sent: too large, or without secrets
+	Off       Cause = "disabled"  // the endpoint is disabled: no attempt was made
 )
 
-// Outcome is what came of one attempt.
+// Outcome is the result of one attempt.
 type Outcome struct {
 	Class Class
 	Cause Cause
-	// Status is that of the answer; 0 when there was none.
+	// Status is the answer's HTTP status; 0: no answer.
 	Status int
-	// RetryAfter is the pause that the receiver asked for, as it stands in its answer;
-	// 0 when it asked for none.
+	// RetryAfter is the pause in the receiver's answer, not bounded; 0: none.
 	RetryAfter time.Duration
 }

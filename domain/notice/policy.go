@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// Policy holds the settings of when is sent, and to whom no more.
+// Policy holds the settings for retries and for disabling endpoints.
 type Policy struct {
-	// Pauses are those after the first attempt, the second, and so on. After the
-	// attempt that follows the last pause a notice is dead.
+	// Pauses are the pauses after the first attempt, the second, and so on. If the attempt after
+	// the last pause fails, the notice is dead.
 	Pauses []time.Duration
-	// Jitter lengthens pauses by up to this part of them, so that what failed at one
-	// time is not tried again at one time.
+	// Jitter lengthens pauses by up to this fraction, so that simultaneous failures are not
+	// retried simultaneously.
 	Jitter float64
 	// RetryAfterMax bounds the pause that a receiver may ask for.
 	RetryAfterMax time.Duration
-	// Concurrency bounds the attempts at one endpoint at the same time; while it fails,
-	// one is made at a time.
+	// Concurrency bounds the concurrent attempts at one endpoint. A failing endpoint gets one at
+	// a time.
 	Concurrency int
-	// After BreakAfter failures in a row an endpoint is left alone, for BreakMin at
-	// first and then for twice as long each time, up to BreakMax.
+	// After BreakAfter consecutive failures an endpoint is paused, for BreakMin at first and then
+	// for twice as long each time, up to BreakMax.
 	BreakAfter         int
 	BreakMin, BreakMax time.Duration
-	// DisableAfter is how long an endpoint may only fail before it is disabled.
+	// DisableAfter is how long an endpoint may fail without a success before it is disabled.
 	DisableAfter time.Duration
 }
 
@@ -36,8 +36,8 @@ const (
 	ConcurrencyMax = 100
 )
 
-// DefaultPolicy retries as the specification suggests: ten attempts within 76 hours.
-// Source: Standard Webhooks 1.0.0, "Deliverability and reliability".
+// DefaultPolicy returns the retry schedule that the specification suggests: ten attempts within
+// 76 hours. Source: Standard Webhooks 1.0.0, "Deliverability and reliability".
 func DefaultPolicy() Policy {
 	return Policy{
 		Pauses: []time.Duration{
@@ -52,7 +52,7 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// Check says what is wrong with a policy.
+// Check returns an error if the policy is invalid.
 func (p Policy) Check() error {
 	for _, pause := range p.Pauses {
 		if pause <= 0 || pause > PauseMax {
@@ -76,8 +76,8 @@ func (p Policy) Check() error {
 	return nil
 }
 
-// After is what becomes of a notice and its endpoint by an attempt that ended at a
-// time. It depends on nothing else, so that even the pauses replay.
+// After returns a notice and its endpoint after an attempt that ended at a time. The result
+// depends only on the arguments, so that even the jitter replays.
 func (p Policy) After(n Notice, e Endpoint, o Outcome, at time.Time) (Notice, Endpoint) {
 	if n.Stage != Queued && n.Stage != Delivering {
 		panic(fmt.Sprintf("an attempt at a notice that is %s", n.Stage))
@@ -105,7 +105,7 @@ func (p Policy) After(n Notice, e Endpoint, o Outcome, at time.Time) (Notice, En
 	return n, e
 }
 
-// failed is what becomes of an endpoint by a failure.
+// failed returns an endpoint after a failure.
 func (p Policy) failed(e Endpoint, o Outcome, at time.Time, asked time.Duration) Endpoint {
 	e.Failures++
 	if e.FailingSince.IsZero() {
@@ -115,7 +115,7 @@ func (p Policy) failed(e Endpoint, o Outcome, at time.Time, asked time.Duration)
 	if e.Failures >= p.BreakAfter {
 		const doublingsMax = 62
 		doublings, doubled := min(e.Failures-p.BreakAfter, doublingsMax), p.BreakMax
-		if p.BreakMin <= p.BreakMax>>doublings { // or it is beyond what a duration holds
+		if p.BreakMin <= p.BreakMax>>doublings { // otherwise it would overflow
 			doubled = p.BreakMin << doublings
 		}
 		rest = max(rest, doubled)
@@ -133,23 +133,22 @@ func (p Policy) failed(e Endpoint, o Outcome, at time.Time, asked time.Duration)
 	return e
 }
 
-// pause is that after attempt number n.
+// pause returns the pause after attempt n.
 func (p Policy) pause(k Key, n int) time.Duration {
 	pause := p.Pauses[n-1]
 	return pause + time.Duration(p.Jitter*jitter(k, n)*float64(pause))
 }
 
-// jitter is a fraction in [0, 1) that only key and number decide.
+// jitter returns a fraction in [0, 1) derived from key and n.
 func jitter(k Key, n int) float64 {
 	digest := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", k.Endpoint, k.MessageID(), n))
 	return float64(binary.BigEndian.Uint64(digest[:8])>>11) / (1 << 53)
 }
 
-// Enable is an endpoint to which is sent again, as if it had never failed.
+// Enable returns the endpoint enabled, without its failures.
 func (e Endpoint) Enable() Endpoint { return Endpoint{ID: e.ID, Client: e.Client, URL: e.URL} }
 
-// Disable is an endpoint to which nothing is sent any more. Of two reasons the first
-// stays.
+// Disable returns the endpoint disabled. An earlier reason stays.
 func (e Endpoint) Disable(r Reason, at time.Time) Endpoint {
 	if e.Disabled == Enabled {
 		e.Disabled, e.DisabledAt = r, at

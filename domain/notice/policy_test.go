@@ -22,8 +22,8 @@ func queued(seq uint64) notice.Notice {
 	return notice.Notice{Key: notice.Key{Endpoint: notice.EndpointID{1}, Intent: chain.IntentID{2}, Seq: seq}, Stage: notice.Queued, NextAt: start}
 }
 
-// An endpoint that never answers is tried over days: each pause is the listed one, or up
-// to a tenth longer, and the times are the same whenever they are computed.
+// An endpoint that never answers is retried over days. Each pause is the listed one or up to a
+// tenth longer, and the times are reproducible.
 func TestDaysOfRetries(t *testing.T) {
 	p := notice.DefaultPolicy()
 	if err := p.Check(); err != nil {
@@ -92,8 +92,8 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// An endpoint that fails is left alone for longer and longer, is disabled after days, and
-// any success makes up for everything.
+// A failing endpoint is paused for longer and longer and disabled after days; any success resets
+// it.
 func TestEndpointFails(t *testing.T) {
 	p := notice.DefaultPolicy()
 	var e notice.Endpoint
@@ -113,7 +113,7 @@ func TestEndpointFails(t *testing.T) {
 		t.Errorf("after a success: %+v", healed)
 	}
 	e.Failures = 1 << 40
-	for _, least := range []time.Duration{1, p.BreakMin, 1<<34 + 1, p.BreakMax} { // of which the third, doubled, would be small again
+	for _, least := range []time.Duration{1, p.BreakMin, 1<<34 + 1, p.BreakMax} { // the third value overflows to a small one when doubled
 		p.BreakMin = least
 		if _, e := p.After(queued(1), e, failed, at); !e.PausedUntil.Equal(at.Add(p.BreakMax)) {
 			t.Errorf("after very many failures it is paused until %s, at first it was for %s", e.PausedUntil, least)
@@ -134,8 +134,8 @@ func TestEndpointFails(t *testing.T) {
 	}
 }
 
-// Whatever the outcomes, a notice ends; no attempt is due before the one before it, nor
-// later than any pause is long.
+// For any outcomes, a notice ends. No attempt is due before the one before it, or later than the
+// longest pause.
 func TestEveryNoticeEnds(t *testing.T) {
 	outcomes := []notice.Outcome{failed, {Class: notice.Unknown}, {Class: notice.Later, RetryAfter: 48 * time.Hour}, {Class: notice.Later, RetryAfter: -1}}
 	rapid.Check(t, func(t *rapid.T) {

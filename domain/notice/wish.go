@@ -10,8 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Event is a fact about an endpoint: who wished what about it, or what was done about it
-// by itself. What its notices are and whether they were sent is no fact of the log.
+// Event is a fact about an endpoint: an operator's or client's command, or an automatic change.
+// Notices and their deliveries are not in the log.
 //
 //sumtype:decl
 type Event interface{ fact() }
@@ -19,26 +19,26 @@ type Event interface{ fact() }
 // WasDisabled: nothing is sent to the endpoint from now on.
 type WasDisabled struct {
 	Endpoint EndpointID `json:"endpoint"`
-	// Reason is Operator when it is a wish; else it says why it was done by itself.
+	// Reason is Operator if it was requested; otherwise the automatic reason.
 	Reason Reason    `json:"reason"`
 	At     time.Time `json:"at"`
 }
 
-// WasEnabled: somebody wishes that it be sent to again, with a clean record.
+// WasEnabled: deliveries to the endpoint resume, with its failures cleared.
 type WasEnabled struct {
 	Endpoint EndpointID `json:"endpoint"`
 	At       time.Time  `json:"at"`
 }
 
-// RedeliveryAsked: somebody wishes that notices be sent again.
+// RedeliveryAsked: a redelivery of notices was requested.
 type RedeliveryAsked struct {
 	Endpoint EndpointID `json:"endpoint"`
-	// Notices are which; none stands for all that are dead.
+	// Notices are the requested notices; empty: all dead ones.
 	Notices []Ref     `json:"notices,omitempty"`
 	At      time.Time `json:"at"`
 }
 
-// Keys are the notices that are named.
+// Keys returns the keys of the requested notices.
 func (r RedeliveryAsked) Keys() []Key {
 	keys := make([]Key, len(r.Notices))
 	for i, n := range r.Notices {
@@ -47,7 +47,7 @@ func (r RedeliveryAsked) Keys() []Key {
 	return keys
 }
 
-// Ref names a notice at an endpoint.
+// Ref identifies a notice at an endpoint.
 type Ref struct {
 	Intent chain.IntentID `json:"intent"`
 	Seq    uint64         `json:"sequence"`
@@ -57,7 +57,7 @@ func (WasDisabled) fact()     {}
 func (WasEnabled) fact()      {}
 func (RedeliveryAsked) fact() {}
 
-// Codec names the facts for ever.
+// Codec maps event types to stored names, which never change.
 func Codec() event.Codec[Event] {
 	return event.NewCodec(
 		event.As[Event, WasDisabled]("webhook.disabled.v1"),
@@ -66,42 +66,42 @@ func Codec() event.Codec[Event] {
 	)
 }
 
-// Command is a wish about an endpoint, or news of one. It carries its own time.
+// Command is a request about an endpoint, or an observation of it. It carries its own time.
 //
 //sumtype:decl
 type Command interface{ wish() }
 
-// Disable ends sending to an endpoint, or tells that it has ended.
+// Disable requests to stop deliveries to an endpoint, or records that they were stopped.
 type Disable WasDisabled
 
-// EnableAgain begins sending to it anew.
+// EnableAgain requests to resume deliveries, with the failures cleared.
 type EnableAgain WasEnabled
 
-// SendAgain sends notices again.
+// SendAgain requests a redelivery.
 type SendAgain RedeliveryAsked
 
 func (Disable) wish()     {}
 func (EnableAgain) wish() {}
 func (SendAgain) wish()   {}
 
-// RedeliverMax bounds the notices that one wish names.
+// RedeliverMax bounds the notices of one redelivery.
 const RedeliverMax = 1000
 
-// Refusals of wishes.
+// Refusals of endpoint commands.
 const (
-	// ErrEndpoint: nothing was ever to be told there.
+	// ErrEndpoint: the endpoint is unknown.
 	ErrEndpoint = event.Refusal("unknown-webhook")
-	// ErrRedeliver: too many notices are named at once.
+	// ErrRedeliver: the redelivery names too many notices.
 	ErrRedeliver = event.Refusal("redelivery-too-large")
 )
 
-// Wishes is what the events of one endpoint add up to: that of it which is decided by
-// them. How the endpoint stands is an [Endpoint].
+// Wishes is the result of one endpoint's events, as far as [Wishes.Decide] needs it. The delivery
+// state is in [Endpoint].
 type Wishes struct {
-	Off Reason // by the last event; Enabled when it is on
+	Off Reason // by the last event; Enabled if not disabled
 }
 
-// Decide answers a command with the facts it adds.
+// Decide returns the events that a command adds.
 func (w Wishes) Decide(c Command) ([]Event, error) {
 	switch c := c.(type) {
 	case Disable:
@@ -110,7 +110,7 @@ func (w Wishes) Decide(c Command) ([]Event, error) {
 		}
 		return []Event{WasDisabled(c)}, nil
 	case EnableAgain:
-		// Always: what has disabled it by itself may not have been recorded.
+		// Always recorded: an automatic disabling may be missing from the log.
 		return []Event{WasEnabled(c)}, nil
 	case SendAgain:
 		if len(c.Notices) > RedeliverMax {
@@ -121,7 +121,7 @@ func (w Wishes) Decide(c Command) ([]Event, error) {
 	panic(fmt.Sprintf("notice: unknown command %T", c))
 }
 
-// Evolve adds one fact.
+// Evolve applies one event.
 func (w Wishes) Evolve(e Event) Wishes {
 	switch e := e.(type) {
 	case WasDisabled:
@@ -135,13 +135,13 @@ func (w Wishes) Evolve(e Event) Wishes {
 	return w
 }
 
-// StreamPrefix begins the name of every endpoint's stream.
+// StreamPrefix is the prefix of every endpoint's stream name.
 const StreamPrefix = "webhook-"
 
-// Stream names an endpoint's events.
+// Stream returns the name of an endpoint's event stream.
 func Stream(id EndpointID) event.Stream { return event.Stream(StreamPrefix + id.String()) }
 
-// ParseEndpointID reads what [EndpointID.String] gave.
+// ParseEndpointID parses the text of [EndpointID.String].
 func ParseEndpointID(text string) (id EndpointID, err error) {
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) != len(id) || hex.EncodeToString(b) != text {
@@ -151,7 +151,7 @@ func ParseEndpointID(text string) (id EndpointID, err error) {
 	return id, nil
 }
 
-// ParseStream reads an endpoint's id off the name that [Stream] gave.
+// ParseStream returns the endpoint's id in a name made by [Stream].
 func ParseStream(s event.Stream) (EndpointID, error) {
 	digits, ok := strings.CutPrefix(string(s), StreamPrefix)
 	id, err := ParseEndpointID(digits)
@@ -161,10 +161,10 @@ func ParseStream(s event.Stream) (EndpointID, error) {
 	return id, nil
 }
 
-// MarshalText is [EndpointID.String].
+// MarshalText returns [EndpointID.String].
 func (id EndpointID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
-// UnmarshalText is [ParseEndpointID].
+// UnmarshalText calls [ParseEndpointID].
 func (id *EndpointID) UnmarshalText(text []byte) (err error) {
 	*id, err = ParseEndpointID(string(text))
 	return err

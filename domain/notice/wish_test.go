@@ -28,10 +28,10 @@ func samples() []notice.Event {
 
 func TestFrozenSamples(t *testing.T) { eventtest.Frozen(t, notice.Codec(), samples(), *update) }
 
-// Whatever a log holds, reading it ends in a fact or an error.
+// Decoding any logged bytes returns an event or an error.
 func FuzzCodec(f *testing.F) { eventtest.Mutated(f, notice.Codec()) }
 
-// What is wished again adds nothing where that would change nothing.
+// A repeated command adds nothing if it changes nothing.
 func TestWishes(t *testing.T) {
 	off := notice.Disable{Endpoint: of, Reason: notice.Operator, At: start}
 	on := notice.EnableAgain{Endpoint: of, At: start}

@@ -1,6 +1,6 @@
-// Package payload seals signed bytes for keeping outside the log, where they can
-// be erased. Each payload has a data key of its own; the data key is wrapped by a
-// master key that is kept apart from the database.
+// Package payload encrypts signed bytes for storage outside the log, where they can be erased.
+// Each payload has its own data key, wrapped by a master key that is stored apart from the
+// database.
 package payload
 
 import (
@@ -17,29 +17,29 @@ import (
 // KeyBytes is the length of master and data keys: AES-256.
 const KeyBytes = 32
 
-// ErrGone says that a payload was erased, or never kept.
+// ErrGone reports that a payload was erased, or never stored.
 var ErrGone = errors.New("payload gone")
 
-// ErrSealed says that a payload is kept and cannot be opened: it was sealed under another
-// master key, or is damaged.
+// ErrSealed reports that a stored payload cannot be opened: it was sealed under another master
+// key, or is damaged.
 var ErrSealed = errors.New("payload cannot be opened")
 
-// Ref names a payload.
+// Ref identifies a payload.
 type Ref struct {
 	Chain chain.ID
 	Hash  chain.Hash
 }
 
-// Sealed is a payload as it is kept: the bytes under the data key, and the data
-// key under the master key. The two go to different tables.
+// Sealed is a stored payload: the bytes under the data key, and the data key under the master
+// key. The two are stored in different tables.
 type Sealed struct {
 	Ref
-	KeyID   uint32 // which master key wrapped the data key
+	KeyID   uint32 // id of the master key that wrapped the data key
 	Wrapped []byte
 	Bytes   []byte
 }
 
-// Master wraps data keys. The zero value is no key.
+// Master is a master key, which wraps data keys. The zero value is invalid.
 type Master struct {
 	id   uint32
 	aead cipher.AEAD
@@ -48,7 +48,7 @@ type Master struct {
 	former []Master
 }
 
-// NewMaster makes a master key of [KeyBytes] secret bytes. Its id follows from them.
+// NewMaster returns a master key of [KeyBytes] secret bytes. Its id is derived from them.
 func NewMaster(secret []byte) (Master, error) {
 	if len(secret) != KeyBytes {
 		return Master{}, fmt.Errorf("master key has %d bytes, not %d", len(secret), KeyBytes)
@@ -62,29 +62,28 @@ func NewMaster(secret []byte) (Master, error) {
 	return Master{id: binary.BigEndian.Uint32(digest[:]), aead: aead, root: root}, nil
 }
 
-// MastersMax bounds how many master keys are known at once.
+// MastersMax bounds the number of configured master keys.
 const MastersMax = 8
 
-// After is the master key with keys that were used before, or will be: what was sealed
-// under one of them opens still, and nothing is sealed under them.
+// After returns the master key with other keys, past or future ones, that only open payloads.
 func (m Master) After(former ...Master) Master {
 	m.former = former
 	return m
 }
 
-// Former are the keys that [Master.After] was given.
+// Former returns the keys given to [Master.After].
 func (m Master) Former() []Master { return m.former }
 
-// Derive is another secret of [KeyBytes] that follows from the master key: one for
-// each purpose, telling nothing of the master key or of each other.
+// Derive returns another secret of [KeyBytes], derived from the master key for one purpose. It
+// reveals nothing about the master key or other derived secrets.
 func (m Master) Derive(purpose string) []byte {
 	key := chain.Keccak(m.root[:], []byte(purpose))
 	return key[:]
 }
 
-// Seal seals raw under a fresh data key drawn from random.
+// Seal encrypts raw under a fresh data key drawn from random.
 func (m Master) Seal(random io.Reader, ref Ref, raw []byte) (Sealed, error) {
-	var fresh [KeyBytes + nonceBytes]byte // data key, nonce of the wrapping
+	var fresh [KeyBytes + nonceBytes]byte // data key and nonce of the wrapping
 	if _, err := io.ReadFull(random, fresh[:]); err != nil {
 		return Sealed{}, fmt.Errorf("draw a data key: %w", err)
 	}
@@ -102,7 +101,7 @@ func (m Master) Seal(random io.Reader, ref Ref, raw []byte) (Sealed, error) {
 	}, nil
 }
 
-// Open returns the bytes that were sealed. An error is ErrSealed: a wrong key or damage.
+// Open returns the decrypted bytes. Its error is ErrSealed: a wrong key or damage.
 func (m Master) Open(s Sealed) ([]byte, error) {
 	for _, f := range m.former {
 		if s.KeyID == f.id && s.KeyID != m.id {
@@ -133,7 +132,8 @@ func (m Master) Open(s Sealed) ([]byte, error) {
 
 const nonceBytes = 12
 
-// bytes binds a sealed payload to its name, so that rows cannot be swapped.
+// bytes returns the associated data that binds a sealed payload to its Ref, so that rows cannot
+// be swapped.
 func (r Ref) bytes() []byte {
 	return append(binary.BigEndian.AppendUint64(nil, uint64(r.Chain)), r.Hash[:]...)
 }

@@ -56,8 +56,7 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// What was sealed under a key that another has taken the place of opens still, and nothing
-// more is sealed under it.
+// A payload sealed under a replaced key still opens, and no new payload is sealed under that key.
 func TestFormerKeys(t *testing.T) {
 	key := func(n byte) Master {
 		m, err := NewMaster(bytes.Repeat([]byte{n}, KeyBytes))

@@ -11,8 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// BenchmarkJudge judges lives of four events each, and tells the memory that is kept of
-// one that has ended.
+// BenchmarkJudge judges lives of four events each, and reports the memory used per ended life.
 func BenchmarkJudge(b *testing.B) {
 	codec := tx.Codec()
 	block := blockOf(7, "main")

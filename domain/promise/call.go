@@ -7,13 +7,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// asked is a request that a client gave a name.
+// asked is a request with an idempotency key.
 type asked struct {
 	print chain.Hash
 	hash  chain.Hash
 }
 
-// Call judges what a client asked for and was told. It is fed when the call has ended.
+// Call judges a client's request and its answer. It is called after the call has ended.
 func (j *Judge) Call(c Call) []Violation {
 	j.figures.Calls++
 	key := Key{c.Chain, c.Hash}
@@ -33,8 +33,8 @@ func (j *Judge) Call(c Call) []Violation {
 	return j.tell()
 }
 
-// told is P1, which is decided at the end for what the log does not have yet, and P3
-// for requests with a name.
+// told checks P1 and, for requests with a key, P3. For transactions that are not in the log yet,
+// P1 is decided at the end.
 func (j *Judge) told(key Key, c Call) {
 	l, past, over := j.find(key)
 	j.cases.Add(P1)
@@ -66,8 +66,8 @@ func (j *Judge) told(key Key, c Call) {
 	}
 }
 
-// read is P24: what was acknowledged is found, and what is shown does not go back. A
-// read knows nothing of what happened after it began.
+// read checks P24: an acknowledged transaction is found, and its displayed status does not go
+// back. A read may show the state at its beginning.
 func (j *Judge) read(key Key, c Call) {
 	l, past, over := j.find(key)
 	if _, waits := j.acked[key]; l != nil || over || waits {
@@ -93,8 +93,8 @@ func (j *Judge) read(key Key, c Call) {
 	}
 }
 
-// forward finds what a read showed in the transaction's history, not before what an
-// earlier read has shown.
+// forward looks up the shown status in the transaction's history, from the last status shown
+// before.
 func (j *Judge) forward(l *life, c Call) {
 	from := shown{}
 	if c.Began.After(l.seenAt) {

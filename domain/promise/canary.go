@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// Canaries is P28: secrets that were planted, and are looked for in whatever the
-// service writes, as they are, in hex and in base64.
+// Canaries checks P28: planted secrets must not appear in the service's output, as raw bytes, hex
+// or base64.
 type Canaries struct {
 	needles []needle
 	longest int
@@ -21,10 +21,10 @@ type needle struct {
 	text []byte
 }
 
-// canaryMin is how short a secret may be: a shorter one would be found by chance.
+// canaryMin is the least length of a secret: a shorter one could be found by chance.
 const canaryMin = 8
 
-// NewCanaries makes canaries of secrets by name. A secret shorter than 8 bytes panics.
+// NewCanaries returns canaries of secrets by name. It panics on a secret shorter than 8 bytes.
 func NewCanaries(secrets map[string][]byte) *Canaries {
 	c := &Canaries{}
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
@@ -34,7 +34,7 @@ func NewCanaries(secrets map[string][]byte) *Canaries {
 		}
 		digits := hex.EncodeToString(secret)
 		forms := [][]byte{secret, []byte(digits), bytes.ToUpper([]byte(digits))}
-		for shift := range 3 { // base64 depends on what stands before
+		for shift := range 3 { // base64 depends on the bytes before
 			forms = append(forms, middle(secret[shift:]))
 		}
 		for _, form := range forms {
@@ -47,21 +47,21 @@ func NewCanaries(secrets map[string][]byte) *Canaries {
 	return c
 }
 
-// middle is the part of a secret's base64 that does not depend on what follows.
+// middle returns the part of a secret's base64 that does not depend on the bytes after it.
 func middle(secret []byte) []byte {
 	whole := secret[:len(secret)/3*3]
 	return []byte(base64.StdEncoding.EncodeToString(whole))
 }
 
-// Watch is a writer that looks for the canaries in what is written to it, which where
-// names: a log, an answer, a table.
+// Watch returns a writer that searches its input for the canaries. where names the output: a log,
+// an answer, a table.
 func (c *Canaries) Watch(where string) *Watched { return &Watched{canaries: c, where: where} }
 
-// Watched looks for canaries in a stream of bytes.
+// Watched searches a stream of bytes for canaries.
 type Watched struct {
 	canaries *Canaries
 	where    string
-	tail     []byte // what may be the beginning of a canary
+	tail     []byte // possible beginning of a canary
 	seen     int64
 	found    []Violation
 	told     map[string]bool
@@ -85,5 +85,5 @@ func (w *Watched) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Found is what was found so far: each secret once.
+// Found returns the secrets found so far, each once.
 func (w *Watched) Found() []Violation { return w.found }

@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// A promise has cases when something happened that could have broken it, and only then.
+// A promise has cases exactly if an event occurred that could have broken it.
 func TestCases(t *testing.T) {
 	settings := promise.Settings{Decode: decode}
 	usual := []promise.Number{promise.P1, promise.P2, promise.P8, promise.P9, promise.P10, promise.P11, promise.P25, promise.P29, promise.P30}

@@ -74,7 +74,7 @@ func TestReads(t *testing.T) {
 	})
 }
 
-// member is a transaction of a group.
+// joined returns the event that makes a transaction a member of its group.
 func (n note) joined() group.Joined {
 	a := n.accepted(epoch)
 	return group.Joined{Chain: a.Chain, Sender: a.Sender, Group: a.NonceKey.Group(), Hash: a.Hash, NonceKey: a.NonceKey, Nonce: a.Nonce}

@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Finish judges what only a whole history shows. The judge may go on afterwards.
+// Finish makes the checks that need the whole history. The judge may continue afterwards.
 func (j *Judge) Finish(e End) []Violation {
 	j.durable()
 	for _, l := range j.sorted() {
@@ -27,7 +27,7 @@ func (j *Judge) Finish(e End) []Violation {
 	return j.tell()
 }
 
-// durable is P1: what a client was told of is in the log.
+// durable checks P1: an acknowledged acceptance is in the log.
 func (j *Judge) durable() {
 	keys := make([]Key, 0, len(j.acked))
 	for key := range j.acked {
@@ -39,8 +39,8 @@ func (j *Judge) durable() {
 	}
 }
 
-// notLost is P2: a transaction has ended, or somebody is going to act on it. Once all
-// is quiet it has ended, unless it never expires and says what it waits for.
+// notLost checks P2: a transaction has ended or is scheduled. Once Quiet, it has ended, unless it
+// never expires and its row shows why it waits.
 func (j *Judge) notLost(l *life, e End) {
 	var row tx.Work
 	var queued bool
@@ -65,7 +65,7 @@ func (j *Judge) notLost(l *life, e End) {
 	j.broken(P2, l.key.stream(), l.position, "all is quiet, and it is still %s after %d attempts", l.status, max(l.attempt, l.sends))
 }
 
-// phase is what the due queue has to say of a transaction.
+// phase returns the expected phase of the transaction in the due queue.
 func (l *life) phase() tx.Phase {
 	switch {
 	case l.verdict != tx.StatusAbsent:
@@ -76,8 +76,8 @@ func (l *life) phase() tx.Phase {
 	return tx.Open
 }
 
-// Queued says what is wrong with the due queue's row about a transaction that is in a
-// phase by its events; empty when nothing is.
+// Queued returns the error in the due queue's row of a transaction, given its phase by the
+// events; empty if there is none.
 func Queued(phase tx.Phase, block chain.Block, row tx.Work, there bool) string {
 	switch {
 	case !there:
@@ -90,8 +90,8 @@ func Queued(phase tx.Phase, block chain.Block, row tx.Work, there bool) string {
 	return ""
 }
 
-// overdue says what is wrong with when an open row is due: patience is how long it may
-// be due without anybody acting on it, and how far in the future once it is eligible.
+// overdue returns the error in an open row's due time; empty if there is none. patience is how
+// long a row may stay due, and how far in the future an eligible row may be due.
 func overdue(row tx.Work, now time.Time, patience time.Duration) string {
 	switch {
 	case row.Phase != tx.Open || waiting(row):
@@ -104,14 +104,14 @@ func overdue(row tx.Work, now time.Time, patience time.Duration) string {
 	return ""
 }
 
-// waiting reports whether an open row says what it waits for: its predecessors, a
-// lower nonce, or its account.
+// waiting reports whether an open row shows why it waits: for its predecessors, a lower nonce, or
+// its account.
 func waiting(row tx.Work) bool {
 	return row.Parked || row.WaitNonce != 0 || !row.HeldSince.IsZero()
 }
 
-// carried is P23: each member that a cancel found was told so, or had ended. It is
-// told within a moment, so what was canceled just now is not asked about.
+// carried checks P23: each canceled member of a group was canceled itself, or had ended. Recent
+// cancels are left out, because carrying them out takes a moment.
 func (j *Judge) carried(e End) {
 	for _, l := range j.sorted() {
 		g := l.canceledBy
@@ -125,8 +125,8 @@ func (j *Judge) carried(e End) {
 	}
 }
 
-// cleared is P23 once all is quiet: the bytes of what was canceled are gone, and what
-// belongs to a group has joined it, or no cancel would find it.
+// cleared checks P23 once Quiet: the bytes of canceled transactions are erased, and each
+// transaction of a group has joined it, so that a cancel finds it.
 func (j *Judge) cleared() {
 	keys := make([]Key, 0, len(j.open)+len(j.ended))
 	for key := range j.open {
@@ -154,8 +154,8 @@ func (j *Judge) cleared() {
 	}
 }
 
-// agrees holds the chain against the log: what it has executed ended so (P11), was
-// noticed once all is quiet (P2), and used its nonce alone (P10).
+// agrees compares the chain with the log: each executed transaction ended as executed (P11), was
+// noticed once Quiet (P2), and alone used its nonce (P10).
 func (j *Judge) agrees(e End) {
 	for id, c := range j.chains() {
 		used := map[lane]chain.Hash{}
@@ -182,7 +182,7 @@ func (j *Judge) agrees(e End) {
 	}
 }
 
-// chains are the chains that the history speaks of, and whose truth is known.
+// chains returns the chains of the history whose truth is known.
 func (j *Judge) chains() map[chain.ID]Chain {
 	all := map[chain.ID]Chain{}
 	add := func(key Key) {

@@ -11,33 +11,33 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Settings say what is to be judged, and by which measure. The zero Settings judge the
-// log alone, by the measures beside the fields.
+// Settings select the checks and their limits. The zero Settings judge the log alone, with the
+// defaults given at the fields.
 type Settings struct {
-	// Decode reads signed bytes; nil leaves out what needs it.
+	// Decode decodes signed bytes; nil skips the checks that need it.
 	Decode func(raw []byte) (chain.Signed, error)
-	// Chain is the truth about a chain; nil, or a nil Chain, leaves out what needs it.
+	// Chain returns the truth about a chain; nil, or a nil result, skips the checks that need it.
 	Chain func(chain.ID) Chain
 
-	// Grace is how long after the end of a transaction an attempt that was under way
-	// may still reach a node; 15 s.
+	// Grace is how long after a transaction's end a running attempt may still reach a node;
+	// default 15 s.
 	Grace time.Duration
-	// Lead is how long before it is eligible a transaction may be sent; and Skew how
-	// far the clocks of those who recorded the facts are apart. 0.
+	// Lead is how long before its eligibility a transaction may be sent. Skew is the difference
+	// between the clocks of the fact recorders. Default 0.
 	Lead, Skew time.Duration
-	// Recovery is how soon an un-mined transaction is recorded as such, and sent
-	// again, and how soon a queue acts on what is due; 30 s.
+	// Recovery is the time limit to record an un-mined transaction and to send it again, and for
+	// a queue to act on due rows; default 30 s.
 	Recovery time.Duration
-	// Gap bounds the pause between two attempts of what may be sent; 0 leaves it out.
+	// Gap bounds the pause between two attempts of a sendable transaction; 0 skips the check.
 	Gap time.Duration
-	// Rate is how often one transaction may reach one node in a second; 5: four
-	// attempts, one of which asked every node when some had been asked.
+	// Rate is how often one transaction may reach one node per second; default 5. That is four
+	// attempts, one of which asked the rest of the nodes as well.
 	Rate int
-	// Timely bounds the 99th percentile of how late first attempts are; 0 only measures.
+	// Timely bounds the 99th percentile of the delay of first attempts; 0 only measures it.
 	Timely time.Duration
-	// Linked says that there is no event without a link: the log is not older than links.
+	// Linked means that every event must have a link: the log does not predate links.
 	Linked bool
-	// Share is that of [Unique].
+	// Share is used as [Unique.Share].
 	Share func(event.ID) bool
 }
 
@@ -47,7 +47,7 @@ const (
 	defaultRate     = 5
 )
 
-// Judge judges one history. It is not safe for use by several goroutines.
+// Judge judges one history. It is not safe for concurrent use.
 type Judge struct {
 	s      Settings
 	codec  event.Codec[tx.Event]
@@ -58,39 +58,40 @@ type Judge struct {
 	open   map[Key]*life
 	ended  map[Key]ended
 	others map[event.Stream]other // streams of other aggregates
-	// named maps the Keccak of bytes to the transaction, where that is not its hash.
+	// named maps the Keccak of the bytes to the transaction, if it differs from the transaction's
+	// hash.
 	named map[Key]Key
-	lanes map[lane]Key // who was executed with a nonce
+	lanes map[lane]Key // the executed transaction of each nonce
 	unfit map[tx.Account]bool
 	group map[group.ID]*roll
-	acked map[Key]time.Time // acknowledged, and not in the log yet
+	acked map[Key]time.Time // acknowledged, but not in the log yet
 	asked map[string]asked  // by Idempotency-Key
 
 	figures Figures
 	cases   Cases
-	found   []Violation // by the fact at hand
+	found   []Violation // by the current fact
 }
 
-// Key is a transaction on a chain.
+// Key identifies a transaction on a chain.
 type Key struct {
 	Chain chain.ID
 	Hash  chain.Hash
 }
 
-// Figures are what was judged.
+// Figures are the numbers of judged facts.
 type Figures struct {
 	Events       uint64         `json:"events"`
 	Transactions uint64         `json:"transactions"`
 	Open         uint64         `json:"open"`
 	Sent         uint64         `json:"sent"`
 	Calls        uint64         `json:"calls"`
-	Shed         uint64         `json:"shed"` // calls turned away for want of room
+	Shed         uint64         `json:"shed"` // calls refused for lack of capacity
 	Broken       map[Number]int `json:"broken,omitempty"`
-	// Late is how long after eligibility first attempts came.
+	// Late is the delay of first attempts after eligibility.
 	Late Spread `json:"late"`
 }
 
-// New makes a judge of a history that begins with the first event of a log.
+// New returns a judge of a history that begins with the first event of a log.
 func New(s Settings) *Judge {
 	if s.Grace == 0 {
 		s.Grace = defaultGrace
@@ -111,30 +112,30 @@ func New(s Settings) *Judge {
 	}
 }
 
-// Figures are what was judged so far.
+// Figures returns the numbers so far.
 func (j *Judge) Figures() Figures {
 	f := j.figures
 	f.Open = uint64(len(j.open))
 	return f
 }
 
-// Cases are those of each promise so far.
+// Cases returns the cases of each promise so far.
 func (j *Judge) Cases() Cases { return j.cases }
 
-// broken notes a violation.
+// broken records a violation.
 func (j *Judge) broken(n Number, s event.Stream, at event.Position, format string, args ...any) {
 	j.figures.Broken[n]++
 	j.found = append(j.found, Violation{n, s, at, fmt.Sprintf(format, args...)})
 }
 
-// tell returns what the fact at hand has shown.
+// tell returns the violations by the current fact.
 func (j *Judge) tell() []Violation {
 	found := j.found
 	j.found = nil
 	return found
 }
 
-// chainOf is the truth about a chain; nil if it is not known.
+// chainOf returns the truth about a chain; nil if unknown.
 func (j *Judge) chainOf(id chain.ID) Chain {
 	if j.s.Chain == nil {
 		return nil
@@ -142,10 +143,10 @@ func (j *Judge) chainOf(id chain.ID) Chain {
 	return j.s.Chain(id)
 }
 
-// stream names a key's events.
+// stream returns the name of the key's event stream.
 func (k Key) stream() event.Stream { return tx.Stream(k.Chain, k.Hash) }
 
-// sorted lists the open lives in the order in which they were accepted.
+// sorted returns the open lives in order of acceptance.
 func (j *Judge) sorted() []*life {
 	all := make([]*life, 0, len(j.open))
 	for _, l := range j.open {

@@ -17,7 +17,7 @@ var (
 	early = note{name: "early", sender: 3, key: 1, after: 100}
 )
 
-// executed is the whole life of a transaction that went well.
+// executed is the whole life of a successful transaction.
 func executed(s *script, n note) {
 	s.accept(n)
 	s.submitted(n)
@@ -31,7 +31,7 @@ func executed(s *script, n note) {
 	s.log(n, tx.Finalized{Verdict: tx.StatusExecuted, Block: b, By: blockOf(2, "main")})
 }
 
-// scenario is a history, and the one promise that it breaks; 0 is none.
+// scenario is a history, and the one promise that it breaks; 0: none.
 type scenario struct {
 	name   string
 	breaks promise.Number
@@ -239,7 +239,7 @@ func TestSending(t *testing.T) {
 }
 
 func TestEvery(t *testing.T) {
-	// Every promise of the package's own list has a statement, and none is told twice.
+	// Every promise of the package's list has a statement, and none is listed twice.
 	seen := map[promise.Number]bool{}
 	for _, p := range promise.All() {
 		if p.Name == "" || p.Statement == "" || seen[p.Number] {
@@ -265,7 +265,7 @@ func TestEvery(t *testing.T) {
 	}
 }
 
-// Each event's id is somebody's share, and nobody finds what is not in his.
+// Each event's id is in exactly one share, and a Unique reports only ids of its share.
 func TestUniqueShares(t *testing.T) {
 	found := 0
 	for share := range byte(3) {

@@ -6,14 +6,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Ledger is a [Chain] that is told its blocks. It is not safe for use by several
-// goroutines.
+// Ledger is a [Chain] built from blocks added by its user. It is not safe for concurrent use.
 type Ledger struct {
 	blocks   map[uint64]written
 	receipts map[chain.Hash]chain.Receipt
 	next     map[chain.Sequence]uint64
 	left     map[chain.Hash]bool
-	once     map[chain.Hash]bool // final blocks that left all the same
+	once     map[chain.Hash]bool // final blocks that left the chain
 	head     uint64
 	final    uint64
 }
@@ -23,8 +22,7 @@ type written struct {
 	executed []Execution
 }
 
-// Execution is a transaction in a block. A zero Sequence is not known, as is any whose
-// nonces do not count.
+// Execution is a transaction in a block. A zero Sequence is unknown, or has no order of nonces.
 type Execution struct {
 	Hash     chain.Hash
 	Status   uint64 // 1 success, 0 reverted
@@ -32,7 +30,7 @@ type Execution struct {
 	Nonce    uint64
 }
 
-// NewLedger is a chain without blocks.
+// NewLedger returns a chain without blocks.
 func NewLedger() *Ledger {
 	return &Ledger{
 		blocks: map[uint64]written{}, receipts: map[chain.Hash]chain.Receipt{},
@@ -40,7 +38,7 @@ func NewLedger() *Ledger {
 	}
 }
 
-// Add makes a block canonical. What was at its height and above leaves the chain.
+// Add makes a block canonical. Blocks at its height and above leave the chain.
 func (l *Ledger) Add(b chain.Block, executed ...Execution) {
 	if _, taken := l.blocks[b.Number]; taken {
 		l.Rewind(b.Number - 1)
@@ -55,7 +53,7 @@ func (l *Ledger) Add(b chain.Block, executed ...Execution) {
 	}
 }
 
-// Rewind takes the blocks above a height out of the chain.
+// Rewind removes the blocks above a height from the chain.
 func (l *Ledger) Rewind(to uint64) {
 	for n := l.head; n > to; n-- {
 		b, ok := l.blocks[n]
@@ -77,43 +75,43 @@ func (l *Ledger) Rewind(to uint64) {
 	l.head = min(l.head, to)
 }
 
-// Finalize says that no block up to a height can leave any more.
+// Finalize makes all blocks up to a height final.
 func (l *Ledger) Finalize(number uint64) { l.final = max(l.final, number) }
 
-// Want says which nonce the chain wants next in a sequence.
+// Want sets the chain's next nonce in a sequence.
 func (l *Ledger) Want(s chain.Sequence, next uint64) { l.next[s] = next }
 
-// Head is the newest block; zero when there is none.
+// Head returns the newest block; zero if there is none.
 func (l *Ledger) Head() chain.Block { return l.blocks[l.head].Block }
 
-// At is the canonical block of a height.
+// At returns the canonical block of a height.
 func (l *Ledger) At(number uint64) (chain.Block, bool) {
 	b, ok := l.blocks[number]
 	return b.Block, ok
 }
 
-// Receipt is where the chain holds a transaction.
+// Receipt returns a transaction's receipt.
 func (l *Ledger) Receipt(hash chain.Hash) (chain.Receipt, bool) {
 	r, ok := l.receipts[hash]
 	return r, ok
 }
 
-// Next is the nonce that the chain wants in a sequence, if it was told.
+// Next returns the chain's next nonce in a sequence, if it was set.
 func (l *Ledger) Next(s chain.Sequence) (uint64, bool) {
 	n, ok := l.next[s]
 	return n, ok
 }
 
-// Final reports whether a block is final, or was.
+// Final reports whether a block is or was final.
 func (l *Ledger) Final(b chain.Block) bool {
 	at, ok := l.blocks[b.Number]
 	return l.once[b.Hash] || ok && at.Hash == b.Hash && b.Number <= l.final
 }
 
-// Left reports whether a block left the chain, at any time.
+// Left reports whether a block ever left the chain.
 func (l *Ledger) Left(hash chain.Hash) bool { return l.left[hash] }
 
-// Executed yields what the chain holds, in the order of its blocks.
+// Executed yields the chain's transactions in the order of its blocks.
 func (l *Ledger) Executed() iter.Seq2[chain.Hash, chain.Receipt] {
 	return func(yield func(chain.Hash, chain.Receipt) bool) {
 		for n := range l.head + 1 {

@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// life is a transaction that may still change.
+// life is the judge's state of a transaction that may still change.
 type life struct {
 	key      Key
 	known    bool // its Accepted was seen
@@ -18,15 +18,15 @@ type life struct {
 	tie      tie
 	position event.Position // of its first event
 	at       time.Time      // of its first event, by the store's clock
-	newestAt time.Time      // of its last
+	newestAt time.Time      // of its last event
 
-	status    tx.Status // what its owner is told
+	status    tx.Status // as reported to its owner
 	verdict   tx.Status
 	block     chain.Block
 	attempt   int
-	taken     bool // a node took the bytes, as recorded
-	handed    bool // or may have
-	refused   bool // by everybody, for good
+	taken     bool // a node accepted the bytes, as recorded
+	handed    bool // a node may have the bytes
+	refused   bool // permanently, by every node
 	canceled  bool
 	cancelAt  time.Time
 	sealed    bool
@@ -38,42 +38,42 @@ type life struct {
 	cause     tx.Cause // of the last recorded attempt
 
 	resubmitters []string // clients beside the first that submitted it
-	canceledBy   *roll    // whose cancel has not been carried to it yet
+	canceledBy   *roll    // group whose cancel has not been carried out on it yet
 
-	sends      int // how often its bytes reached a node
+	sends      int // times that its bytes reached a node
 	sentAt     time.Time
 	lately     map[string][]time.Time // the last sends to each node
-	reopenedAt time.Time              // its un-mining is not followed by a send or a verdict yet
-	lostAt     time.Time              // its block has left the chain, and that is not recorded
-	waitedTill time.Time              // the last time at which it had a reason to wait
-	slowTold   bool                   // that its attempts ended was told
+	reopenedAt time.Time              // time of an un-mining without a send or verdict since
+	lostAt     time.Time              // when its block left the chain, if not recorded yet
+	waitedTill time.Time              // last time at which it had a reason to wait
+	slowTold   bool                   // the end of its attempts was reported
 
 	ackedAt time.Time
-	history []shown // its statuses, as they followed each other
-	seen    shown   // the newest that a client was shown
+	history []shown // its statuses in order
+	seen    shown   // the newest status shown to a client
 	seenAt  time.Time
 }
 
-// shown is a status and the version that brought it.
+// shown is a status and the version of the event that set it.
 type shown struct {
 	version event.Version
 	status  tx.Status
 }
 
-// show notes a status that a reader may be told from a version on.
+// show records the status that a reader may see from a version on.
 func (l *life) show(v event.Version) {
 	if n := len(l.history); n == 0 || l.history[n-1].status != l.status {
 		l.history = append(l.history, shown{v, l.status})
 	}
 }
 
-// settled reports whether nothing more is to be done.
+// settled reports whether no work is left.
 func (l *life) settled() bool { return l.sealed || l.violated || l.retired }
 
-// over reports whether the transaction has come to an end for its owner.
+// over reports whether the transaction has ended for its owner.
 func (l *life) over() bool { return l.settled() || l.canceled || l.refused }
 
-// sendable reports whether the bytes are still to be sent.
+// sendable reports whether the bytes should still be sent.
 func (l *life) sendable() bool {
 	return !l.canceled && !l.refused && l.verdict == tx.StatusAbsent && !l.violated
 }
@@ -83,7 +83,7 @@ func (l *life) pending() bool {
 	return l.accepted.Signature == chain.Keychain && !l.accepted.Authorized && !l.confirmed
 }
 
-// due is when the first attempt is due, by the clocks of log and chain.
+// due returns when the first attempt is due, by the clocks of log and chain.
 func (l *life) due() time.Time {
 	const farFuture = 1 << 33 // the year 2242
 	if eligible := time.Unix(int64(min(l.accepted.EligibleAt, farFuture)), 0); eligible.After(l.at) {
@@ -92,7 +92,7 @@ func (l *life) due() time.Time {
 	return l.at
 }
 
-// ended is a transaction that has come to its end.
+// ended is the judge's state of a transaction that has ended.
 type ended struct {
 	status, verdict tx.Status
 	at              time.Time
@@ -103,13 +103,13 @@ type ended struct {
 	erased          bool
 	retired         bool
 	violated        bool
-	grouped         bool // it is of a group
+	grouped         bool // it has a group
 	joined          bool
 	acked           bool
 	pending         bool // its sender is only claimed
 }
 
-// lane is a nonce of a sequence, in short: a digest.
+// lane is a digest of a nonce and its sequence.
 type lane [16]byte
 
 func laneOf(a tx.Accepted) lane {
@@ -171,14 +171,14 @@ func (j *Judge) live(l *life, r event.Recorded, e tx.Event) {
 	l.show(r.Version)
 }
 
-// claimed is P25 for what the chain says about an access key: nothing once it is clear.
+// claimed checks P25 for events about an access key: none is recorded after the key is confirmed.
 func (j *Judge) claimed(l *life, r event.Recorded) {
 	if l.known && !l.pending() {
 		j.broken(P25, r.Stream, r.Position, "%s, though its sender is not a claim", r.Name)
 	}
 }
 
-// erase is P2 for signed bytes: they go when they are not needed any more.
+// erase checks P2 for signed bytes: they are erased only when no longer needed.
 func (j *Judge) erase(l *life, r event.Recorded) {
 	switch {
 	case l.erased:
@@ -189,7 +189,7 @@ func (j *Judge) erase(l *life, r event.Recorded) {
 	l.erased = true
 }
 
-// after judges an event of a transaction that has ended: P12.
+// after checks P12 for an event of a transaction that has ended.
 func (j *Judge) after(p ended, key Key, r event.Recorded, e tx.Event) ended {
 	j.cases.Add(P12)
 	if p.violated {
@@ -227,7 +227,7 @@ func (j *Judge) after(p ended, key Key, r event.Recorded, e tx.Event) ended {
 	case tx.Accepted:
 		j.broken(P3, r.Stream, r.Position, "it is accepted again")
 	case tx.Mined, tx.StaleByNonce, tx.Expired, tx.Reorged, tx.Finalized:
-		// What was refused by everybody is forgotten before the chain has spoken.
+		// A transaction refused by every node may be erased before the chain decides.
 		if p.sealed {
 			j.broken(P12, r.Stream, r.Position, "%s follows the end, %s", r.Name, p.status)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// linked is a history of a transaction until after its end, and of a stream of another
-// aggregate, with something done to the n-th event after it was linked.
+// linked is a history of a transaction until after its end, and of a stream of another aggregate.
+// harm alters the n-th event after it was linked.
 func linked(n event.Position, harm func(r *event.Recorded)) func(s *script) {
 	return func(s *script) {
 		s.tie = func(r *event.Recorded) {

@@ -28,7 +28,7 @@ func (j *Judge) Event(r event.Recorded) []Violation {
 	return j.tell()
 }
 
-// once is the part of P25 that the log alone decides: ids and positions.
+// once checks the part of P25 that depends on the log alone: ids and positions.
 func (j *Judge) once(r event.Recorded) {
 	if r.Position <= j.last {
 		j.broken(P25, r.Stream, r.Position, "position %d follows %d", r.Position, j.last)
@@ -37,7 +37,7 @@ func (j *Judge) once(r event.Recorded) {
 	j.found = append(j.found, j.tally(j.ids.Event(r))...)
 }
 
-// tally counts violations that another found.
+// tally counts violations found by another checker.
 func (j *Judge) tally(found []Violation) []Violation {
 	for _, v := range found {
 		j.figures.Broken[v.Promise]++
@@ -45,8 +45,8 @@ func (j *Judge) tally(found []Violation) []Violation {
 	return found
 }
 
-// Unique is the part of P25 that is about event ids. It remembers those that Share
-// says, so that of a large log several can take a part each; nil is all.
+// Unique checks the part of P25 about event ids. It remembers the ids selected by Share, so that
+// several Unique can split a large log; nil selects all.
 type Unique struct {
 	Share func(event.ID) bool
 	ids   map[event.ID]struct{}
@@ -67,7 +67,7 @@ func (u *Unique) Event(r event.Recorded) []Violation {
 	return nil
 }
 
-// dense is the part of P25 that a stream decides: versions rise by one.
+// dense checks the part of P25 about a stream: versions rise by one.
 func (j *Judge) dense(r event.Recorded, last event.Version) {
 	if last > 0 {
 		j.cases.Add(P25)
@@ -77,20 +77,20 @@ func (j *Judge) dense(r event.Recorded, last event.Version) {
 	}
 }
 
-// tie is where a stream's links stand.
+// tie is the state of a stream's links.
 type tie struct {
 	link  event.Link // of the last event
-	tight bool       // an event bore a link, so all that follow have to
+	tight bool       // an event had a link, so all later ones must
 }
 
-// other is where a stream of another aggregate stands.
+// other is the state of a stream of another aggregate.
 type other struct {
 	version event.Version
 	tie     tie
 }
 
-// linked is P31: an event's link is made of it and of the one before. Streams may begin
-// with events that were recorded before there were links.
+// linked checks P31: an event's link covers it and the event before. Streams may begin with
+// events from before links existed.
 func (j *Judge) linked(r event.Recorded, last tie) tie {
 	switch {
 	case !r.Meta.Link.IsZero():
@@ -142,8 +142,8 @@ func (j *Judge) transaction(r event.Recorded) {
 	}
 }
 
-// begin is the first event of a stream that the judge sees: P3 wants it to be the
-// only Accepted, and P9 that it is about the stream's transaction.
+// begin handles the first event of a stream. By P3 it must be the only Accepted, and by P9 it
+// must be about the stream's transaction.
 func (j *Judge) begin(key Key, r event.Recorded, e tx.Event) *life {
 	j.dense(r, 0)
 	l := &life{key: key, version: r.Version, tie: j.linked(r, tie{}), position: r.Position, status: tx.StatusQueued, at: r.At}
@@ -169,7 +169,7 @@ func (j *Judge) begin(key Key, r event.Recorded, e tx.Event) *life {
 	return l
 }
 
-// close keeps of a transaction that has ended what later facts are judged by.
+// close keeps the state of an ended transaction that later checks need.
 func (j *Judge) close(l *life, r event.Recorded) {
 	j.cases.Add(P2)
 	delete(j.open, l.key)
@@ -183,18 +183,16 @@ func (j *Judge) close(l *life, r event.Recorded) {
 	}
 }
 
-// group and its members.
-
-// roll is what is kept of a group: who joined and is not canceled, in order.
+// roll is the judge's state of a group: the members that joined and are not canceled, in order.
 type roll struct {
 	version  event.Version
 	tie      tie
 	key      chain.NonceKey
 	joined   int
-	canceled int   // the first so many
-	rest     []Key // those that joined after the canceled ones
+	canceled int   // number of canceled members, the first ones
+	rest     []Key // members that joined after the canceled ones
 	shown    map[chain.Hash]bool
-	owed     map[Key]event.Recorded // canceled by this, and not told so yet
+	owed     map[Key]event.Recorded // canceled with the group, but not by an event of their own yet
 }
 
 func (j *Judge) member(r event.Recorded) {
@@ -223,7 +221,7 @@ func (j *Judge) member(r event.Recorded) {
 	}
 }
 
-// join is P3 for groups: a member was accepted, is of this group, and joins once.
+// join checks P3 for groups: a member was accepted, is of this group, and joins once.
 func (j *Judge) join(g *roll, id group.ID, r event.Recorded, e group.Joined) {
 	key := Key{e.Chain, e.Hash}
 	j.cases.Add(P3)
@@ -256,8 +254,8 @@ func (j *Judge) join(g *roll, id group.ID, r event.Recorded, e group.Joined) {
 	}
 }
 
-// cancelGroup is P23 for groups: a cancel speaks of members that there are, and a
-// signature that was shown counts once.
+// cancelGroup checks P23 for groups: a cancel covers existing members, and a signature counts
+// once.
 func (j *Judge) cancelGroup(g *roll, r event.Recorded, e group.Canceled) {
 	if e.Members > g.joined || e.Members < g.canceled {
 		j.broken(P23, r.Stream, r.Position, "%d members are canceled, of %d, %d of whom were", e.Members, g.joined, g.canceled)

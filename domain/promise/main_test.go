@@ -17,7 +17,7 @@ const testChain chain.ID = 42431
 
 var epoch = time.Unix(1_800_000_000, 0).UTC()
 
-// script writes a history down, fact by fact, and has it judged as it goes.
+// script writes a history fact by fact, and judges each fact.
 type script struct {
 	judge    *promise.Judge
 	ledger   *promise.Ledger
@@ -26,9 +26,9 @@ type script struct {
 	position event.Position
 	ids      uint64
 	found    []promise.Violation
-	// change is applied to each event before it is judged; nil is not.
+	// change is applied to each event before it is judged; nil: no change.
 	change func(r *event.Recorded)
-	// tie, when set, has events linked, and may alter them then.
+	// tie, if set, makes the script link events, and may alter them afterwards.
 	tie   func(r *event.Recorded)
 	links map[event.Stream]event.Link
 }
@@ -40,17 +40,17 @@ func newScript(s promise.Settings) *script {
 	return &script{judge: promise.New(s), ledger: ledger, versions: map[event.Stream]event.Version{}, links: map[event.Stream]event.Link{}, at: epoch}
 }
 
-// note is a transaction of these tests: what its bytes say.
+// note holds the fields of a test transaction's bytes.
 type note struct {
 	name   string
 	sender byte
 	key    byte
 	nonce  uint64
-	before uint64 // seconds after the epoch; 0 never
+	before uint64 // seconds after the epoch; 0: never
 	after  uint64
 }
 
-// raw are bytes that decode reads.
+// raw returns bytes that decode can read.
 func (n note) raw() []byte {
 	raw := append([]byte{n.sender, n.key}, make([]byte, 24)...)
 	binary.BigEndian.PutUint64(raw[2:], n.nonce)
@@ -83,7 +83,7 @@ func (n note) accepted(at time.Time) tx.Accepted {
 	return a
 }
 
-// decode reads what raw wrote.
+// decode decodes the bytes of raw.
 func decode(raw []byte) (chain.Signed, error) {
 	if len(raw) < 26 {
 		return chain.Signed{}, fmt.Errorf("%d bytes are no transaction", len(raw))
@@ -99,10 +99,10 @@ func decode(raw []byte) (chain.Signed, error) {
 	}, nil
 }
 
-// later lets time pass.
+// later advances the time.
 func (s *script) later(d time.Duration) { s.at = s.at.Add(d) }
 
-// log records facts about a transaction.
+// log records events of a transaction.
 func (s *script) log(n note, facts ...tx.Event) {
 	for _, e := range facts {
 		name, data, err := tx.Codec().Encode(e)
@@ -113,7 +113,7 @@ func (s *script) log(n note, facts ...tx.Event) {
 	}
 }
 
-// logGroup records facts about a group.
+// logGroup records events of a group.
 func (s *script) logGroup(id group.ID, facts ...group.Event) {
 	for _, e := range facts {
 		name, data, err := group.Codec().Encode(e)
@@ -146,20 +146,20 @@ func (s *script) record(stream event.Stream, name string, data []byte) {
 // accept accepts a transaction.
 func (s *script) accept(n note) { s.log(n, n.accepted(s.at)) }
 
-// send has a transaction's bytes reach a node.
+// send makes a transaction's bytes reach a node.
 func (s *script) send(n note) { s.sendRaw(n.raw()) }
 
 func (s *script) sendRaw(raw []byte) {
 	s.found = append(s.found, s.judge.Sent(promise.Sent{Chain: testChain, Node: "a", Raw: raw, At: s.at, ChainTime: s.ledger.Head().Time})...)
 }
 
-// took sends and records that the node took it.
+// took sends a transaction and records that the node accepted it.
 func (s *script) took(n note, attempt int) {
 	s.send(n)
 	s.log(n, tx.Broadcast{Attempt: attempt, Answers: []tx.Answer{{Endpoint: "a", Class: tx.Taken}}, At: s.at})
 }
 
-// blockOf is a block of a branch.
+// blockOf returns a block of a branch.
 func blockOf(number uint64, branch string) chain.Block {
 	return chain.Block{
 		Number: number, Hash: chain.Keccak(fmt.Append(nil, branch, number)),
@@ -202,7 +202,7 @@ func (s *script) finish(e promise.End) {
 
 func (s *script) tick(up bool) { s.found = append(s.found, s.judge.Tick(s.at, up)...) }
 
-// expect checks that exactly one promise was broken; 0 is none.
+// expect checks that exactly one promise was broken; 0: none.
 func (s *script) expect(t *testing.T, want promise.Number) {
 	t.Helper()
 	for _, v := range s.found {

@@ -13,22 +13,22 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Life is one client's part of a run. Its keys are names that the client gives, the same
-// in every run from one seed.
+// Life is one client's part of a run. Its keys are names chosen by the client, the same in every
+// run with one seed.
 type Life struct {
 	Ends    map[string]string `json:"ends"`    // the end of each transaction and intent
-	Answers map[string]string `json:"answers"` // to each request: the status, and what the client asked for
-	// Executed are the transactions and intents that the chain has executed, sorted.
+	Answers map[string]string `json:"answers"` // the answer to each request: its status, and the request
+	// Executed are the client's transactions and intents that the chain has executed, sorted.
 	Executed []string `json:"executed"`
-	// Sends are the times from eligible to the first send, one for each transaction;
-	// Submits those from the acceptance of an intent to the first send of an attempt.
+	// Sends are the delays from eligibility to the first send, one per transaction. Submits are
+	// the delays from an intent's acceptance to the first send of an attempt.
 	Sends   []time.Duration `json:"sends"`
 	Submits []time.Duration `json:"submits,omitempty"`
 }
 
-// Undisturbed is P36 for outcomes and delays: alone and beside are one client's life in
-// two runs from one seed, of which only the second has hostile clients. A delay's 99th
-// percentile may double, and grow by one poll.
+// Undisturbed checks P36 for outcomes and delays. alone and beside are one client's life in two
+// runs with one seed; only the second run has hostile clients. The 99th percentile of a delay may
+// double, plus one poll.
 func Undisturbed(alone, beside Life, poll time.Duration) (found []Violation) {
 	broken := func(format string, args ...any) {
 		found = append(found, Violation{Promise: P36, Evidence: fmt.Sprintf(format, args...)})
@@ -66,8 +66,8 @@ func Undisturbed(alone, beside Life, poll time.Duration) (found []Violation) {
 	return found
 }
 
-// Percentile is the smallest of some durations that so many in a hundred do not exceed;
-// 0 of none.
+// Percentile returns the smallest of the durations that is at least as long as the given
+// percentage of them; 0 if there are none.
 func Percentile(all []time.Duration, percent int) time.Duration {
 	if len(all) == 0 {
 		return 0
@@ -76,27 +76,26 @@ func Percentile(all []time.Duration, percent int) time.Duration {
 	return sorted[max((len(sorted)*percent+99)/100, 1)-1]
 }
 
-// Secrets is P36 for secrecy: what one client has handed in is shown to no other. The
-// zero Secrets are ready.
+// Secrets checks P36 for secrecy: one client's submitted data is shown to no other client. The
+// zero Secrets are ready to use.
 type Secrets struct {
 	known map[string]*secret // by the end of their text
 	cases Cases
 }
 
-// secret is a value of which only its owners may be shown anything.
+// secret is a value that may be shown only to its owners.
 type secret struct {
 	what   string
 	text   string // in hex
 	owners []string
-	public bool // nodes have it, and tell everybody
+	public bool // nodes have it, and show it to everybody
 }
 
-// secretBytes is how long a value is at least that is told from chance, and by how much
-// of its end it is looked up.
+// secretBytes is the least length of a secret that cannot occur by chance, and the length of the
+// suffix by which it is looked up.
 const secretBytes = 16
 
-// Keep makes a value a secret of a client. What several clients hand in belongs to each
-// of them.
+// Keep registers a client's secret. A value submitted by several clients belongs to each of them.
 func (s *Secrets) Keep(client, what string, value []byte) {
 	if len(value) < secretBytes {
 		panic(fmt.Sprintf("promise: a secret of %d bytes cannot be told from chance", len(value)))
@@ -114,7 +113,7 @@ func (s *Secrets) Keep(client, what string, value []byte) {
 	}
 }
 
-// Publish says that nodes have a value: their answers may show it to everybody.
+// Publish records that nodes have a value: their answers may show it to every client.
 func (s *Secrets) Publish(value []byte) {
 	if len(value) < secretBytes {
 		return
@@ -126,22 +125,22 @@ func (s *Secrets) Publish(value []byte) {
 
 func endOf(text string) string { return text[len(text)-2*secretBytes:] }
 
-// Cases are those that were judged so far.
+// Cases returns the cases so far.
 func (s *Secrets) Cases() Cases { return s.cases }
 
-// Shown is something that a client was shown.
+// Shown is a piece of data that a client was shown.
 type Shown struct {
 	Client  string
-	Request string // all that the client said in it; what is only repeated tells it nothing
+	Request string // the client's whole request; repeating its content reveals nothing
 	Body    []byte
-	Node    bool // nodes may have answered, whom everybody may ask
-	// Foreign is a value that the request asks for by its name. When it is a secret of
-	// other clients, Status has to be 404, or that of a refusal that says nothing of it.
+	Node    bool // may contain a node's answer, which is public
+	// Foreign is a value that the request asks for by its name. If it is a secret of other
+	// clients, Status must be 404 or another refusal that reveals nothing.
 	Foreign []byte
 	Status  int
 }
 
-// Shown judges an answer, or a part of a stream, or what a webhook was sent.
+// Shown judges an answer, a part of a stream, or a webhook delivery.
 func (s *Secrets) Shown(a Shown) (found []Violation) {
 	s.cases.Add(P36)
 	broken := func(v *secret, format string, args ...any) {
@@ -164,8 +163,8 @@ func (s *Secrets) Shown(a Shown) (found []Violation) {
 	return found
 }
 
-// silent reports whether an HTTP status tells nothing of what was asked for: it is not
-// there, the client may not come in, it asks too often, or nobody can tell just now.
+// silent reports whether an HTTP status reveals nothing about the requested value: not found,
+// unauthorized, too many requests, or unavailable.
 func silent(status int) bool {
 	const notFound, unauthorized, tooMany, unavailable = 404, 401, 429, 500
 	return status == notFound || status == unauthorized || status == tooMany || status >= unavailable
@@ -173,7 +172,7 @@ func silent(status int) bool {
 
 func cut(text string) string { return text[:min(len(text), 64)] }
 
-// of finds a secret by its value; nil when it is none.
+// of returns the secret with a value; nil if there is none.
 func (s *Secrets) of(value []byte) *secret {
 	if len(value) < secretBytes {
 		return nil
@@ -181,7 +180,7 @@ func (s *Secrets) of(value []byte) *secret {
 	return s.known[endOf(hex.EncodeToString(value))]
 }
 
-// in yields the secrets that a text has in it, in hex.
+// in yields the secrets that occur in a text, in hex.
 func (s *Secrets) in(text []byte) func(yield func(*secret) bool) {
 	return func(yield func(*secret) bool) {
 		begin := 0

@@ -23,7 +23,7 @@ func TestUndisturbed(t *testing.T) {
 	alone := life(func(*promise.Life) {})
 	for name, tt := range map[string]struct {
 		change func(*promise.Life)
-		says   string // empty: nothing is wrong
+		says   string // empty: no violation
 	}{
 		"same":           {func(*promise.Life) {}, ""},
 		"within share":   {func(l *promise.Life) { l.Sends[1] = 5 * time.Second }, ""},

@@ -9,15 +9,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Outcome is what became of a transaction, whatever the blocks and times.
+// Outcome is a transaction's final state, without blocks and times.
 type Outcome struct {
-	Status   tx.Status // as its owner is told
-	Verdict  tx.Status // of the chain; absent while there is none
+	Status   tx.Status // as reported to its owner
+	Verdict  tx.Status // of the chain; empty while there is none
 	Sealed   bool
 	Canceled bool
 }
 
-// Outcomes is what became of every transaction that the log knows.
+// Outcomes returns the outcome of every transaction in the log.
 func (j *Judge) Outcomes() map[Key]Outcome {
 	all := make(map[Key]Outcome, len(j.open)+len(j.ended))
 	for key, l := range j.open {
@@ -29,8 +29,8 @@ func (j *Judge) Outcomes() map[Key]Outcome {
 	return all
 }
 
-// Differ is P21 and P26, which n says: two runs of the same load, of which one had
-// Redis or a right clock and the other had not, come to the same outcomes.
+// Differ checks P21 or P26, as given by n: two runs with the same load have the same outcomes.
+// One run lacks Redis or a correct clock.
 func Differ(n Number, a, b map[Key]Outcome) []Violation {
 	keys := maps.Clone(a)
 	maps.Copy(keys, b)

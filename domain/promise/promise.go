@@ -8,13 +8,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Number tells promises apart, for ever.
+// Number identifies a promise and never changes.
 type Number int
 
-// The promises. Those about nonces, 4 to 7, are judged by package lanes; 22, about
-// what is told of intents, and 35, about their order, by package intents; those about
-// what may be signed, 32 to 34, by package safeguards, with what 23 says of intents; and 36,
-// about clients of each other, by [Undisturbed] and [Secrets].
+// The promises. Package lanes judges 4 to 7, about nonces. Package intents judges 22, about the
+// notifications of intents, and 35, about their order. Package safeguards judges 32 to 34, about
+// the permission to sign, and the part of 23 about intents. [Undisturbed] and [Secrets] judge 36,
+// about the isolation of clients.
 const (
 	P1  Number = 1
 	P2  Number = 2
@@ -54,13 +54,13 @@ const (
 	P36 Number = 36
 )
 
-// String is P and the number.
+// String returns P and the number.
 func (n Number) String() string { return fmt.Sprintf("P%d", int(n)) }
 
-// MarshalText is [Number.String].
+// MarshalText returns [Number.String].
 func (n Number) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
 
-// UnmarshalText reads what [Number.MarshalText] wrote.
+// UnmarshalText parses the text of [Number.MarshalText].
 func (n *Number) UnmarshalText(b []byte) error {
 	digits, ok := strings.CutPrefix(string(b), "P")
 	number, err := strconv.Atoi(digits)
@@ -71,14 +71,14 @@ func (n *Number) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Promise is one thing that is promised.
+// Promise is one promise of the service.
 type Promise struct {
 	Number    Number
 	Name      string
 	Statement string // one sentence
 }
 
-// All lists the promises, in the order of their numbers.
+// All returns the promises in the order of their numbers.
 func All() []Promise {
 	return []Promise{
 		{P1, "acknowledged is durable", "An acceptance that a client was told of is in the log, and stays."},
@@ -120,7 +120,7 @@ func All() []Promise {
 	}
 }
 
-// Of is the promise with a number; the zero Promise if there is none.
+// Of returns the promise with a number; the zero Promise if there is none.
 func Of(n Number) Promise {
 	for _, p := range All() {
 		if p.Number == n {
@@ -130,15 +130,15 @@ func Of(n Number) Promise {
 	return Promise{}
 }
 
-// Violation is a promise that was broken, and the evidence.
+// Violation is a broken promise with its evidence.
 type Violation struct {
 	Promise  Number         `json:"promise"`
 	Stream   event.Stream   `json:"stream,omitempty"`
-	Position event.Position `json:"position,omitempty"` // of the event that shows it; 0 when none does
+	Position event.Position `json:"position,omitempty"` // of the event that shows it; 0: none
 	Evidence string         `json:"evidence"`
 }
 
-// String names promise, stream, position and evidence.
+// String returns promise, stream, position and evidence.
 func (v Violation) String() string {
 	where := ""
 	if v.Stream != "" {

@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// model is a service that keeps every promise, on a chain that forks: it makes
-// histories in which there is nothing to find.
+// model is a service that keeps every promise, on a chain that forks. Its histories contain no
+// violation.
 type model struct {
 	*script
 	t     *rapid.T
@@ -49,7 +49,7 @@ func (m *model) blockAt(n uint64) chain.Block {
 	return b
 }
 
-// block makes the next block, with some of what nodes have taken in it.
+// block adds the next block, with some of the transactions that nodes have accepted.
 func (m *model) block() {
 	m.head++
 	b := blockOf(m.head, fmt.Sprint("branch", m.fork))
@@ -68,7 +68,7 @@ func (m *model) block() {
 	m.mine(b, in...)
 }
 
-// used reports whether a nonce is.
+// used reports whether the chain has used a nonce.
 func (m *model) used(n note) bool {
 	next, ok := m.ledger.Next(n.sequence())
 	return ok && next > n.nonce
@@ -117,7 +117,7 @@ func (m *model) step() {
 	}
 }
 
-// end has a verdict announced, as its owner is told of it.
+// end announces a verdict, as reported to the owner.
 func (s *modelled) end(verdict tx.Status, b chain.Block) {
 	s.verdict, s.block = verdict, b
 	if verdict == tx.StatusExecuted || !s.canceled {
@@ -158,7 +158,7 @@ func (m *model) reorg() {
 	}
 }
 
-// watch is what a watcher does on a new head, whole.
+// watch is a watcher's full work on a new head.
 func (m *model) watch() {
 	for _, n := range m.notes {
 		s := m.state[n.name]
@@ -199,7 +199,7 @@ func (m *model) watch() {
 	}
 }
 
-// Whatever happens to a service that keeps its promises, the judge finds nothing.
+// For any history of a service that keeps its promises, the judge finds nothing.
 func TestNothingToFind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t)
@@ -213,14 +213,13 @@ func TestNothingToFind(t *testing.T) {
 	})
 }
 
-// defect is one thing that a service does wrong. do answers false where the history
-// gives no occasion for it.
+// defect is one error of a service. do returns false if the history gives no occasion for it.
 type defect struct {
 	breaks promise.Number
 	do     func(m *model) bool
 }
 
-// with does something to the first transaction that fits.
+// with calls do for the first transaction that fits.
 func with(fits func(m *model, s *modelled) bool, do func(m *model, s *modelled)) func(*model) bool {
 	return func(m *model) bool {
 		for _, n := range m.notes {
@@ -292,16 +291,16 @@ func isOpenForever(m *model, s *modelled) bool { return isOpen(m, s) && s.before
 
 func expires(m *model, s *modelled) bool { return isOpen(m, s) && s.before != 0 }
 
-// lostIts reports whether a verdict's block has left the chain, and nobody has noticed.
+// lostIts reports whether a verdict's block left the chain without a recorded reorg.
 func lostIts(m *model, s *modelled) bool {
 	return s.verdict != "" && !s.sealed && !s.canceled && m.ledger.Left(s.block.Hash) && m.blockAt(s.block.Number).Hash != s.block.Hash
 }
 
-// One defect in a history without others is found, and called by its name.
+// A single defect in a history is found, with the right promise.
 func TestOneDefectIsNamed(t *testing.T) {
 	for name, d := range defects() {
 		t.Run(name, func(t *testing.T) {
-			const enough, rounds = 5, 10 // a history need not give an occasion
+			const enough, rounds = 5, 10 // a history may give no occasion
 			tried := 0
 			check := func(t *rapid.T) {
 				m := newModel(t)

@@ -7,30 +7,30 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Drift is how far two tables are apart.
+// Drift is the difference between two tables.
 type Drift struct {
-	Rows      uint64 `json:"rows"`      // that should be there
-	Missing   uint64 `json:"missing"`   // should be there and are not
-	Extra     uint64 `json:"extra"`     // are there and should not be
-	Different uint64 `json:"different"` // are other than they should be
+	Rows      uint64 `json:"rows"`      // expected rows
+	Missing   uint64 `json:"missing"`   // expected rows that do not exist
+	Extra     uint64 `json:"extra"`     // rows that should not exist
+	Different uint64 `json:"different"` // rows with other contents than expected
 	// First are the first differences, at most [DriftMax].
 	First []Difference `json:"first,omitempty"`
 }
 
-// DriftMax bounds how many differences are told one by one.
+// DriftMax bounds the differences that are listed.
 const DriftMax = 20
 
-// Difference is a row that is not what it should be.
+// Difference is a row that differs from the expected one.
 type Difference struct {
 	Key       string `json:"key"`
 	Want, Got []byte `json:",omitempty"` // nil: no such row
 }
 
-// Total is how many rows are not what they should be.
+// Total returns the number of rows that differ.
 func (d Drift) Total() uint64 { return d.Missing + d.Extra + d.Different }
 
-// Compare is P18 and P19: it holds a table against what it should be, row by row. Both
-// come in the order of their keys, in a form that is the same for equal rows.
+// Compare checks P18 and P19: it compares a table with its expected contents row by row. Both
+// come in the order of their keys, and equal rows have equal bytes.
 func Compare(want, got iter.Seq2[string, []byte]) Drift {
 	var d Drift
 	next, stop := iter.Pull2(got)
@@ -64,15 +64,15 @@ func Compare(want, got iter.Seq2[string, []byte]) Drift {
 	return d
 }
 
-// Reader is P20 for one reader of the log, such as a projection or a client that
-// follows events: it is shown what passes its filter, each event once, in order.
+// Reader checks P20 for one reader of the log, such as a projection or a client that follows
+// events: it is shown the events that pass its filter, each once, in order.
 type Reader struct {
 	Name   string
 	Filter event.Filter
-	due    []event.Recorded // recorded, and not shown yet; without their data
+	due    []event.Recorded // recorded, not shown yet; without data
 }
 
-// Event says what the log holds next.
+// Event records the log's next event.
 func (r *Reader) Event(e event.Recorded) {
 	if r.Filter.Passes(e.Stream, e.Name) {
 		e.Data = nil
@@ -80,7 +80,7 @@ func (r *Reader) Event(e event.Recorded) {
 	}
 }
 
-// Shown judges what the reader was shown next.
+// Shown judges the next event that the reader was shown.
 func (r *Reader) Shown(e event.Recorded) []Violation {
 	for i, d := range r.due {
 		if d.Position != e.Position {
@@ -96,7 +96,7 @@ func (r *Reader) Shown(e event.Recorded) []Violation {
 	return []Violation{{P20, e.Stream, e.Position, r.Name + " was shown " + e.Name + ", which it had been shown before, or which is not for it"}}
 }
 
-// Finish judges a reader that has come to the end of the log.
+// Finish judges a reader at the end of the log.
 func (r *Reader) Finish() []Violation {
 	var found []Violation
 	for _, d := range r.due {

@@ -53,7 +53,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// Whatever rows two tables have, the counts are those of the sets.
+// For any two tables, the counts are the sizes of the set differences.
 func TestCompareCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) map[string]string {
@@ -89,14 +89,14 @@ func TestReader(t *testing.T) {
 	log := []event.Recorded{at(1, "tx-1"), at(2, "group-1"), at(3, "tx-2"), at(5, "tx-1")}
 	for _, c := range []struct {
 		name   string
-		shown  []int // of log
+		shown  []int // indexes into log
 		breaks int
 	}{
 		{"each once", []int{0, 2, 3}, 0},
 		{"one skipped", []int{0, 3}, 1},
 		{"the last skipped", []int{0, 2}, 1},
 		{"one twice", []int{0, 0, 2, 3}, 1},
-		{"not in order", []int{2, 0, 3}, 2}, // skipped, and then shown although it was
+		{"not in order", []int{2, 0, 3}, 2}, // skipped, and then shown
 		{"one that is not for it", []int{0, 1, 2, 3}, 1},
 	} {
 		r := promise.Reader{Name: "r", Filter: event.Filter{Streams: []string{"tx-"}}}

@@ -8,8 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Sent judges that bytes reached a node. It is fed after the events that were durable
-// by then.
+// Sent judges bytes that reached a node. It is called after the events that were durable by then.
 func (j *Judge) Sent(s Sent) []Violation {
 	j.figures.Sent++
 	raw := chain.Keccak(s.Raw)
@@ -19,7 +18,7 @@ func (j *Judge) Sent(s Sent) []Violation {
 	}
 	l, past, over := j.find(key)
 	if l == nil && !over {
-		// Its hash is not that of its bytes, or nobody has heard of it.
+		// Its hash is not the hash of its bytes, or it is unknown.
 		if decoded := j.decode(s); decoded != nil {
 			key = Key{decoded.Chain, decoded.Hash}
 			l, past, over = j.find(key)
@@ -79,7 +78,7 @@ func (j *Judge) sent(l *life, s Sent, raw chain.Hash) {
 	l.reopenedAt, l.slowTold = time.Time{}, false
 }
 
-// sentLate is P12 and P23: after the end only what was under way arrives.
+// sentLate checks P12 and P23: after the end, only attempts already running reach a node.
 func (j *Judge) sentLate(p ended, key Key, s Sent) {
 	n := P12
 	if p.canceled {
@@ -92,8 +91,8 @@ func (j *Judge) sentLate(p ended, key Key, s Sent) {
 	j.broken(n, key.stream(), 0, "it reached %s %s after its end, %s", s.Node, s.At.Sub(p.at), p.status)
 }
 
-// intact is P9, and P29: the bytes are those that were accepted, and say what was
-// recorded of them. They are decoded the first time only: later they are the same.
+// intact checks P9 and P29: the bytes are the accepted ones and decode to the recorded fields.
+// They are decoded the first time only; later they are compared by hash.
 func (j *Judge) intact(l *life, s Sent, raw chain.Hash) {
 	if !l.known {
 		return
@@ -119,7 +118,7 @@ func (j *Judge) intact(l *life, s Sent, raw chain.Hash) {
 	}
 }
 
-// inWindow is P15.
+// inWindow checks P15.
 func (j *Judge) inWindow(l *life, s Sent) {
 	if !l.known {
 		return
@@ -143,7 +142,7 @@ func (j *Judge) inWindow(l *life, s Sent) {
 	}
 }
 
-// polite is the part of P17 that spares nodes.
+// polite checks the part of P17 that limits the load of nodes.
 func (j *Judge) polite(l *life, s Sent) {
 	if l.sends > 0 {
 		j.cases.Add(P17)
@@ -159,9 +158,8 @@ func (j *Judge) polite(l *life, s Sent) {
 	l.lately[s.Node] = lately
 }
 
-// Tick judges that time has passed: what should have happened by now. up means that
-// since the last Tick the service, its store and a node were able to do it; while they
-// are not nothing is owed.
+// Tick judges the passing of time: the work that should be done by now. up means that since the
+// last Tick the service, its store and a node were able to do it; otherwise nothing is due.
 func (j *Judge) Tick(now time.Time, up bool) []Violation {
 	for _, l := range j.sorted() {
 		c := j.chainOf(l.key.Chain)
@@ -178,7 +176,7 @@ func (j *Judge) Tick(now time.Time, up bool) []Violation {
 	return j.tell()
 }
 
-// unmined is P13: a verdict does not rest for long on a block that was replaced.
+// unmined checks P13: a verdict does not stay for long on a replaced block.
 func (j *Judge) unmined(l *life, c Chain, now time.Time) {
 	at, known := c.At(l.block.Number)
 	switch {
@@ -189,11 +187,11 @@ func (j *Judge) unmined(l *life, c Chain, now time.Time) {
 		l.lostAt = now
 	case now.Sub(l.lostAt) > j.s.Recovery:
 		j.broken(P13, l.key.stream(), l.position, "%s rests on block %d, %s; for %s the chain has had %s there", l.verdict, l.block.Number, l.block.Hash, now.Sub(l.lostAt), at.Hash)
-		l.lostAt = now // told again if it goes on
+		l.lostAt = now // reported again if it continues
 	}
 }
 
-// keepsTrying is P14 and the other part of P17, for what has no reason to wait.
+// keepsTrying checks P14 and the rest of P17, for transactions that have no reason to wait.
 func (j *Judge) keepsTrying(l *life, c Chain, now time.Time) {
 	if !l.sendable() || j.waits(l, c, now) {
 		l.waitedTill = now
@@ -219,8 +217,8 @@ func (j *Judge) keepsTrying(l *life, c Chain, now time.Time) {
 	}
 }
 
-// waits reports whether there is a reason not to send what is wanted: it is too early
-// or too late, its nonce is not the next, or its account cannot pay.
+// waits reports whether there is a reason not to send: it is too early or too late, its nonce is
+// not the next, or its account cannot pay.
 func (j *Judge) waits(l *life, c Chain, now time.Time) bool {
 	a := l.accepted
 	if now.Before(l.due()) || a.Window.ClosedAt(uint64(max(now.Unix(), 0))) || j.unfit[tx.AccountOf(a)] {

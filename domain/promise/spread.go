@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Spread is how durations spread: counted in steps of about nine in a hundred, in
-// little memory however many there are. The zero Spread is empty.
+// Spread is a histogram of durations with steps of about 9 %, in little memory for any number of
+// them. The zero Spread is empty.
 type Spread struct {
 	Count uint64
 	Max   time.Duration
 	steps map[int]uint64
 }
 
-// stepsPerDoubling is how finely durations are told apart.
+// stepsPerDoubling is the number of steps per factor of two.
 const stepsPerDoubling = 8
 
-// Add counts a duration; one below a microsecond, or below zero, counts as none.
+// Add counts a duration. A duration below a microsecond counts as 0.
 func (s *Spread) Add(d time.Duration) {
 	if s.steps == nil {
 		s.steps = map[int]uint64{}
@@ -32,7 +32,8 @@ func (s *Spread) Add(d time.Duration) {
 	s.Max = max(s.Max, d)
 }
 
-// Quantile is the duration that a share of all do not exceed, rounded up by a step.
+// Quantile returns the duration that the given share of all does not exceed, rounded up by a
+// step.
 func (s Spread) Quantile(share float64) time.Duration {
 	if s.Count == 0 {
 		return 0
@@ -51,12 +52,12 @@ func (s Spread) Quantile(share float64) time.Duration {
 	return s.Max
 }
 
-// String is the median, the 99th percentile and the largest.
+// String returns the median, the 99th percentile and the maximum.
 func (s Spread) String() string {
 	return fmt.Sprintf("p50 %s, p99 %s, max %s", s.Quantile(0.5), s.Quantile(0.99), s.Max)
 }
 
-// MarshalJSON writes count and quantiles, in seconds.
+// MarshalJSON encodes count and quantiles, in seconds.
 func (s Spread) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"count": s.Count, "p50Seconds": s.Quantile(0.5).Seconds(), "p99Seconds": s.Quantile(0.99).Seconds(), "maxSeconds": s.Max.Seconds(),

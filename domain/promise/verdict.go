@@ -37,16 +37,15 @@ func (j *Judge) rejected(l *life, r event.Recorded, e tx.Rejected) {
 		}
 		return
 	}
-	// For good only when everybody said so, and nobody ever took it: P11.
+	// P11: permanent only if every node said so, and none ever accepted the bytes.
 	if l.taken || slices.ContainsFunc(e.Answers, func(a tx.Answer) bool { return a.Class != tx.Permanent }) {
 		j.broken(P11, r.Stream, r.Position, "refused for good, though a node took it before (%t) or did not say so: %v", l.taken, e.Answers)
 	}
 	l.refused, l.status = true, tx.StatusInvalid
 }
 
-// attempted is what holds of any recorded attempt: they are numbered upwards (P25),
-// and none follows an end (P12) or a cancel (P23), save the one that tells for the
-// first time that a node may have the bytes.
+// attempted checks recorded attempts: their numbers rise (P25), and none follows an end (P12) or
+// a cancel (P23). The exception is the first attempt to show that a node may have the bytes.
 func (j *Judge) attempted(l *life, r event.Recorded, n int, handed bool) {
 	switch {
 	case n <= l.attempt:
@@ -59,12 +58,12 @@ func (j *Judge) attempted(l *life, r event.Recorded, n int, handed bool) {
 		j.broken(P23, r.Stream, r.Position, "attempt %d is recorded after the cancel", n)
 	}
 	if l.attempt == 0 && l.sends == 0 && l.known {
-		j.figures.Late.Add(r.At.Sub(l.due())) // nobody saw the bytes arrive: the answer is what we have
+		j.figures.Late.Add(r.At.Sub(l.due())) // no send was seen: use the time of the answer
 	}
 	l.attempt = max(l.attempt, n)
 }
 
-// mined is P13 for a verdict that changes without having been withdrawn.
+// mined checks P13 for a verdict that changes without having been withdrawn.
 func (j *Judge) mined(l *life, r event.Recorded, e tx.Mined) {
 	if l.verdict == tx.StatusExecuted {
 		j.broken(P13, r.Stream, r.Position, "mined in %s, though its mining in %s was not withdrawn", e.Receipt.Block.Hash, l.block.Hash)
@@ -73,7 +72,7 @@ func (j *Judge) mined(l *life, r event.Recorded, e tx.Mined) {
 	l.status = tx.StatusExecuted
 }
 
-// rest lets a verdict rest on a block.
+// rest sets a verdict and its block.
 func (j *Judge) rest(l *life, r event.Recorded, verdict tx.Status, b chain.Block) {
 	if l.verdict != tx.StatusAbsent && verdict != tx.StatusExecuted {
 		j.broken(P12, r.Stream, r.Position, "%s follows the verdict %s", verdict, l.verdict)
@@ -99,8 +98,8 @@ func (j *Judge) expired(l *life, r event.Recorded, e tx.Expired) {
 	j.rest(l, r, tx.StatusExpired, e.Block)
 }
 
-// reorged is P13: what is withdrawn was announced on that block, and the block is
-// not in the chain.
+// reorged checks P13: the withdrawn verdict was announced on that block, and the block has left
+// the chain.
 func (j *Judge) reorged(l *life, r event.Recorded, e tx.Reorged) {
 	j.cases.Add(P13)
 	switch c := j.chainOf(l.key.Chain); {
@@ -136,7 +135,7 @@ func isCanonical(c Chain, b chain.Block) bool {
 	return ok && at.Hash == b.Hash
 }
 
-// finalized is P11: what is sealed was announced, on this block, and is true.
+// finalized checks P11: the sealed verdict was announced on this block, and is true.
 func (j *Judge) finalized(l *life, r event.Recorded, e tx.Finalized) {
 	switch {
 	case l.verdict == tx.StatusAbsent || l.verdict != e.Verdict || l.block.Hash != e.Block.Hash:
@@ -157,8 +156,8 @@ func (j *Judge) finalized(l *life, r event.Recorded, e tx.Finalized) {
 	l.sealed = true
 }
 
-// alone is P10: no two are executed for good with one nonce, unless the chain took one
-// of them back.
+// alone checks P10: no two transactions are finally executed with one nonce, unless the chain
+// reverted its own finality for one.
 func (j *Judge) alone(l *life, r event.Recorded) {
 	nonce := laneOf(l.accepted)
 	other, used := j.lanes[nonce]
@@ -175,13 +174,13 @@ func (j *Judge) alone(l *life, r event.Recorded) {
 	j.broken(P10, r.Stream, r.Position, "nonce %d of %s was used by %s too", l.accepted.Nonce, l.accepted.Sender, other.Hash)
 }
 
-// Untrue says why a sealed verdict is not what a chain says; empty when it is.
+// Untrue returns why a sealed verdict contradicts a chain; empty if it does not.
 func Untrue(c Chain, a tx.Accepted, e tx.Finalized) string {
 	if !c.Final(e.Block) {
 		return fmt.Sprintf("%s is sealed on block %d, %s, which is not final", e.Verdict, e.Block.Number, e.Block.Hash)
 	}
 	if !isCanonical(c, e.Block) {
-		return "" // the chain broke its own word
+		return "" // the chain reverted its own finality
 	}
 	receipt, mined := c.Receipt(a.Hash)
 	switch {
@@ -201,7 +200,7 @@ func Untrue(c Chain, a tx.Accepted, e tx.Finalized) string {
 	return ""
 }
 
-// alarm is P11 for a violation of finality: the chain did contradict itself.
+// alarm checks P11 for a violation of finality: the chain did contradict itself.
 func (j *Judge) alarm(key Key, p ended, r event.Recorded, e tx.FinalityViolated) {
 	c := j.chainOf(key.Chain)
 	if c == nil || !isCanonical(c, e.Was) || c.Left(e.Was.Hash) {

@@ -8,12 +8,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// sealed is the fact that a verdict on the first block is sealed.
+// sealed is the event that seals a verdict on the first block.
 func sealed(verdict tx.Status) tx.Finalized {
 	return tx.Finalized{Verdict: verdict, Block: blockOf(1, "main"), By: blockOf(2, "main")}
 }
 
-// twoBlocks are the chain up to a final block, with some transactions in the first.
+// twoBlocks adds a block with the given transactions and a final block.
 func twoBlocks(s *script, in ...note) {
 	s.mine(blockOf(1, "main"), in...)
 	s.mine(blockOf(2, "main"))
@@ -30,7 +30,7 @@ func TestVerdicts(t *testing.T) {
 				s.accept(n)
 				s.took(n, 1)
 			}
-			twoBlocks(s, alpha, rival) // a chain that lets both in
+			twoBlocks(s, alpha, rival) // a faulty chain that accepts both
 			for _, n := range []note{alpha, rival} {
 				s.log(n, minedIn(b1), sealed(tx.StatusExecuted))
 			}
@@ -189,7 +189,7 @@ func TestTheEndIsLast(t *testing.T) {
 
 func TestReorgs(t *testing.T) {
 	b1, fork := blockOf(1, "main"), blockOf(1, "fork")
-	// mined is a life up to its mining in a block that leaves.
+	// mined is a life up to its mining in a block that leaves the chain.
 	mined := func(s *script) {
 		s.accept(alpha)
 		s.took(alpha, 1)
@@ -253,7 +253,7 @@ func TestReorgs(t *testing.T) {
 }
 
 func TestKeepsTrying(t *testing.T) {
-	// minute lets a minute pass, and sends each time that send says so.
+	// minute advances the time by a minute, and sends in each second for which send returns true.
 	minute := func(s *script, send func(second int) bool) {
 		for second := range 60 {
 			s.later(time.Second)

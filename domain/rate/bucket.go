@@ -1,4 +1,4 @@
-// Package rate counts how often somebody asks.
+// Package rate defines rate limits.
 package rate
 
 import (
@@ -7,15 +7,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Bucket counts what one may ask for. All that there is to know of it is when it is full
-// again (the generic cell rate algorithm).
+// Bucket is a rate limit of one caller. Its only state is the time when it is full again (the
+// generic cell rate algorithm).
 type Bucket struct {
-	ID       chain.Hash    // tells nothing of whose it is
-	Interval time.Duration // that one request is worth
-	Window   time.Duration // an empty one is full again after so long
+	ID       chain.Hash    // a digest that does not reveal the caller
+	Interval time.Duration // the time in which one request is refilled
+	Window   time.Duration // the time in which an empty bucket is refilled
 }
 
-// BucketOf is the bucket of whoever these texts name. None of them has a zero byte.
+// BucketOf returns the bucket of the caller named by these texts, which contain no zero byte.
 func BucketOf(interval, window time.Duration, whose ...string) Bucket {
 	text := []byte("watchtower.rate.v1")
 	for _, part := range whose {

@@ -1,5 +1,5 @@
-// Package request is what is remembered of requests that clients may repeat: what
-// was asked under a client's key, and what was answered.
+// Package request defines the stored record of idempotent HTTP requests: the request under a
+// client's key, and its response.
 package request
 
 import (
@@ -8,49 +8,49 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Name is a digest of who asks and of the key that they gave the request.
+// Name is a digest of the client and its idempotency key.
 type Name [32]byte
 
-// Print is a digest of all that is asked.
+// Print is a digest of the request's content.
 type Print [32]byte
 
-// Claim is the right to carry a request out, and until when it holds: whoever has
-// not ended by then is taken for dead, and the next who asks gets the claim.
+// Claim is the right to carry a request out. If the claimer has not finished after Hold, it
+// counts as dead, and the next caller gets the claim.
 type Claim struct {
 	ID   event.ID
 	Name Name
 	Print
-	Client string // that asks
+	Client string // the requesting client
 	Hold   time.Duration
-	Keep   time.Duration // the request is forgotten after so long
+	Keep   time.Duration // after which the record is deleted
 }
 
-// Bounds say how many requests are remembered.
+// Bounds limit the stored records.
 type Bounds struct {
-	Most  int // of all clients
-	Share int // of one client; 0 is no bound
-	Limit int // of each kind, that are removed at once
+	Most  int // records of all clients
+	Share int // records of one client; 0: no bound
+	Limit int // deletions of each kind per call
 }
 
-// Forgotten is what became of the requests that were too old or too many.
+// Forgotten is the result of deleting records that were too old or too many.
 type Forgotten struct {
 	Removed int
-	Largest int // how many are remembered of the client with the most, after that
+	Largest int // remaining records of the client with the most
 }
 
-// Answer is what was answered.
+// Answer is a stored response.
 type Answer struct {
 	Status int
 	Media  string // Content-Type
 	Body   []byte
 }
 
-// Stage is how far a request has come.
+// Stage is the progress of a request.
 type Stage int
 
 const (
-	Claimed  Stage = iota // it is the claimer's to carry out
-	Running               // another is carrying it out
+	Claimed  Stage = iota // the caller carries it out
+	Running               // another caller is carrying it out
 	Answered              // it was carried out
-	Differs               // the name was given to a request that asked something else
+	Differs               // the name belongs to a request with other content
 )

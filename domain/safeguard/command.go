@@ -12,28 +12,28 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Command is an operator's wish. It carries its own time: nothing in this package reads
-// a clock.
+// Command is an operator's request. It carries its own time: nothing in this package reads a
+// clock.
 //
 //sumtype:decl
 type Command interface{ wish() }
 
-// Throw throws the kill switch of a deployment, a chain or a client.
+// Throw turns on the kill switch of a deployment, a chain or a client.
 type Throw struct {
 	Scope         Scope
 	Actor, Reason string
 	At            time.Time
 }
 
-// Resume lets go on what was halted.
+// Resume turns a kill switch off.
 type Resume struct {
 	Scope         Scope
 	Actor, Reason string
 	At            time.Time
 }
 
-// SetTargets says what may be called on a chain, by everybody or by one client; an empty
-// list is everything.
+// SetTargets sets the allowed calls on a chain, of all clients or of one client; an empty list
+// allows everything.
 type SetTargets struct {
 	Scope         Scope
 	Targets       chain.Targets
@@ -41,8 +41,8 @@ type SetTargets struct {
 	At            time.Time
 }
 
-// SetRate says how often may be asked, by everybody together, by a client, by each
-// client or for each subject; nil is as often as they like.
+// SetRate sets the request rate limit of the deployment, of a client, of each client or of each
+// subject; nil removes it.
 type SetRate struct {
 	Scope         Scope
 	Rate          *Rate
@@ -62,9 +62,9 @@ const (
 	ErrTooMany = event.Refusal("too-many-safeguards")
 )
 
-// Bounds of what can be kept.
+// Bounds of the settings.
 const (
-	HaltsMax     = 1000 // at once, as of the next two
+	HaltsMax     = 1000 // at the same time, like the next two
 	ListsMax     = 100
 	RatesMax     = 1000
 	TargetsMax   = 256 // of one list
@@ -80,7 +80,7 @@ func (s State) halt(c Throw) ([]Event, error) {
 	switch err := check(c.Actor, c.Reason, c.Scope, Deployment, OnChain, OfClient); {
 	case err != nil || thrown:
 		return nil, err
-	case len(s.Halts) >= HaltsMax && c.Scope.Kind != Deployment: // which can be halted in any case
+	case len(s.Halts) >= HaltsMax && c.Scope.Kind != Deployment: // the deployment's switch works in any case
 		return nil, ErrTooMany.Because("%d are halted", len(s.Halts))
 	}
 	return []Event{Halted(c)}, nil
@@ -141,7 +141,7 @@ func (s State) setRate(c SetRate) ([]Event, error) {
 	return []Event{RateSet(c)}, nil
 }
 
-// check refuses what nobody wishes, or wishes for nothing, or is about nobody.
+// check refuses a command without actor or reason, or with an invalid scope.
 func check(actor, reason string, of Scope, kinds ...ScopeKind) error {
 	client := of.Kind == OfClient
 	switch {
@@ -159,13 +159,13 @@ func check(actor, reason string, of Scope, kinds ...ScopeKind) error {
 	return nil
 }
 
-// isName reports whether a text can be compared byte by byte, and written anywhere.
+// isName reports whether s has at most NameMax characters, each safe in keys, URLs and logs.
 func isName(s string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-"
 	return len(s) <= NameMax && strings.Trim(s, letters) == ""
 }
 
-// isText reports whether a text is short enough and can be shown.
+// isText reports whether s is short enough, valid UTF-8 and printable.
 func isText(s string) bool {
 	return len(s) <= TextMax && utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Stream holds all of them.
+// Stream is the name of the stream of all safeguards.
 const Stream event.Stream = "safeguards"
 
 // Event is a fact about safeguards.
@@ -23,7 +23,7 @@ type Halted struct {
 	At     time.Time `json:"at"`
 }
 
-// Resumed: what was halted goes on.
+// Resumed: the scope's kill switch was turned off.
 type Resumed struct {
 	Scope  Scope     `json:"scope"`
 	Actor  string    `json:"actor"`
@@ -31,7 +31,7 @@ type Resumed struct {
 	At     time.Time `json:"at"`
 }
 
-// TargetsSet: only these may be called, or everything if there are none.
+// TargetsSet: only these targets may be called, or all if there are none.
 type TargetsSet struct {
 	Scope   Scope         `json:"scope"`
 	Targets chain.Targets `json:"targets,omitempty"`
@@ -40,7 +40,7 @@ type TargetsSet struct {
 	At      time.Time     `json:"at"`
 }
 
-// RateSet: so often may be asked, or as often as they like if there is no rate.
+// RateSet: the request rate was limited, or the limit removed if there is no rate.
 type RateSet struct {
 	Scope  Scope     `json:"scope"`
 	Rate   *Rate     `json:"rate,omitempty"`
@@ -54,8 +54,8 @@ func (Resumed) fact()    {}
 func (TargetsSet) fact() {}
 func (RateSet) fact()    {}
 
-// Codec names the facts for ever. A shape that changes gets a new name here, an
-// upcaster for the old one, and a frozen sample in testdata/events.
+// Codec maps event types to stored names, which never change. A changed shape gets a new name
+// here, an upcaster for the old one, and a frozen sample in testdata/events.
 func Codec() event.Codec[Event] {
 	return event.NewCodec(
 		event.As[Event, Halted]("safeguard.halted.v1"),

@@ -1,29 +1,26 @@
-// Package safeguard is what operators set so that the relay does no harm: kill switches,
-// what may be called, how often may be asked. What may be spent is package budget's, and
-// whether a key may be used is package signer's.
+// Package safeguard implements operators' restrictions of the relay: kill switches, allow-lists
+// of calls, and request rates. Package budget limits spending, and package signer restricts keys.
 //
-// A halt is the kill switch: of the whole deployment, of a chain, or of a client. While
-// it is thrown nothing new is accepted, and nothing is signed: no first attempt, no bump,
-// and, but for a client's, no no-op either. What was signed before may be with nodes
-// already, so it is sent again and watched as ever: not to do so would stop nothing, and
-// leave nonces blocked. Of a client that is halted the nonces are given up by no-ops,
-// which are nobody's.
+// A halt is a thrown kill switch, of the whole deployment, of a chain, or of a client. While it
+// is thrown, nothing new is accepted and nothing is signed: no first attempt, no bump and, except
+// for a client's halt, no no-op. Attempts signed before are sent and watched as usual: nodes may
+// have them already, so that withholding them would stop nothing and leave nonces blocked. The
+// nonces of a halted client are given up by no-ops, which belong to no client.
 //
-// Lists say what may be called: one for a chain, and one for a client on a chain. A call
-// is allowed if all that there are allow it. What has been accepted is looked at again
-// before it is signed.
+// Lists are the allowed calls: one list per chain, and one per client on a chain. A call must be
+// allowed by all existing lists. Accepted requests are checked again before they are signed.
 //
-// All is one stream: operators act seldom, and who may do what is one question. Each
-// fact says who wished it, and why.
+// All safeguards are in one stream: operators change them rarely, and the permissions are decided
+// together. Each event contains its actor and reason.
 //
-// Invariants of a [State], which every sequence of commands keeps:
+// Invariants of a [State] under every sequence of commands:
 //
-//  1. Every fact bears an actor and a reason.
-//  2. Halted and Resumed of one scope take turns.
-//  3. Who is halted in any scope is neither accepted nor signed for.
-//  4. A state has at most [HaltsMax] halts and that of the deployment, [ListsMax] lists
-//     and [RatesMax] rates.
-//  5. Deciding the same command twice adds nothing the second time.
+//  1. Every event has an actor and a reason.
+//  2. Halted and Resumed of one scope alternate.
+//  3. A request that is halted in any scope is neither accepted nor signed.
+//  4. A state has at most [HaltsMax] halts plus the deployment's, [ListsMax] lists and [RatesMax]
+//     rates.
+//  5. Deciding the same command twice adds no event the second time.
 package safeguard
 
 import (
@@ -34,36 +31,36 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// State is what operators have set. The zero State stops nothing.
+// State is the operators' present settings. The zero State restricts nothing.
 type State struct {
 	Halts map[Scope]Halt
 	Lists map[Scope]chain.Targets
 	Rates map[Scope]Rate
 }
 
-// Halt is a kill switch that is thrown.
+// Halt is a thrown kill switch.
 type Halt struct {
 	Actor  string
 	Reason string
 	Since  time.Time
 }
 
-// Scope is whom a safeguard is about.
+// Scope is the range of a safeguard.
 type Scope struct {
 	Kind   ScopeKind `json:"kind"`
-	Chain  chain.ID  `json:"chain,omitempty"` // of OnChain; of OfClient, zero is every chain
+	Chain  chain.ID  `json:"chain,omitempty"` // of OnChain; of OfClient, where 0 is every chain
 	Client string    `json:"client,omitempty"`
 }
 
-// ScopeKind is what kind of thing a scope is.
+// ScopeKind is the kind of a scope.
 type ScopeKind string
 
 const (
-	Deployment  ScopeKind = "deployment"   // everybody, on every chain
-	OnChain     ScopeKind = "chain"        // everybody, on one
-	OfClient    ScopeKind = "client"       // one client; all who need no key to ask are one, which is empty
-	EachClient  ScopeKind = "each-client"  // each client of which nothing else is said
-	EachSubject ScopeKind = "each-subject" // each whom a client asks for
+	Deployment  ScopeKind = "deployment"   // all clients on all chains
+	OnChain     ScopeKind = "chain"        // all clients on one chain
+	OfClient    ScopeKind = "client"       // one client; empty: all callers without an API key
+	EachClient  ScopeKind = "each-client"  // each client without a setting of its own
+	EachSubject ScopeKind = "each-subject" // each subject of a client
 )
 
 func (s Scope) String() string {
@@ -78,34 +75,34 @@ func (s Scope) String() string {
 	return string(s.Kind)
 }
 
-// Rate is how often may be asked: so often in a second for long, and so many at once.
+// Rate is a rate limit: sustained requests per second, and a burst.
 type Rate struct {
 	PerSecond int `json:"perSecond"`
 	Burst     int `json:"burst"`
 }
 
-// Interval is the time that one request is worth.
+// Interval returns the time in which one request is refilled.
 func (r Rate) Interval() time.Duration { return time.Second / time.Duration(r.PerSecond) }
 
-// Window is how long an exhausted burst takes to come back.
+// Window returns the time in which an exhausted burst is refilled.
 func (r Rate) Window() time.Duration { return r.Interval() * time.Duration(r.Burst) }
 
-// Request is what is asked for.
+// Request is a request to check.
 type Request struct {
 	Client string
 	Chain  chain.ID
 	Calls  []chain.Call
 }
 
-// switches are the scopes whose halts keep the request.
+// switches returns the scopes whose halts stop the request.
 func (r Request) switches() []Scope {
 	return []Scope{
 		{Kind: Deployment}, {Kind: OnChain, Chain: r.Chain}, {Kind: OfClient, Client: r.Client}, {Kind: OfClient, Client: r.Client, Chain: r.Chain},
 	}
 }
 
-// HaltedSince is when the first was thrown of the switches that keep a request; zero when
-// none does.
+// HaltedSince returns when the first of the switches that stop a request was thrown; zero if none
+// is.
 func (s State) HaltedSince(r Request) (since time.Time) {
 	for _, scope := range r.switches() {
 		if h, thrown := s.Halts[scope]; thrown && (since.IsZero() || h.Since.Before(since)) {
@@ -115,7 +112,7 @@ func (s State) HaltedSince(r Request) (since time.Time) {
 	return since
 }
 
-// Check refuses what may not be accepted now, or not be signed.
+// Check refuses a request that may not be accepted or signed now.
 func (s State) Check(r Request) error {
 	if err := s.halted(r.switches()...); err != nil {
 		return err
@@ -144,7 +141,7 @@ func (s State) halted(scopes ...Scope) error {
 	return nil
 }
 
-// ClientRate is how often a client may ask; false is as often as it likes.
+// ClientRate returns a client's rate limit; false: no limit.
 func (s State) ClientRate(client string) (Rate, bool) {
 	if r, own := s.Rates[Scope{Kind: OfClient, Client: client}]; own {
 		return r, true
@@ -153,20 +150,20 @@ func (s State) ClientRate(client string) (Rate, bool) {
 	return r, any
 }
 
-// SubjectRate is how often anything may be asked for one subject of a client.
+// SubjectRate returns the rate limit for each subject of a client; false: no limit.
 func (s State) SubjectRate() (Rate, bool) {
 	r, any := s.Rates[Scope{Kind: EachSubject}]
 	return r, any
 }
 
-// Rate is how often all of them together may ask.
+// Rate returns the rate limit of all clients together; false: no limit.
 func (s State) Rate() (Rate, bool) {
 	r, any := s.Rates[Scope{Kind: Deployment}]
 	return r, any
 }
 
-// Decide answers a command with the facts it adds: none if it adds nothing, an
-// [event.Refusal] if it may not be granted.
+// Decide returns the events that a command adds: none if it changes nothing, an [event.Refusal]
+// if it is not allowed.
 func (s State) Decide(c Command) ([]Event, error) {
 	switch c := c.(type) {
 	case Throw:
@@ -181,8 +178,8 @@ func (s State) Decide(c Command) ([]Event, error) {
 	panic(fmt.Sprintf("safeguard: unknown command %T", c))
 }
 
-// Evolve adds one fact. It cannot fail: what is recorded has happened. The state it
-// came from stays as it was.
+// Evolve applies one event. It cannot fail, because a recorded event has happened. It does not
+// change s.
 func (s State) Evolve(e Event) State {
 	switch e := e.(type) {
 	case Halted:
@@ -203,7 +200,7 @@ func (s State) Evolve(e Event) State {
 	return s
 }
 
-// with is a map with an entry, or without it.
+// with returns a copy of a map with an entry set or deleted.
 func with[V any](was map[Scope]V, scope Scope, v V, there bool) map[Scope]V {
 	now := maps.Clone(was)
 	if now == nil {

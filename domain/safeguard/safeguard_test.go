@@ -22,7 +22,7 @@ var (
 	all     = Scope{Kind: Deployment}
 	tempo   = Scope{Kind: OnChain, Chain: 42431}
 	payroll = Scope{Kind: OfClient, Client: "payroll"}
-	nobody  = Scope{Kind: OfClient} // who needs no key
+	nobody  = Scope{Kind: OfClient} // callers without an API key
 	there   = Scope{Kind: OfClient, Client: "payroll", Chain: 42431}
 )
 
@@ -226,8 +226,8 @@ func drawCommand(t *rapid.T) Command {
 	return SetRate{scope, rapid.SampledFrom([]*Rate{nil, {1, 1}, {2, 1}}).Draw(t, "rate"), actor, "so many", epoch}
 }
 
-// Any sequence of commands keeps the numbered invariants of the package comment, and no
-// state is changed by those that grow out of it.
+// Every sequence of commands keeps the numbered invariants of the package comment, and no state
+// changes when later states are derived from it.
 func TestInvariants(t *testing.T) {
 	facts, codec := map[string]int{}, Codec()
 	rapid.Check(t, func(t *rapid.T) {
@@ -279,7 +279,7 @@ func TestInvariants(t *testing.T) {
 	}
 }
 
-// tell keeps the first two invariants.
+// tell checks the first two invariants.
 func tell(t *rapid.T, halted map[Scope]bool, e Event) {
 	actor, reason := "", ""
 	switch e := e.(type) {

@@ -7,22 +7,22 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Command is news about a signer, or a wish. It carries its own time: nothing in this
-// package reads a clock.
+// Command is an observation about a signer, or a request to change it. It carries its own time:
+// nothing in this package reads a clock.
 //
 //sumtype:decl
 type Command interface{ wish() }
 
-// Register says what a signer is for. Given again it replaces what was said before.
+// Register sets a signer's pools and targets, replacing earlier ones.
 type Register struct {
-	Pools   []string // whose intents it takes; of none, only those that name it
+	Pools   []string // pools whose intents it accepts; none: only intents that name the signer
 	Targets chain.Targets
 	Actor   string
-	Reason  string // of an operator; a configuration has none
+	Reason  string // from an operator; empty from a configuration
 	At      time.Time
 }
 
-// Bounds of what can be kept.
+// Bounds of the settings.
 const (
 	PoolsMax     = 16
 	NameMax      = 64 // bytes of a pool's name
@@ -32,82 +32,82 @@ const (
 	FailuresMax  = 100 // in a row
 )
 
-// Pause is an operator's wish that nothing be signed with it.
+// Pause is an operator's request to sign nothing with the signer's key.
 type Pause struct {
 	Actor, Reason string
 	At            time.Time
 }
 
-// Drain is an operator's wish that it finish what it has and take nothing new.
+// Drain is an operator's request that the signer finish its work and accept nothing new.
 type Drain struct {
 	Actor, Reason string
 	At            time.Time
 }
 
-// Finish tells that it has nothing left: no nonce of any of its lanes is open.
+// Finish records that no nonce of any of the signer's lanes is open.
 type Finish struct{ At time.Time }
 
-// Resume is an operator's wish that it serve: whatever stopped it before, save a
-// balance that is too low.
+// Resume is an operator's request that the signer serve again. It ends every stop except a low
+// balance.
 type Resume struct {
 	Actor, Reason string
 	At            time.Time
 }
 
-// SetThreshold is an operator's word on the least balance to serve with. What is learned
-// later may raise it again. Zero is any balance.
+// SetThreshold is an operator's minimum balance for serving. A threshold learned later may raise
+// it again. 0: any balance.
 type SetThreshold struct {
 	Threshold     chain.Amount
 	Actor, Reason string
 	At            time.Time
 }
 
-// SeeBalance tells what the chain says that it has.
+// SeeBalance records the signer's balance on the chain.
 type SeeBalance struct {
 	Balance chain.Amount
 	At      time.Time
 }
 
-// LackFunds tells that a node refused a transaction for want of funds. Needed is what
-// fees may cost of all that is in flight and of this one, at most what an ordinary
-// transaction costs: else one that asks for more gas than the signer can pay stopped it for
-// those that it can. Value is not in it: whoever
-// asks for more of that than there is has a wish refused, and stops nobody else's. For
-// the same reason both are of the money that the signer usually pays fees in: on Tempo a
-// client may ask for a token that it has none of. No more than the balance is no want of
-// the signer's, and adds nothing.
+// LackFunds records that a node refused a transaction for lack of funds. Needed is the highest
+// fees of all transactions in flight and of this one, at most the cost of an ordinary
+// transaction. Otherwise a transaction with more gas than the signer can pay would stop it for
+// affordable ones. Needed excludes value: a client that asks for too much value gets its request
+// refused, and must not stop other clients.
+//
+// For the same reason both amounts are in the signer's usual fee token: on Tempo a client may ask
+// for a token of which the signer has none. If Balance covers Needed, the command adds nothing.
 type LackFunds struct {
 	Balance, Needed chain.Amount
 	At              time.Time
 }
 
-// Fail tells that it did not do what it is for.
+// Fail records a failure of the signer.
 type Fail struct {
-	// Report names the news, so that telling it again adds nothing.
+	// Report identifies the failure, so that a repeated command adds nothing.
 	Report event.ID
 	Kind   FailureKind
 	Detail string
-	// Limit is how many in a row are too many, 1 to [FailuresMax].
+	// Limit is the number of consecutive failures that disables it, 1 to [FailuresMax].
 	Limit int
 	At    time.Time
 }
 
-// FailureKind is what went wrong.
+// FailureKind is the kind of a failure.
 type FailureKind string
 
 const (
-	// NoSignature: whoever has the key did not sign, or did not answer.
+	// NoSignature: the key's holder did not sign or did not answer.
 	NoSignature FailureKind = "no-signature"
-	// WrongSignature: what came is not of its key. One is too many.
+	// WrongSignature: the signature was not made by the account's key. One such failure disables.
 	WrongSignature FailureKind = "wrong-signature"
-	// Rejected: whoever has the key will not sign anything for us, whatever it is.
+	// Rejected: the key's holder refuses to sign anything for this relay.
 	Rejected FailureKind = "rejected"
 )
 
-// FailureKinds lists them.
+// FailureKinds returns all kinds.
 func FailureKinds() []FailureKind { return []FailureKind{NoSignature, WrongSignature, Rejected} }
 
-// Succeed tells that it signed, and that a node took what it signed.
+// Succeed records that the key signed and a node accepted the signed bytes.
 type Succeed struct{ At time.Time }
 
 func (Register) wish()     {}

@@ -41,7 +41,7 @@ func (s State) register(c Register) ([]Event, error) {
 	return []Event{Registered{pools, c.Targets, c.Actor, c.Reason, c.At}}, nil
 }
 
-// sameTargets reports whether lists say the same; none and an empty one do.
+// sameTargets reports whether two lists are equal; nil equals an empty list.
 func sameTargets(a, b chain.Targets) bool {
 	return slices.EqualFunc(a, b, func(x, y chain.Target) bool {
 		return reflect.DeepEqual(x.To, y.To) && slices.Equal(x.Selectors, y.Selectors)
@@ -83,10 +83,10 @@ func (s State) setThreshold(c SetThreshold) ([]Event, error) {
 	return []Event{ThresholdSet(c)}, nil
 }
 
-// restoredPercent is how much more than the threshold ends what was too low.
+// restoredPercent is the margin above the threshold at which a low balance counts as restored.
 const restoredPercent = 10
 
-// enough is the balance with which a signer that was low serves again.
+// enough returns the balance at which a signer with a low balance serves again.
 func enough(threshold chain.Amount) chain.Amount {
 	n := threshold.Int()
 	n.Div(n, n.Clone().SetUint64(100/restoredPercent))
@@ -147,7 +147,7 @@ func checkActor(actor string) error {
 	return nil
 }
 
-// checkWord refuses an operator's word without a name or a reason.
+// checkWord refuses an operator's command without an actor or a reason.
 func checkWord(actor, reason string) error {
 	if reason == "" || !isText(reason) {
 		return ErrInvalid.Because("a reason has 1 to %d bytes of printable text", TextMax)
@@ -155,16 +155,16 @@ func checkWord(actor, reason string) error {
 	return checkActor(actor)
 }
 
-// isName reports whether a text can be compared byte by byte, and written anywhere.
+// isName reports whether s has 1 to NameMax characters, each safe in keys, URLs and logs.
 func isName(s string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-"
 	return s != "" && len(s) <= NameMax && strings.Trim(s, letters) == ""
 }
 
-// isText reports whether a text is short enough and can be shown.
+// isText reports whether s is short enough, valid UTF-8 and printable.
 func isText(s string) bool {
 	return len(s) <= TextMax && utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// cut is as much of a text as is kept.
+// cut shortens a text to TextMax bytes.
 func cut(s string) string { return strings.ToValidUTF8(s[:min(len(s), TextMax)], "") }

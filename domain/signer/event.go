@@ -14,44 +14,43 @@ import (
 //sumtype:decl
 type Event interface{ fact() }
 
-// Registered: the relay has a key of the account, which takes the intents of these pools
-// and may call these targets. A later one replaces an earlier one.
+// Registered: the relay has a key of the account, which accepts the intents of these pools and
+// may call these targets. A later Registered replaces an earlier one.
 type Registered struct {
 	Pools   []string      `json:"pools,omitempty"`
-	Targets chain.Targets `json:"targets,omitempty"` // none is all
+	Targets chain.Targets `json:"targets,omitempty"` // none: all
 	Actor   string        `json:"actor"`
 	Reason  string        `json:"reason,omitempty"`
 	At      time.Time     `json:"at"`
 }
 
-// Paused: nothing is signed with it. → Paused.
+// Paused: nothing is signed with its key. → Paused.
 type Paused struct {
 	Actor  string    `json:"actor"`
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
 }
 
-// Draining: it finishes what it has, and takes nothing new. → Draining.
+// Draining: it finishes its work and accepts nothing new. → Draining.
 type Draining struct {
 	Actor  string    `json:"actor"`
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
 }
 
-// Drained: it has finished, and its key may be taken away. Draining → Drained.
+// Drained: it has finished, and its key may be removed. Draining → Drained.
 type Drained struct {
 	At time.Time `json:"at"`
 }
 
-// Resumed: an operator wants it to serve. Paused, Draining, Drained, Disabled → Serving,
-// or Low.
+// Resumed: an operator lets it serve. Paused, Draining, Drained, Disabled → Serving, or Low.
 type Resumed struct {
 	Actor  string    `json:"actor"`
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
 }
 
-// ThresholdSet: an operator said which balance is the least to serve with.
+// ThresholdSet: an operator set the minimum balance for serving.
 type ThresholdSet struct {
 	Threshold chain.Amount `json:"threshold"`
 	Actor     string       `json:"actor"`
@@ -59,28 +58,28 @@ type ThresholdSet struct {
 	At        time.Time    `json:"at"`
 }
 
-// ThresholdLearned: a node would not take what it could not pay, which took so much.
+// ThresholdLearned: a node refused an unaffordable transaction; its cost is the new threshold.
 type ThresholdLearned struct {
 	Threshold chain.Amount `json:"threshold"`
 	Was       chain.Amount `json:"was,omitzero"`
 	At        time.Time    `json:"at"`
 }
 
-// BalanceLow: it has less than it takes to serve. Serving → Low.
+// BalanceLow: its balance is below the threshold. Serving → Low.
 type BalanceLow struct {
 	Balance   chain.Amount `json:"balance"`
 	Threshold chain.Amount `json:"threshold"`
 	At        time.Time    `json:"at"`
 }
 
-// BalanceRestored: it has enough again. Low → Serving.
+// BalanceRestored: its balance is sufficient again. Low → Serving.
 type BalanceRestored struct {
 	Balance   chain.Amount `json:"balance"`
 	Threshold chain.Amount `json:"threshold"`
 	At        time.Time    `json:"at"`
 }
 
-// Failed: it did not do what it is for.
+// Failed: it failed to sign, or its signed bytes were refused.
 type Failed struct {
 	Report event.ID    `json:"report"`
 	Kind   FailureKind `json:"kind"`
@@ -89,17 +88,17 @@ type Failed struct {
 	At     time.Time   `json:"at"`
 }
 
-// Recovered: it did what it is for, after failures.
+// Recovered: it succeeded after failures.
 type Recovered struct {
-	Failures int       `json:"failures"` // there were in a row
+	Failures int       `json:"failures"` // consecutive failures before
 	At       time.Time `json:"at"`
 }
 
-// Disabled: the failures are too many. → Disabled, until an operator acts.
+// Disabled: it has failed too often. → Disabled, until an operator resumes it.
 type Disabled struct {
 	Kind     FailureKind `json:"kind"`     // of the last failure
 	Failures int         `json:"failures"` // in a row
-	Limit    int         `json:"limit"`    // that was allowed
+	Limit    int         `json:"limit"`    // failures that disable it
 	At       time.Time   `json:"at"`
 }
 
@@ -116,8 +115,8 @@ func (Failed) fact()           {}
 func (Recovered) fact()        {}
 func (Disabled) fact()         {}
 
-// Codec names the facts for ever. A shape that changes gets a new name here, an
-// upcaster for the old one, and a frozen sample in testdata/events.
+// Codec maps event types to stored names, which never change. A changed shape gets a new name
+// here, an upcaster for the old one, and a frozen sample in testdata/events.
 func Codec() event.Codec[Event] {
 	return event.NewCodec(
 		event.As[Event, Registered]("signer.registered.v1"),
@@ -135,15 +134,15 @@ func Codec() event.Codec[Event] {
 	)
 }
 
-// StreamPrefix begins the name of every signer's stream.
+// StreamPrefix is the prefix of every signer's stream name.
 const StreamPrefix = "signer-"
 
-// Stream names a signer's events.
+// Stream returns the name of a signer's event stream.
 func Stream(on chain.ID, address chain.Address) event.Stream {
 	return event.Stream(StreamPrefix + on.String() + "-" + address.String())
 }
 
-// ParseStream reads which signer it is off the name that [Stream] gave.
+// ParseStream returns the signer in a name made by [Stream].
 func ParseStream(s event.Stream) (on chain.ID, address chain.Address, err error) {
 	rest, ok := strings.CutPrefix(string(s), StreamPrefix)
 	number, account, found := strings.Cut(rest, "-")

@@ -6,5 +6,5 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event/eventtest"
 )
 
-// Whatever a log holds, reading it ends in a fact or an error.
+// Decoding any logged bytes returns an event or an error.
 func FuzzCodec(f *testing.F) { eventtest.Mutated(f, Codec()) }

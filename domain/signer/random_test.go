@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// wishes are as likely as they are often in it.
+// wishes lists the commands, repeated by their frequency.
 var wishes = strings.Fields("fail fail fail fail succeed see see see see lack lack threshold pause drain finish finish " +
 	"resume resume register")
 
@@ -45,7 +45,7 @@ func drawCommand(t *rapid.T) Command {
 	return Fail{event.ID{byte(rapid.IntRange(1, 60).Draw(t, "report"))}, kind, "why", rapid.IntRange(1, 4).Draw(t, "limit"), epoch}
 }
 
-// tale is what the events of a signer say, by rules of its own.
+// tale is a model of a signer's events, with checks independent of [State].
 type tale struct {
 	known     bool
 	stance    string
@@ -53,10 +53,10 @@ type tale struct {
 	threshold uint64
 	failures  map[event.ID]bool
 	disabled  bool
-	due       *Failed // after which Disabled has to follow
+	due       *Failed // the failure that Disabled must follow
 }
 
-// tell keeps the numbered invariants of the package comment.
+// tell checks an event against the numbered invariants of the package comment.
 func (l *tale) tell(e Event, limit int) error {
 	if _, is := e.(Registered); !l.known && !is {
 		return fmt.Errorf("invariant 1: %T of nobody", e)
@@ -144,7 +144,7 @@ func (l *tale) outcome(e Event, limit int) error {
 	return nil
 }
 
-// agrees compares a state with what the events said.
+// agrees compares a state with the model.
 func (l *tale) agrees(s State) error {
 	stance := string(s.Stance.Status)
 	if s.Stance.Status == StatusServing {
@@ -165,8 +165,8 @@ func (l *tale) agrees(s State) error {
 	return nil
 }
 
-// Any sequence of commands keeps the numbered invariants of the package comment, and no
-// state is changed by those that grow out of it.
+// Every sequence of commands keeps the numbered invariants of the package comment, and no state
+// changes when later states are derived from it.
 func TestInvariants(t *testing.T) {
 	facts, codec := map[string]int{}, Codec()
 	rapid.Check(t, func(t *rapid.T) {
@@ -211,7 +211,7 @@ func TestInvariants(t *testing.T) {
 	}
 }
 
-// kept is a fact as the log gives it back.
+// kept returns an event after encoding and decoding.
 func kept(t *rapid.T, codec event.Codec[Event], e Event) Event {
 	name, data, err := codec.Encode(e)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Serves refuses calls that are not the signer's to make. Pool is the one that was
-// asked for; empty when the signer itself was.
+// Serves refuses calls that the signer may not make. pool is the requested pool; empty if the
+// signer itself was requested.
 func (s State) Serves(pool string, calls []chain.Call) error {
 	if !s.Known {
 		return ErrUnknown
@@ -25,20 +25,20 @@ func (s State) Serves(pool string, calls []chain.Call) error {
 	return nil
 }
 
-// Load is what a lane has to do.
+// Load is the work of a lane.
 type Load struct {
-	InFlight int // nonces that intents hold, or no-ops are to use up
-	Capacity int // how many may be in flight
-	// Stalled means that the first of them has waited too long to land: what comes
-	// behind it waits too.
+	InFlight int // nonces held by intents or to be used up by no-ops
+	Capacity int // the maximum of InFlight
+	// Stalled means that the lane's first nonce has waited too long to land; all later ones wait
+	// for it.
 	Stalled bool
-	// Barred means that the budget of its signer or its chain has nothing left, or that
-	// a switch is thrown: whatever it takes it cannot sign for.
+	// Barred means that the budget of its signer or chain is used up, or that a switch stops it:
+	// it could not sign for further intents.
 	Barred bool
 }
 
-// Room is how many more intents a lane of the signer may be given. With each failure in
-// a row it is half as many, but one at a time can always show that all is well again.
+// Room returns how many more intents a lane of the signer may get. Each consecutive failure
+// halves it, down to one intent, which can prove that the signer works again.
 func (s State) Room(l Load) int {
 	if l.InFlight < 0 || l.Capacity < 0 {
 		panic(fmt.Sprintf("signer: %+v is no load", l))
@@ -53,22 +53,21 @@ func (s State) Room(l Load) int {
 	return max(capacity-l.InFlight, 0)
 }
 
-// Share is one lane's place among those that may claim the same intents.
+// Share is one lane's load among the lanes that may claim the same intents.
 type Share struct {
 	InFlight int
 	Room     int
 }
 
-// ClaimMax bounds how many intents are claimed at once.
+// ClaimMax bounds the intents of one claim.
 const ClaimMax = 1000
 
-// Claim is how many of the intents that wait a lane takes: so many that all lanes with
-// room have the same in flight afterwards, if each does likewise. So who has least to do
-// takes most. What cannot be halved is claimed by both, and one of them finds it gone.
+// Claim returns how many waiting intents a lane should claim. If all lanes with room follow it,
+// they end with equal numbers in flight, so the least busy lane claims most. Remainders are
+// claimed by several lanes, and only one of them gets each intent.
 //
-// The others are as somebody saw them a moment ago. If that was wrong one lane takes too
-// few, and takes the rest when it claims again; or too many, and the others the next
-// ones. Each intent is assigned once, whatever was claimed.
+// The loads of the other lanes may be outdated. Then one lane claims too few, and claims the rest
+// later; or too many, and the other lanes get the next ones. Each intent is still assigned once.
 func Claim(waiting int, mine Share, others []Share) int {
 	all := append(slices.Clone(others), mine)
 	top := 0
@@ -88,5 +87,5 @@ func Claim(waiting int, mine Share, others []Share) int {
 	return max(min(mine.upTo(level), waiting, ClaimMax), 0)
 }
 
-// upTo is how many more bring the lane up to so many in flight.
+// upTo returns how many intents bring the lane to level in flight, within its room.
 func (l Share) upTo(level int) int { return min(max(level-l.InFlight, 0), l.Room) }

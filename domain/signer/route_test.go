@@ -95,8 +95,8 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// If every lane claims as it should, all that fits is claimed, hardly anything twice, and
-// none that has more in flight claims more than one that has less and as much room.
+// If every lane claims its share, all intents that fit are claimed, with hardly any overlap. A
+// busier lane never claims more than a less busy one with as much room.
 func TestClaimsTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Share {

@@ -1,5 +1,5 @@
-// Package signer is an account that the relay has a key of, on one chain: what it is
-// for, and whether anything is to be signed with it.
+// Package signer manages a signer: an account on one chain whose key the relay uses. It decides
+// which intents the signer accepts, and whether its key may sign.
 //
 //	            ┌── Paused ───────────────→ paused ──────────────┐
 //	            ├── Draining → draining ── Drained → drained ────┤
@@ -7,42 +7,40 @@
 //	            ├── Failed, Failed … Disabled → disabled ────────┘
 //	            └── BalanceLow → low ── BalanceRestored → serving
 //
-// An operator pauses a signer, drains it and lets it serve again. A balance that is too
-// low stops it by itself, and lets it go on by itself. Failures in a row disable it
-// until an operator acts. The three are apart: whoever is paused and low serves when
-// both have ended.
+// An operator pauses, drains and resumes a signer. A low balance stops it and a restored one
+// starts it again, both automatically. Consecutive failures disable it until an operator resumes
+// it. The three are independent: a signer that is paused and low serves once both have ended.
 //
-//	             takes intents   signs for what it has
+//	             accepts intents   signs for assigned intents
 //	serving            yes              yes
 //	low, draining      no               yes (bumps and no-ops, too)
 //	paused, drained    no               no
 //	disabled           no               no
 //
-// What was signed before is sent again and watched in any case: that needs no key.
+// Transactions signed before are sent and watched in all states, because that needs no key.
 //
-// Which balance is too low is learned: what an account could not pay is the threshold
-// from then on, until an operator says otherwise. To serve again it needs a tenth more,
-// so that a balance at the threshold does not switch it on and off.
+// The threshold for a low balance is learned: the cost of an unaffordable transaction becomes the
+// threshold, until an operator changes it. To serve again the signer needs a tenth more, so that
+// a balance at the threshold does not toggle it.
 //
-// A signer is known by its address, which is derived from its key by whoever registers
-// it. There is no key in this package, and none in its events.
+// A signer is identified by its address, which is derived from its key at registration. This
+// package and its events contain no key.
 //
-// What is recorded is what changes something: a balance that was seen and is as it
-// should be is not, nor is a success that follows another.
+// Only changes are recorded: neither a balance on the expected side of the threshold, nor a
+// success after a success.
 //
-// Invariants of a [State], which every sequence of commands keeps:
+// Invariants of a [State] under every sequence of commands:
 //
-//  1. Nothing is recorded of a signer before it is registered.
-//  2. Only an operator pauses, drains and resumes, with a name and a reason; what is
-//     draining becomes drained, and nothing else does.
-//  3. BalanceLow and BalanceRestored take turns: the first below the threshold, the
-//     second a tenth above it or more.
-//  4. The threshold rises by what was learned, and falls by an operator alone.
-//  5. Disabled follows as many failures in a row as are too many, or a wrong
-//     signature. No failure is recorded after it, and only Resumed ends it.
-//  6. A state does not grow: it has at most [FailuresMax] failures, [PoolsMax] pools
-//     and [TargetsMax] targets.
-//  7. Deciding the same command twice adds nothing the second time.
+//  1. Nothing is recorded about a signer before it is registered.
+//  2. Only an operator pauses, drains and resumes, with a name and a reason. Only a draining signer
+//     becomes drained.
+//  3. BalanceLow and BalanceRestored alternate: the first below the threshold, the second at least a
+//     tenth above it.
+//  4. The threshold rises when learned, and falls only by an operator.
+//  5. Disabled follows too many consecutive failures, or a wrong signature. No failure is recorded
+//     after it, and only Resumed ends it.
+//  6. A state is bounded: at most [FailuresMax] failures, [PoolsMax] pools and [TargetsMax] targets.
+//  7. Deciding the same command twice adds no event the second time.
 package signer
 
 import (
@@ -54,8 +52,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Status is a signer's condition in one word. Of several, it is the one that takes
-// most to end.
+// Status is a signer's state in one word. If several apply, it is the hardest to end.
 type Status string
 
 const (
@@ -68,28 +65,28 @@ const (
 	StatusDisabled Status = "disabled"
 )
 
-// Statuses lists every status that a registered signer can have.
+// Statuses returns every status of a registered signer.
 func Statuses() []Status {
 	return []Status{StatusServing, StatusLow, StatusDraining, StatusDrained, StatusPaused, StatusDisabled}
 }
 
-// State is what the events of one signer add up to. The zero State is one that nobody
-// has registered.
+// State is the result of one signer's events. The zero State is a signer that was never
+// registered.
 type State struct {
 	Known   bool
 	Pools   []string // sorted
 	Targets chain.Targets
 	Stance  Stance
-	// Threshold is the least balance that it serves with, and Low that its balance was
-	// below it, and has not been enough since.
+	// Threshold is the minimum balance for serving. Low means that the balance was below it, and
+	// has not been sufficient since.
 	Threshold chain.Amount
 	Low       bool
-	// Failures are those in a row, and Disabled that they were too many.
+	// Failures are the consecutive failures. Disabled means that there were too many.
 	Failures []Failure
 	Disabled bool
 }
 
-// Stance is what an operator wants of a signer.
+// Stance is the status set by an operator.
 type Stance struct {
 	Status Status // serving, paused, draining or drained
 	Actor  string
@@ -97,13 +94,13 @@ type Stance struct {
 	Since  time.Time
 }
 
-// Failure is one time that it did not do what it is for.
+// Failure is one recorded failure.
 type Failure struct {
 	Report event.ID
 	Kind   FailureKind
 }
 
-// Status is the signer's condition in one word.
+// Status returns the signer's state in one word.
 func (s State) Status() Status {
 	switch {
 	case !s.Known:
@@ -118,18 +115,18 @@ func (s State) Status() Status {
 	return StatusServing
 }
 
-// Takes reports whether it may be given intents.
+// Takes reports whether it may get new intents.
 func (s State) Takes() bool { return s.Status() == StatusServing }
 
-// Signs reports whether anything may be signed with its key: attempts at nonces that
-// it has, bumps and no-ops among them.
+// Signs reports whether its key may sign attempts at nonces that it has, bumps and no-ops
+// included.
 func (s State) Signs() bool {
 	status := s.Status()
 	return status == StatusServing || status == StatusLow || status == StatusDraining
 }
 
-// Decide answers a command with the facts it adds: none if it adds nothing, an
-// [event.Refusal] if it may not be granted.
+// Decide returns the events that a command adds: none if it changes nothing, an [event.Refusal]
+// if it is not allowed.
 func (s State) Decide(c Command) ([]Event, error) {
 	if _, first := c.(Register); !first && !s.Known {
 		return nil, ErrUnknown
@@ -159,7 +156,7 @@ func (s State) Decide(c Command) ([]Event, error) {
 	panic(fmt.Sprintf("signer: unknown command %T", c))
 }
 
-// Evolve adds one fact. It cannot fail: what is recorded has happened.
+// Evolve applies one event. It cannot fail, because a recorded event has happened.
 func (s State) Evolve(e Event) State {
 	switch e := e.(type) {
 	case Registered:

@@ -14,7 +14,7 @@ import (
 
 var epoch = time.Unix(1_800_000_000, 0).UTC()
 
-// limit is how many failures in a row are too many, in these tests.
+// limit is the number of consecutive failures that disables a signer in these tests.
 const limit = 3
 
 func register(pools ...string) Command { return Register{Pools: pools, Actor: "ada", At: epoch} }
@@ -38,7 +38,7 @@ func fail(report int, kind FailureKind) Command {
 
 func succeed() Command { return Succeed{epoch} }
 
-// run decides commands, none of which may be refused, and names the facts.
+// run decides commands, none of which may be refused, and returns the events' names.
 func run(t *testing.T, s State, commands ...Command) (State, string) {
 	t.Helper()
 	var names []string
@@ -165,7 +165,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What fits the bounds fits into an event.
+// Settings at their bounds fit into an event.
 func TestBoundsFit(t *testing.T) {
 	c := Register{Actor: strings.Repeat("a", TextMax), At: epoch}
 	for i := range PoolsMax {
@@ -195,7 +195,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A threshold so high that a tenth more is out of reach ends what is low, if that.
+// With a threshold so high that a tenth more is out of reach, the highest balance ends StatusLow.
 func TestThresholdOfEverything(t *testing.T) {
 	most := chain.AmountOf(new(uint256.Int).SetAllOne())
 	s, facts := run(t, State{}, register(), SetThreshold{most, "ada", "never", epoch}, see(1), SeeBalance{most, epoch})

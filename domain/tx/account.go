@@ -6,17 +6,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Account names what a transaction needs beside a node: the fee payer's funds and, if an
-// access key signed, the key's authorization. A store puts an account on hold when a node
-// says that one is missing, and probes it with one transaction at a time. Two clients have
-// two accounts, even with the same fee payer: clients of a relay share its signers, and a
-// client chooses the gas, the value and the fee token of its transactions. So a client's
-// unpayable transaction holds only its own. The access key is in the account because
-// anybody can claim to sign for a sender with a new key. The zero Account is never on hold.
+// Account identifies the on-chain preconditions that transactions share: the fee payer's funds
+// and, if an access key signed, the key's authorization. When a node reports that one of them is
+// missing, the store puts the account on hold and probes it with one transaction at a time.
+//
+// Two clients have two accounts, even with the same fee payer: clients of a relay share its
+// signers, and each client chooses the gas, value and fee token of its transactions. So a
+// client's unpayable transaction holds back only that client's transactions. The access key is
+// part of the account because anybody can sign with a new key and name any sender. The zero
+// Account is never on hold.
 type Account [16]byte
 
-// AccountOf returns a transaction's account. A client without a name adds nothing to the
-// digest.
+// AccountOf returns a transaction's account. An empty client name adds nothing to the digest.
 func AccountOf(a Accepted) Account {
 	payer, key := a.Sender, chain.Address{}
 	if a.FeePayer != nil {
@@ -29,17 +30,17 @@ func AccountOf(a Accepted) Account {
 	return Account(digest[:16])
 }
 
-// Standing is what an attempt showed about the account behind it.
+// Standing is the evidence that an attempt gave about its account.
 type Standing string
 
 const (
-	Unable  Standing = "unable"  // it cannot pay, or its key is not authorised: a node said so
-	Able    Standing = "able"    // a node took the bytes
-	Unclear Standing = "unclear" // neither
-	Unasked Standing = "unasked" // no node was asked: the transaction has reasons of its own to wait
+	Unable  Standing = "unable"  // the account cannot pay, or its key is not authorized, by a node's answer
+	Able    Standing = "able"    // a node accepted the bytes
+	Unclear Standing = "unclear" // the answer shows neither
+	Unasked Standing = "unasked" // no node was asked: the transaction waits for reasons of its own
 )
 
-// Standing is what an outcome shows about the account.
+// Standing returns the evidence that the outcome gives about the account.
 func (o Outcome) Standing() Standing {
 	switch {
 	case o.Class == Taken:

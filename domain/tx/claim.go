@@ -5,9 +5,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// An access key's signature names its sender freely: whether the key may sign for
-// that account only the chain can say, or the account itself in the same bytes. Until one
-// of them does, the sender is a claim: the transaction is in nobody's group and takes no
+// The signature of an access key names its sender freely. The key's authority for that account is
+// confirmed by the chain, or by a signature of the account's own key in the same bytes. Until one
+// of them confirms it, the sender is only claimed: the transaction is in no group and has no
 // place among the named sender's transactions.
 
 // Claim is a transaction whose sender is only claimed.
@@ -15,21 +15,21 @@ type Claim struct {
 	Chain    chain.ID
 	Hash     chain.Hash
 	Key      chain.AccessKey
-	Position event.Position // of its Accepted
+	Position event.Position // position of its Accepted event
 }
 
-// Claims reports whether the transaction's bytes leave open that they are the sender's.
+// Claims reports whether an access key signed and the bytes do not prove its authority.
 func (a Accepted) Claims() bool { return a.Signature == chain.Keychain && !a.Authorized }
 
-// Claimed reports whether the sender is only claimed: an access key signed, and nothing
-// shows yet that it may.
+// Claimed reports whether the sender is only claimed: an access key signed, and neither the bytes
+// nor the chain have confirmed its authority.
 func (s State) Claimed() bool { return s.Accepted.Claims() && s.Confirmed == nil }
 
-// GroupPending reports whether the transaction would have a group if the chain
-// confirmed its access key.
+// GroupPending reports whether the transaction joins a group once the chain confirms its access
+// key.
 func (s State) GroupPending() bool { return s.Accepted.Group != nil && s.Claimed() }
 
-// Group is the group that the transaction is in; nil when it is in none, or not yet.
+// Group returns the transaction's group; nil if it has none, or while GroupPending.
 func (s State) Group() *chain.GroupID {
 	if s.GroupPending() {
 		return nil
@@ -37,8 +37,8 @@ func (s State) Group() *chain.GroupID {
 	return s.Accepted.Group
 }
 
-// doubtsMax bounds how many doubts are recorded: a key that comes and goes must not
-// write a history without end.
+// doubtsMax bounds the recorded doubts: a key that is granted and revoked repeatedly must not
+// write an unbounded history.
 const doubtsMax = 16
 
 func (s State) doubtGroup(c DoubtGroup) ([]Event, error) {

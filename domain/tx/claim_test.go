@@ -7,7 +7,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// claimed makes a transaction one that an access key signed, with a group.
+// claimed makes the transaction signed by an access key, with a group.
 func claimed(a *Accepted) {
 	a.Signature, a.AccessKey, a.Group = chain.Keychain, &chain.Address{2}, &chain.GroupID{3}
 }
@@ -46,7 +46,7 @@ func TestClaimedGroup(t *testing.T) {
 	}
 }
 
-// A key that is granted and revoked over and over writes a short history.
+// A key that is granted and revoked repeatedly writes a short history.
 func TestDoubtsAreBounded(t *testing.T) {
 	s, _ := run(t, State{}, accept(claimed))
 	recorded := 0

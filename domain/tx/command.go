@@ -7,79 +7,77 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Command is news about a transaction, or a wish. It carries its own time:
-// nothing in this package reads a clock.
+// Command is an observation about a transaction, or a request to change it. It carries its own
+// time: nothing in this package reads a clock.
 //
 //sumtype:decl
 type Command interface{ wish() }
 
-// Accept takes a transaction on. A hash that is known adds nothing.
+// Accept accepts a transaction. A known hash adds no event, or Resubmitted for a new client.
 type Accept struct{ Accepted }
 
-// Report says what the endpoints answered to one broadcast attempt. Attempts are
-// numbered from 1; one already recorded adds nothing.
+// Report records the endpoints' answers to one broadcast attempt. Attempts are numbered from 1; a
+// number that is not above the last recorded one adds nothing.
 type Report struct {
 	Attempt int
 	Answers []Answer
-	// Everyone means that every healthy endpoint was asked: without it no
-	// refusal is permanent.
+	// Everyone means that every healthy endpoint was asked. Without it no refusal is permanent.
 	Everyone bool
 	At       time.Time
 }
 
-// SeeReceipt says that a block holds the transaction.
+// SeeReceipt records that a block contains the transaction.
 type SeeReceipt struct {
 	Receipt chain.Receipt
 	At      time.Time
 }
 
-// SeeNonce says that at Block the chain wants nonce Current, and that no block up
-// to that one holds the transaction.
+// SeeNonce records that at Block the chain's next nonce is Current, and that no block up to Block
+// contains the transaction.
 type SeeNonce struct {
 	Block   chain.Block
 	Current uint64
 	At      time.Time
 }
 
-// SeeTime says that the chain has reached Block, and that no block up to it holds
-// the transaction.
+// SeeTime records that the chain has reached Block, and that no block up to Block contains the
+// transaction.
 type SeeTime struct {
 	Block chain.Block
 	At    time.Time
 }
 
-// LoseBlock says that block Was is not in the chain: Now is, at its height or above.
+// LoseBlock records that block Was left the chain, which has Now at its height or above.
 type LoseBlock struct {
 	Was, Now chain.Block
 	At       time.Time
 }
 
-// Finalize says that Final, and every block below it, can no longer leave the
-// chain, and that the verdict's block is among them. Receipt is what is sure by now of
-// an executed transaction; one that has another status than what was seen before is seen
-// first.
+// Finalize records that Final and every block below it are final, the verdict's block included.
+// Receipt is the final receipt of an executed transaction. If its status differs from the
+// recorded one, the change is recorded before the verdict is sealed.
 type Finalize struct {
 	Final   chain.Block
 	Receipt *chain.Receipt // may be nil
 	At      time.Time
 }
 
-// Cancel is the owner's wish that the bytes be sent no more.
+// Cancel is the owner's request to stop sending the bytes.
 type Cancel struct {
 	Reason string
 	At     time.Time
 }
 
-// DoubtGroup says that at Block the chain gave a reason why the access key may not
-// sign in the sender's name.
+// DoubtGroup records that at Block the chain gave a reason why the access key may not sign for
+// the sender.
 type DoubtGroup struct {
 	Reason string
 	Block  chain.Block
 	At     time.Time
 }
 
-// ConfirmGroup says that at Block the access key may sign in the sender's name, or
-// that the block holds the transaction, which shows the same.
+// ConfirmGroup records that at Block the access key may sign for the sender, or that the block
+// contains the transaction, which proves the same.
 type ConfirmGroup struct {
 	Block chain.Block
 	At    time.Time
@@ -88,7 +86,7 @@ type ConfirmGroup struct {
 // Erase records that the signed bytes were erased.
 type Erase struct{ At time.Time }
 
-// Retire lets read models forget a settled transaction.
+// Retire lets read models drop a settled transaction.
 type Retire struct{ At time.Time }
 
 func (Accept) wish()       {}
@@ -107,7 +105,7 @@ func (Retire) wish()       {}
 const (
 	ErrUnknown        = event.Refusal("unknown-transaction")
 	ErrAlreadyExpired = event.Refusal("already-expired")
-	ErrTooFarAhead    = event.Refusal("valid-after-too-far") // it may not be sent before a time too far away
+	ErrTooFarAhead    = event.Refusal("valid-after-too-far") // validAfter is too far in the future
 	ErrNonceCurrent   = event.Refusal("nonce-still-current") // the nonce can still be used
 	ErrWindowOpen     = event.Refusal("window-still-open")
 	ErrSettled        = event.Refusal("already-settled")

@@ -18,7 +18,7 @@ func (s State) accept(c Accept) ([]Event, error) {
 // resubmittersMax bounds how many clients beside the first can own a transaction.
 const resubmittersMax = 1000
 
-// Owners returns the clients that submitted the transaction, the first one first.
+// Owners returns the clients that submitted the transaction, in order of submission.
 func (s State) Owners() []string {
 	return append([]string{s.Accepted.Client}, s.Resubmitters...)
 }
@@ -33,19 +33,20 @@ func (s State) report(c Report) ([]Event, error) {
 		panic("tx: a report needs a numbered attempt and answers")
 	}
 	o := Summarise(c.Answers, c.Everyone)
-	// What a node has taken once is not wrong for ever: the others, or that one
-	// since, have other settings, and its pool may have it still.
+	// Once a node has accepted the bytes, no refusal is permanent: other nodes may have other
+	// settings, the same node may have changed its settings, and its pool may still have the
+	// bytes.
 	_, taken := s.Recorded[string(Taken)]
 	permanent := o.Permanent() && !s.Canceled && !taken
 	switch {
 	case c.Attempt <= s.Attempt:
-		return nil, nil // reported before
+		return nil, nil // already reported
 	case s.Canceled && (s.Handed || o.Class != Taken && o.Class != Unknown):
-		return nil, nil // the one thing still worth knowing is whether a node may have it
+		return nil, nil // after a cancel, only news that a node may have the bytes is recorded
 	case s.Verdict != StatusAbsent || s.Status == StatusInvalid:
-		return nil, nil // late news
+		return nil, nil // a verdict or permanent refusal came first
 	case !permanent && c.Attempt < 2*s.Recorded[s.key(o)]:
-		return nil, nil // an endless retry keeps a short history
+		return nil, nil // bounds the history of endless retries
 	case o.Class == Taken:
 		return []Event{Broadcast{c.Attempt, c.Answers, c.At}}, nil
 	}
@@ -62,7 +63,7 @@ func (s State) seeReceipt(c SeeReceipt) ([]Event, error) {
 	case s.Verdict == StatusExecuted:
 		return []Event{Reorged{s.Block, c.Receipt.Block, s.unwanted(), c.At}, mined}, nil
 	}
-	// Any other status, stale and expired among them, gives way to the chain's word.
+	// Any other status, stale and expired included, gives way to the chain's word.
 	return []Event{mined}, nil
 }
 
@@ -116,8 +117,7 @@ func (s State) cancel(c Cancel) ([]Event, error) {
 	case s.Settled() || s.Status == StatusInvalid:
 		return nil, ErrSettled.Because("it is %s", s.Status)
 	}
-	// A verdict that is only announced stands; but if its block leaves the chain the
-	// bytes will not be sent again.
+	// An announced verdict stays. If its block leaves the chain, the bytes are not sent again.
 	return []Event{CanceledLocally{Reason: c.Reason, Verdict: s.Verdict, At: c.At}}, nil
 }
 
@@ -141,17 +141,17 @@ func (s State) retire(c Retire) ([]Event, error) {
 	return []Event{Retired(c)}, nil
 }
 
-// Outcome is what the answers to one attempt come to.
+// Outcome summarizes the answers to one attempt.
 type Outcome struct {
 	Class   Class
 	Cause   Cause
 	Message string
 }
 
-// Permanent reports whether the bytes will never be taken.
+// Permanent reports whether no node will ever accept the bytes.
 func (o Outcome) Permanent() bool { return o.Class == Permanent }
 
-// String says the outcome in a few words.
+// String returns the class with the message, or else with the cause.
 func (o Outcome) String() string {
 	switch {
 	case o.Message != "":
@@ -162,8 +162,8 @@ func (o Outcome) String() string {
 	return string(o.Class)
 }
 
-// Key tells outcomes apart for the history. Messages are left out where a cause
-// says as much, and numbers in them always: balances and limits change each time.
+// Key identifies the kind of outcome for the history. It leaves out the message if a cause is
+// set, and the message's digits always: balances and limits change each time.
 func (o Outcome) Key() string {
 	switch {
 	case o.Class == Taken:
@@ -174,8 +174,8 @@ func (o Outcome) Key() string {
 	return string(o.Class) + " " + withoutNumbers(o.Message)
 }
 
-// maxKeyBytes bounds the part of a message that tells outcomes apart, and so what a
-// babbling node can make of it.
+// maxKeyBytes bounds the part of a message in [Outcome.Key], and so the number of keys that a
+// node can produce.
 const maxKeyBytes = 48
 
 func withoutNumbers(s string) string {
@@ -188,9 +188,9 @@ func withoutNumbers(s string) string {
 	return string(b)
 }
 
-// Summarise weighs the endpoints' answers: taken if anybody took the bytes;
-// unknown if somebody may have; permanent only if everybody healthy was asked
-// and each said so; else retry.
+// Summarise combines the endpoints' answers. The outcome is taken if any endpoint accepted or had
+// the bytes; else unknown if any may have them; permanent if every healthy endpoint was asked and
+// all refused permanently; else retry.
 func Summarise(answers []Answer, everyone bool) Outcome {
 	found := func(classes ...Class) (Answer, bool) {
 		i := slices.IndexFunc(answers, func(a Answer) bool { return slices.Contains(classes, a.Class) })

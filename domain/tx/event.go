@@ -14,7 +14,7 @@ import (
 //sumtype:decl
 type Event interface{ fact() }
 
-// Accepted: the bytes are kept, and delivering them is promised. Absent → Queued.
+// Accepted: the bytes are stored, and their delivery is promised. Absent → Queued.
 type Accepted struct {
 	Chain      chain.ID            `json:"chain"`
 	Hash       chain.Hash          `json:"hash"`
@@ -22,24 +22,24 @@ type Accepted struct {
 	Sender     chain.Address       `json:"sender"`
 	Signature  chain.SignatureKind `json:"signature"`
 	AccessKey  *chain.Address      `json:"accessKey,omitempty"`
-	Authorized bool                `json:"authorized,omitempty"` // the sender's own key signed for AccessKey in the same bytes
+	Authorized bool                `json:"authorized,omitempty"` // the sender's own key authorized AccessKey in the same bytes
 	FeePayer   *chain.Address      `json:"feePayer,omitempty"`
 	NonceKey   chain.NonceKey      `json:"nonceKey"`
 	Nonce      uint64              `json:"nonce"`
 	Group      *chain.GroupID      `json:"group,omitempty"`
 	Window     chain.Window        `json:"window,omitzero"`
-	EligibleAt uint64              `json:"eligibleAt"` // Unix seconds: not sent before
-	Bytes      int                 `json:"bytes"`      // length of what was received
-	RawHash    chain.Hash          `json:"rawHash"`    // Keccak-256 of what was received
-	// Client is the client that submitted it first; empty when no key was needed, and
-	// in events recorded before clients had names.
+	EligibleAt uint64              `json:"eligibleAt"` // Unix seconds: earliest time to send
+	Bytes      int                 `json:"bytes"`      // length of the received bytes
+	RawHash    chain.Hash          `json:"rawHash"`    // Keccak-256 of the received bytes
+	// Client is the client that submitted the transaction first. It is empty if no API key was
+	// needed, and in events recorded before clients had names.
 	Client string    `json:"client,omitempty"`
 	At     time.Time `json:"at"`
 }
 
-// Opens is when the transaction's window does, in Unix seconds; 0 when it is open from
-// the beginning. EligibleAt is no earlier than the acceptance by the clock of who
-// accepted, which may be wrong by hours: nothing waits for that clock.
+// Opens returns when the transaction's window opens, in Unix seconds; 0 if it has no start.
+// EligibleAt is never before the acceptance time, which comes from the acceptor's clock. That
+// clock may be wrong by hours, so Opens ignores an EligibleAt that it decided.
 func (a Accepted) Opens() uint64 {
 	if at := a.At.Unix(); at < 0 || a.EligibleAt > uint64(at) {
 		return a.EligibleAt // the window decided
@@ -47,22 +47,22 @@ func (a Accepted) Opens() uint64 {
 	return a.Window.After
 }
 
-// Resubmitted: another client submitted the same bytes. The transaction belongs to
-// that client as well. The status stays.
+// Resubmitted: another client submitted the same bytes and is now an owner too. The status is
+// unchanged.
 type Resubmitted struct {
 	Client string    `json:"client"`
 	At     time.Time `json:"at"`
 }
 
-// Broadcast: at least one endpoint took the bytes or had them. → Broadcasting.
+// Broadcast: at least one endpoint accepted the bytes or already had them. → Broadcasting.
 type Broadcast struct {
 	Attempt int       `json:"attempt"`
 	Answers []Answer  `json:"answers"`
 	At      time.Time `json:"at"`
 }
 
-// Rejected: no endpoint is known to have taken the bytes. → RetryScheduled, or
-// Invalid when permanent.
+// Rejected: no endpoint is known to have accepted the bytes. → RetryScheduled, or Invalid when
+// permanent.
 type Rejected struct {
 	Attempt   int       `json:"attempt"`
 	Class     Class     `json:"class"`
@@ -73,44 +73,45 @@ type Rejected struct {
 	At        time.Time `json:"at"`
 }
 
-// Mined: a block holds the transaction. → Executed, whatever the receipt's status.
+// Mined: a block contains the transaction. → Executed, for any receipt status.
 type Mined struct {
 	Receipt chain.Receipt `json:"receipt"`
 	At      time.Time     `json:"at"`
 }
 
-// StaleByNonce: at this block the nonce is used, and not by us. → StaleByNonce.
+// StaleByNonce: at this block another transaction has used the nonce. → StaleByNonce.
 type StaleByNonce struct {
 	Block   chain.Block `json:"block"`
-	Current uint64      `json:"current"` // the next nonce the chain wants
+	Current uint64      `json:"current"` // the chain's next nonce
 	At      time.Time   `json:"at"`
 }
 
-// Expired: this block is too late for us, and we are in none before. → Expired.
+// Expired: this block is past validBefore, and no earlier block contains the transaction. →
+// Expired.
 type Expired struct {
 	Block chain.Block `json:"block"`
 	At    time.Time   `json:"at"`
 }
 
-// Reorged: the block the verdict rests on has left the chain. → Broadcasting; or,
-// when the bytes are unwanted, back to CanceledLocally or Invalid.
+// Reorged: the verdict's block left the chain. → Broadcasting; or, when the bytes are unwanted,
+// back to CanceledLocally or Invalid.
 type Reorged struct {
 	Was      chain.Block `json:"was"`
-	Now      chain.Block `json:"now"` // what the chain has at that height, or above
+	Now      chain.Block `json:"now"` // the chain's block at that height, or above
 	Unwanted bool        `json:"unwanted,omitempty"`
 	At       time.Time   `json:"at"`
 }
 
-// Finalized: the verdict's block can no longer leave the chain. The verdict is sealed.
+// Finalized: the verdict's block is final, and the verdict is sealed.
 type Finalized struct {
 	Verdict Status      `json:"verdict"`
 	Block   chain.Block `json:"block"`
-	By      chain.Block `json:"by"` // the final block that seals it
+	By      chain.Block `json:"by"` // the final block that seals the verdict
 	At      time.Time   `json:"at"`
 }
 
-// FinalityViolated: the chain contradicts a sealed verdict. Nothing more is done
-// with the transaction until an operator decides.
+// FinalityViolated: the chain contradicts a sealed verdict. Processing of the transaction stops
+// until an operator decides.
 type FinalityViolated struct {
 	Verdict Status      `json:"verdict"`
 	Was     chain.Block `json:"was"`
@@ -118,35 +119,35 @@ type FinalityViolated struct {
 	At      time.Time   `json:"at"`
 }
 
-// CanceledLocally: its owner wants it sent no more. The chain may have it all the
-// same: a verdict that was announced before stands.
+// CanceledLocally: the owner canceled sending. The chain may still include the transaction, and a
+// verdict announced before stays.
 type CanceledLocally struct {
 	Reason  string    `json:"reason"`
 	Verdict Status    `json:"verdict,omitempty"`
 	At      time.Time `json:"at"`
 }
 
-// GroupDoubted: the chain does not say that the access key may sign in the sender's
-// name, so that the sender, and with it any group, is only claimed. It is asked again.
+// GroupDoubted: the chain does not confirm that the access key may sign for the sender. The
+// sender, and with it any group, is only claimed. The check is repeated.
 type GroupDoubted struct {
 	Reason string      `json:"reason"`
-	Block  chain.Block `json:"block"` // at which the chain was asked
+	Block  chain.Block `json:"block"` // the block at which the chain was asked
 	At     time.Time   `json:"at"`
 }
 
-// GroupConfirmed: at this block the access key may sign in the sender's name, or
-// the transaction is in it. The sender is its own, and so is any group.
+// GroupConfirmed: at this block the access key may sign for the sender, or the block contains the
+// transaction. The sender and any group are confirmed.
 type GroupConfirmed struct {
 	Block chain.Block `json:"block"`
 	At    time.Time   `json:"at"`
 }
 
-// PayloadErased: the signed bytes are gone from every medium of ours.
+// PayloadErased: the signed bytes are erased from all of our storage.
 type PayloadErased struct {
 	At time.Time `json:"at"`
 }
 
-// Retired: past retention, read models forget it.
+// Retired: retention is over, and read models drop the transaction.
 type Retired struct {
 	At time.Time `json:"at"`
 }
@@ -167,8 +168,8 @@ func (GroupConfirmed) fact()   {}
 func (PayloadErased) fact()    {}
 func (Retired) fact()          {}
 
-// Codec names the facts for ever. A shape that changes gets a new name here, an
-// upcaster for the old one, and a frozen sample in testdata/events.
+// Codec maps event types to stored names, which never change. A changed shape gets a new name
+// here, an upcaster for the old one, and a frozen sample in testdata/events.
 func Codec() event.Codec[Event] {
 	return event.NewCodec(
 		event.Quick[Event]("tx.accepted.v1", scanAccepted),
@@ -190,15 +191,15 @@ func Codec() event.Codec[Event] {
 	)
 }
 
-// StreamPrefix begins the name of every transaction's stream.
+// StreamPrefix is the prefix of every transaction's stream name.
 const StreamPrefix = "tx-"
 
-// Stream names a transaction's events.
+// Stream returns the name of a transaction's event stream.
 func Stream(id chain.ID, hash chain.Hash) event.Stream {
 	return event.Stream(StreamPrefix + id.String() + "-" + hash.String())
 }
 
-// ParseStream reads chain and hash off the name that [Stream] gave.
+// ParseStream returns the chain and hash in a name made by [Stream].
 func ParseStream(s event.Stream) (id chain.ID, hash chain.Hash, err error) {
 	rest, ok := strings.CutPrefix(string(s), StreamPrefix)
 	number, digits, cut := strings.Cut(rest, "-")

@@ -14,37 +14,36 @@ import (
 // Row is a row of the due queue with its lease.
 type Row struct {
 	Work
-	Holder string    // who leased it; empty: nobody
-	Until  time.Time // when the lease ends
+	Holder string    // the worker that leased it; empty: none
+	Until  time.Time // end of the lease
 }
 
-// Ref names a row.
+// Ref identifies a row.
 type Ref struct {
 	Chain chain.ID
 	Hash  chain.Hash
 }
 
-// Clock is what a fold knows of the time.
+// Clock is the time that a fold works with.
 type Clock struct {
 	Now time.Time // by the store's clock
-	// Ahead is how far the store's clock is ahead of the clock that says when a
-	// repeat is due.
+	// Ahead is how far the store's clock is ahead of the clock that computed the retry times.
 	Ahead time.Duration
-	// Beyond is how far from now a first attempt of an eligible row may be due. A
-	// row that is due later was told its time before a clock was set back. 0: not known.
+	// Beyond is the longest time from now at which the first attempt of an eligible row can be
+	// due. A row that is due later was scheduled before a clock was set back. 0: unknown.
 	Beyond time.Duration
 }
 
-// Fold applies changes to rows in memory, one after the other: the rules of the due
-// queue, for every store. The store has it take in the rows that the changes name, and
-// writes what it gives back. It does no IO.
+// Fold applies changes to due-queue rows in memory, in order. It implements the queue's rules for
+// every store and does no IO. The store loads the rows named by the changes and writes the
+// result.
 //
-// Which rows are parked is decided by [Edge]: a window may reach rows that were not
-// loaded, so the store finds the edges of the sequences that Folded.Shifted lists.
+// [Edge] decides which rows are parked. A window may include rows that were not loaded, so the
+// store computes the edges of the sequences in Folded.Shifted.
 type Fold struct {
 	clock   Clock
 	rows    map[Ref]*folded
-	waiting map[chain.Sequence][]*folded // rows at hand that wait for a nonce
+	waiting map[chain.Sequence][]*folded // loaded rows that wait for a nonce
 	opened  int
 	dropped []Row
 	used    map[string]Usage
@@ -52,29 +51,29 @@ type Fold struct {
 	woken   map[chain.Sequence]bool
 }
 
-// folded is a row at hand.
+// folded is a loaded or newly opened row.
 type folded struct {
 	Row
-	was    Work // as the store has it
-	opened int  // its place among the rows that were opened; 0 when the store has it
-	dirty  bool // it differs from what is in the store
+	was    Work // the stored row
+	opened int  // rank among the newly opened rows, from 1; 0 for a stored row
+	dirty  bool // it differs from the stored row
 }
 
-// Folded is what a store has to write.
+// Folded lists the writes for the store.
 type Folded struct {
 	Insert []Row // in the order of the changes; none is parked
 	Update []Row // in the order of their hashes
 	Drop   []Row
-	// Shifted are the sequences whose open rows are others now: their edge may have moved.
+	// Shifted are the sequences whose set of open rows changed: their edge may have moved.
 	Shifted []chain.Sequence
-	// Woken are the sequences in which a nonce was used: their rows that wait for a
-	// nonce and were not at hand are due now.
+	// Woken are the sequences in which a nonce was used. Their rows that wait for a nonce are due
+	// now, also the rows that were not loaded.
 	Woken []chain.Sequence
-	// Used is what each client uses more than before, or less.
+	// Used is the change in each client's usage.
 	Used map[string]Usage
 }
 
-// NewFold begins a fold at a time.
+// NewFold returns an empty fold at the clock's time.
 func NewFold(clock Clock) *Fold {
 	return &Fold{
 		clock: clock, rows: map[Ref]*folded{}, waiting: map[chain.Sequence][]*folded{},
@@ -82,7 +81,7 @@ func NewFold(clock Clock) *Fold {
 	}
 }
 
-// Refs names the rows that changes concern, each once: those to load.
+// Refs returns the rows to load for the changes, each once.
 func Refs(changes []Change) []Ref {
 	seen := make(map[Ref]bool, len(changes))
 	refs := make([]Ref, 0, len(changes))
@@ -94,7 +93,7 @@ func Refs(changes []Change) []Ref {
 	return refs
 }
 
-// Load takes in a row as the store has it.
+// Load adds a stored row.
 func (f *Fold) Load(r Row) {
 	row := &folded{Row: r, was: r.Work}
 	f.rows[Ref{r.Chain, r.Hash}] = row
@@ -103,7 +102,7 @@ func (f *Fold) Load(r Row) {
 	}
 }
 
-// Apply makes one change. A change of nothing is a broken invariant: it panics.
+// Apply applies one change. It panics on an empty change, which is a broken invariant.
 func (f *Fold) Apply(c Change) {
 	if c == (Change{Chain: c.Chain, Hash: c.Hash}) {
 		panic(fmt.Sprintf("tx: a change of nothing to %s", c.Hash))
@@ -152,14 +151,14 @@ func (f *Fold) open(c Change) {
 	w.Block = named(w.Block)
 	now := f.clock.Now
 	if f.clock.Beyond > 0 && w.EligibleAt <= uint64(max(now.Unix(), 0)) && w.NextAt.After(now.Add(f.clock.Beyond)) {
-		w.NextAt = now // it was there by a clock that has been set back since
+		w.NextAt = now // its due time came from a clock that was set back since
 	}
 	f.opened++
 	f.rows[Ref{c.Chain, c.Hash}] = &folded{Row: Row{Work: w}, opened: f.opened}
 	f.shift(w)
 }
 
-// named is what the queue keeps of a block.
+// named returns the block's number and hash, the parts that the queue stores.
 func named(b chain.Block) chain.Block {
 	if b.IsZero() {
 		return chain.Block{}
@@ -174,8 +173,8 @@ func (r *folded) attempted(a Attempted, ahead time.Duration) {
 	}
 }
 
-// end gives a row a verdict and wakes its followers, for the nonce is used. The same
-// verdict again changes nothing.
+// end gives a row a verdict and wakes the rows that wait in its sequence, because the nonce is
+// used. A repeated verdict changes nothing.
 func (f *Fold) end(row *folded, phase Phase, v Verdict) {
 	if row.Phase == phase && row.Verdict == v.Status && row.Block == named(v.Block) {
 		return
@@ -184,8 +183,8 @@ func (f *Fold) end(row *folded, phase Phase, v Verdict) {
 	f.wake(row.Work)
 }
 
-// enter changes a row's phase and verdict. Outside of open a row is not leased, parked
-// or set aside, and waits for nothing.
+// enter changes a row's phase and verdict. A row that leaves phase open loses its lease, parking,
+// hold and nonce wait.
 func (f *Fold) enter(row *folded, phase Phase, v Verdict) {
 	f.shift(row.Work)
 	row.Phase, row.Verdict, row.Block, row.dirty = phase, v.Status, named(v.Block), true
@@ -196,8 +195,7 @@ func (f *Fold) enter(row *folded, phase Phase, v Verdict) {
 	}
 }
 
-// confirm moves a row into the sequence that its bytes name. What it was found to wait for
-// is found anew.
+// confirm moves a row into the sequence that its bytes name, and resets its nonce wait.
 func (f *Fold) confirm(row *folded) {
 	if !row.Claimed {
 		return
@@ -208,8 +206,7 @@ func (f *Fold) confirm(row *folded) {
 	f.unwait(row)
 }
 
-// refill gives a row what it lacks. One that turns out to be a claim leaves the sequence that
-// its bytes name.
+// refill sets the missing fields. A row that is a claim leaves the sequence that its bytes name.
 func (f *Fold) refill(row *folded, r Refill) {
 	if row.Bytes != 0 {
 		return
@@ -222,7 +219,7 @@ func (f *Fold) refill(row *folded, r Refill) {
 	}
 }
 
-// unwait has it found anew what a row waits for.
+// unwait clears a row's nonce wait and makes the row due, so that the wait is determined again.
 func (f *Fold) unwait(row *folded) {
 	if row.WaitNonce != 0 {
 		row.WaitNonce, row.WaitSince = 0, time.Time{}
@@ -232,16 +229,16 @@ func (f *Fold) unwait(row *folded) {
 	}
 }
 
-// shift notes that the edge of the sequence of an open row may have moved. The expiring
-// key has no window: nonces mean nothing to it.
+// shift records that the edge of an open row's sequence may have moved. The expiring key has no
+// window, because its nonces are not a sequence.
 func (f *Fold) shift(w Work) {
 	if w.Phase == Open && !w.NonceKey.IsExpiring() {
 		f.shifted[w.Sequence()] = true
 	}
 }
 
-// wake makes due the rows that wait for a nonce in the sequence of a row: those at hand
-// here, for later changes may move them on again, the others by Folded.Woken.
+// wake makes due the rows that wait for a nonce in the sequence of `by`. Loaded rows are changed
+// here, because later changes may change them again; the others through Folded.Woken.
 func (f *Fold) wake(by Work) {
 	if by.NonceKey.IsExpiring() || by.Apart() {
 		return
@@ -254,7 +251,7 @@ func (f *Fold) wake(by Work) {
 	}
 }
 
-// Folded returns what the changes so far come to.
+// Folded returns the writes for the changes applied so far.
 func (f *Fold) Folded() Folded {
 	out := Folded{Drop: f.dropped, Shifted: slices.SortedFunc(maps.Keys(f.shifted), bySequence), Woken: slices.SortedFunc(maps.Keys(f.woken), bySequence)}
 	used := maps.Clone(f.used)
@@ -284,15 +281,14 @@ func bySequence(a, b chain.Sequence) int {
 	return cmp.Or(cmp.Compare(a.Chain, b.Chain), bytes.Compare(a.Sender[:], b.Sender[:]), bytes.Compare(a.Key[:], b.Key[:]))
 }
 
-// Edge is the highest nonce within a sequence's window: the nonce of the open row in the
-// window's last place. Open rows with a higher nonce are parked. Without a full window
-// there is no edge.
+// Edge is the highest nonce in a sequence's window: the nonce of the window's last open row. Open
+// rows with a higher nonce are parked. A window that is not full has no edge.
 type Edge struct {
 	Nonce uint64
 	Full  bool
 }
 
-// EdgeOf returns the edge of a sequence that has open rows with these nonces, in order.
+// EdgeOf returns the edge of a sequence whose open rows have these nonces, in order.
 func EdgeOf(nonces []uint64, window int) Edge {
 	if len(nonces) < window {
 		return Edge{}
@@ -303,8 +299,8 @@ func EdgeOf(nonces []uint64, window int) Edge {
 // Parks reports whether an open row with this nonce is parked.
 func (e Edge) Parks(nonce uint64) bool { return e.Full && nonce > e.Nonce }
 
-// ParkFresh puts new rows in the order of sequence, nonce and hash, and parks them as if
-// their sequences had no others.
+// ParkFresh sorts new rows by sequence, nonce and hash, and parks them as if their sequences had
+// no other rows.
 func ParkFresh(fresh []Row, window int) {
 	slices.SortFunc(fresh, func(a, b Row) int {
 		return cmp.Or(bySequence(a.Sequence(), b.Sequence()), cmp.Compare(a.Nonce, b.Nonce), bytes.Compare(a.Hash[:], b.Hash[:]))
@@ -324,10 +320,10 @@ func ParkFresh(fresh []Row, window int) {
 	}
 }
 
-// Horizon bounds how far ahead a Lease says that the next row is due.
+// Horizon bounds how far ahead a Lease reports the next due row.
 const Horizon = time.Minute
 
-// StoredTime is a time as every queue keeps it: chains have times beyond any calendar.
+// StoredTime limits a time to the year 9999: chain times can exceed any calendar.
 func StoredTime(t time.Time) time.Time {
 	if last := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC); t.After(last) {
 		return last

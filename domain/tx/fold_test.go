@@ -14,7 +14,7 @@ func foldRow(n byte, nonce uint64) tx.Row {
 	return tx.Row{Work: tx.Work{Chain: 1, Hash: chain.Hash{n}, Sender: chain.Address{1}, Nonce: nonce, Phase: tx.Open, NextAt: foldNow}}
 }
 
-// A change that says nothing is a defect of the caller's, whatever the row.
+// An empty change is a defect in the caller, whether or not the row exists.
 func TestFoldOfNothingPanics(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		f := tx.NewFold(tx.Clock{Now: foldNow})
@@ -32,7 +32,7 @@ func TestFoldOfNothingPanics(t *testing.T) {
 	}
 }
 
-// The same verdict again writes nothing and wakes nobody.
+// A repeated verdict writes nothing and wakes no rows.
 func TestFoldOfRepeatedVerdict(t *testing.T) {
 	row := foldRow(1, 0)
 	row.Phase, row.Verdict, row.Block = tx.Announced, tx.StatusExecuted, chain.Block{Number: 7, Hash: chain.Hash{7}}
@@ -44,8 +44,8 @@ func TestFoldOfRepeatedVerdict(t *testing.T) {
 	}
 }
 
-// What leaves the queue's open phase keeps nothing of it, and what is opened and closed
-// at once is never written.
+// A row that leaves phase open loses the fields of that phase. A row that is opened and closed in
+// the same fold is never written.
 func TestFoldEnds(t *testing.T) {
 	row := foldRow(1, 3)
 	row.Holder, row.Until, row.Parked, row.WaitNonce, row.HeldSince = "a", foldNow, true, 3, foldNow

@@ -9,8 +9,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// A transaction belongs to each client that submitted it, and each is recorded once,
-// until the stream is retired.
+// A transaction belongs to each client that submitted it. Each client is recorded once, until the
+// stream is retired.
 func TestOwners(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0).UTC()
 	s := State{}

@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "write samples of events that have none yet")
 
-// samples has one fact of every shape that is written today, every field set.
+// samples returns one event of every current shape, with every field set.
 func samples() []Event {
 	at := time.Date(2026, 11, 21, 3, 4, 5, 678901000, time.UTC)
 	hash := chain.Keccak([]byte("transaction"))
@@ -47,5 +47,5 @@ func samples() []Event {
 	}
 }
 
-// What is written today equals its frozen sample, and every name ever written is read.
+// Current events encode to their frozen samples, and every name ever written still decodes.
 func TestFrozenSamples(t *testing.T) { eventtest.Frozen(t, Codec(), samples(), *update) }

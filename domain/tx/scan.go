@@ -7,9 +7,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// The facts of nearly every transaction's life are read by hand, for a rebuild reads all
-// of them: member by member as their structs have them. What is not written so is read
-// as JSON is, by their tags.
+// Hand-written decoders for the most frequent events, because a rebuild reads all of them. They
+// expect the members in struct order. JSON in any other form is decoded through the struct tags.
 
 func scanAccepted(s *event.Scan) (a Accepted) {
 	s.Open()
@@ -125,7 +124,7 @@ func scanErased(s *event.Scan) (e PayloadErased) {
 	return e
 }
 
-// scanAt reads the time, which is every fact's last member.
+// scanAt reads the time, the last member of every event.
 func scanAt(s *event.Scan) (at time.Time) {
 	s.Must(`"at":`)
 	at = s.Time()

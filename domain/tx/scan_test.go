@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// slowly reads JSON by its tags, as the shapes without a decoder by hand do.
+// slowly returns a codec that decodes by struct tags only.
 func slowly() event.Codec[Event] {
 	return event.NewCodec(
 		event.As[Event, Accepted]("tx.accepted.v1"), event.As[Event, Broadcast]("tx.broadcast.v1"), event.As[Event, Rejected]("tx.rejected.v1"),
@@ -19,7 +19,7 @@ func slowly() event.Codec[Event] {
 	)
 }
 
-// quickly are the decoders by hand alone.
+// quickly maps event names to their hand-written decoders.
 var quickly = map[string]func(*event.Scan) Event{ //nolint:gochecknoglobals // a table
 	"tx.accepted.v1":       func(s *event.Scan) Event { return scanAccepted(s) },
 	"tx.broadcast.v1":      func(s *event.Scan) Event { return scanBroadcast(s) },
@@ -29,14 +29,14 @@ var quickly = map[string]func(*event.Scan) Event{ //nolint:gochecknoglobals // a
 	"tx.payload_erased.v1": func(s *event.Scan) Event { return scanErased(s) },
 }
 
-// scanned reads data by hand, if it is of the form for that.
+// scanned decodes data with the hand-written decoder and reports whether it was in that form.
 func scanned(name string, data []byte) (Event, bool) {
 	s := event.NewScan(data)
 	e := quickly[name](s)
 	return e, s.Done()
 }
 
-// What is written today is read by hand, and to the same.
+// The hand-written decoders read current events, with the same result as the tags.
 func TestScan(t *testing.T) {
 	for _, full := range samples() {
 		name, data, err := Codec().Encode(full)
@@ -61,7 +61,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// Whatever is read by hand is what it says as JSON; the rest is left to that.
+// The hand-written decoders agree with JSON decoding on all data that they accept.
 func FuzzScan(f *testing.F) {
 	for _, full := range samples() {
 		name, data, err := Codec().Encode(full)

@@ -1,6 +1,6 @@
 package tx
 
-// Status is what the owner of a transaction is told.
+// Status is the transaction's status as reported to its owners.
 type Status string
 
 const (
@@ -15,7 +15,7 @@ const (
 	StatusCanceled     Status = "canceled_locally"
 )
 
-// Statuses lists every status a transaction can have, in the order of its life.
+// Statuses returns every status of an existing transaction, in the order of its life.
 func Statuses() []Status {
 	return []Status{
 		StatusQueued, StatusBroadcasting, StatusRetry, StatusExecuted,

@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Clients compare these words; no other status exists.
+// Clients compare these strings; no other status exists.
 func TestStatusNames(t *testing.T) {
 	want := []Status{"queued", "broadcasting", "retry_scheduled", "executed", "stale_by_nonce", "expired", "invalid", "canceled_locally"}
 	if !slices.Equal(Statuses(), want) {
@@ -38,9 +38,9 @@ func TestStatusNames(t *testing.T) {
 	})
 }
 
-// Whatever every attempt ends with, attempts go on to the end of the window: the
-// first ones 250 to 500 ms apart, then none more than 5 s (15 s once a node has the
-// bytes), and the last within that of the end.
+// For every outcome, attempts continue to the end of the window. The first ones are 250 to 500 ms
+// apart, later ones at most 5 s (15 s once a node has the bytes), and the last one is at most
+// that long before the end.
 func TestAttemptsReachTheEnd(t *testing.T) {
 	s := DefaultSchedule()
 	rapid.Check(t, func(t *rapid.T) {

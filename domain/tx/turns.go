@@ -4,30 +4,30 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/fair"
 )
 
-// Turns remembers whose turn it is when rows are leased. Every client gets as many rows as
-// every other, as long as it has due ones: what one leaves goes to the others. The zero
-// Turns begins with the first client by name.
+// Turns remembers whose turn it is when rows are leased. Each client gets an equal share while it
+// has due rows; unused shares go to the others. The zero Turns begins with the first client by
+// name.
 type Turns struct {
-	row, repeat string // the clients that got the last odd row, and the last odd repeat
+	row, repeat string // the clients that got the last remainder row and the last remainder retry
 }
 
-// Share is what a client may be leased in one round: at most Rows rows, at most Repeats of
-// which have been attempted before.
+// Share is the limit of one client's lease in one round: at most Rows rows, of which at most
+// Repeats have been attempted before.
 type Share struct {
 	Client        string
 	Rows, Repeats int
-	tried         bool // it has rows that have been attempted before
+	tried         bool // it has rows that were attempted before
 }
 
-// Ready is a client that has due rows.
+// Ready is a client with due rows.
 type Ready struct {
 	Client  string
-	Repeats bool // some of them have been attempted before
+	Repeats bool // some of the rows were attempted before
 }
 
 // Serve leases at most limit rows, of which at most repeats have been attempted before, to
-// clients that have due ones. take leases what the shares allow and says, for each, what
-// the client got. Serve repeats that until the limit is reached, or nobody has more.
+// clients with due rows. take leases rows within the given shares and returns the leased counts
+// in the same order. Serve repeats until the limit is reached or no rows are left.
 func (t *Turns) Serve(limit, repeats int, ready []Ready, take func([]Share) ([]Share, error)) error {
 	for limit > 0 && len(ready) > 0 {
 		shares := t.deal(limit, repeats, ready)
@@ -40,8 +40,8 @@ func (t *Turns) Serve(limit, repeats int, ready []Ready, take func([]Share) ([]S
 		}
 		ready = ready[:0:0]
 		for i, may := range shares {
-			// It got all that it might have: there may be more. In a round in which nobody
-			// gets anything, each that might have drops out.
+			// A client that used its whole share may have more rows. In a round that leases
+			// nothing, every client with a share drops out, so the loop ends.
 			if taken[i].Rows == may.Rows || may.tried && repeats > 0 && taken[i].Repeats == may.Repeats {
 				ready = append(ready, Ready{may.Client, may.tried})
 			}
@@ -50,8 +50,7 @@ func (t *Turns) Serve(limit, repeats int, ready []Ready, take func([]Share) ([]S
 	return nil
 }
 
-// deal splits limit and repeats into equal shares. The odd ones go to the clients whose
-// turn it is.
+// deal splits limit and repeats into equal shares. Remainders go to the clients whose turn it is.
 func (t *Turns) deal(limit, repeats int, ready []Ready) []Share {
 	tried, clients := map[string]bool{}, make([]string, len(ready))
 	for i, r := range ready {

@@ -8,7 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// backlog is what clients have due: first attempts and repeats.
+// backlog maps a client to its due rows: first attempts and retries.
 type backlog map[string]*[2]int
 
 // lease serves the clients once and returns how many rows each got.
@@ -64,8 +64,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// Clients with nothing but repeats, and ones that have lost what they had ready, end the
-// serving: nobody waits for a turn that never comes.
+// Serving ends for clients with only retries, and for clients that have lost their ready rows.
 func TestTurnsEnd(t *testing.T) {
 	for limit := range 5 {
 		for repeats := range 5 {
@@ -99,7 +98,7 @@ func TestTurnsEnd(t *testing.T) {
 	}
 }
 
-// With a single free slot the clients take turns, call after call; so do their repeats.
+// With a single free slot the clients take turns from call to call; so do their retries.
 func TestTurnsGoOn(t *testing.T) {
 	for kind := range 2 {
 		b := backlog{"a": {}, "b": {}, "c": {}}
@@ -115,7 +114,7 @@ func TestTurnsGoOn(t *testing.T) {
 			t.Errorf("kind %d: %v", kind, order)
 		}
 	}
-	// As many slots as clients, and fewer repeats than clients: nobody's repeats starve.
+	// With as many slots as clients and fewer retries than clients, no client's retries starve.
 	b := backlog{"a": {0, 100}, "b": {0, 100}, "c": {0, 100}, "d": {0, 100}}
 	turns := new(tx.Turns)
 	for range 10 {

@@ -1,4 +1,4 @@
-// Package tx is the life of one signed transaction.
+// Package tx implements the life of one signed transaction.
 //
 //	Accepted → queued → broadcasting ⇄ retry_scheduled
 //	                        │   the head says so: announced, sending stops
@@ -9,15 +9,15 @@
 //	                        ├──→ invalid            (a permanent refusal: sent no more; mined all the same → executed)
 //	                        └──→ canceled_locally   (mined all the same → executed, marked)
 //
-// Invariants of a [State], which every sequence of commands keeps:
+// Invariants of a [State] under every sequence of commands:
 //
 //  1. A verdict (executed, stale_by_nonce, expired) and its block are set together.
-//  2. Only a verdict is sealed, and a sealed verdict never changes: the chain's
-//     contradiction is recorded as FinalityViolated, after which nothing is.
-//  3. Attempts only grow, and the history of attempts is bounded: an outcome is
-//     recorded when first met, and again when the attempts have doubled since.
+//  2. Only a verdict is sealed, and a sealed verdict never changes. A contradiction by the
+//     chain is recorded as FinalityViolated; no event follows it.
+//  3. Attempts only grow, and their history is bounded: an outcome is recorded when first
+//     seen, and again when the number of attempts has doubled since.
 //  4. Bytes are erased only when they will not be sent again.
-//  5. Deciding the same command twice adds nothing the second time.
+//  5. Deciding the same command twice adds no event the second time.
 package tx
 
 import (
@@ -28,8 +28,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// State is what the events of one transaction add up to. The zero State is a
-// transaction that does not exist.
+// State is the result of one transaction's events. The zero State is a transaction that does not
+// exist.
 type State struct {
 	Accepted Accepted
 	Status   Status
@@ -39,29 +39,27 @@ type State struct {
 	Attempt int
 	// Recorded maps an outcome to the attempt at which it was last recorded.
 	Recorded map[string]int
-	// Handed means that an endpoint may have had the bytes: one took them, or
-	// its answer was lost.
+	// Handed means that an endpoint may have the bytes: it accepted them, or its answer was lost.
 	Handed bool
-	// Verdict is executed, stale_by_nonce or expired, or absent while there is none.
+	// Verdict is executed, stale_by_nonce or expired; empty while there is none.
 	Verdict Status
-	Block   chain.Block    // that the verdict rests on
+	Block   chain.Block    // the verdict's block
 	Receipt *chain.Receipt // of an executed transaction
-	// Sealed: the verdict's block is final. Violated: the chain contradicted that.
+	// Sealed: the verdict's block is final. Violated: the chain contradicted the sealed verdict.
 	Sealed, Violated bool
-	// Doubt is why the chain does not confirm the claimed group, Doubts how often
-	// that has been recorded, and Confirmed the block at which it did.
+	// Doubt is the chain's reason against the claimed group, Doubts the number of recorded
+	// doubts, Confirmed the block at which the chain confirmed the access key.
 	Doubt     string       `json:",omitempty"`
 	Doubts    int          `json:",omitempty"`
 	Confirmed *chain.Block `json:",omitempty"`
-	// Canceled by its owner and Refused by every node stay set when the chain
-	// executes the transaction all the same.
+	// Canceled (by its owner) and Refused (by every node) stay set if the chain executes the
+	// transaction later.
 	Canceled, Refused bool
 	Erased, Retired   bool
 }
 
-// Settled reports whether nothing more is to be done for the transaction: its
-// verdict is sealed, a violation froze it, or its bytes are invalid and no node can
-// have them.
+// Settled reports whether no work is left for the transaction: its verdict is sealed, a finality
+// violation froze it, or its bytes are invalid and no node can have them.
 func (s State) Settled() bool {
 	return s.Sealed || s.Violated || s.Status == StatusInvalid && !s.Handed
 }
@@ -71,8 +69,8 @@ func (s State) Sendable() bool {
 	return s.Status == StatusQueued || s.Status == StatusBroadcasting || s.Status == StatusRetry
 }
 
-// Decide answers a command with the facts it adds: none if it adds nothing, an
-// [event.Refusal] if it may not be granted.
+// Decide returns the events that a command adds: none if it changes nothing, an [event.Refusal]
+// if it is not allowed.
 func (s State) Decide(c Command) ([]Event, error) {
 	if c, ok := c.(Accept); ok {
 		return s.accept(c)
@@ -81,7 +79,7 @@ func (s State) Decide(c Command) ([]Event, error) {
 		return nil, ErrUnknown
 	}
 	if s.Violated {
-		return nil, nil // an operator's matter now
+		return nil, nil // left to an operator
 	}
 	switch c := c.(type) {
 	case Report:
@@ -110,10 +108,10 @@ func (s State) Decide(c Command) ([]Event, error) {
 	panic(fmt.Sprintf("tx: unknown command %T", c))
 }
 
-// unwanted reports whether the bytes will not be sent again, whatever the chain does.
+// unwanted reports whether the bytes are never sent again, even after a reorg.
 func (s State) unwanted() bool { return s.Canceled || s.Refused }
 
-// Evolve adds one fact. It cannot fail: what is recorded has happened.
+// Evolve applies one event. It cannot fail, because a recorded event has happened.
 func (s State) Evolve(e Event) State {
 	switch e := e.(type) {
 	case Accepted:
@@ -173,7 +171,7 @@ func (s State) Evolve(e Event) State {
 	return s
 }
 
-// attempted notes that an outcome was recorded at an attempt.
+// attempted records that an outcome was recorded at attempt n.
 func (s State) attempted(n int, o Outcome) State {
 	s.Attempt = max(s.Attempt, n)
 	s.Recorded = maps.Clone(s.Recorded)
@@ -184,7 +182,7 @@ func (s State) attempted(n int, o Outcome) State {
 	return s
 }
 
-// maxOutcomes bounds how many outcomes are told apart; all beyond count as one.
+// maxOutcomes bounds the number of distinct outcome keys; all further outcomes share one key.
 const maxOutcomes = 32
 
 func (s State) key(o Outcome) string {
@@ -195,8 +193,8 @@ func (s State) key(o Outcome) string {
 	return key
 }
 
-// rest lets a verdict without a receipt rest on a block. A canceled transaction
-// keeps telling its owner that it is canceled, an invalid one that it is invalid.
+// rest sets a verdict without a receipt, and its block. The reported status of a canceled or
+// invalid transaction stays the same.
 func (s State) rest(verdict Status, b chain.Block) State {
 	s.Verdict, s.Block, s.Receipt = verdict, b, nil
 	if !s.unwanted() {

@@ -40,7 +40,7 @@ func receiptIn(b chain.Block) SeeReceipt {
 	return SeeReceipt{Receipt: chain.Receipt{Block: b, Status: 1}, At: epoch}
 }
 
-// run decides and evolves command after command.
+// run decides and applies the commands in order.
 func run(t *testing.T, s State, commands ...Command) (State, []Event) {
 	t.Helper()
 	var all []Event
@@ -117,8 +117,8 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// What every node refuses for ever is settled, unless a node may have the bytes: then
-// only a final verdict settles it. The bytes are sent no more in either case.
+// A transaction that every node refuses for ever is settled, unless a node may have the bytes:
+// then only a final verdict settles it. In both cases the bytes are not sent again.
 func TestInvalidIsSettledOnlyIfNobodyHasIt(t *testing.T) {
 	b7 := blockAt(7, "main")
 	refused := Report{2, never, true, epoch}
@@ -173,8 +173,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// drawCommand draws a command from a small world of two forks, so that every
-// transition is met often.
+// drawCommand draws a command on a small chain with two forks, so that every transition occurs
+// often.
 func drawCommand(t *rapid.T, attempt int) Command {
 	block := func(name string) chain.Block {
 		return blockAt(rapid.Uint64Range(1, 6).Draw(t, name), rapid.SampledFrom([]string{"main", "fork"}).Draw(t, name+"fork"))
@@ -206,7 +206,7 @@ func drawCommand(t *rapid.T, attempt int) Command {
 	return Retire{at}
 }
 
-// Any sequence of commands keeps the numbered invariants of the package comment.
+// Every sequence of commands keeps the numbered invariants of the package comment.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s State
@@ -272,8 +272,8 @@ func keeps(t *rapid.T, before, after State, events []Event) {
 	}
 }
 
-// maxHistory is how many of n attempts may be recorded when four outcomes alternate:
-// each when first met and each time the attempts have doubled.
+// maxHistory returns how many of n attempts may be recorded when four outcomes alternate: each
+// when first seen and each time the number of attempts has doubled.
 func maxHistory(n int) int {
 	limit := 5
 	for ; n > 0; n /= 2 {
@@ -282,8 +282,8 @@ func maxHistory(n int) int {
 	return limit
 }
 
-// A transaction that is refused for months keeps a short history, however its
-// refusals alternate and whatever numbers they contain.
+// A transaction that is refused for months keeps a short history, even if its refusals alternate
+// and their messages contain changing numbers.
 func TestHistoryIsBounded(t *testing.T) {
 	s, _ := run(t, State{}, accept())
 	recorded := 0

@@ -2,7 +2,7 @@ package tx
 
 import "time"
 
-// canceledV1 is from when only a transaction without a verdict could be canceled.
+// canceledV1 is the shape from before transactions with a verdict could be canceled.
 type canceledV1 struct {
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`

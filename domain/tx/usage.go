@@ -1,18 +1,18 @@
 package tx
 
-// Usage is what a client has waiting in the due queue.
+// Usage is a client's share of the due queue.
 type Usage struct {
-	// Transactions that are open, or canceled or refused and still looked for in blocks.
+	// Transactions counts rows in phase open or watched.
 	Transactions int64
-	Bytes        int64 // of the open ones, as received
+	Bytes        int64 // of the open rows, as received
 }
 
-// Add returns the usage with another's added n times.
+// Add returns u plus n times other.
 func (u Usage) Add(other Usage, n int64) Usage {
 	return Usage{u.Transactions + n*other.Transactions, u.Bytes + n*other.Bytes}
 }
 
-// usage is what a row takes of its client's quota.
+// usage returns the row's usage of its client's quota.
 func (w Work) usage() Usage {
 	switch w.Phase {
 	case Open:

@@ -1,9 +1,8 @@
-// Package archive keeps the log's old events in files, and reads files and store as the
-// one log they are.
+// Package archive keeps the log's old events in files, and reads files and store as one log.
 //
-// A segment is a file with all events of a range of positions, packed, with an index of
-// its streams, and such that no byte of it can change unnoticed. [Files] writes and reads
-// segments; [Store] puts them before a store that has dropped what they hold.
+// A segment is a file with all events of a range of positions, compressed, with an index of its
+// streams. Any changed byte in it is detected. [Files] writes and reads segments. [Store]
+// combines them with a store that has dropped their events.
 package archive
 
 import (
@@ -23,22 +22,22 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Files are the segments of one shelf.
+// Files are the segments in one shelf.
 type Files struct {
 	shelf Shelf
 	crash func(point string)
 
 	mu    sync.Mutex
-	known map[archive.Digest]*index // of segments that were looked into
+	known map[archive.Digest]*index // of segments read before
 }
 
-// knownMost bounds how many segments' indexes are kept in memory.
+// knownMost bounds how many segments' indexes are cached.
 const knownMost = 256
 
-// CrashPoints lists the places at which a test may end the process.
+// CrashPoints lists the points at which a test may end the process.
 func CrashPoints() []string { return []string{"archive.written", "archive.named"} }
 
-// NewFiles are the segments of a shelf. crash may be nil.
+// NewFiles returns the segments in a shelf. crash may be nil.
 func NewFiles(shelf Shelf, crash func(point string)) *Files {
 	if crash == nil {
 		crash = func(string) {}
@@ -46,30 +45,30 @@ func NewFiles(shelf Shelf, crash func(point string)) *Files {
 	return &Files{shelf: shelf, crash: crash, known: map[archive.Digest]*index{}}
 }
 
-// String names the shelf to people.
+// String names the shelf for people.
 func (f *Files) String() string { return f.shelf.String() }
 
-// index is what is known of a segment without its blocks.
+// index is a segment without its blocks.
 type index struct {
 	header
 	blocks []block
 }
 
-// forget drops what is known of a segment.
+// forget drops a segment's cached index.
 func (f *Files) forget(hash archive.Digest) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.known, hash)
 }
 
-// opened is a segment that is being read. It is one reader's.
+// opened is an open segment, used by one reader.
 type opened struct {
 	*index
 	blob Blob
 	name string
 }
 
-// open opens a segment and checks that it is the one it has to be.
+// open opens a segment and checks that it is the listed one.
 func (f *Files) open(ctx context.Context, s archive.Segment) (_ *opened, err error) {
 	blob, err := f.shelf.Open(ctx, s.Name)
 	if err != nil {
@@ -100,7 +99,7 @@ func (f *Files) open(ctx context.Context, s archive.Segment) (_ *opened, err err
 	return &opened{found, blob, s.Name}, nil
 }
 
-// wholly says of a segment that is damaged that none of its events can be read.
+// wholly marks a damaged segment none of whose events can be read.
 func wholly(s archive.Segment, err error) error {
 	if !errors.Is(err, archive.ErrDamaged) {
 		return named(s.Name, err)
@@ -109,10 +108,10 @@ func wholly(s archive.Segment, err error) error {
 	return &archive.DamagedError{Segment: s.Name, First: s.First, Last: s.Past - 1, What: what}
 }
 
-// named says which segment an error is about.
+// named adds a segment's name to an error.
 func named(name string, err error) error { return fmt.Errorf("archive segment %s: %w", name, err) }
 
-// readIndex reads header, indexes and footer, and checks them against each other.
+// readIndex reads header, indexes and footer, and checks that they match.
 func readIndex(blob Blob) (*index, archive.Digest, error) {
 	head := make([]byte, headerBytes)
 	if err := readAt(blob, head, 0); err != nil {
@@ -123,7 +122,7 @@ func readIndex(blob Blob) (*index, archive.Digest, error) {
 	switch {
 	case err != nil:
 		return nil, archive.Digest{}, err
-	// Each alone is bounded first, so that their sum cannot overflow.
+	// Each part is bounded first, so that the sum cannot overflow.
 	case h.indexAt > size || h.blocks > size/blockBytes || h.mentions > size/streamBytes || h.size() != size:
 		return nil, archive.Digest{}, fmt.Errorf("%w: its %d bytes are not what its header speaks of", archive.ErrDamaged, size)
 	}
@@ -156,7 +155,7 @@ func readAt(blob Blob, into []byte, at int64) error {
 	return nil
 }
 
-// unpacker unpacks blocks. It is one reader's, and closed by it.
+// unpacker decompresses blocks. One reader uses it and closes it.
 func unpacker() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(blockMost))
 }
@@ -184,7 +183,7 @@ func (o *opened) unpack(z *zstd.Decoder, i int) ([]byte, error) {
 	return raw, nil
 }
 
-// remains are the events at the beginning of what is left of a block.
+// remains returns the events at the start of the readable part of a block.
 func remains(raw []byte, b block) (events []event.Recorded) {
 	for next := b.first; next <= b.last && len(raw) > 0; next++ {
 		r, rest, err := takeRecord(raw)
@@ -251,7 +250,7 @@ func (f *Files) Read(ctx context.Context, s archive.Segment, after event.Positio
 	}
 }
 
-// each opens a segment for do.
+// each opens a segment and runs do with it.
 func (f *Files) each(ctx context.Context, s archive.Segment, do func(*opened, *zstd.Decoder) (bool, error)) error {
 	o, err := f.open(ctx, s)
 	if err != nil {
@@ -267,7 +266,7 @@ func (f *Files) each(ctx context.Context, s archive.Segment, do func(*opened, *z
 	return err
 }
 
-// Stream reads the events that a segment has of a stream, after a version.
+// Stream reads a segment's events of a stream, after a version.
 func (f *Files) Stream(ctx context.Context, s archive.Segment, stream event.Stream, after event.Version) (found []event.Recorded, err error) {
 	err = f.each(ctx, s, func(o *opened, z *zstd.Decoder) (bool, error) {
 		blocks, err := o.find(stream)
@@ -293,7 +292,7 @@ func (f *Files) Stream(ctx context.Context, s archive.Segment, stream event.Stre
 	return found, err
 }
 
-// find looks a stream's blocks up.
+// find looks up a stream's blocks.
 func (o *opened) find(stream event.Stream) (blocks []uint32, err error) {
 	want := digest(stream)
 	entry := func(i uint64) (mention, error) {
@@ -329,8 +328,8 @@ func (o *opened) find(stream event.Stream) (blocks []uint32, err error) {
 	return blocks, nil
 }
 
-// Verify reads a segment whole, from the shelf and not from memory, and checks that it
-// is the one that was recorded, and that it holds every position of its range once.
+// Verify reads a whole segment, from the shelf and not from the cache. It checks that it is the
+// recorded segment, and that it holds every position of its range once.
 func (f *Files) Verify(ctx context.Context, s archive.Segment) error {
 	f.forget(s.Hash)
 	return f.each(ctx, s, func(o *opened, z *zstd.Decoder) (bool, error) {

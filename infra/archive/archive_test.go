@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// recorded are events at dense positions, of some streams that recur.
+// recorded makes events at dense positions, in a few recurring streams.
 func recorded(first event.Position, n int) (events []event.Recorded) {
 	versions := map[event.Stream]event.Version{}
 	for i := range n {
@@ -62,7 +62,7 @@ func write(t testing.TB, dir string, events []event.Recorded, size int) (*Files,
 	return files, s
 }
 
-// Every field of an event comes back, and whoever adds one is reminded of it here.
+// Every field of an event survives. The test fails if a new field is not stored.
 func TestRecord(t *testing.T) {
 	var want event.Recorded
 	set(reflect.ValueOf(&want).Elem())
@@ -75,7 +75,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// set fills whatever there is.
+// set fills all fields.
 func set(v reflect.Value) {
 	if v.Type() == reflect.TypeFor[time.Time]() {
 		return
@@ -98,7 +98,7 @@ func set(v reflect.Value) {
 	}
 }
 
-// Whatever bytes there are, reading them ends in events or an error.
+// Reading any bytes gives events or an error.
 func FuzzRecord(f *testing.F) {
 	f.Add(appendRecord(nil, recorded(1, 1)[0]))
 	f.Add([]byte{3, 1, 200, 1})
@@ -116,7 +116,7 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// However the log came in pages, the file is the same; and what was written is read.
+// The file does not depend on the log's paging, and reads back as written.
 func TestSegment(t *testing.T) {
 	want := recorded(1001, 3000)
 	files, s := write(t, t.TempDir(), want, 1000)
@@ -151,7 +151,7 @@ func TestSegment(t *testing.T) {
 	}
 }
 
-// What does not make the whole range makes no segment, and leaves no file.
+// An incomplete range makes no segment and leaves no file.
 func TestNoHalfSegment(t *testing.T) {
 	events := recorded(1, 100)
 	gap := append(append([]event.Recorded{}, events[:50]...), events[51:]...)
@@ -166,8 +166,8 @@ func TestNoHalfSegment(t *testing.T) {
 	}
 }
 
-// A bit that flips anywhere in the file, a file that is cut or longer, and another one
-// that is sound in itself are found, and named.
+// These are detected, with the file's name: a flipped bit anywhere in the file, a truncated or
+// longer file, and another valid segment.
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
 	_, s := write(t, dir, recorded(1, 1500), 100)

@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// A segment, all numbers big-endian:
+// The format of a segment, all numbers big-endian:
 //
 //	header         headerBytes, see [header]
 //	blocks         zstd frames, each with whole records of consecutive events
@@ -19,34 +19,34 @@ import (
 //	stream index   streamBytes for each stream of each block, in order
 //	footer         SHA-256 of header and both indexes, and a mark
 //
-// The block index holds the SHA-256 of each block, so the footer's vouches for every
-// byte, and a single block can be checked without reading the others.
+// The block index holds the SHA-256 of each block. So the footer covers every byte, and a
+// single block can be checked without reading the others.
 const (
 	headerBytes = 256
 	blockBytes  = 8 + 4 + 4 + 8 + 8 + 4 + sha256.Size
 	streamBytes = 8 + 4
 	footerBytes = sha256.Size + len(endMark)
 
-	beginMark = "wtarch\x00\x01" // the last byte numbers the format
+	beginMark = "wtarch\x00\x01" // the last byte is the format's version
 	endMark   = "wtarch\x00E"
 )
 
-// Limits of a block: what has to be read and unpacked for one event.
+// Limits of a block, which is read and decompressed as a whole for each event in it.
 const (
 	blockEvents = 512
 	blockData   = 256 << 10
-	blockMost   = 64 << 20 // bytes unpacked, before a block is taken for damaged
+	blockMost   = 64 << 20 // decompressed bytes above which a block counts as damaged
 )
 
-// header is a segment's first bytes.
+// header is the beginning of a segment.
 type header struct {
 	store            event.ID
 	first, past      event.Position
 	events           uint64
 	from, to         int64             // microseconds since 1970
-	contents         [sha256.Size]byte // of all blocks, unpacked
-	indexAt          uint64            // where the block index begins
-	blocks, mentions uint64            // entries of the indexes
+	contents         [sha256.Size]byte // of all blocks, decompressed
+	indexAt          uint64            // offset of the block index
+	blocks, mentions uint64            // numbers of index entries
 }
 
 func (h header) encode() []byte {
@@ -79,12 +79,12 @@ func decodeHeader(b []byte) (h header, err error) {
 	return h, nil
 }
 
-// size is that of the whole file.
+// size is the size of the whole file.
 func (h header) size() uint64 {
 	return h.indexAt + h.blocks*blockBytes + h.mentions*streamBytes + uint64(footerBytes)
 }
 
-// streamsAt is where the stream index begins.
+// streamsAt is the offset of the stream index.
 func (h header) streamsAt() uint64 { return h.indexAt + h.blocks*blockBytes }
 
 func (h header) segment(name string, hash archive.Digest) archive.Segment {
@@ -98,7 +98,7 @@ func (h header) segment(name string, hash archive.Digest) archive.Segment {
 type block struct {
 	at          uint64
 	size, raw   uint32
-	first, last event.Position // of its events
+	first, last event.Position // positions of its first and last event
 	events      uint32
 	hash        [sha256.Size]byte
 }
@@ -121,9 +121,9 @@ func decodeBlock(b []byte) (d block) {
 	return d
 }
 
-// mention is one entry of the stream index: a stream has events in a block.
+// mention is one entry of the stream index: a block with events of a stream.
 type mention struct {
-	stream uint64 // from SHA-256 of the name; others may have the same
+	stream uint64 // from the SHA-256 of the name; not unique
 	block  uint32
 }
 

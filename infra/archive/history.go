@@ -10,20 +10,20 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// History is what a store had dropped at one moment, for whoever reads the rest of it
-// without [Store].
+// History is the dropped part of a log as of one moment, for callers that read the rest without
+// [Store].
 type History struct {
 	files    *Files
 	segments []archive.Segment
 	begins   event.Position
 }
 
-// NewHistory is what lies below a position.
+// NewHistory returns the history below a position.
 func NewHistory(files *Files, segments []archive.Segment, begins event.Position) *History {
 	return &History{files, segments, begins}
 }
 
-// Page is the next events after a position, at most so many; none where the history ends.
+// Page returns up to most next events after a position; none at the end of the history.
 func (h *History) Page(ctx context.Context, after event.Position, most int) (page []event.Recorded, err error) {
 	if after >= h.begins-1 {
 		return nil, nil
@@ -34,7 +34,7 @@ func (h *History) Page(ctx context.Context, after event.Position, most int) (pag
 		}
 		for events, err := range h.files.Read(ctx, s, after) {
 			if err != nil && len(page) > 0 {
-				break // whoever goes on from there is told
+				break // the next call returns the error
 			}
 			if err != nil {
 				return nil, err
@@ -53,14 +53,14 @@ func (h *History) Page(ctx context.Context, after event.Position, most int) (pag
 	return nil, fmt.Errorf("archive: %w: no segment is listed that has position %d", archive.ErrMissing, after+1)
 }
 
-// Lacks reports whether some of a stream's events after a version may be in the archive,
-// of which some are given.
+// Lacks reports whether events of a stream after a version may be in the archive, in addition
+// to the given ones.
 func (h *History) Lacks(given []event.Recorded, after event.Version) bool {
 	return len(given) == 0 || !whole(given, after)
 }
 
-// Complete is a stream's events after a version, of which some are given already. The
-// others are looked for in its extent.
+// Complete returns a stream's events after a version. It adds those missing from given, which
+// it searches in the segments of the stream's extent.
 func (h *History) Complete(ctx context.Context, stream event.Stream, after event.Version, given []event.Recorded, in archive.Extent) ([]event.Recorded, error) {
 	if !h.Lacks(given, after) {
 		return given, nil

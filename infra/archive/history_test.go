@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// counting is a shelf that counts what is opened.
+// counting is a shelf that counts opened files.
 type counting struct {
 	Dir
 	opened int
@@ -21,10 +21,10 @@ func (c *counting) Open(ctx context.Context, name string) (Blob, error) {
 	return c.Dir.Open(ctx, name)
 }
 
-// What is missing of a stream is looked for where it can be, and nowhere if nothing is.
+// Complete reads only segments that may hold missing events, and none if nothing is missing.
 func TestComplete(t *testing.T) {
 	const part, parts = 97, 8
-	all := recorded(1, part*parts) // of which every stream recurs in every segment
+	all := recorded(1, part*parts) // each stream has events in every segment
 	dir := t.TempDir()
 	var segments []archive.Segment
 	for n := range parts {

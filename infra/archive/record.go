@@ -9,8 +9,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// A record is one event: a length, then fields, each a tag, a length and bytes, or a
-// tag and a number. What is empty is left out. Lengths and numbers are varints.
+// A record is one event: a length, then fields. A field is a tag, a length and bytes, or a tag
+// and a number. Empty fields are left out. Lengths and numbers are varints.
 const (
 	tagStream = iota + 1
 	tagVersion
@@ -61,7 +61,7 @@ func appendRecord(out []byte, r event.Recorded) []byte {
 
 var errRecord = errors.New("a record that cannot be read")
 
-// takeRecord reads the first record of a block and returns what follows it.
+// takeRecord reads the first record of a block and returns the rest of the block.
 func takeRecord(block []byte) (r event.Recorded, rest []byte, err error) {
 	fields, rest, err := takeBytes(block)
 	if err != nil {
@@ -111,7 +111,7 @@ func setField(r *event.Recorded, tag byte, v []byte) error {
 	case tagName:
 		r.Name = string(v)
 	case tagData:
-		r.Data = v // the block is nobody else's
+		r.Data = v // the block has no other user
 	case tagCorrelation:
 		return id(&r.Meta.Correlation)
 	case tagCausation:

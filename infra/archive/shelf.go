@@ -13,33 +13,33 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/archive"
 )
 
-// Shelf is where segments lie: files that are written once and read for ever.
+// Shelf is the storage of segments: files that are written once and kept.
 type Shelf interface {
-	// Create begins a file, which takes the place of one of that name when it is committed.
+	// Create begins a file. Its commit replaces a file of the same name.
 	Create(ctx context.Context, name string) (Draft, error)
-	// Open opens a file for reading; archive.ErrMissing if there is none.
+	// Open opens a file for reading; archive.ErrMissing if it does not exist.
 	Open(ctx context.Context, name string) (Blob, error)
-	// String names it to people.
+	// String names the shelf for people.
 	String() string
 }
 
-// Blob is a file that is read.
+// Blob is a file open for reading.
 type Blob interface {
 	io.ReaderAt
 	io.Closer
 	Size() int64
 }
 
-// Dir is a shelf that is a folder.
+// Dir is a shelf in a folder.
 type Dir string
 
 func (d Dir) String() string { return string(d) }
 
-// draftSuffix ends the names of files in the making. What a crash leaves of them is
-// overwritten by the next try, which has the same name.
+// draftSuffix is the suffix of unfinished files. The next try has the same name and overwrites
+// a crash's remains.
 const draftSuffix = ".draft"
 
-// Create makes the folder if it is not there.
+// Create also makes the folder if it is missing.
 func (d Dir) Create(_ context.Context, name string) (Draft, error) {
 	if err := os.MkdirAll(string(d), 0o750); err != nil {
 		return nil, err
@@ -51,15 +51,14 @@ func (d Dir) Create(_ context.Context, name string) (Draft, error) {
 	return &fileDraft{File: f, dir: string(d)}, nil
 }
 
-// fileDraft is a file under another name.
+// fileDraft is a file under a temporary name.
 type fileDraft struct {
 	*os.File
 	dir  string
 	done bool
 }
 
-// Commit has the bytes on the disk before the file gets its name, and the name on the
-// disk before it returns.
+// Commit syncs the file before renaming it, and the folder before it returns.
 func (f *fileDraft) Commit() error {
 	f.done = true
 	err := errors.Join(f.Sync(), f.Close())
@@ -85,7 +84,7 @@ func (f *fileDraft) Discard() {
 	os.Remove(f.Name()) //nolint:errcheck,gosec // if it stays, the next try overwrites it
 }
 
-// Open opens a file of the folder.
+// Open opens a file in the folder.
 func (d Dir) Open(_ context.Context, name string) (Blob, error) {
 	f, err := os.Open(filepath.Join(string(d), filepath.Base(name))) //nolint:gosec // the name is the archive's own
 	if errors.Is(err, fs.ErrNotExist) {

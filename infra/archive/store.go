@@ -11,24 +11,24 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Readable is a log that may have dropped its beginning. Asked for what it does not hold,
-// it answers *archive.GoneError, and never as if there were nothing.
+// Readable is a log that may have dropped its beginning. For events that it does not hold it
+// returns *archive.GoneError, and never an empty result.
 type Readable interface {
 	ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error]
 	ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
 	Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
 	Head(ctx context.Context) (event.Position, error)
-	// Segments lists what holds the dropped part of the log, in order.
+	// Segments lists the segments of the log's dropped part, in order.
 	Segments(ctx context.Context) ([]archive.Segment, error)
 }
 
-// Live is a store of such a log.
+// Live is a store that may have dropped the beginning of its log.
 type Live interface {
 	Readable
 	Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error)
 }
 
-// Log is the whole log, to be read: what the files hold, and then what is left of it.
+// Log is a reader of the whole log: of the files, and of the rest in the store.
 type Log struct {
 	Readable
 	files *Files
@@ -37,20 +37,20 @@ type Log struct {
 	segments []archive.Segment
 }
 
-// NewLog puts files before a log.
+// NewLog combines files and a log.
 func NewLog(rest Readable, files *Files) *Log { return &Log{Readable: rest, files: files} }
 
-// Store is the whole log, which is also written.
+// Store is the whole log, with appends.
 type Store struct {
 	*Log
 	live Live
 }
 
-// NewStore puts files before a store.
+// NewStore combines files and a store.
 func NewStore(live Live, files *Files) *Store { return &Store{NewLog(live, files), live} }
 
-// covering lists segments that hold all below a position. It asks the store when what
-// it knows is not enough.
+// covering lists segments that hold all events below a position. It asks the store if the
+// cached list does not reach that far.
 func (l *Log) covering(ctx context.Context, below event.Position) ([]archive.Segment, error) {
 	l.mu.Lock()
 	known := l.segments
@@ -86,15 +86,15 @@ func (l *Log) ReadAll(ctx context.Context, after event.Position, f event.Filter,
 	return l.whole(ctx, after, f, most, l.Readable.ReadAll)
 }
 
-// Subscribe is ReadAll that never ends.
+// Subscribe is ReadAll without an end.
 func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
 	return l.whole(ctx, after, f, most, l.Readable.Subscribe)
 }
 
 type reading func(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error]
 
-// whole reads on from the store, and whenever that has dropped what comes next, from the
-// files until it has not.
+// whole reads from the store. While the store has dropped the next event, it reads from the
+// files.
 func (l *Log) whole(ctx context.Context, after event.Position, f event.Filter, most int, live reading) iter.Seq2[event.Batch, error] {
 	return func(yield func(event.Batch, error) bool) {
 		for {
@@ -119,7 +119,7 @@ func (l *Log) whole(ctx context.Context, after event.Position, f event.Filter, m
 	}
 }
 
-// filed yields what the files hold after a position and below another one.
+// filed yields the files' events after one position and below another.
 func (l *Log) filed(ctx context.Context, after, below event.Position, f event.Filter, most int, yield func(event.Batch, error) bool) (event.Position, bool) {
 	segments, err := l.covering(ctx, below)
 	if err != nil {
@@ -147,7 +147,7 @@ func (l *Log) filed(ctx context.Context, after, below event.Position, f event.Fi
 	return max(after, below-1), true
 }
 
-// batch takes at most so many events that pass off the front, below a position.
+// batch takes up to most passing events from the front, below a position.
 func batch(events []event.Recorded, below event.Position, f event.Filter, most int) (b event.Batch, rest []event.Recorded) {
 	for i, r := range events {
 		if r.Position >= below {
@@ -189,8 +189,8 @@ func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.V
 	}
 }
 
-// filedStream yields what the files hold of a stream after a version. That there is
-// something is known.
+// filedStream yields the files' events of a stream after a version. The caller knows that there
+// are some.
 func (l *Log) filedStream(ctx context.Context, stream event.Stream, after event.Version, gone *archive.GoneError, yield func(event.Recorded, error) bool) (event.Version, bool) {
 	segments, err := l.covering(ctx, gone.Begins)
 	if err != nil {
@@ -224,8 +224,8 @@ func (l *Log) filedStream(ctx context.Context, stream event.Stream, after event.
 	return after, true
 }
 
-// Append appends to the store. One that conflicts may be the repetition of an append
-// whose events are in the files, which the store cannot know.
+// Append appends to the store. On a conflict it checks for a repeated append whose events are
+// in the files, which the store cannot see.
 func (s *Store) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
 	appended, err := s.live.Append(ctx, stream, expected, events...)
 	var conflict *event.ConflictError
@@ -233,7 +233,7 @@ func (s *Store) Append(ctx context.Context, stream event.Stream, expected event.
 		return appended, err
 	}
 	if !s.gone(ctx, stream, expected) {
-		return appended, err // the store has all of it, and has looked
+		return appended, err // the store holds all these events, and has compared them
 	}
 	same := 0
 	for r, readErr := range s.ReadStream(ctx, stream, expected) {
@@ -250,7 +250,7 @@ func (s *Store) Append(ctx context.Context, stream event.Stream, expected event.
 	return appended, err
 }
 
-// gone reports whether the store has dropped what comes after a stream's version.
+// gone reports whether the store has dropped the stream's next event after a version.
 func (s *Store) gone(ctx context.Context, stream event.Stream, after event.Version) bool {
 	for _, err := range s.live.ReadStream(ctx, stream, after) {
 		var gone *archive.GoneError

@@ -17,9 +17,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Write makes the segment of a range of positions out of the log's events, which it is
-// given from the first one on, and reads it back before it says so. A file of that name
-// is replaced.
+// Write makes the segment of a range of positions from the log's events, beginning at first. It
+// reads the segment back before it returns. A file of that name is replaced.
 func (f *Files) Write(ctx context.Context, store event.ID, first, past event.Position, events iter.Seq2[event.Batch, error]) (_ archive.Segment, err error) {
 	name := archive.Name(first, past)
 	defer func() {
@@ -63,10 +62,10 @@ type writer struct {
 	blocks   []block
 	mentions []mention
 
-	next event.Position      // that has to come
-	raw  []byte              // of the block in the making
-	b    block               // likewise
-	seen map[uint64]struct{} // likewise: its streams
+	next event.Position      // expected next position
+	raw  []byte              // of the unfinished block
+	b    block               // of the unfinished block
+	seen map[uint64]struct{} // streams of the unfinished block
 }
 
 func newWriter(out Draft, h header) (*writer, error) {
@@ -76,13 +75,13 @@ func newWriter(out Draft, h header) (*writer, error) {
 	}
 	w := &writer{out: out, h: h, packer: packer, contents: sha256.New(), next: h.first, seen: map[uint64]struct{}{}}
 	w.h.indexAt = headerBytes
-	_, err = out.Write(make([]byte, headerBytes)) // told at the end
+	_, err = out.Write(make([]byte, headerBytes)) // written at the end
 	return w, err
 }
 
 var errShort = errors.New("the log has no more events")
 
-// fill takes events until the range is full.
+// fill takes events until the range is complete.
 func (w *writer) fill(events iter.Seq2[event.Batch, error]) error {
 	for batch, err := range events {
 		if err != nil {
@@ -135,7 +134,7 @@ func has(set map[uint64]struct{}, d uint64) bool {
 	return ok
 }
 
-// flush writes the block in the making.
+// flush writes the unfinished block.
 func (w *writer) flush() error {
 	if w.b.events == 0 {
 		return nil
@@ -151,7 +150,7 @@ func (w *writer) flush() error {
 	return err
 }
 
-// finish writes what tells of the blocks.
+// finish writes the indexes, the footer and the header.
 func (w *writer) finish(name string) (archive.Segment, error) {
 	if w.next != w.h.past {
 		return archive.Segment{}, fmt.Errorf("%w after position %d", errShort, w.next-1)
@@ -180,10 +179,10 @@ func (w *writer) finish(name string) (archive.Segment, error) {
 	return w.h.segment(name, hash), err
 }
 
-// Draft is a file in the making. It counts when it is committed, and not before.
+// Draft is an unfinished file. It exists for readers once it is committed.
 type Draft interface {
 	io.Writer
 	io.WriterAt
 	Commit() error
-	Discard() // does nothing after Commit
+	Discard() // no effect after Commit
 }

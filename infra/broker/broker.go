@@ -1,5 +1,5 @@
-// Package broker makes Watermill publishers for the brokers that `watchtower forward`
-// knows: Redis Streams and NATS JetStream. Each confirms what it publishes.
+// Package broker makes Watermill publishers for the brokers of `watchtower forward`: Redis
+// Streams and NATS JetStream. Both confirm published messages.
 package broker
 
 import (
@@ -11,23 +11,22 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 )
 
-// Options are what may differ.
+// Options are the settings of a publisher.
 type Options struct {
-	// Keep is about how many messages a stream of the broker's keeps; 0 keeps all. It
-	// does not change a NATS stream that is there already.
+	// Keep is about how many messages the broker keeps per stream; 0 keeps all. It does not
+	// change an existing NATS stream.
 	Keep int64
 }
 
-// Patience with a broker that does not answer.
+// Time limits for a broker that does not answer.
 const (
 	dialTimeout    = 5 * time.Second
 	publishTimeout = 5 * time.Second
 	reconnectWait  = 250 * time.Millisecond
 )
 
-// Open makes a publisher to redis://, rediss://, nats:// or tls:// (NATS with TLS). Its
-// Close closes the connections. A broker that cannot be reached now is an error; later it
-// is one of Publish.
+// Open makes a publisher to redis://, rediss://, nats:// or tls:// (NATS with TLS). Close
+// closes its connections. An unreachable broker is an error of Open now, and of Publish later.
 func Open(ctx context.Context, to string, o Options) (message.Publisher, error) {
 	u, err := url.Parse(to)
 	if err != nil {

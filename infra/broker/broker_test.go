@@ -40,7 +40,7 @@ func soon(t testing.TB) context.Context {
 	return ctx
 }
 
-// running is a broker that a test may stop and start.
+// running is a broker that a test can stop and start.
 type running struct {
 	url         string
 	stop, start func()
@@ -80,7 +80,7 @@ func runNATS(t *testing.T) running {
 	}}
 }
 
-// newLog is a log with so many streams of so many events.
+// newLog is a log with a number of streams, each with a number of events.
 func newLog(t *testing.T, streams, each int) *embedded.Feed {
 	t.Helper()
 	dir := t.TempDir()
@@ -102,8 +102,8 @@ func newLog(t *testing.T, streams, each int) *embedded.Feed {
 	return f
 }
 
-// Every event comes through a real broker, each stream's in order, though the forwarder
-// is ended in the middle and the broker is away for a while.
+// Every event passes through a real broker, each stream's in order, although the forwarder is
+// stopped halfway and NATS is away for a while.
 func TestForward(t *testing.T) {
 	for name, run := range map[string]func(*testing.T) running{"redis": runRedis, "nats": runNATS} {
 		t.Run(name, func(t *testing.T) { forward(t, run(t), name == "nats") })
@@ -128,7 +128,7 @@ func forward(t *testing.T, b running, keeps bool) {
 	}
 	end := run(halting)
 	<-halting.halted
-	if keeps { // Redis keeps nothing: that is tested where it stays
+	if keeps { // only NATS: Redis keeps nothing here
 		b.stop()
 		b.start()
 	}
@@ -170,8 +170,8 @@ func forward(t *testing.T, b running, keeps bool) {
 	}
 }
 
-// collect takes what comes until all events are there, in the order of each stream. What
-// comes again must have come before.
+// collect receives messages until all events have come, in the order of each stream. A repeated
+// message must have come before.
 func collect(t *testing.T, messages <-chan *message.Message, all int) (last map[string]int, ids map[string]bool) {
 	t.Helper()
 	last, ids = map[string]int{}, map[string]bool{}
@@ -199,7 +199,7 @@ func collect(t *testing.T, messages <-chan *message.Message, all int) (last map[
 	return last, ids
 }
 
-// halt fails from a message on, as a forwarder's last moments may.
+// halt fails from a message on, like a forwarder that is dying.
 type halt struct {
 	message.Publisher
 
@@ -221,7 +221,7 @@ func (h *halt) Publish(topic string, messages ...*message.Message) error {
 	return h.Publisher.Publish(topic, messages...)
 }
 
-// JetStream drops what it was given twice; what a crash repeats is such.
+// JetStream drops duplicates, such as messages repeated after a crash.
 func TestNATSDuplicates(t *testing.T) {
 	b := runNATS(t)
 	p, err := broker.Open(soon(t), b.url, broker.Options{})
@@ -240,7 +240,7 @@ func TestNATSDuplicates(t *testing.T) {
 	}
 }
 
-// A stream that somebody removes is made again.
+// A removed stream is created again.
 func TestNATSStreamGone(t *testing.T) {
 	url := fmt.Sprintf("nats://127.0.0.1:%d", newNATS(t).port)
 	publisher, err := broker.Open(soon(t), url, broker.Options{})

@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// natsPublisher publishes to JetStream. A topic is a subject; where no stream has it,
-// one of that name is made, on disk.
+// natsPublisher publishes to JetStream. A topic is a subject. If no stream has it, a stream of
+// that name is made, on disk.
 type natsPublisher struct {
 	*wnats.Publisher
 
@@ -22,12 +22,12 @@ type natsPublisher struct {
 	keep int64
 
 	mu    sync.Mutex
-	known map[string]bool // topics that have a stream
+	known map[string]bool // topics with a stream
 }
 
 func openNATS(ctx context.Context, to string, o Options) (message.Publisher, error) {
-	// Without a buffer: what was given up, and perhaps published by another process since,
-	// is not sent when the connection is back.
+	// No reconnect buffer: messages given up, which another process may have published since,
+	// must not be sent after a reconnect.
 	conn, err := nats.Connect(to, nats.Name("watchtower"), nats.Timeout(dialTimeout), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectBufSize(-1))
 	if err != nil {
 		return nil, fmt.Errorf("broker: NATS does not answer: %w", err)
@@ -52,8 +52,8 @@ func openNATS(ctx context.Context, to string, o Options) (message.Publisher, err
 	return &natsPublisher{Publisher: inner, js: js, keep: o.Keep, known: map[string]bool{}}, nil
 }
 
-// Publish publishes messages under their UUIDs, so that JetStream drops one that it was
-// given within its window for duplicates, two minutes if nobody has set another.
+// Publish publishes messages under their UUIDs, so that JetStream drops duplicates within its
+// window, two minutes unless configured.
 func (p *natsPublisher) Publish(topic string, messages ...*message.Message) error {
 	for _, m := range messages {
 		if err := p.makeStream(m.Context(), topic); err != nil {
@@ -68,14 +68,14 @@ func (p *natsPublisher) Publish(topic string, messages ...*message.Message) erro
 	return nil
 }
 
-// forget has the topic's stream looked for again: somebody may have removed it.
+// forget makes the topic's stream be looked up again: it may have been removed.
 func (p *natsPublisher) forget(topic string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.known, topic)
 }
 
-// makeStream sees to it that a stream keeps what is published to a topic.
+// makeStream makes sure that a stream stores messages of a topic.
 func (p *natsPublisher) makeStream(ctx context.Context, topic string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	nats "github.com/nats-io/nats-server/v2/server"
 )
 
-// natsServer is a NATS server with JetStream, in this process: the real one, from its
-// module. It keeps its port and its streams from one start to the next.
+// natsServer is a real NATS server with JetStream, from its module, in this process. It keeps
+// its port and its streams across restarts.
 type natsServer struct {
 	t      testing.TB
 	dir    string

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// openRedis makes a publisher to Redis Streams: each topic is a stream, each message an
-// entry in Watermill's form (fields payload, metadata and _watermill_message_uuid).
+// openRedis makes a publisher to Redis Streams: each topic is a stream, each message an entry
+// in Watermill's form (fields payload, metadata and _watermill_message_uuid).
 func openRedis(ctx context.Context, to string, o Options) (message.Publisher, error) {
 	options, err := redis.ParseURL(to)
 	if err != nil {
@@ -20,8 +20,8 @@ func openRedis(ctx context.Context, to string, o Options) (message.Publisher, er
 	}
 	options.DialTimeout, options.WriteTimeout, options.ReadTimeout = dialTimeout, publishTimeout, publishTimeout
 	options.ContextTimeoutEnabled = true
-	options.DisableIdentity = true                    // an old server does not know CLIENT SETINFO
-	options.MaxRetries, options.DialerRetries = -1, 1 // the forwarder tries again, and nobody else
+	options.DisableIdentity = true                    // old servers do not support CLIENT SETINFO
+	options.MaxRetries, options.DialerRetries = -1, 1 // only the forwarder retries
 	client := redis.NewClient(options)
 	if err := client.Ping(ctx).Err(); err != nil {
 		return nil, errors.Join(fmt.Errorf("broker: Redis does not answer: %w", err), client.Close())

@@ -21,8 +21,8 @@ func beginsOf(conn *sqlite.Conn) (begins event.Position, err error) {
 	return begins, err
 }
 
-// gone is what is said of a read after a position where the log begins later. It is asked
-// in the moment of the read, in every process: another one may be dropping events.
+// gone returns the error for reading after a position if the log begins later. It is checked
+// together with each read, in every process: another process may be dropping events.
 func gone(conn *sqlite.Conn, after event.Position) error {
 	begins, err := beginsOf(conn)
 	if err == nil && begins > 1 && after < begins-1 {
@@ -31,7 +31,7 @@ func gone(conn *sqlite.Conn, after event.Position) error {
 	return err
 }
 
-// streamGone is likewise said where what follows a stream's version was dropped.
+// streamGone is the same for a stream whose events after a version were dropped.
 func streamGone(conn *sqlite.Conn, stream event.Stream, after event.Version) error {
 	begins, err := beginsOf(conn)
 	if err != nil || begins <= 1 {
@@ -44,8 +44,8 @@ func streamGone(conn *sqlite.Conn, stream event.Stream, after event.Version) err
 	return err
 }
 
-// extentOf is up to which version a stream's events are in the archive only, and where
-// they lie there.
+// extentOf returns the version up to which a stream's events are only in the archive, and their
+// positions there.
 func extentOf(conn *sqlite.Conn, stream event.Stream) (archived event.Version, in archive.Extent, err error) {
 	err = query(conn, "SELECT archived, archived_from, archived_to FROM streams WHERE digest = ? AND name = ?", func(s *sqlite.Stmt) bool {
 		archived = event.Version(s.ColumnInt64(0))
@@ -55,7 +55,8 @@ func extentOf(conn *sqlite.Conn, stream event.Stream) (archived event.Version, i
 	return archived, in, err
 }
 
-// Begins is the position from which on the log is whole here; 1 while nothing was dropped.
+// Begins is the position from which the log is complete in this database; 1 if nothing was
+// dropped.
 func (l *Log) Begins(ctx context.Context) (begins event.Position, err error) {
 	err = l.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
 		begins, err = beginsOf(conn)
@@ -64,7 +65,7 @@ func (l *Log) Begins(ctx context.Context) (begins event.Position, err error) {
 	return begins, err
 }
 
-// Segments lists the archive's files, in order.
+// Segments lists the archive's files in order.
 func (l *Log) Segments(ctx context.Context) (all []archive.Segment, err error) {
 	err = l.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
 		all, err = segmentsOf(conn)
@@ -88,7 +89,7 @@ func segmentsOf(conn *sqlite.Conn) (all []archive.Segment, err error) {
 	return all, err
 }
 
-// KeepSegment lists a file. One that is listed already stays as it is.
+// KeepSegment lists a file. A file that is listed already stays unchanged.
 func (l *Log) KeepSegment(ctx context.Context, s archive.Segment) error {
 	return l.write(ctx, func(conn *sqlite.Conn) error {
 		return exec(conn, `INSERT OR IGNORE INTO segments (first, past, store, name, hash, events, bytes, since, until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -100,11 +101,11 @@ func (l *Log) write(ctx context.Context, do func(conn *sqlite.Conn) error) error
 	return l.file.writer.do(ctx, &job{do: do})
 }
 
-// dropEvents is how many events one commit looks at, which holds up appends.
+// dropEvents is the number of events checked per commit, which blocks appends meanwhile.
 const dropEvents = 2000
 
-// Drop removes the events below a position, which are in segments, save those of streams
-// that are not settled; their pages are used again. It returns where the log begins then,
+// Drop removes the events below a position, which are in segments, except those in unsettled
+// streams. The freed pages are reused. It returns the position where the log begins afterwards,
 // and may be called again after any error.
 func (l *Log) Drop(ctx context.Context, below event.Position, rule archive.Rule) (event.Position, error) {
 	begins, err := l.Begins(ctx)
@@ -112,7 +113,8 @@ func (l *Log) Drop(ctx context.Context, below event.Position, rule archive.Rule)
 		return 0, err
 	}
 	if below > begins {
-		// First of all readers are told; nobody misses what is removed after that.
+		// The new beginning is written first, so no reader can miss the events removed after
+		// it.
 		err := l.write(ctx, func(conn *sqlite.Conn) error { return begin(conn, begins, below) })
 		if err != nil {
 			return begins, fmt.Errorf("drop below position %d: %w", below, err)
@@ -135,7 +137,7 @@ func (l *Log) Drop(ctx context.Context, below event.Position, rule archive.Rule)
 	return begins, nil
 }
 
-// begin moves the log's beginning on, if all before it is in segments.
+// begin moves the log's beginning forward, if all events before it are in segments.
 func begin(conn *sqlite.Conn, from, below event.Position) error {
 	all, err := segmentsOf(conn)
 	if err != nil {
@@ -153,13 +155,13 @@ func begin(conn *sqlite.Conn, from, below event.Position) error {
 	return exec(conn, "UPDATE beginning SET pos = ?", int64(below))
 }
 
-// dropSome removes what it may of the next events after a position, and returns up to
-// where it has looked.
+// dropSome removes the droppable ones among the next events after a position, and returns the
+// last position checked.
 func dropSome(conn *sqlite.Conn, after, below event.Position, rule archive.Rule) (event.Position, error) {
 	type stream struct {
 		no      int64
 		name    event.Stream
-		version int64 // of its last event in this stretch
+		version int64 // of its last event in this batch
 	}
 	streams := map[int64]stream{}
 	next := below - 1
@@ -192,7 +194,7 @@ func dropSome(conn *sqlite.Conn, after, below event.Position, rule archive.Rule)
 		if last >= below || !rule.Settled(s.name, name) {
 			continue
 		}
-		// The last event goes last: its version and name are asked for until then.
+		// The stream's last event is removed last: its version and name are needed until then.
 		if err := forget(conn, s.no, s.version); err != nil {
 			return after, err
 		}
@@ -200,8 +202,8 @@ func dropSome(conn *sqlite.Conn, after, below event.Position, rule archive.Rule)
 	return next, nil
 }
 
-// forget removes a stream's events up to a version, and keeps where they lay. Of those that
-// went before that was kept it stays unknown where they begin.
+// forget removes a stream's events up to a version, and records their range of positions. Where
+// events were removed before ranges were recorded, the range's start stays unknown.
 func forget(conn *sqlite.Conn, stream, version int64) error {
 	err := exec(conn, `UPDATE streams SET archived = max(archived, ?2),
 		archived_from = CASE archived WHEN 0 THEN coalesce((SELECT pos FROM events WHERE stream = ?1 ORDER BY version LIMIT 1), 0) ELSE archived_from END,
@@ -213,8 +215,8 @@ func forget(conn *sqlite.Conn, stream, version int64) error {
 	return exec(conn, "DELETE FROM events WHERE stream = ? AND version <= ?", stream, version)
 }
 
-// Restore puts the events from a position on, which was dropped, back into the log. They
-// have to be all up to where the log begins.
+// Restore puts dropped events from a position on back into the log. They must be all events up
+// to the beginning of the log.
 func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2[event.Batch, error]) error {
 	begins, err := l.Begins(ctx)
 	if err != nil || from >= begins {
@@ -251,7 +253,7 @@ func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2
 		return fmt.Errorf("the events end before position %d, the log begins at %d", next, begins)
 	}
 	return l.write(ctx, func(conn *sqlite.Conn) error {
-		// What is here again from its first event of these on is archived up to there only.
+		// A stream with restored events is archived only up to the first of them.
 		err := exec(conn, `UPDATE streams SET archived = coalesce((SELECT min(e.version) - 1 FROM events e
 			WHERE e.stream = streams.no AND e.pos >= ? AND e.pos < ?), archived)
 			WHERE archived > 0 AND no IN (SELECT stream FROM events WHERE pos >= ? AND pos < ?)`,
@@ -263,7 +265,7 @@ func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2
 	})
 }
 
-// putBack inserts an event as it was recorded, if it is not there.
+// putBack inserts an event as recorded, if it is missing.
 func putBack(conn *sqlite.Conn, r event.Recorded) error {
 	no := int64(0)
 	err := query(conn, "SELECT no FROM streams WHERE digest = ? AND name = ?", func(s *sqlite.Stmt) bool {

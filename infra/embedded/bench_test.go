@@ -30,7 +30,7 @@ func openBench(b *testing.B) *embedded.DB {
 	return db
 }
 
-// The workload of the measurements that chose this engine: events of 325 bytes,
+// The workload of the measurements by which this engine was chosen: events of 325 bytes,
 // streams with names of 75 characters.
 var benchData = []byte(`{"x":"` + strings.Repeat("d", 325-8) + `"}`)
 
@@ -71,7 +71,7 @@ func benchEvents(n int, seed uint64) []event.Event {
 	return events
 }
 
-// latencies collects how long things take and reports them with a rate.
+// latencies collects durations and reports them with a rate.
 type latencies struct {
 	mu   sync.Mutex
 	all  []time.Duration
@@ -94,7 +94,7 @@ func (l *latencies) report(b *testing.B, each int, unit string) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// measure runs f from many callers at once.
+// measure runs f from many concurrent callers.
 func measure(b *testing.B, callers, each int, unit string, f func(i uint64) error) {
 	b.Helper()
 	b.ResetTimer()
@@ -133,8 +133,8 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkAccept is what accepting transactions costs the store: their payloads
-// in one call, then an event for each, at once.
+// BenchmarkAccept measures the store's part of accepting transactions: their payloads in one
+// call, then an event for each, concurrently.
 func BenchmarkAccept(b *testing.B) {
 	for _, c := range []struct{ callers, batch int }{{1, 1}, {256, 1}, {4, 100}} {
 		b.Run(fmt.Sprintf("callers=%d/batch=%d", c.callers, c.batch), func(b *testing.B) {
@@ -231,8 +231,8 @@ func BenchmarkRead(b *testing.B) {
 	})
 }
 
-// BenchmarkQueue works a queue that holds a million rows, scheduled for later,
-// with 100 senders of 100 open rows each among them.
+// BenchmarkQueue works on a queue of a million rows scheduled for later, including 100 senders
+// with 100 open rows each.
 func BenchmarkQueue(b *testing.B) {
 	const scheduled, senders, each = 1_000_000, 100, 100
 	db := openBench(b)

@@ -18,15 +18,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Beside reads a directory's log whether or not a service is at work on it, and writes
-// nothing there: SQLite lets any number of processes read beside one that writes.
+// Beside reads a directory's log, even while a service uses it, and writes nothing there:
+// SQLite allows any number of reading processes next to one that writes.
 type Beside struct {
-	log  *Log // only its readers
+	log  *Log // only its readers are set
 	once sync.Once
-	err  error // of closing
+	err  error // of Close
 }
 
-// OpenBeside opens the log of a directory for reading. Nothing is made.
+// OpenBeside opens the log of a directory for reading. It creates nothing.
 func OpenBeside(dir string) (*Beside, error) {
 	path := filepath.Join(dir, "events.db")
 	r, err := openReaders(logReaders, func() (*sqlite.Conn, error) { return openToRead(path, readerCacheKiB) })
@@ -36,7 +36,7 @@ func OpenBeside(dir string) (*Beside, error) {
 	return &Beside{log: &Log{file: &file{path: path, readers: r}, closing: make(chan struct{})}}, nil
 }
 
-// openToRead opens a file that is there for a connection that cannot write.
+// openToRead opens an existing file for a connection that cannot write.
 func openToRead(path string, cacheKiB int) (*sqlite.Conn, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, err
@@ -64,10 +64,10 @@ func (b *Beside) ReadAll(ctx context.Context, after event.Position, f event.Filt
 	return b.log.ReadAll(ctx, after, f, max)
 }
 
-// Segments lists the files that hold what was dropped, in order.
+// Segments lists the files that hold the dropped events, in order.
 func (b *Beside) Segments(ctx context.Context) ([]archive.Segment, error) { return b.log.Segments(ctx) }
 
-// Head is the position of the last event; 0 when there is none.
+// Head is the position of the last event; 0 if there is none.
 func (b *Beside) Head(ctx context.Context) (head event.Position, err error) {
 	err = b.log.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
 		head, err = lastPosition(conn)
@@ -76,14 +76,14 @@ func (b *Beside) Head(ctx context.Context) (head event.Position, err error) {
 	return head, err
 }
 
-// How what another process has appended is noticed: by looking.
+// Other processes' appends are found by polling.
 const (
 	besidePollBusy = 5 * time.Millisecond
-	besidePollIdle = 100 * time.Millisecond // the most, when nothing comes
+	besidePollIdle = 100 * time.Millisecond // the maximum, while idle
 )
 
-// Subscribe is ReadAll that never ends: it looks for what has been appended every few
-// milliseconds, and less often while nothing comes.
+// Subscribe is ReadAll without an end: it polls for new events every few milliseconds, and less
+// often while idle.
 func (b *Beside) Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
 	return func(yield func(event.Batch, error) bool) {
 		wait, first := besidePollBusy, true
@@ -109,7 +109,7 @@ func (b *Beside) Subscribe(ctx context.Context, after event.Position, f event.Fi
 	}
 }
 
-// pause waits until it is time to look again, or until this is closed or the reader ends.
+// pause waits until the next poll, or until b is closed or ctx ends.
 func (b *Beside) pause(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -123,8 +123,7 @@ func (b *Beside) pause(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// Close ends subscriptions with event.ErrClosed, and the reads. Closing again does
-// nothing more.
+// Close ends subscriptions with event.ErrClosed, and the reads. A second Close does nothing.
 func (b *Beside) Close() error {
 	b.once.Do(func() {
 		b.log.stop()
@@ -133,8 +132,8 @@ func (b *Beside) Close() error {
 	return b.err
 }
 
-// ViewBeside opens a directory's read models, which any number of processes may have
-// open. They must be there.
+// ViewBeside opens a directory's read models, which must exist. Any number of processes may
+// open them.
 func ViewBeside(dir string) (*sql.DB, error) {
 	path := filepath.Join(dir, "view.db")
 	if _, err := os.Stat(path); err != nil {

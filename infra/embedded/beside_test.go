@@ -10,8 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-// A log is read beside the process that has it, as it grows, and makes nothing where
-// there is none. What that process has dropped is not passed over.
+// A log can be read while another process appends to it. Opening a missing log creates nothing.
+// Events that the other process has dropped are not skipped silently.
 func TestBeside(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := embedded.OpenBeside(dir); err == nil {

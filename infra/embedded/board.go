@@ -10,9 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Rivals returns rows of these sequences, not sealed, with a nonce below the one
-// given, announced ones last, and those that only claim to be of the sequence after the
-// others.
+// Rivals returns unsealed rows of these sequences with nonces below the given ones. Announced
+// rows come last. Rows that only claim to be of the sequence come after all others.
 func (w *Work) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error) {
 	return w.read(ctx, func(conn *sqlite.Conn, into *[]tx.Work) error {
 		for _, kind := range []string{
@@ -33,8 +32,8 @@ func (w *Work) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit
 	})
 }
 
-// Verdicts returns rows whose verdict rests on a block of these, lowest first and by
-// hash within a block; of block from only those with a hash above after.
+// Verdicts returns rows whose verdict rests on one of these blocks, lowest first and by hash
+// within a block. Of block from it returns only rows with a hash above after.
 func (w *Work) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) ([]tx.Work, error) {
 	return w.read(ctx, func(conn *sqlite.Conn, into *[]tx.Work) error {
 		return rows(conn, into, `WHERE chain = ?1 AND phase = ?2 AND block_number BETWEEN ?3 AND ?4
@@ -43,7 +42,7 @@ func (w *Work) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, 
 	})
 }
 
-// Expiring returns open and watched rows that are past their time.
+// Expiring returns open and watched rows that have expired.
 func (w *Work) Expiring(ctx context.Context, id chain.ID, time uint64, limit int) ([]tx.Work, error) {
 	return w.read(ctx, func(conn *sqlite.Conn, into *[]tx.Work) error {
 		for _, phase := range []tx.Phase{tx.Open, tx.Watched} {
@@ -64,11 +63,11 @@ func (w *Work) Watched(ctx context.Context, id chain.ID, after chain.Hash, limit
 	})
 }
 
-// Waiting returns sequences that wait, longest unseen first, and marks them seen.
+// Waiting returns sequences that wait, least recently checked first, and marks them checked.
 func (w *Work) Waiting(ctx context.Context, id chain.ID, limit int) ([]chain.Sequence, error) {
 	return write(ctx, w.file, "look at who waits", func(conn *sqlite.Conn) (found []chain.Sequence, err error) {
 		known := map[chain.Sequence]bool{}
-		// Rows of one sequence lie together, for they were seen together.
+		// Rows of one sequence are adjacent, because they were checked together.
 		err = query(conn, "SELECT sender, nonce_key FROM work WHERE chain = ? AND wait_nonce IS NOT NULL AND named_sender IS NULL ORDER BY seen",
 			func(q *sqlite.Stmt) bool {
 				if len(found) >= limit {
@@ -98,8 +97,7 @@ func (w *Work) Waiting(ctx context.Context, id chain.ID, limit int) ([]chain.Seq
 	})
 }
 
-// Wake makes due the rows that wait for a nonce which the chain, by the nonce it
-// wants now, has gone past.
+// Wake makes rows due whose awaited nonce the chain has reached, by the given next nonces.
 func (w *Work) Wake(ctx context.Context, now map[chain.Sequence]uint64) (int, error) {
 	if len(now) == 0 {
 		return 0, nil
@@ -119,7 +117,7 @@ func (w *Work) Wake(ctx context.Context, now map[chain.Sequence]uint64) (int, er
 	})
 }
 
-// Advance makes due what the chain's clock says is eligible before ours does.
+// Advance makes rows due that are eligible by the chain's clock, though not yet by ours.
 func (w *Work) Advance(ctx context.Context, id chain.ID, blockTime uint64) (int, error) {
 	return write(ctx, w.file, "advance", func(conn *sqlite.Conn) (int, error) {
 		now := w.now()
@@ -153,7 +151,8 @@ func (w *Work) Blocks(ctx context.Context, id chain.ID) (blocks []chain.Block, e
 	return blocks, err
 }
 
-// Remember replaces the blocks from the first of these on, and forgets those below keep.
+// Remember replaces the remembered blocks from the first of these upwards, and forgets those
+// below keep.
 func (w *Work) Remember(ctx context.Context, id chain.ID, blocks []chain.Block, keep uint64) error {
 	_, err := write(ctx, w.file, "remember blocks", func(conn *sqlite.Conn) (struct{}, error) {
 		from := int64(math.MaxInt64)

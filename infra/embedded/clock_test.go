@@ -14,13 +14,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 )
 
-// TestClockSetBack sets the clock back an hour under a queue: no repeat waits for the
-// hour, and nobody for the owner of a lease who is gone.
+// TestClockSetBack sets a queue's clock back by an hour. No repeat is delayed by the hour, and
+// no caller waits for a dead process's lease.
 func TestClockSetBack(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	o := embedded.Options{Now: func() time.Time { return now }, Pause: time.Minute}
 	db := open(t, dir, o)
-	hashes := []chain.Hash{{1}, {2}, {3}} // to repeat, leased, and not due for a day
+	hashes := []chain.Hash{{1}, {2}, {3}} // a repeat, a leased row, and a row not due for a day
 	for i, hash := range hashes {
 		row := tx.Work{Chain: 1, Hash: hash, NonceKey: chain.NonceKey{byte(i)}, Phase: tx.Open, NextAt: now}
 		if i == 2 {
@@ -58,7 +58,7 @@ func TestClockSetBack(t *testing.T) {
 		t.Fatalf("too early: %v", got)
 	}
 	told := now
-	for n, hash := range []chain.Hash{{4}, {5}} { // one is there, one is still to be read
+	for n, hash := range []chain.Hash{{4}, {5}} { // one is a stored row, one is still to be read
 		row := tx.Work{Chain: 1, Hash: hash, NonceKey: chain.NonceKey{hash[0]}, Phase: tx.Open, NextAt: told}
 		at := event.Position(len(hashes) + n)
 		if err := db.Work().Apply(t.Context(), "feeder", at, at+1, []tx.Change{{Chain: 1, Hash: hash, Open: &row}}); err != nil {
@@ -85,8 +85,8 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestNoticesClockSetBack sets the clock back an hour under the queue of notices: nothing
-// that was due waits for the hour. Who was told to wait before it went wrong is not hurried.
+// TestNoticesClockSetBack sets the clock of the queue of notices back by an hour. Nothing that
+// was due waits for the hour. A notice told to wait by the correct clock keeps its due time.
 func TestNoticesClockSetBack(t *testing.T) {
 	now := time.Now()
 	db := open(t, t.TempDir(), embedded.Options{Now: func() time.Time { return now }})
@@ -156,7 +156,7 @@ func TestNoticesClockSetBack(t *testing.T) {
 	}
 }
 
-// A claim of before the clock was set back is nobody's any more, and those of now stand.
+// A claim from before the clock was set back lapses, and current claims stay.
 func TestClaimsClockSetBack(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	db, err := embedded.Open("", embedded.Options{Now: func() time.Time { return now }})

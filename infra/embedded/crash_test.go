@@ -22,7 +22,7 @@ import (
 
 // The test binary runs itself as a child that writes to a store and dies.
 const (
-	childVar = "WATCHTOWER_EMBEDDED_CHILD" // what the child is to play
+	childVar = "WATCHTOWER_EMBEDDED_CHILD" // the child's role
 	dirVar   = "WATCHTOWER_EMBEDDED_DIR"
 	roundVar = "WATCHTOWER_EMBEDDED_ROUND"
 )
@@ -38,11 +38,11 @@ func child(play string) int {
 	return 1
 }
 
-// crashWriters write at once, so that a crash meets several of them in a commit.
+// crashWriters write concurrently, so that a crash hits several of them in one commit.
 const crashWriters = 8
 
-// playCrash writes until it has come to a point for the 40th time, and kills
-// itself there. Every append that was acknowledged it tells first.
+// playCrash writes until it reaches a point for the 40th time, and kills itself there. It
+// prints every acknowledged append first.
 func playCrash(dir, point, round string) error {
 	var passed atomic.Int32
 	db, err := embedded.Open(dir, embedded.Options{Crash: func(at string) {
@@ -65,7 +65,7 @@ func playCrash(dir, point, round string) error {
 				if _, err := db.Log().Append(soonest, name, 0, crashEvents(name)...); err != nil {
 					panic(err)
 				}
-				fmt.Fprintln(os.Stdout, name) // one write, as it is short
+				fmt.Fprintln(os.Stdout, name) // a single write, because it is short
 			}
 		})
 	}
@@ -88,9 +88,8 @@ func crashPayload(name event.Stream) payload.Sealed {
 	}
 }
 
-// TestCrash kills a process at every named point, again and again on one
-// directory: what was acknowledged stands, every append is whole, and trying the
-// one that was not answered again is one effect.
+// TestCrash kills a process at every named point, repeatedly on one directory. Acknowledged
+// appends are stored, every append is whole, and retrying an unanswered append has one effect.
 func TestCrash(t *testing.T) {
 	for _, point := range embedded.CrashPoints() {
 		t.Run(point, func(t *testing.T) {
@@ -148,20 +147,20 @@ func checkCrashed(t *testing.T, dir string, told []event.Stream) {
 			t.Errorf("%s was acknowledged and is lost", name)
 		}
 	}
-	for name := range standing { // the payload was kept before the event was appended
+	for name := range standing { // the payload was stored before the event was appended
 		want := crashPayload(name)
 		got, err := db.Payloads().Get(t.Context(), want.Chain, want.Hash)
 		if err != nil || !bytes.Equal(got.Bytes, want.Bytes) || !bytes.Equal(got.Wrapped, want.Wrapped) {
 			t.Errorf("payload of %s: %v, %v", name, got, err)
 		}
 	}
-	// What the child was at when it died, tried again.
+	// Retry the appends that were running when the child died.
 	for round := range 3 {
 		for w := range crashWriters {
 			i := 0
 			for ; standing[event.Stream(fmt.Sprintf("s-%d-%d-%d", round, w, i))] > 0; i++ {
 			}
-			for i = max(0, i-1); ; i++ { // the last that stands, and the one after it
+			for i = max(0, i-1); ; i++ { // the last stored append, and the one after it
 				name := event.Stream(fmt.Sprintf("s-%d-%d-%d", round, w, i))
 				row := crashPayload(name)
 				if err := db.Payloads().Put(t.Context(), []payload.Sealed{row}); err != nil {
@@ -182,8 +181,7 @@ func checkCrashed(t *testing.T, dir string, told []event.Stream) {
 	}
 }
 
-// TestFailedCommit makes the operating system refuse to write in the middle of a
-// commit.
+// TestFailedCommit makes the operating system refuse a write during a commit.
 func TestFailedCommit(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childVar+"=full", dirVar+"="+t.TempDir())
@@ -196,8 +194,7 @@ func TestFailedCommit(t *testing.T) {
 
 const fullPlayed = "played to the end"
 
-// playFullDisk limits the size of this process's files until a commit fails, and
-// lifts the limit again.
+// playFullDisk limits this process's file size until a commit fails, then lifts the limit.
 func playFullDisk(dir string) error {
 	signal.Ignore(syscall.SIGXFSZ) // so that a write over the limit is an error
 	db, err := embedded.Open(dir, embedded.Options{})

@@ -1,17 +1,17 @@
-// Package embedded is the store that needs no server: SQLite files in one
-// directory, for one process on one machine.
+// Package embedded is the store without a server: SQLite files in one directory, for one
+// process on one machine.
 //
-//   - events.db: the log and the sealed payloads. Every commit is on the disk
-//     before it is acknowledged. This is the file to back up.
-//   - keys.db: the payloads' data keys, wrapped; likewise durable. Kept apart so
-//     that a backup of events.db holds no key.
+//   - events.db: the log and the sealed payloads. Every commit is on disk before it
+//     is acknowledged. This is the file to back up.
+//   - keys.db: the payloads' wrapped data keys; likewise durable. It is separate so that a
+//     backup of events.db holds no key.
 //   - work.db and view.db: the due queue, leases and checkpoints; the read models.
-//     Both follow from the log and may be deleted while nothing runs.
-//   - feed.db: how far those have come who consume the events from processes of their
-//     own. They make it, see [OpenFeed], and nothing can make it again.
+//     Both are derived from the log and may be deleted while nothing runs.
+//   - feed.db: the checkpoints of consumers that read the events from their own
+//     processes. They create it, see [OpenFeed], and it cannot be rebuilt.
 //
-// SQLite has one writer for each file, hence the files. The directory must be on a
-// local disk: SQLite's locks do not hold on network file systems.
+// SQLite allows one writer per file, hence the files. The directory must be on a local disk:
+// SQLite's locks do not work on network file systems.
 package embedded
 
 import (
@@ -30,39 +30,40 @@ import (
 	"github.com/tempo-watchtower/watchtower/migrations"
 )
 
-// Options are what may differ; the zero Options are what a service wants.
+// Options are the settings of a store. The zero Options suit a service.
 type Options struct {
-	// Now is the store's clock; nil is time.Now.
+	// Now is the store's clock; nil means time.Now.
 	Now func() time.Time
-	// Window is how many open transactions of one sequence are worked on at
-	// once; 0 is [DefaultWindow].
+	// Window is the number of open transactions of one sequence processed at once; 0 means
+	// [DefaultWindow].
 	Window int
-	// Pause is the longest between two attempts at a transaction: what is due later
-	// than that was told so before the clock was set back. 0 is not known.
+	// Pause is the longest pause between two attempts at a transaction. A due time further away
+	// was stored before the clock was set back. 0 means unknown.
 	Pause time.Duration
-	// AllowDataLoss has commits not wait for the disk, so that a power cut loses what
-	// was acknowledged: for the test that shows that power cuts would show it.
+	// AllowDataLoss makes commits not wait for the disk, so that a power cut loses acknowledged
+	// commits. It is for the test that shows that it would detect such a loss.
 	AllowDataLoss bool
-	// Crash is called at the points that [CrashPoints] and [ArchiveCrashPoints] name; nil does nothing.
+	// Crash is called at the points listed by [CrashPoints] and [ArchiveCrashPoints]; nil does
+	// nothing.
 	Crash func(point string)
 }
 
-// DefaultWindow is the parking window of a queue that is not told another.
+// DefaultWindow is the default parking window of a queue.
 const DefaultWindow = 16
 
-// The points where a test may kill the process.
+// Points where a test may kill the process.
 const (
-	beforeCommit = "log.before-commit" // events are written, the commit is not
-	afterCommit  = "log.after-commit"  // the commit is on the disk, nobody is told
-	keysKept     = "payload.key-kept"  // a payload's key is on the disk, its row is not
-	dropping     = "archive.dropping"  // the log begins later, what lies before is still there
-	dropped      = "archive.dropped"   // some of that is gone
+	beforeCommit = "log.before-commit" // events are written and not committed
+	afterCommit  = "log.after-commit"  // the commit is on disk, no caller has its answer
+	keysKept     = "payload.key-kept"  // a payload's key is on disk, its row is not
+	dropping     = "archive.dropping"  // the log begins later, the events before are not removed yet
+	dropped      = "archive.dropped"   // some of these events are removed
 )
 
-// CrashPoints lists the names that Options.Crash is called with.
+// CrashPoints lists the points at which Options.Crash is called.
 func CrashPoints() []string { return []string{beforeCommit, afterCommit, keysKept} }
 
-// ArchiveCrashPoints lists those that only a process comes to which archives.
+// ArchiveCrashPoints lists the points that only an archiving process reaches.
 func ArchiveCrashPoints() []string { return []string{dropping, dropped} }
 
 // DB is an open directory.
@@ -75,7 +76,7 @@ type DB struct {
 	work      *Work
 	view      *sql.DB
 	once      sync.Once
-	err       error // of closing
+	err       error // of Close
 }
 
 const (
@@ -84,9 +85,9 @@ const (
 	workReaders = 4
 )
 
-// Open opens a directory, making it and its tables where they are missing. Of two
-// openers of one directory the second is refused. Without a directory ("" or
-// ":memory:") the data lies in a temporary one and is gone when it is closed.
+// Open opens a directory, and creates it and its tables if they are missing. A second opener of
+// the same directory is refused. Without a directory ("" or ":memory:") the data is in a
+// temporary directory, which Close removes.
 func Open(dir string, o Options) (_ *DB, err error) {
 	d := &DB{dir: dir}
 	if dir == "" || dir == ":memory:" {
@@ -148,25 +149,25 @@ func tables(name string) fs.FS {
 	return sub
 }
 
-// Dir is where the files lie.
+// Dir is the files' directory.
 func (d *DB) Dir() string { return d.dir }
 
 // Log is the event store.
 func (d *DB) Log() *Log { return d.log }
 
-// Payloads are the sealed signed bytes.
+// Payloads stores the sealed signed bytes.
 func (d *DB) Payloads() *Payloads { return d.payloads }
 
-// Work is the due queue, the watcher's board, leases and checkpoints.
+// Work is the due queue, the watcher's open transactions, leases and checkpoints.
 func (d *DB) Work() *Work { return d.work }
 
-// Requests is what is remembered of requests that clients may repeat.
+// Requests stores requests that clients may repeat.
 func (d *DB) Requests() Requests { return Requests{d.work} }
 
-// Snapshots are folded states of long streams.
+// Snapshots stores folded states of long streams.
 func (d *DB) Snapshots() Snapshots { return Snapshots{d.work} }
 
-// View is the read models' database. Whose they are makes its tables.
+// View is the read models' database. The read models create its tables.
 func (d *DB) View() *sql.DB { return d.view }
 
 // Ping reports whether every file can be read.
@@ -186,12 +187,12 @@ func (d *DB) Ping(ctx context.Context) error {
 }
 
 const (
-	// probeBytes are what a probe writes: more than the commit of a large request.
+	// probeBytes is the size of a probe: more than the commit of a large request.
 	probeBytes = 1 << 20
 	probeFiles = "probe-*"
 )
 
-// sweep removes the files of probes in the middle of which a process was killed.
+// sweep removes probe files left by a killed process.
 func (d *DB) sweep() error {
 	left, err := fs.Glob(os.DirFS(d.dir), probeFiles)
 	for _, name := range left {
@@ -200,8 +201,8 @@ func (d *DB) sweep() error {
 	return err
 }
 
-// Probe writes a file beside the others, waits until it is on the disk, and removes
-// it. A full disk still answers every question.
+// Probe writes a file next to the others, waits until it is on disk, and removes it. With a
+// full disk reads still succeed.
 func (d *DB) Probe(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -217,8 +218,8 @@ func (d *DB) Probe(ctx context.Context) error {
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
-// Close lets what was begun end, and closes all files. Whoever still appends or
-// subscribes is answered event.ErrClosed. Closing again does nothing more.
+// Close lets running calls end, and closes all files. Later appends and subscriptions get
+// event.ErrClosed. A second Close does nothing.
 func (d *DB) Close() error {
 	d.once.Do(func() {
 		var errs []error
@@ -248,7 +249,7 @@ func (d *DB) Close() error {
 	return d.err
 }
 
-// Migrate brings the files of a directory, save the read models, up to date.
+// Migrate brings the files of a directory, except the read models, up to date.
 func Migrate(dir string) error {
 	d, err := Open(dir, Options{})
 	if err != nil {

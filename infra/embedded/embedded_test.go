@@ -108,7 +108,7 @@ func TestCheckpoints(t *testing.T) {
 	})
 }
 
-// TestProbe tries writing, and leaves nothing behind.
+// TestProbe probes writing, and leaves nothing behind.
 func TestProbe(t *testing.T) {
 	dir := t.TempDir()
 	db := open(t, dir, embedded.Options{})

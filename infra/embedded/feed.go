@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Feed is a directory as a consumer of its events opens it, from a process of its own:
-// the log is read beside the service, and feed.db is the consumers'. Several processes
-// may have a feed of one directory open, on the machine where it lies.
+// Feed is a directory opened by a consumer of its events, from a process of its own. It reads
+// the log next to the service, and stores consumers' state in feed.db. Several processes may
+// open feeds of one directory, on the machine where it is.
 type Feed struct {
 	*Beside
 
 	groups *Groups
 	once   sync.Once
-	err    error // of closing
+	err    error // of Close
 }
 
-// FeedOptions are what may differ; the zero FeedOptions are what a consumer wants.
+// FeedOptions are the settings of a feed. The zero FeedOptions suit a consumer.
 type FeedOptions struct {
-	Now func() time.Time // the clock of claims; nil is time.Now
+	Now func() time.Time // the clock of claims; nil means time.Now
 }
 
-// OpenFeed opens a directory that a service has made. feed.db is made where it is missing.
+// OpenFeed opens the directory of a service. It creates feed.db if it is missing.
 func OpenFeed(dir string, o FeedOptions) (*Feed, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -43,11 +43,11 @@ func OpenFeed(dir string, o FeedOptions) (*Feed, error) {
 // Groups are the consumers' checkpoints and parked streams.
 func (f *Feed) Groups() *Groups { return f.groups }
 
-// Close ends subscriptions with event.ErrClosed and closes the files. Closing again
-// does nothing more.
+// Close ends subscriptions with event.ErrClosed and closes the files. A second Close does
+// nothing.
 func (f *Feed) Close() error {
 	f.once.Do(func() {
-		f.log.stop() // nobody begins anything anew for which there are no groups
+		f.log.stop() // first, so that no subscription runs without groups
 		f.err = errors.Join(f.groups.file.close(), f.Beside.Close())
 	})
 	return f.err

@@ -49,7 +49,7 @@ func TestGroups(t *testing.T) {
 	})
 }
 
-// Consumers read beside the service, each as if by itself, and cannot write its log.
+// Consumers read next to the service, independently of each other, and cannot write its log.
 func TestFeedBesideTheService(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	db := open(t, dir, embedded.Options{})
@@ -118,8 +118,8 @@ func TestFeedBesideTheService(t *testing.T) {
 	}
 }
 
-// What the archiver has dropped is not passed over, by whichever way it is read: a consumer
-// that has not seen it is told.
+// Events dropped by the archiver are not skipped, with either way of reading: a consumer that
+// has not seen them gets an error.
 func TestFeedBehindTheArchive(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	db := open(t, dir, embedded.Options{})
@@ -134,7 +134,7 @@ func TestFeedBehindTheArchive(t *testing.T) {
 	}
 	subscribed := 0
 	for b, err := range f.Subscribe(ctx, 0, event.Filter{}, 1) {
-		if subscribed++; subscribed > 1 { // dropped while the consumer was at work on the first
+		if subscribed++; subscribed > 1 { // dropped while the consumer processed the first event
 			if gone := new(archive.GoneError); !errors.As(err, &gone) || gone.Begins != 4 {
 				t.Fatalf("subscribed, it was given %v, %v", b, err)
 			}
@@ -154,7 +154,7 @@ func TestFeedBehindTheArchive(t *testing.T) {
 	}
 }
 
-// Of a stream that is settled events are gone, too, for whoever goes on with it.
+// A reader that continues a settled stream also gets an error for its dropped events.
 func TestFeedOfAnArchivedStream(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	db := open(t, dir, embedded.Options{})

@@ -14,30 +14,29 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// file is one SQLite file: a writer with the only connection that writes, and a
-// few connections that read.
+// file is one SQLite file: one writing connection, and a few reading ones.
 type file struct {
 	path    string
 	writer  *writer
 	readers *readers
 }
 
-// care is how safe a file's commits are.
+// care is the durability of a file's commits.
 type care string
 
 const (
 	durable    care = "FULL"   // a commit survives a power cut
-	consistent care = "NORMAL" // a power cut may take the last commits away, whole
+	consistent care = "NORMAL" // a power cut may lose the last commits, each as a whole
 	fleeting   care = "OFF"    // for data that does not outlive the process
 )
 
 const (
-	busyPatience   = 10 * time.Second // for another program that holds the file, such as a backup
+	busyPatience   = 10 * time.Second // waits for another program that holds the file, such as a backup
 	writerCacheKiB = 64 << 10
 	readerCacheKiB = 8 << 10
 )
 
-// openFile opens a file, brings its tables up to date, and starts its writer.
+// openFile opens a file, migrates its tables, and starts its writer.
 func openFile(path string, c care, tables fs.FS, readers int, hooks hooks) (_ *file, err error) {
 	conn, err := connect(path, c, writerCacheKiB)
 	if err != nil {
@@ -60,7 +59,7 @@ func openFile(path string, c care, tables fs.FS, readers int, hooks hooks) (_ *f
 	return f, nil
 }
 
-// close lets what is queued be written and what is being read end.
+// close lets queued writes and running reads end.
 func (f *file) close() error {
 	err := f.writer.close()
 	if err2 := f.readers.close(); err == nil {
@@ -80,7 +79,7 @@ func connect(path string, c care, cacheKiB int) (*sqlite.Conn, error) {
 		"fullfsync = ON",            // macOS: fsync alone does not reach the disk
 		"checkpoint_fullfsync = ON", // likewise
 		"secure_delete = ON",        // deleted content is overwritten with zeros
-		"wal_autocheckpoint = 0",    // the writer sees to it, see writer.tend
+		"wal_autocheckpoint = 0",    // the writer does it, see writer.tend
 		"temp_store = MEMORY",
 		fmt.Sprintf("cache_size = -%d", cacheKiB),
 	} {
@@ -92,7 +91,7 @@ func connect(path string, c care, cacheKiB int) (*sqlite.Conn, error) {
 	return conn, nil
 }
 
-// connectToRead is for the readers of a file that this process writes.
+// connectToRead opens a reading connection to a file that this process writes.
 func connectToRead(path string, c care) (*sqlite.Conn, error) {
 	conn, err := connect(path, c, readerCacheKiB)
 	if err != nil {
@@ -104,8 +103,8 @@ func connectToRead(path string, c care) (*sqlite.Conn, error) {
 	return conn, nil
 }
 
-// migrate applies the files of a folder that have not been applied yet, in order
-// of name. user_version counts them.
+// migrate applies the files of a folder that have not been applied yet, in order of name.
+// user_version counts the applied ones.
 func migrate(conn *sqlite.Conn, tables fs.FS) error {
 	names, done, err := steps(conn, tables)
 	if err != nil {
@@ -116,7 +115,7 @@ func migrate(conn *sqlite.Conn, tables fs.FS) error {
 		if err != nil {
 			return err
 		}
-		// ExecuteScript makes it one transaction.
+		// ExecuteScript runs it in one transaction.
 		text := fmt.Sprintf("%s\nPRAGMA user_version = %d;", script, done+i+1)
 		if err := sqlitex.ExecuteScript(conn, text, nil); err != nil {
 			return fmt.Errorf("migration %s: %w", name, err)
@@ -125,7 +124,7 @@ func migrate(conn *sqlite.Conn, tables fs.FS) error {
 	return nil
 }
 
-// steps are the files of a folder in order of name, and how many have been applied.
+// steps returns the files of a folder in order of name, and the number of applied ones.
 func steps(conn *sqlite.Conn, tables fs.FS) (names []string, done int, err error) {
 	if names, err = fs.Glob(tables, "*.sql"); err != nil {
 		return nil, 0, err
@@ -138,9 +137,9 @@ func steps(conn *sqlite.Conn, tables fs.FS) (names []string, done int, err error
 	return names, done, err
 }
 
-// readers is a small fixed set of reading connections. Each is taken for one page
-// or lookup and given back before anybody's code runs on the result, so waiting
-// for one is short and no slow consumer keeps the write-ahead log from being reset.
+// readers is a small fixed set of reading connections. Each is taken for one page or lookup and
+// returned before any consumer's code runs on the result. So waits are short, and a slow
+// consumer does not keep the write-ahead log from being reset.
 type readers struct {
 	conns   chan *sqlite.Conn
 	closing chan struct{}
@@ -161,7 +160,7 @@ func openReaders(n int, open func() (*sqlite.Conn, error)) (*readers, error) {
 	return r, nil
 }
 
-// read runs f with a connection. What f reads is of one moment.
+// read runs f with a connection. f reads one snapshot.
 func (r *readers) read(ctx context.Context, f func(*sqlite.Conn) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -197,8 +196,8 @@ func (r *readers) close() (err error) {
 	return err
 }
 
-// query runs a statement and calls row for each of its rows until it says false.
-// Arguments are int64, string, []byte, or nil for null.
+// query runs a statement and calls row for each of its rows until it returns false. Arguments
+// are int64, string, []byte, or nil for NULL.
 func query(conn *sqlite.Conn, text string, row func(s *sqlite.Stmt) (more bool), args ...any) error {
 	s, err := conn.Prepare(text)
 	if err != nil {
@@ -229,7 +228,7 @@ func query(conn *sqlite.Conn, text string, row func(s *sqlite.Stmt) (more bool),
 	}
 }
 
-// exec runs a statement that has no rows.
+// exec runs a statement without result rows.
 func exec(conn *sqlite.Conn, text string, args ...any) error {
 	return query(conn, text, func(*sqlite.Stmt) bool { panic("embedded: rows from " + text) }, args...)
 }

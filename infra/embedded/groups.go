@@ -12,17 +12,17 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Groups keeps what is known of those who consume the log from outside, in feed.db.
-// Several processes may have it open. Every commit is on the disk before it is
-// acknowledged, and whatever is written may be written twice.
+// Groups stores the state of consumer groups of the log's external feed, in feed.db. Several
+// processes may have it open. Every commit is on disk before it is acknowledged, and every
+// write is idempotent.
 type Groups struct {
 	file *file
 	now  func() time.Time
 }
 
-// Claim takes or renews the right to a group's events for ttl. held is false while
-// another holder's runs. The token grows with each new holder, and when one comes back
-// after its claim has lapsed.
+// Claim takes or renews the right to a group's events for ttl. held is false while another
+// holder's claim runs. The token grows with each new holder, and when a holder returns after
+// its claim has lapsed.
 func (g *Groups) Claim(ctx context.Context, group, holder string, ttl time.Duration) (_ consumer.Claim, held bool, _ error) {
 	type grant struct {
 		term
@@ -41,7 +41,7 @@ func (g *Groups) Claim(ctx context.Context, group, holder string, ttl time.Durat
 	return consumer.Claim{Token: h.token, Position: h.at}, h.held, err
 }
 
-// Yield gives a claim up at once; not holding it is no error.
+// Yield ends a claim at once. Not holding it is no error.
 func (g *Groups) Yield(ctx context.Context, group string, token uint64) error {
 	_, err := write(ctx, g.file, "yield consumer group "+group, func(conn *sqlite.Conn) (struct{}, error) {
 		return struct{}{}, exec(conn, "UPDATE groups SET holder = NULL WHERE name = ? AND token = ?", group, int64(token))
@@ -49,7 +49,7 @@ func (g *Groups) Yield(ctx context.Context, group string, token uint64) error {
 	return err
 }
 
-// fenced runs a write, if the token is the newest.
+// fenced runs a write if the token is the newest.
 func (g *Groups) fenced(ctx context.Context, what, group string, token uint64, do func(conn *sqlite.Conn) error) error {
 	newest, err := write(ctx, g.file, what+" of consumer group "+group, func(conn *sqlite.Conn) (newest bool, err error) {
 		err = query(conn, "SELECT 1 FROM groups WHERE name = ? AND token = ?", func(*sqlite.Stmt) bool {
@@ -59,7 +59,7 @@ func (g *Groups) fenced(ctx context.Context, what, group string, token uint64, d
 		if err != nil || !newest {
 			return false, err
 		}
-		if err := do(conn); errors.Is(err, consumer.ErrSuperseded) { // an answer; do has written nothing
+		if err := do(conn); errors.Is(err, consumer.ErrSuperseded) { // the error is an answer; do has written nothing
 			return false, nil
 		} else if err != nil {
 			return false, err
@@ -72,8 +72,8 @@ func (g *Groups) fenced(ctx context.Context, what, group string, token uint64, d
 	return err
 }
 
-// Save moves the checkpoint on; consumer.ErrSuperseded if the token is not the newest,
-// or the checkpoint is further already.
+// Save moves the checkpoint forward. It returns consumer.ErrSuperseded if the token is not the
+// newest, or the checkpoint is already further.
 func (g *Groups) Save(ctx context.Context, group string, token uint64, to event.Position) error {
 	return g.fenced(ctx, "checkpoint", group, token, func(conn *sqlite.Conn) error {
 		err := exec(conn, "UPDATE groups SET pos = ?2 WHERE name = ?1 AND pos <= ?2", group, int64(to))
@@ -84,8 +84,8 @@ func (g *Groups) Save(ctx context.Context, group string, token uint64, to event.
 	})
 }
 
-// Park keeps that a group could not get past an event, in the place of what was kept of
-// the stream; consumer.ErrSuperseded if the token is not the newest.
+// Park records that a group could not process an event, and replaces the stream's earlier
+// record. It returns consumer.ErrSuperseded if the token is not the newest.
 func (g *Groups) Park(ctx context.Context, group string, token uint64, p consumer.Parked) error {
 	return g.fenced(ctx, "parked stream", group, token, func(conn *sqlite.Conn) error {
 		return exec(conn, `INSERT OR REPLACE INTO parked (name, stream, version, pos, error, attempts, since, wish)
@@ -93,7 +93,7 @@ func (g *Groups) Park(ctx context.Context, group string, token uint64, p consume
 	})
 }
 
-// Unpark forgets that a stream is parked; if it is not, that is no error.
+// Unpark removes a stream's parked record; no error if there is none. It returns
 // consumer.ErrSuperseded if the token is not the newest.
 func (g *Groups) Unpark(ctx context.Context, group string, token uint64, stream event.Stream) error {
 	return g.fenced(ctx, "parked stream", group, token, func(conn *sqlite.Conn) error {
@@ -101,7 +101,7 @@ func (g *Groups) Unpark(ctx context.Context, group string, token uint64, stream 
 	})
 }
 
-// Parked lists the streams that a group could not get past, in the order of their names.
+// Parked lists a group's parked streams, ordered by name.
 func (g *Groups) Parked(ctx context.Context, group string) (all []consumer.Parked, err error) {
 	err = g.file.readers.read(ctx, func(conn *sqlite.Conn) error {
 		return query(conn, "SELECT stream, version, pos, error, attempts, since, wish FROM parked WHERE name = ? ORDER BY stream", func(s *sqlite.Stmt) bool {
@@ -115,9 +115,9 @@ func (g *Groups) Parked(ctx context.Context, group string) (all []consumer.Parke
 	return all, err
 }
 
-// Wish asks the process that holds the group to go on with a stream that is parked at a
-// version, or to leave it; consumer.ErrNotParked if it is not parked there. So what was
-// meant for one event is not done to a later one.
+// Wish asks the process that holds the group to resume a stream that is parked at a version, or
+// to skip it. It returns consumer.ErrNotParked if the stream is not parked at that version, so
+// that a command for one event does not affect a later one.
 func (g *Groups) Wish(ctx context.Context, group string, stream event.Stream, at event.Version, w consumer.Wish) error {
 	there, err := write(ctx, g.file, "parked stream of consumer group "+group, func(conn *sqlite.Conn) (bool, error) {
 		err := exec(conn, "UPDATE parked SET wish = ? WHERE name = ? AND stream = ? AND version = ?", string(w), group, string(stream), int64(at))
@@ -129,7 +129,7 @@ func (g *Groups) Wish(ctx context.Context, group string, stream event.Stream, at
 	return err
 }
 
-// Groups lists every group there ever was, in the order of their names.
+// Groups lists all groups ever seen, ordered by name.
 func (g *Groups) Groups(ctx context.Context) (all []consumer.Group, err error) {
 	now := g.now()
 	err = g.file.readers.read(ctx, func(conn *sqlite.Conn) error {

@@ -20,10 +20,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Inspection reads a directory's files as they were at one moment each, and writes
-// nothing: read models first, then the queue, the keys, and the log last, so that
-// nothing is ahead of the log. A service may be at work on them; while the inspection
-// is open, its write-ahead logs grow. It is not safe for use by several goroutines.
+// Inspection reads each of a directory's files as of one moment, and writes nothing. It opens
+// the read models first, then the queue, the keys, and the log last, so that no file is ahead
+// of the log. The service may be running; while the inspection is open, the write-ahead logs
+// grow. It is not safe for concurrent use.
 type Inspection struct {
 	view   *sql.DB
 	viewTx *sql.Tx
@@ -32,8 +32,7 @@ type Inspection struct {
 	log    *sqlite.Conn
 }
 
-// Inspect opens a directory for reading. Files that are missing are an error: nothing
-// is made.
+// Inspect opens a directory for reading. Missing files are an error: nothing is created.
 func Inspect(ctx context.Context, dir string) (_ *Inspection, err error) {
 	i := &Inspection{}
 	defer func() {
@@ -56,7 +55,7 @@ func Inspect(ctx context.Context, dir string) (_ *Inspection, err error) {
 	return i, nil
 }
 
-// freeze opens a file and begins a read of it, which lasts until the file is closed.
+// freeze opens a file and begins a read of it that lasts until the file is closed.
 func freeze(path, table string) (*sqlite.Conn, error) {
 	conn, err := openToRead(path, writerCacheKiB)
 	if err != nil {
@@ -89,14 +88,14 @@ func (i *Inspection) openView(ctx context.Context, path string) error {
 	if i.viewTx, err = i.view.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}); err != nil {
 		return fmt.Errorf("view.db: %w", err)
 	}
-	var tables int // the read begins with the first statement
+	var tables int // the snapshot is taken by the first statement
 	if err := i.viewTx.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables); err != nil {
 		return fmt.Errorf("view.db: %w", err)
 	}
 	return nil
 }
 
-// Close ends the reads.
+// Close ends the reads and closes the files.
 func (i *Inspection) Close() error {
 	var errs []error
 	if i.viewTx != nil {
@@ -113,10 +112,10 @@ func (i *Inspection) Close() error {
 	return errors.Join(errs...)
 }
 
-// View is for questions to the read models.
+// View is a transaction for queries on the read models.
 func (i *Inspection) View() *sql.Tx { return i.viewTx }
 
-// reading makes a connection's statements end with a context.
+// reading makes a connection's statements end with ctx.
 func reading(ctx context.Context, conn *sqlite.Conn) func() {
 	conn.SetInterrupt(ctx.Done())
 	return func() { conn.SetInterrupt(nil) }
@@ -132,13 +131,13 @@ func (i *Inspection) Head(ctx context.Context) (head event.Position, err error) 
 	return head, err
 }
 
-// Page is the next events of the log, at most so many; none at its end.
+// Page returns up to most next events of the log; none at its end.
 func (i *Inspection) Page(ctx context.Context, after event.Position, most int) (page []event.Recorded, err error) {
 	defer reading(ctx, i.log)()
 	if err := gone(i.log, after); err != nil {
 		return nil, err
 	}
-	// A stream's row that is gone must not hide its events.
+	// A missing stream row must not hide its events.
 	err = query(i.log, `SELECT coalesce(s.name, ''), e.name, e.pos, e.version, e.at, e.id, e.data, e.correlation, e.causation, e.actor, e.trace, e.link
 		FROM events e LEFT JOIN streams s ON s.no = e.stream WHERE e.pos > ? ORDER BY e.pos LIMIT ?`,
 		func(s *sqlite.Stmt) bool {
@@ -148,7 +147,7 @@ func (i *Inspection) Page(ctx context.Context, after event.Position, most int) (
 	return page, err
 }
 
-// Current is an error that says so if the log's tables are not those of this program.
+// Current returns an error if the log's tables are not of this program's version.
 func (i *Inspection) Current(ctx context.Context) error {
 	defer reading(ctx, i.log)()
 	names, done, err := steps(i.log, tables("log"))
@@ -158,19 +157,19 @@ func (i *Inspection) Current(ctx context.Context) error {
 	return err
 }
 
-// Begins is the position from which on the log is whole here.
+// Begins is the position from which the log is complete in this database.
 func (i *Inspection) Begins(ctx context.Context) (event.Position, error) {
 	defer reading(ctx, i.log)()
 	return beginsOf(i.log)
 }
 
-// Segments lists the archive's files, in order.
+// Segments lists the archive's files in order.
 func (i *Inspection) Segments(ctx context.Context) ([]archive.Segment, error) {
 	defer reading(ctx, i.log)()
 	return segmentsOf(i.log)
 }
 
-// Extents tells where those events of streams lie that are in the archive only.
+// Extents returns the positions of streams' events that are only in the archive.
 func (i *Inspection) Extents(ctx context.Context, names []event.Stream) (map[event.Stream]archive.Extent, error) {
 	defer reading(ctx, i.log)()
 	all := make(map[event.Stream]archive.Extent, len(names))
@@ -184,7 +183,7 @@ func (i *Inspection) Extents(ctx context.Context, names []event.Stream) (map[eve
 	return all, nil
 }
 
-// Names lists streams by prefix, at most so many after the one that next named before.
+// Names lists up to most streams with a prefix. after is the next of the previous call.
 func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most int) (names []event.Stream, next int64, err error) {
 	defer reading(ctx, i.log)()
 	next = after
@@ -197,7 +196,7 @@ func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most
 	return names, next, err
 }
 
-// Stream is the events of a stream after a version, at most so many, of what is here.
+// Stream returns up to most events of a stream after a version, without those in the archive.
 func (i *Inspection) Stream(ctx context.Context, stream event.Stream, after event.Version, most int) (page []event.Recorded, err error) {
 	defer reading(ctx, i.log)()
 	err = query(i.log, `SELECT `+eventColumns+` FROM streams s CROSS JOIN events e ON e.stream = s.no
@@ -209,7 +208,8 @@ func (i *Inspection) Stream(ctx context.Context, stream event.Stream, after even
 	return page, err
 }
 
-// Streams is all events of some streams that are here, each stream's in order.
+// Streams returns all events of some streams without those in the archive, each stream's in
+// order.
 func (i *Inspection) Streams(ctx context.Context, names []event.Stream) (all map[event.Stream][]event.Recorded, err error) {
 	all = make(map[event.Stream][]event.Recorded, len(names))
 	for _, name := range names {
@@ -227,7 +227,7 @@ func (i *Inspection) Streams(ctx context.Context, names []event.Stream) (all map
 	return all, nil
 }
 
-// Known tells which of some streams there are.
+// Known reports which of some streams exist.
 func (i *Inspection) Known(ctx context.Context, names []event.Stream) (map[event.Stream]bool, error) {
 	defer reading(ctx, i.log)()
 	known := make(map[event.Stream]bool, len(names))
@@ -243,14 +243,14 @@ func (i *Inspection) Known(ctx context.Context, names []event.Stream) (map[event
 	return known, nil
 }
 
-// Checkpoint is how far a reader of the queue's database has come.
+// Checkpoint is the checkpoint of a reader in the queue's database.
 func (i *Inspection) Checkpoint(ctx context.Context, reader string) (event.Position, error) {
 	defer reading(ctx, i.work)()
 	return checkpointOf(i.work, reader)
 }
 
-// Lease tells who took a lease last, and until when it is theirs; nobody has one that was
-// given up.
+// Lease returns the last holder of a lease, and the end of its term; an empty holder if the
+// lease was given up.
 func (i *Inspection) Lease(ctx context.Context, name string) (holder string, until time.Time, err error) {
 	defer reading(ctx, i.work)()
 	err = query(i.work, "SELECT holder, until FROM leases WHERE name = ? AND holder IS NOT NULL", func(s *sqlite.Stmt) bool {
@@ -260,7 +260,7 @@ func (i *Inspection) Lease(ctx context.Context, name string) (holder string, unt
 	return holder, until, err
 }
 
-// Work finds rows of the due queue.
+// Work returns rows of the due queue.
 func (i *Inspection) Work(ctx context.Context, refs []payload.Ref) (map[payload.Ref]tx.Work, error) {
 	defer reading(ctx, i.work)()
 	found := make(map[payload.Ref]tx.Work, len(refs))
@@ -276,13 +276,13 @@ func (i *Inspection) Work(ctx context.Context, refs []payload.Ref) (map[payload.
 	return found, nil
 }
 
-// Queued lists the rows of the due queue in the order of chain and hash.
+// Queued lists the rows of the due queue, ordered by chain and hash.
 func (i *Inspection) Queued(ctx context.Context, after payload.Ref, most int) ([]payload.Ref, error) {
 	defer reading(ctx, i.work)()
 	return refs(i.work, "work", after, most)
 }
 
-// Kept lists the payloads in the order of chain and hash.
+// Kept lists the payloads, ordered by chain and hash.
 func (i *Inspection) Kept(ctx context.Context, after payload.Ref, most int) ([]payload.Ref, error) {
 	defer reading(ctx, i.log)()
 	return refs(i.log, "payloads", after, most)
@@ -299,8 +299,8 @@ func refs(conn *sqlite.Conn, table string, after payload.Ref, most int) (found [
 	return found, err
 }
 
-// Payloads tells which sealed bytes are kept, and whose data keys: of bytes that are
-// kept the one that opens them, of others any.
+// Payloads returns which sealed bytes and which data keys are stored. For stored bytes only the
+// key that opens them counts; without stored bytes any key counts.
 func (i *Inspection) Payloads(ctx context.Context, refs []payload.Ref) (bytes, keys map[payload.Ref]bool, err error) {
 	defer reading(ctx, i.log)()
 	defer reading(ctx, i.keys)()

@@ -14,8 +14,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// Claim gives rows to a holder: [intent.Claim.Choose] says which. A claim of before the clock
-// was set back lapses.
+// Claim gives intents to a holder, as chosen by [intent.Claim.Choose]. A claim from before the
+// clock was set back lapses.
 func (s *Intents) Claim(ctx context.Context, c intent.Claim) ([]intent.Claimed, error) {
 	return write(ctx, s.work.file, "claim intents", func(conn *sqlite.Conn) ([]intent.Claimed, error) {
 		l := &intentClaim{Claim: c, conn: conn, now: s.work.now(), lane: laneOf(c.Lane), groups: map[string]bool{}}
@@ -23,14 +23,14 @@ func (s *Intents) Claim(ctx context.Context, c intent.Claim) ([]intent.Claimed, 
 	})
 }
 
-// intentClaim is one Claim under way.
+// intentClaim is the state of one call of Claim.
 type intentClaim struct {
 	intent.Claim
 	conn *sqlite.Conn
 	now  time.Time
 	lane []byte
 
-	groups map[string]bool // ordering groups that are looked up
+	groups map[string]bool // ordering groups looked up already
 	found  []intent.Entry
 }
 
@@ -53,8 +53,8 @@ func (l *intentClaim) run() ([]intent.Claimed, error) {
 	return chosen, nil
 }
 
-// find looks up what may be chosen: each client's first rows, and the ordering groups that
-// they head or that are in this lane.
+// find looks up the candidates: each client's first intents, the ordering groups that they
+// head, and the groups in this lane.
 func (l *intentClaim) find() error {
 	heads := map[string][]intent.Entry{}
 	for _, wants := range l.Names() {
@@ -71,7 +71,7 @@ func (l *intentClaim) find() error {
 	if err != nil {
 		return err
 	}
-	for _, h := range fair.Deal(l.Turn, l.Limit, heads) { // a head that has no turn has none after it
+	for _, h := range fair.Deal(l.Turn, l.Limit, heads) { // if a head has no turn, the intents behind it have none
 		if h.Row.Order == "" {
 			l.found = append(l.found, h)
 		} else {
@@ -86,10 +86,11 @@ func (l *intentClaim) find() error {
 	return nil
 }
 
-// elsewhere holds of an ordering group of which a row is in another lane, or another holder's.
+// elsewhere is true for an ordering group with an intent in another lane or claimed by another
+// holder.
 const elsewhere = `EXISTS (SELECT 1 FROM intents o INDEXED BY intents_pinned WHERE o.chain = ?1 AND o.in_row = i.in_row AND o.lane IS NOT NULL AND (o.lane <> ?2 OR o.holder <> ?3))`
 
-// heads finds, of each client, the first rows of a kind that wait and follow nothing.
+// heads finds each client's first waiting intents of a kind that head their group or have none.
 func (l *intentClaim) heads(wants string, key []byte, heads map[string][]intent.Entry) error {
 	const client = "SELECT client FROM intents INDEXED BY intents_heads WHERE chain = ? AND wants = ? AND nonce_key = ? AND head = 1 AND lane IS NULL "
 	next, err := l.names(client+"ORDER BY client LIMIT 1", int64(l.Lane.Chain), wants, key)
@@ -106,7 +107,7 @@ func (l *intentClaim) heads(wants string, key []byte, heads map[string][]intent.
 	return err
 }
 
-// follow finds what waits in an ordering group, unless a row of it is elsewhere.
+// follow finds the waiting intents of an ordering group, unless an intent of it is elsewhere.
 func (l *intentClaim) follow(name string) error {
 	if l.groups[name] {
 		return nil
@@ -118,16 +119,16 @@ func (l *intentClaim) follow(name string) error {
 	return err
 }
 
-// behind is the row right before another one in its ordering group.
+// behind selects the intent just before another one in its ordering group.
 const behind = `CASE WHEN head = 0 THEN (SELECT b.intent FROM intents b INDEXED BY intents_row
 	WHERE b.chain = i.chain AND b.in_row = i.in_row AND b.pos < i.pos ORDER BY b.pos DESC LIMIT 1) END`
 
-// ask reads rows by an index: the planner, which knows nothing of the numbers, would
-// rather look through all that is in a lane.
+// ask reads intents by a given index: the planner, which does not know the row counts, would
+// rather scan all intents of a lane.
 //
-// A bound limit is written LIMIT 0 + ?: SQLite takes the value of a LIMIT ? into its plan, and
-// compiles the statement again whenever the parameter is bound, also to the same value. A turn
-// of a lane with 40,000 ordering groups took 177 ms for that, and takes 36 ms without.
+// A bound limit is written LIMIT 0 + ?: SQLite uses the value of LIMIT ? in its plan, and
+// recompiles the statement whenever the parameter is bound, even to the same value. Because of
+// that, a turn of a lane with 40,000 ordering groups took 177 ms; it takes 36 ms without.
 func (l *intentClaim) ask(index, where string, args ...any) (found []intent.Entry, err error) {
 	return scanIntents(l.conn, "SELECT "+intentColumns+", "+behind+" FROM intents i INDEXED BY "+index+" WHERE "+where, args...)
 }
@@ -138,7 +139,7 @@ func intents(conn *sqlite.Conn, where string, args ...any) ([]intent.Entry, erro
 	return scanIntents(conn, "SELECT "+intentColumns+", NULL FROM intents WHERE "+where, args...)
 }
 
-// scanIntents reads intentColumns, and which row stands right before.
+// scanIntents reads intentColumns, and the intent before it in its ordering group.
 func scanIntents(conn *sqlite.Conn, text string, args ...any) (found []intent.Entry, err error) {
 	var bad error
 	err = query(conn, text, func(s *sqlite.Stmt) bool {

@@ -15,11 +15,11 @@ import (
 // Intents is the work queue of intents.
 type Intents struct{ work *Work }
 
-// Intents is the work queue of intents.
+// Intents is the work queue of intents in this directory.
 func (d *DB) Intents() *Intents { return &Intents{d.work} }
 
-// Apply makes changes, in order, and moves the reader's checkpoint, together;
-// event.ErrMoved if the checkpoint is not at from.
+// Apply makes changes in order and moves the reader's checkpoint, in one transaction. It
+// returns event.ErrMoved if the checkpoint is not at from.
 func (s *Intents) Apply(ctx context.Context, reader string, from, to event.Position, changes []intent.Change) error {
 	_, err := write(ctx, s.work.file, "apply to the queue of intents", func(conn *sqlite.Conn) (struct{}, error) {
 		if err := moveCheckpoint(conn, reader, from, to); err != nil {
@@ -56,7 +56,7 @@ func foldIntents(conn *sqlite.Conn, changes []intent.Change) error {
 	return nil
 }
 
-// writeIntent brings a row to where changes have left it.
+// writeIntent stores a changed intent.
 func writeIntent(conn *sqlite.Conn, r intent.Folded) error {
 	if r.Was != nil && (r.Is == nil || r.Opened) {
 		if err := exec(conn, "DELETE FROM intents WHERE intent = ?", r.Was.ID[:]); err != nil {
@@ -69,7 +69,7 @@ func writeIntent(conn *sqlite.Conn, r intent.Folded) error {
 	switch {
 	case r.Opened:
 		return insertIntent(conn, *r.Is)
-	case r.Moved: // no change makes a claim
+	case r.Moved: // changes never make a claim
 		return exec(conn, "UPDATE intents SET lane = ?, holder = NULL, claimed_until = NULL WHERE intent = ?", laneColumn(r.Is.Lane), r.Is.ID[:])
 	}
 	return nil
@@ -85,7 +85,7 @@ func insertIntent(conn *sqlite.Conn, e intent.Entry) error {
 	return moveHead(conn, e.Row)
 }
 
-// moveHead marks the first of a row that is in the queue.
+// moveHead marks the first queued intent of an ordering group as its head.
 func moveHead(conn *sqlite.Conn, row intent.Row) error {
 	name := row.Name()
 	if name == "" {
@@ -112,7 +112,7 @@ func moveHead(conn *sqlite.Conn, row intent.Row) error {
 	return exec(conn, "UPDATE intents SET head = 1 WHERE intent = ?", first)
 }
 
-// laneOf names a lane among those of its chain.
+// laneOf encodes a lane, unique within its chain.
 func laneOf(s chain.Sequence) []byte { return slices.Concat(s.Sender[:], s.Key[:]) }
 
 // laneColumn is NULL for no lane.
@@ -123,7 +123,7 @@ func laneColumn(s *chain.Sequence) any {
 	return laneOf(*s)
 }
 
-// laneAt reads the lane that [laneOf] has named; nil for none.
+// laneAt decodes a lane encoded by [laneOf]; nil for none.
 func laneAt(on chain.ID, column []byte) *chain.Sequence {
 	if len(column) == 0 {
 		return nil
@@ -140,7 +140,7 @@ func keyColumn(key *chain.NonceKey) []byte {
 	return key[:]
 }
 
-// keyOf is the way back.
+// keyOf is the inverse of keyColumn.
 func keyOf(column []byte) *chain.NonceKey {
 	if len(column) == 0 {
 		return nil
@@ -149,8 +149,8 @@ func keyOf(column []byte) *chain.NonceKey {
 	return &key
 }
 
-// Return ends a holder's claims of these intents. What it has not claimed, or what does
-// not wait any more, is left alone.
+// Return ends a holder's claims of these intents. Intents that it has not claimed, or that no
+// longer wait, are not changed.
 func (s *Intents) Return(ctx context.Context, holder string, ids []chain.IntentID) error {
 	_, err := write(ctx, s.work.file, "return intents", func(conn *sqlite.Conn) (struct{}, error) {
 		for _, id := range ids {
@@ -164,8 +164,8 @@ func (s *Intents) Return(ctx context.Context, holder string, ids []chain.IntentI
 	return err
 }
 
-// Demand counts a chain's rows by client: those that wait by whom and under which key they
-// want to be carried out, those that have a nonce by their lane.
+// Demand counts a chain's intents by client. Waiting intents are counted by requested signer
+// and nonce key, intents with a nonce by their lane.
 func (s *Intents) Demand(ctx context.Context, id chain.ID) (found []intent.Demand, err error) {
 	var bad error
 	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) error {
@@ -194,7 +194,7 @@ func (s *Intents) Demand(ctx context.Context, id chain.ID) (found []intent.Deman
 	return intent.Sum(found), nil
 }
 
-// Open counts a client's rows, up to a number.
+// Open counts a client's intents, up to most.
 func (s *Intents) Open(ctx context.Context, client string, most int) (n int, err error) {
 	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) error {
 		return query(conn, "SELECT count(*) FROM (SELECT 1 FROM intents INDEXED BY intents_client WHERE client = ? LIMIT ?)", func(s *sqlite.Stmt) bool {

@@ -11,17 +11,17 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// horizon bounds what Lease answers for until.
+// horizon is the longest time that Lease returns in until.
 const horizon = tx.Horizon
 
-// clockSlack is how much longer than ours another's term may be. A lease that runs for
-// longer yet was given before the clock was set back, and counts as lapsed; a repeat that
-// is due later than after the longest pause was told its time before that, and counts as
-// due. First attempts may be any time away; Advance has them follow the chain.
+// clockSlack is how much longer than ours another holder's term may be. A lease that runs even
+// longer was given before the clock was set back, and counts as lapsed. A repeat due later than
+// the longest pause was stored before that, and counts as due. First attempts may be any time
+// away; Advance makes them due by the chain's clock.
 const clockSlack = time.Minute
 
-// beyond is the time after which nothing can be due that was told its time by this clock,
-// which shows now.
+// beyond is the latest possible due time of a repeat, if the clock shows now and was not set
+// back.
 func (w *Work) beyond(now time.Time) time.Time {
 	if w.pause == 0 {
 		return tx.StoredTime(time.Unix(1<<40, 0))
@@ -29,7 +29,7 @@ func (w *Work) beyond(now time.Time) time.Time {
 	return now.Add(w.ahead())
 }
 
-// ahead is how far from now something can be due; 0: not known.
+// ahead is the longest time from now until a repeat is due; 0: unknown.
 func (w *Work) ahead() time.Duration {
 	if w.pause == 0 {
 		return 0
@@ -37,12 +37,11 @@ func (w *Work) ahead() time.Duration {
 	return w.pause + clockSlack
 }
 
-// asideMax bounds how many rows of accounts on hold one Lease sets aside of a client's.
+// asideMax bounds how many of a client's rows with accounts on hold one Lease sets aside.
 const asideMax = 1000
 
-// Lease gives due rows of a chain to a holder. Rows that others have leased count
-// as due when their lease ends, so that whoever waits for until is there in time
-// should the holder be gone.
+// Lease gives due rows of a chain to a holder. Rows leased by others count as due when their
+// lease ends, so that a caller that waits for until is there in time if the holder has died.
 func (w *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) ([]tx.Work, time.Duration, error) {
 	l, err := write(ctx, w.file, "lease work", func(conn *sqlite.Conn) (*leasing, error) {
 		now := w.now()
@@ -61,8 +60,8 @@ func (w *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.D
 	return l.work, l.until, nil
 }
 
-// hurry makes due what has never been attempted, is eligible, and was told a time that lies
-// ahead, if the clock may have been set back since: before the first Lease, or before this.
+// hurry makes eligible rows without attempts due if their due time lies too far ahead. It does
+// so if the clock may have been set back: before the first Lease, or since the last one.
 func (w *Work) hurry(conn *sqlite.Conn, now time.Time) error {
 	back := w.latest.IsZero() || now.Before(w.latest.Add(-clockSlack))
 	if back || now.After(w.latest) {
@@ -76,19 +75,18 @@ func (w *Work) hurry(conn *sqlite.Conn, now time.Time) error {
 		micros(now), micros(w.beyond(now)), ordered(uint64(max(now.Unix(), 0))))
 }
 
-// leasing is one Lease under way.
+// leasing is the state of one call of Lease.
 type leasing struct {
 	conn   *sqlite.Conn
 	now    time.Time
-	beyond time.Time // nothing is due that was told its time by this clock
+	beyond time.Time // no repeat is due later, unless the clock was set back
 	chain  chain.ID
 	holder string
 	ttl    time.Duration
-	held   map[tx.Account]bool // the accounts met: whether they are on hold
+	held   map[tx.Account]bool // the accounts checked: whether they are on hold
 	aside  map[int64]bool      // rows to set aside
-	probes map[string]bool     // the clients with accounts on hold whose time has come
-	// When the first row, or hold, of each kind is due; there is none of a kind that is
-	// not in it.
+	probes map[string]bool     // the clients with accounts whose hold has expired
+	// When the first row or hold of each kind is due. A kind without any is missing.
 	soonest map[string]int64
 
 	work  []tx.Work
@@ -123,7 +121,7 @@ func (l *leasing) run(turns *tx.Turns, limit, repeats int) error {
 	}
 	switch {
 	case len(l.work) >= limit:
-		return nil // there may be more due now
+		return nil // more may be due now
 	case len(ready) > 0:
 		if l.soonest, err = l.look(nil); err != nil {
 			return err
@@ -141,7 +139,7 @@ func (l *leasing) run(turns *tx.Turns, limit, repeats int) error {
 	return nil
 }
 
-// share leases what one client may have: probes first, then what has been due longest.
+// share leases one client's share: probes first, then the rows due longest.
 func (l *leasing) share(may tx.Share) (got tx.Share, err error) {
 	before := len(l.work)
 	if l.probes[may.Client] {
@@ -177,7 +175,7 @@ func (l *leasing) share(may tx.Share) (got tx.Share, err error) {
 	return got, nil
 }
 
-// due finds rows of one kind, oldest due first, passing over those of accounts on hold.
+// due finds rows of one kind, oldest due first, without rows of accounts on hold.
 func (l *leasing) due(kind, client string, at time.Time, limit int) (found []row, err error) {
 	if limit <= 0 {
 		return nil, nil
@@ -215,8 +213,8 @@ func (l *leasing) onHold(a tx.Account) (held bool, err error) {
 	return held, err
 }
 
-// take leases a row. One that was due in a future that a clock set back has left behind is
-// due now, or its lease would not hide it.
+// take leases a row. If its due time is in the future because the clock was set back, it
+// becomes now: otherwise the lease would not hide the row.
 func (l *leasing) take(r row) error {
 	l.work = append(l.work, r.Work)
 	return exec(l.conn, "UPDATE work SET holder = ?, lease_until = ?, held_since = NULL, next_at = min(next_at, ?) WHERE no = ?",
@@ -230,7 +228,7 @@ type hold struct {
 	grants  int
 }
 
-// probe lets rows of a client's accounts go whose time has come.
+// probe leases rows of a client's accounts whose hold has expired.
 func (l *leasing) probe(client string, limit int) error {
 	if limit <= 0 {
 		return nil
@@ -253,7 +251,7 @@ func (l *leasing) probe(client string, limit int) error {
 	return err
 }
 
-// release lets rows of one account go. A hold without rows ends.
+// release leases rows of one account. A hold without rows ends.
 func (l *leasing) release(h hold, limit int) error {
 	var found []row
 	n := min(max(h.grants, 1), limit)
@@ -280,13 +278,13 @@ func (l *leasing) release(h hold, limit int) error {
 		}
 	}
 	until, left := l.now.Add(l.ttl), 0
-	if len(found) == n && h.grants > n { // more may go, by the next Lease
+	if len(found) == n && h.grants > n { // the next Lease may release more
 		until, left = l.now, h.grants-n
 	}
 	return exec(l.conn, "UPDATE holds SET until = ?2, grants = ?3 WHERE account = ?1", h.account[:], micros(until), int64(left))
 }
 
-// Done ends leases with what came of them.
+// Done ends leases and stores the results of their attempts.
 func (w *Work) Done(ctx context.Context, holder string, done []tx.Done) error {
 	_, err := write(ctx, w.file, "report work", func(conn *sqlite.Conn) (struct{}, error) {
 		now := w.now()
@@ -315,10 +313,10 @@ func (w *Work) Done(ctx context.Context, holder string, done []tx.Done) error {
 	return err
 }
 
-// grantsMax bounds how many rows of an account are let go at once.
+// grantsMax bounds how many rows of an account are released at once.
 const grantsMax = 1 << 20
 
-// noteStanding takes in what a report says of its account.
+// noteStanding applies a report's statement about its account.
 func noteStanding(conn *sqlite.Conn, now time.Time, d tx.Done) error {
 	switch {
 	case d.Account == (tx.Account{}):

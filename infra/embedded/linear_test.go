@@ -7,7 +7,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 )
 
-// The store that is gone when it is closed keeps the contract's histories as well.
+// The store that is removed by Close also passes the contract's histories.
 func TestLinearInMemory(t *testing.T) {
 	db, err := embedded.Open("", embedded.Options{})
 	if err != nil {

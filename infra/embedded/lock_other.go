@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// lock refuses: two processes on one directory would corrupt each other's view of
-// it, and this system has no lock that ends with its process and was tested here.
+// lock refuses. Two processes on one directory would corrupt each other's view of it, and this
+// system has no tested lock that ends with its process.
 func lock(dir string) (*os.File, error) {
 	return nil, fmt.Errorf("embedded store %s: %w on this operating system; use Postgres", dir, errors.ErrUnsupported)
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// lock takes the directory for this process, until the file is closed or the
-// process ends. SQLite itself would let several processes in, but the one writer,
-// its caches and the waking of readers live in this one.
+// lock locks the directory for this process, until the file is closed or the process ends.
+// SQLite itself would admit several processes, but the single writer, its caches and the waking
+// of readers work within one process.
 func lock(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -23,7 +23,7 @@ func lock(dir string) (*os.File, error) {
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		holder, _ := io.ReadAll(io.LimitReader(f, 32)) // only to be helpful
+		holder, _ := io.ReadAll(io.LimitReader(f, 32)) // only for the error text
 		f.Close()                                      //nolint:errcheck // nothing was written
 		return nil, fmt.Errorf("embedded store %s is in use by another process %s", dir, holder)
 	}
@@ -40,8 +40,7 @@ func lock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// lockShadow takes a shadow for this process, until the file is closed or the process
-// ends.
+// lockShadow locks a shadow for this process, until the file is closed or the process ends.
 func lockShadow(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

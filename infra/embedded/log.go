@@ -25,20 +25,21 @@ type Log struct {
 	last  event.Position // of the events written, committed or not
 	heads map[event.Stream]head
 
-	committed atomic.Uint64 // the position up to which readers see
+	committed atomic.Uint64 // readers see events up to this position
 	crash     func(point string)
 	news      news
 	closing   chan struct{}
 	once      sync.Once
 }
 
-// head is where a stream stands: what an append has to know of it.
+// head is the end of a stream, as an append needs it.
 type head struct {
 	no      int64
 	version event.Version
 }
 
-// headsMost bounds the streams that the writer remembers. Forgetting costs a look.
+// headsMost bounds the streams that the writer caches. A stream outside the cache costs a
+// lookup.
 const headsMost = 1 << 16
 
 func openLog(path string, c care, o Options) (*Log, error) {
@@ -60,7 +61,7 @@ func openLog(path string, c care, o Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Nothing has been sent to the writer yet, so what it owns may be set here.
+	// The writer has no job yet, so fields that it owns may be set here.
 	err = l.file.readers.read(context.Background(), func(conn *sqlite.Conn) (err error) {
 		l.last, err = lastPosition(conn)
 		return err
@@ -83,7 +84,7 @@ func lastPosition(conn *sqlite.Conn) (last event.Position, err error) {
 // stop ends subscriptions.
 func (l *Log) stop() { l.once.Do(func() { close(l.closing) }) }
 
-// Append adds events to a stream; see the port for what it promises.
+// Append adds events to a stream; see the port for its guarantees.
 func (l *Log) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
 	size, err := weigh(stream, events)
 	if err != nil {
@@ -98,7 +99,7 @@ func (l *Log) Append(ctx context.Context, stream event.Stream, expected event.Ve
 		return err
 	}})
 	switch {
-	case err != nil: // and answer may yet be written to
+	case err != nil: // the writer may still write answer
 		return event.Appended{}, fmt.Errorf("append to %s: %w", stream, err)
 	case answer.conflict != nil:
 		return event.Appended{}, answer.conflict
@@ -106,10 +107,10 @@ func (l *Log) Append(ctx context.Context, stream event.Stream, expected event.Ve
 	return answer.appended, nil
 }
 
-// rowBytes is about what an event's row and index entries take beside its data.
+// rowBytes is about the size of an event's row and index entries without its data.
 const rowBytes = 200
 
-// weigh checks the limits and says about how much is to be written.
+// weigh checks the limits and returns about how many bytes are written.
 func weigh(stream event.Stream, events []event.Event) (size int, err error) {
 	switch {
 	case stream == "" || len(events) == 0:
@@ -128,7 +129,7 @@ func weigh(stream event.Stream, events []event.Event) (size int, err error) {
 	return size, nil
 }
 
-// append is the writer's part: it checks the version and writes the events.
+// append runs in the writer: it checks the version and writes the events.
 func (l *Log) append(conn *sqlite.Conn, stream event.Stream, expected event.Version, events []event.Event) (event.Appended, *event.ConflictError, error) {
 	at, err := l.head(conn, stream)
 	if err != nil {
@@ -180,7 +181,7 @@ func linkOrNull(link event.Link) any {
 	return link[:]
 }
 
-// head looks up where a stream stands; the zero head is a stream that is not there.
+// head looks up the end of a stream; the zero head means that the stream does not exist.
 func (l *Log) head(conn *sqlite.Conn, stream event.Stream) (head, error) {
 	if at, ok := l.heads[stream]; ok {
 		return at, nil
@@ -195,15 +196,15 @@ func (l *Log) head(conn *sqlite.Conn, stream event.Stream) (head, error) {
 	return at, err
 }
 
-// digest is what a stream is found by. Names with the same digest cost a look at
-// each; nobody can make many, short of breaking SHA-256.
+// digest is the index key of a stream. Names with the same digest cost one lookup each. Making
+// many of them would require breaking SHA-256.
 func digest(stream event.Stream) int64 {
 	sum := sha256.Sum256([]byte(stream))
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// repeated tells whether what follows the expected version is these very events:
-// then an earlier try has been there.
+// repeated reports whether the events after the expected version are these very events, from an
+// earlier try.
 func repeated(conn *sqlite.Conn, at head, expected event.Version, events []event.Event) (a event.Appended, err error) {
 	same := 0
 	err = query(conn, "SELECT id, pos FROM events WHERE stream = ? AND version > ? ORDER BY version LIMIT ?",
@@ -222,7 +223,7 @@ func repeated(conn *sqlite.Conn, at head, expected event.Version, events []event
 	return a, nil
 }
 
-// Head is the position of the last event that is committed.
+// Head is the position of the last committed event.
 func (l *Log) Head(ctx context.Context) (event.Position, error) {
 	select {
 	case <-l.closing:

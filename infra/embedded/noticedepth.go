@@ -27,8 +27,7 @@ const (
 		FROM notice_endpoints`
 )
 
-// Depth counts the notices that are queued or dead, and the endpoints. It reads all of
-// them.
+// Depth counts the queued and the dead notices, and the endpoints. It reads all of them.
 func (s *Notices) Depth(ctx context.Context) (d notice.Depth, err error) {
 	now := micros(s.now())
 	read := func(row *sqlite.Stmt, into ...*int) {

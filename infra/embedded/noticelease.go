@@ -11,8 +11,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// Lease gives notices to a holder: [notice.Policy.Choose] says which. until is how long it is
-// until there may be more: 0 when there may be now, a minute when nothing is due before.
+// Lease gives notices to a holder, as chosen by [notice.Policy.Choose]. until is the time until
+// there may be more: 0 if there may be now, a minute if nothing is due before that.
 func (s *Notices) Lease(ctx context.Context, c notice.Claim) ([]notice.Sending, time.Duration, error) {
 	if c.Limit <= 0 {
 		return nil, 0, nil
@@ -27,7 +27,7 @@ func (s *Notices) Lease(ctx context.Context, c notice.Claim) ([]notice.Sending, 
 	return l.leased, l.until, nil
 }
 
-// noticeLease is one Lease under way.
+// noticeLease is the state of one call of Lease.
 type noticeLease struct {
 	noticeChange
 	notice.Claim
@@ -69,8 +69,8 @@ func (l *noticeLease) run() error {
 	return l.next(append(full, l.Full()...))
 }
 
-// due finds the endpoints at which something is due, as many as there can be notices: those of
-// each client in turn, and of a client the one that has been due for longest first.
+// due finds endpoints with due notices, as many as notices may be leased. Clients take turns,
+// and each client's endpoint that is due longest goes first.
 func (l *noticeLease) due() ([]notice.EndpointID, error) {
 	full, byClient := l.Full(), map[string][]notice.EndpointID{}
 	clients, err := l.clients()
@@ -95,7 +95,7 @@ func (l *noticeLease) due() ([]notice.EndpointID, error) {
 	return fair.Deal(l.Turn, l.Limit, byClient), nil
 }
 
-// clients are those of endpoints for which something is queued.
+// clients are the clients of endpoints with queued notices.
 func (l *noticeLease) clients() (clients []string, err error) {
 	where := "due_at IS NOT NULL"
 	for more := true; more && err == nil; where = "due_at IS NOT NULL AND client > ?" {
@@ -112,9 +112,9 @@ func (l *noticeLease) clients() (clients []string, err error) {
 	return clients, err
 }
 
-// rewind has what was told its time before the clock was set back be due: notices that
-// were not tried, or by the clock of then, and endpoints that rest. A lease runs no longer
-// than one that begins now.
+// rewind makes due all times stored before the clock was set back: notices without attempts,
+// notices attempted by the earlier clock, and paused endpoints. A lease ends no later than a
+// lease that begins now.
 func (l *noticeLease) rewind() error {
 	var astray []notice.EndpointID
 	err := query(l.conn, "SELECT endpoint FROM notice_endpoints WHERE due_at IS NOT NULL AND told_at > ? LIMIT ?", func(row *sqlite.Stmt) bool {
@@ -137,7 +137,7 @@ func (l *noticeLease) rewind() error {
 	return err
 }
 
-// offer is what is decided by at an endpoint.
+// offer reads an endpoint and its due notices, for Choose.
 func (l *noticeLease) offer(id notice.EndpointID) (o notice.Offer, err error) {
 	err = exec(l.conn, "UPDATE notices SET holder = NULL, lease_until = NULL WHERE endpoint = ? AND holder IS NOT NULL AND lease_until <= ?", id[:], micros(l.now))
 	if err != nil {
@@ -157,7 +157,7 @@ func (l *noticeLease) offer(id notice.EndpointID) (o notice.Offer, err error) {
 	return o, err
 }
 
-// next finds how long it is until there may be more, but for clients that have no more slots.
+// next finds the time until there may be more, for clients with free slots.
 func (l *noticeLease) next(full []string) error {
 	if len(l.leased) == l.Limit {
 		return nil
@@ -172,9 +172,9 @@ func (l *noticeLease) next(full []string) error {
 	}, micros(l.now.Add(horizon)))
 }
 
-// Done ends the holder's leases with what came of the attempts. It returns the endpoints
-// that are disabled by it: Sweep gives up what is queued for them. Reports of notices that
-// the holder does not hold any more change nothing.
+// Done ends the holder's leases with the results of the attempts. It returns the endpoints that
+// become disabled; Sweep gives up their queued notices. Reports on notices that the holder no
+// longer holds change nothing.
 func (s *Notices) Done(ctx context.Context, holder string, reports []notice.Report) ([]notice.Endpoint, error) {
 	var disabled []notice.Endpoint
 	err := s.do(ctx, "report notices", func(c *noticeChange) error {
@@ -196,7 +196,7 @@ func (s *Notices) Done(ctx context.Context, holder string, reports []notice.Repo
 	return disabled, nil
 }
 
-// done takes in one report. It returns the endpoint if it is disabled by it.
+// done applies one report. It returns the endpoint if it becomes disabled.
 func (c *noticeChange) done(holder string, r notice.Report) (notice.Endpoint, error) {
 	found, err := notices(c.conn, c.now, "endpoint = ? AND intent = ? AND seq = ? AND holder = ?", r.Key.Endpoint[:], r.Key.Intent[:], int64(r.Key.Seq), holder)
 	if err != nil || len(found) == 0 {
@@ -226,8 +226,8 @@ func (c *noticeChange) done(holder string, r notice.Report) (notice.Endpoint, er
 	return after, nil
 }
 
-// put writes how an endpoint stands. What is queued for one that is disabled by it is given up
-// by Sweep; one that is enabled before that is done keeps the rest.
+// put stores an endpoint's state. Sweep gives up the queued notices of an endpoint that becomes
+// disabled. If it is enabled before Sweep has finished, the rest stays queued.
 func (c *noticeChange) put(e notice.Endpoint) error {
 	return exec(c.conn, `UPDATE notice_endpoints SET failures = ?2, failing_since = ?3, paused_until = ?4, disabled = ?5, disabled_at = ?6,
 		sweep = CASE WHEN ?5 <> '' AND disabled = '' THEN 'give-up' WHEN ?5 = '' AND sweep = 'give-up' THEN '' ELSE sweep END,

@@ -10,22 +10,22 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// Notices is the queue of notices to endpoints. A power cut may set it back by the
-// last instant: what was sent in it is sent again.
+// Notices is the queue of webhook deliveries (notices) to endpoints. A power cut may lose the
+// last changes: the notices sent meanwhile are sent again.
 type Notices struct {
 	work   *Work
 	policy notice.Policy
 }
 
-// Notices is the queue of notices, under a policy.
+// Notices is the queue of notices in this directory, under a policy.
 func (d *DB) Notices(p notice.Policy) *Notices { return &Notices{d.work, p} }
 
-// now is the store's time, as it keeps times.
+// now is the store's time with the stored precision.
 func (s *Notices) now() time.Time { return s.work.now().UTC().Truncate(time.Microsecond) }
 
-// Enqueue takes in news and moves the reader's checkpoint in one transaction;
-// event.ErrMoved if the checkpoint is not at from. An intent's news come in order. What
-// is there already stays as it is. At an endpoint that is disabled, news are dead.
+// Enqueue adds news and moves the reader's checkpoint, in one transaction. It returns
+// event.ErrMoved if the checkpoint is not at from. An intent's news come in order. Existing
+// notices stay unchanged. News to a disabled endpoint are dead.
 func (s *Notices) Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error {
 	return s.do(ctx, "enqueue notices", func(c *noticeChange) error {
 		if err := moveCheckpoint(c.conn, reader, from, to); err != nil {
@@ -40,15 +40,15 @@ func (s *Notices) Enqueue(ctx context.Context, reader string, from, to event.Pos
 	})
 }
 
-// noticeChange is one change of notices under way.
+// noticeChange is the state of one change of notices.
 type noticeChange struct {
 	conn    *sqlite.Conn
 	policy  notice.Policy
 	now     time.Time
-	touched map[notice.Key]bool // one for each intent at an endpoint, without a sequence
+	touched map[notice.Key]bool // keys without a sequence, one per endpoint and intent
 }
 
-// do makes a change, and then sees to whose turn it is.
+// do makes a change, and then updates heads and due times.
 func (s *Notices) do(ctx context.Context, what string, change func(*noticeChange) error) error {
 	_, err := write(ctx, s.work.file, what, func(conn *sqlite.Conn) (struct{}, error) {
 		c := &noticeChange{conn: conn, policy: s.policy, now: s.now(), touched: map[notice.Key]bool{}}
@@ -65,7 +65,7 @@ func (c *noticeChange) touch(k notice.Key) {
 	c.touched[k] = true
 }
 
-// settle marks the first of each intent that is queued, and says when endpoints are due.
+// settle marks each intent's first queued notice, and sets when endpoints are due.
 func (c *noticeChange) settle() error {
 	endpoints := map[notice.EndpointID]bool{}
 	for k := range c.touched {
@@ -82,9 +82,9 @@ func (c *noticeChange) settle() error {
 	return nil
 }
 
-// moveHead sees to it that the first of an intent that is queued is its head.
+// moveHead makes an intent's first queued notice its head.
 func (c *noticeChange) moveHead(k notice.Key) error {
-	var head, rest int64 // the lowest of each; 0 is none
+	var head, rest int64 // the lowest sequence of each; 0 means none
 	for _, q := range []struct {
 		head int64
 		into *int64
@@ -105,9 +105,9 @@ func (c *noticeChange) moveHead(k notice.Key) error {
 		k.Endpoint[:], k.Intent[:], head, rest)
 }
 
-// moveDue says when an endpoint is due. One that has as many attempts under way as it
-// may is due when a lease lapses; Done looks again. One that is due goes behind those
-// that were before.
+// moveDue sets when an endpoint is due. An endpoint with as many running attempts as allowed is
+// due when a lease lapses; Done computes it again. An endpoint that becomes due goes behind
+// those due before.
 func (c *noticeChange) moveDue(id notice.EndpointID) error {
 	return exec(c.conn, `UPDATE notice_endpoints AS e SET due_at = CASE WHEN e.disabled = '' THEN
 			CASE WHEN x.due IS NOT NULL THEN max(x.due, coalesce(e.paused_until, ?2), ?2) END END, told_at = ?2
@@ -169,11 +169,11 @@ func notices(conn *sqlite.Conn, now time.Time, where string, args ...any) (found
 	return found, err
 }
 
-// askedEvery is how late it may be noted that an endpoint was asked for again: a write for
-// each intent is more than that is worth.
+// askedEvery is the precision with which use of an endpoint is recorded: a write per intent
+// would cost too much.
 const askedEvery = notice.UseFor / 60
 
-// InUse lists a client's endpoints that are in use, up to a number.
+// InUse lists up to most of a client's endpoints in use.
 func (s *Notices) InUse(ctx context.Context, client string, most int) (used []notice.EndpointID, err error) {
 	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) error {
 		return query(conn, `SELECT endpoint FROM notice_endpoints INDEXED BY notice_endpoints_turns WHERE client = ?1 AND due_at IS NOT NULL AND disabled = ''
@@ -187,7 +187,7 @@ func (s *Notices) InUse(ctx context.Context, client string, most int) (used []no
 	return used, err
 }
 
-// Find returns a notice; ok is false when there is none.
+// Find returns a notice; ok is false if there is none.
 func (s *Notices) Find(ctx context.Context, k notice.Key) (n notice.Notice, ok bool, err error) {
 	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) error {
 		found, err := notices(conn, s.work.now(), "endpoint = ? AND intent = ? AND seq = ?", k.Endpoint[:], k.Intent[:], int64(k.Seq))
@@ -199,7 +199,7 @@ func (s *Notices) Find(ctx context.Context, k notice.Key) (n notice.Notice, ok b
 	return n, ok, err
 }
 
-// Dead lists an endpoint's dead notices behind a key, ordered by intent and sequence.
+// Dead lists an endpoint's dead notices after a key, ordered by intent and sequence.
 func (s *Notices) Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) (dead []notice.Notice, err error) {
 	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
 		dead, err = notices(conn, s.work.now(), "endpoint = ? AND stage = 'dead' AND (intent, seq) > (?, ?) ORDER BY intent, seq LIMIT ?",
@@ -209,7 +209,7 @@ func (s *Notices) Dead(ctx context.Context, endpoint notice.EndpointID, after no
 	return dead, err
 }
 
-// Endpoint is how an endpoint stands; ok is false for one that nothing was ever for.
+// Endpoint returns an endpoint's state; ok is false if it never had a notice.
 func (s *Notices) Endpoint(ctx context.Context, id notice.EndpointID) (e notice.Endpoint, ok bool, err error) {
 	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
 		e, ok, err = endpointOf(conn, id)
@@ -218,7 +218,7 @@ func (s *Notices) Endpoint(ctx context.Context, id notice.EndpointID) (e notice.
 	return e, ok, err
 }
 
-// Endpoints lists endpoints behind an id, ordered by it.
+// Endpoints lists endpoints after an id, ordered by id.
 func (s *Notices) Endpoints(ctx context.Context, after notice.EndpointID, limit int) (found []notice.Endpoint, err error) {
 	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
 		found, err = endpoints(conn, "endpoint > ? ORDER BY endpoint LIMIT ?", after[:], int64(limit))

@@ -9,10 +9,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// CarryOut carries out a wish about an endpoint and moves the reader's checkpoint in one
-// transaction; event.ErrMoved if the checkpoint is not at from. What it means for all of the
-// endpoint's notices is left to Sweep. Nothing is redelivered to an endpoint that is disabled,
-// and nothing is done for one that is not known, or has been disabled by itself.
+// CarryOut applies a command on an endpoint and moves the reader's checkpoint, in one
+// transaction. It returns event.ErrMoved if the checkpoint is not at from. Sweep applies the
+// effect on all of the endpoint's notices. Nothing is redelivered to a disabled endpoint.
+// Commands for an unknown endpoint, and the record that an endpoint was disabled automatically,
+// do nothing.
 func (s *Notices) CarryOut(ctx context.Context, reader string, from, to event.Position, wish notice.Event) error {
 	return s.do(ctx, "carry out a wish about an endpoint", func(c *noticeChange) error {
 		if err := moveCheckpoint(c.conn, reader, from, to); err != nil {
@@ -44,8 +45,8 @@ func (c *noticeChange) change(id notice.EndpointID, to func(notice.Endpoint) not
 	return c.moveDue(id)
 }
 
-// redeliver queues notices anew that were delivered or given up, with all their attempts. One
-// that is sent again holds up the later ones of its intent.
+// redeliver queues delivered or given-up notices again, with all their attempts. A notice that
+// is sent again delays the later ones of its intent.
 func (c *noticeChange) redeliver(w notice.RedeliveryAsked) error {
 	e, ok, err := endpointOf(c.conn, w.Endpoint)
 	if err != nil || !ok || e.Disabled != notice.Enabled {
@@ -69,18 +70,18 @@ func (c *noticeChange) requeue(k notice.Key, stage string) error {
 		WHERE endpoint = ? AND intent = ? AND seq = ? AND stage `+stage, micros(c.now), k.Endpoint[:], k.Intent[:], int64(k.Seq))
 }
 
-// giveUp ends what is queued of an endpoint that is disabled.
+// giveUp ends a queued notice of a disabled endpoint.
 func (c *noticeChange) giveUp(k notice.Key) error {
 	c.touch(k)
 	return exec(c.conn, `UPDATE notices SET stage = 'dead', head = 0, holder = NULL, lease_until = NULL, cause = 'disabled', settled_at = ?
 		WHERE endpoint = ? AND intent = ? AND seq = ? AND stage = 'queued'`, micros(c.now), k.Endpoint[:], k.Intent[:], int64(k.Seq))
 }
 
-// Sweep does the next part of what is to be done to all notices of an endpoint: at most so many
-// of them. Clients take turns, from the one behind turn on, and of a client each endpoint. It
-// returns whose turn it was; found is false when nothing is to be done.
+// Sweep does the next part of a pending change to all notices of an endpoint: at most most
+// notices. Clients take turns, beginning after turn, and each client's endpoints do too. It
+// returns the client whose turn it was; found is false if nothing is pending.
 func (s *Notices) Sweep(ctx context.Context, turn string, most int) (client string, found bool, err error) {
-	// The writer is left to others when there is nothing to be done.
+	// This check keeps the writer free for others if nothing is pending.
 	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
 		_, client, found, err = nextSweep(conn, turn)
 		return err
@@ -98,7 +99,7 @@ func (s *Notices) Sweep(ctx context.Context, turn string, most int) (client stri
 	return client, found && err == nil, err
 }
 
-// sweep is what is to be done to all notices of an endpoint, and how far that is done.
+// sweep is a pending change to all notices of an endpoint, and its progress.
 type sweep struct {
 	kind notice.Sweep
 	at   notice.Key
@@ -117,7 +118,8 @@ func nextSweep(conn *sqlite.Conn, turn string) (w sweep, client string, found bo
 }
 
 func (c *noticeChange) sweep(w sweep, most int) error {
-	// What is given up is queued no more, so that the rest of its last intent is found again.
+	// Given-up notices are no longer queued, so the next part finds the rest of the same
+	// intent.
 	where, args := "INDEXED BY notices_queued WHERE endpoint = ? AND stage = 'queued' AND intent >= ? ORDER BY intent, head, seq LIMIT ?",
 		[]any{w.at.Endpoint[:], w.at.Intent[:], int64(most)}
 	do := c.giveUp
@@ -155,7 +157,7 @@ func (c *noticeChange) sweep(w sweep, most int) error {
 	return c.moveDue(w.at.Endpoint)
 }
 
-// Count counts an endpoint's notices at a stage: those that are queued, or those that are dead.
+// Count counts an endpoint's queued or dead notices.
 func (s *Notices) Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage) (n int, err error) {
 	index := map[notice.Stage]string{notice.Queued: "notices_queued", notice.Dead: "notices_dead"}[stage]
 	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) error {

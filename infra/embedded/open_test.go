@@ -106,8 +106,8 @@ func TestNewerFiles(t *testing.T) {
 	}
 }
 
-// TestLostFiles removes what may be lost. Work begins anew; payloads without
-// their keys are gone, and can be kept anew.
+// TestLostFiles removes the files that may be lost. The queue starts empty. Payloads without
+// keys count as gone, and can be stored again.
 func TestLostFiles(t *testing.T) {
 	dir := t.TempDir()
 	db := open(t, dir, embedded.Options{})
@@ -147,8 +147,8 @@ func TestLostFiles(t *testing.T) {
 	}
 }
 
-// TestOlderLog has a reader come with a position that this log has not reached,
-// as after a restore: it must not wait there, and skip what is appended meanwhile.
+// TestOlderLog reads from a position that this log has not reached, as after a restore. The
+// reader must get an error: waiting there would skip the events appended meanwhile.
 func TestOlderLog(t *testing.T) {
 	db := open(t, "", embedded.Options{})
 	if _, err := db.Log().Append(t.Context(), "one", 0, crashEvents("one")...); err != nil {
@@ -171,8 +171,8 @@ func TestOlderLog(t *testing.T) {
 	}
 }
 
-// TestNoStrayKeys puts the same payloads from many sides: only the keys of the
-// rows that stay are kept.
+// TestNoStrayKeys puts the same payloads concurrently: only the keys of the stored rows are
+// kept.
 func TestNoStrayKeys(t *testing.T) {
 	dir := t.TempDir()
 	db := open(t, dir, embedded.Options{})
@@ -235,8 +235,8 @@ func TestCrashPoints(t *testing.T) {
 	}
 }
 
-// TestLongReader has another program read on and on, as a backup does. Appends go
-// on; an erasure says that it is not finished, and finishes when tried afterwards.
+// TestLongReader keeps another program reading, as a backup does. Appends continue. An erasure
+// returns that it is not finished, and finishes when it is retried afterwards.
 func TestLongReader(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -259,7 +259,7 @@ func TestLongReader(t *testing.T) {
 	big := crashEvents("big")
 	big[0].Data = make([]byte, event.MaxEventBytes)
 	slowest := time.Duration(0)
-	for i := range 270 { // 67 MiB: over the bound that the writer keeps
+	for i := range 270 { // 67 MiB: above the writer's limit
 		start := time.Now()
 		if _, err := db.Log().Append(t.Context(), "big", event.Version(3*i), big...); err != nil {
 			t.Fatal(err)
@@ -290,7 +290,7 @@ func TestLongReader(t *testing.T) {
 	}
 }
 
-// TestLogInBounds writes more than the write-ahead log may hold.
+// TestLogInBounds writes more than the limit of the write-ahead log.
 func TestLogInBounds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -316,7 +316,7 @@ func TestLogInBounds(t *testing.T) {
 func TestView(t *testing.T) {
 	db := open(t, t.TempDir(), embedded.Options{})
 	view := db.View()
-	// The text is Postgres's too, down to the types.
+	// The SQL is the same as for Postgres, including the types.
 	for _, name := range viewTables(t) {
 		text, err := fs.ReadFile(migrations.View, name)
 		if err != nil {
@@ -349,7 +349,7 @@ func TestView(t *testing.T) {
 	}
 }
 
-// advance reads and then writes, in one transaction.
+// advance reads and then writes in one transaction.
 func advance(ctx context.Context, db *embedded.DB) error {
 	dbtx, err := db.View().BeginTx(ctx, nil)
 	if err != nil {

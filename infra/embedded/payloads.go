@@ -14,11 +14,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 )
 
-// Payloads are sealed payloads: rows in events.db, wrapped data keys in keys.db.
+// Payloads stores sealed payloads: rows in events.db, wrapped data keys in keys.db.
 //
-// A row names its key by a tag, because the two files are not written in one
-// transaction: of several seals of one payload, each with its own key, the row
-// that came first stays, and only its own key may be put to it.
+// A row names its key by a tag, because the two files are not written in one transaction. If
+// one payload is sealed several times, each time with its own key, the first row stays, and
+// only its own key may be stored with it.
 type Payloads struct {
 	rows  *file
 	keys  *file
@@ -40,9 +40,9 @@ func tag(s payload.Sealed) int64 {
 	return int64(binary.BigEndian.Uint64(digest[:8]))
 }
 
-// Put keeps rows; one that is there already stays, and counts as kept now. Keys go
-// first: a key without a row is nothing, a row without a key would look like a
-// payload and be none.
+// Put stores rows. An existing row stays unchanged, and counts as kept now. Keys are written
+// first: a key without a row is harmless, but a row without a key would look like a payload and
+// be none.
 func (p *Payloads) Put(ctx context.Context, rows []payload.Sealed) error {
 	if len(rows) == 0 {
 		return nil
@@ -70,7 +70,7 @@ func (p *Payloads) putKeys(ctx context.Context, rows []payload.Sealed) error {
 			if err != nil {
 				return err
 			}
-			// The very same seal again has its key there already.
+			// The same seal again: its key is stored already.
 			err = exec(conn, "INSERT INTO keys (chain, hash, tag, master, slot, size) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
 				int64(row.Chain), row.Hash[:], tag(row), int64(row.KeyID), slot, int64(len(row.Wrapped)))
 			if err == nil && conn.Changes() == 0 {
@@ -88,7 +88,7 @@ func (p *Payloads) putKeys(ctx context.Context, rows []payload.Sealed) error {
 	return nil
 }
 
-// putRows returns those rows for which there was one already.
+// putRows returns the rows that existed already.
 func (p *Payloads) putRows(ctx context.Context, rows []payload.Sealed) ([]payload.Sealed, error) {
 	answer := struct{ known []payload.Sealed }{}
 	size := 0
@@ -138,9 +138,9 @@ func tagOf(conn *sqlite.Conn, ref payload.Ref) (tag int64, found bool, err error
 	return tag, found, err
 }
 
-// reconcile deals with a row that was there before. Usually it stays, and the key
-// just added goes. But where the row's own key is gone, since an erasure was cut
-// short, it is no payload, and the new one takes its place.
+// reconcile handles a row that existed already. Usually it stays, and the key just added is
+// removed. But if the row's own key is missing, because an erasure was interrupted, the new row
+// replaces it.
 func (p *Payloads) reconcile(ctx context.Context, row payload.Sealed) error {
 	var standing int64
 	var found bool
@@ -148,7 +148,7 @@ func (p *Payloads) reconcile(ctx context.Context, row payload.Sealed) error {
 		standing, found, err = tagOf(conn, row.Ref)
 		return err
 	})
-	if err != nil || found && standing == tag(row) { // the very same seal, again
+	if err != nil || found && standing == tag(row) { // the same seal again
 		return err
 	}
 	if found {
@@ -161,7 +161,7 @@ func (p *Payloads) reconcile(ctx context.Context, row payload.Sealed) error {
 	}
 	err = p.rows.writer.do(ctx, &job{bytes: len(row.Bytes), scrub: found, do: func(conn *sqlite.Conn) error {
 		now, found, err := tagOf(conn, row.Ref)
-		if err != nil || found && now != standing { // another has been here
+		if err != nil || found && now != standing { // another call has replaced it
 			return err
 		}
 		if err := erasePayload(conn, row.Ref); err != nil {
@@ -213,7 +213,7 @@ func (p *Payloads) Get(ctx context.Context, id chain.ID, hash chain.Hash) (paylo
 	return s, nil
 }
 
-// one runs a query for a row that payload.ErrGone stands for when it is missing.
+// one runs a query for a single row, and returns payload.ErrGone if it is missing.
 func one(conn *sqlite.Conn, text string, row func(*sqlite.Stmt), args ...any) error {
 	found := false
 	err := query(conn, text, func(s *sqlite.Stmt) bool {
@@ -227,8 +227,8 @@ func one(conn *sqlite.Conn, text string, row func(*sqlite.Stmt), args ...any) er
 	return err
 }
 
-// Erase removes keys, then rows, and what the write-ahead logs still hold of them.
-// Calls that run at the same time share the work of the latter.
+// Erase removes keys, then rows, and their remains in the write-ahead logs. Concurrent calls
+// share the last step.
 func (p *Payloads) Erase(ctx context.Context, id chain.ID, hashes []chain.Hash) error {
 	if len(hashes) == 0 {
 		return nil
@@ -255,11 +255,10 @@ func (p *Payloads) Erase(ctx context.Context, id chain.ID, hashes []chain.Hash) 
 	return nil
 }
 
-// EraseOrphan is Erase of one row, unless it was kept since a time. Here the row
-// goes first, with the check, and then the key that it names: a payload kept
-// meanwhile has a key of its own.
+// EraseOrphan is Erase of one row, unless it was kept since before. The row goes first, with
+// the check, and then the key that it names: a payload stored meanwhile has its own key.
 func (p *Payloads) EraseOrphan(ctx context.Context, ref payload.Ref, before time.Time) error {
-	gone := new(struct { // not on the stack: a caller who has gone must not see it written
+	gone := new(struct { // not on the stack: a caller that has gone must not see it written
 		tag   int64
 		found bool
 	})
@@ -304,8 +303,8 @@ func erasePayload(conn *sqlite.Conn, ref payload.Ref) error {
 	return exec(conn, "DELETE"+where, int64(ref.Chain), ref.Hash[:])
 }
 
-// Orphans lists payloads kept before a time, in order of (chain, hash), so that a
-// walk over them does not depend on what is erased meanwhile.
+// Orphans lists payloads kept before a time, ordered by (chain, hash), so that paging does not
+// depend on erasures in between.
 func (p *Payloads) Orphans(ctx context.Context, before time.Time, after payload.Ref, limit int) (refs []payload.Ref, err error) {
 	err = p.rows.readers.read(ctx, func(conn *sqlite.Conn) error {
 		refs = nil

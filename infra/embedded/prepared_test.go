@@ -13,8 +13,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// A lane of many ordering groups looks each of them up. SQLite compiles the statements for that
-// once, and not again for each group: that made one client's turns five times as long for all.
+// A turn of a lane with many ordering groups looks each of them up. SQLite compiles these
+// statements once, and not again for each group: that made one client's turns five times as
+// long for all clients.
 func TestClaimCompilesNothingAgain(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	db, err := Open("", Options{Now: func() time.Time { return now }})
@@ -56,7 +57,7 @@ func TestClaimCompilesNothingAgain(t *testing.T) {
 			t.Fatalf("%d claimed, %v", len(claimed), err)
 		}
 	}
-	claim() // compiles what was not needed before
+	claim() // compiles the statements not used before
 	first := compiled
 	claim() // half of the groups are in the lane by now
 	if first == 0 || compiled > first {

@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Apply makes changes and moves the reader's checkpoint, together.
+// Apply makes changes and moves the reader's checkpoint, in one transaction.
 func (w *Work) Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error {
 	_, err := write(ctx, w.file, "apply to the queue", func(conn *sqlite.Conn) (struct{}, error) {
 		if err := moveCheckpoint(conn, reader, from, to); err != nil {
@@ -26,14 +26,14 @@ func (w *Work) Apply(ctx context.Context, reader string, from, to event.Position
 	return err
 }
 
-// applying is one Apply under way.
+// applying is the state of one call of Apply.
 type applying struct {
 	conn   *sqlite.Conn
 	now    time.Time
 	window int
 }
 
-// apply folds changes and writes what they come to.
+// apply folds changes and writes the resulting rows.
 func (a *applying) apply(changes []tx.Change, beyond time.Duration) error {
 	f := tx.NewFold(tx.Clock{Now: a.now, Beyond: beyond})
 	for _, ref := range tx.Refs(changes) {
@@ -60,7 +60,7 @@ func (a *applying) apply(changes []tx.Change, beyond time.Duration) error {
 	return a.park(before)
 }
 
-// load takes in a row, if there is one.
+// load adds a row to the fold, if it exists.
 func (a *applying) load(f *tx.Fold, ref tx.Ref) error {
 	return query(a.conn, "SELECT "+workColumns+", holder, lease_until FROM work WHERE chain = ? AND hash = ?", func(s *sqlite.Stmt) bool {
 		f.Load(tx.Row{Work: scanRow(s).Work, Holder: s.ColumnText(leaseColumn), Until: timeAt(s, leaseColumn+1)})
@@ -68,7 +68,7 @@ func (a *applying) load(f *tx.Fold, ref tx.Ref) error {
 	}, int64(ref.Chain), ref.Hash[:])
 }
 
-// write writes the rows of a fold, parked by the edges as they were.
+// write writes the rows of a fold, parked by the edges before the change.
 func (a *applying) write(f tx.Folded, before map[chain.Sequence]tx.Edge) error {
 	for _, r := range f.Drop {
 		if err := exec(a.conn, "DELETE FROM work WHERE chain = ? AND hash = ?", int64(r.Chain), r.Hash[:]); err != nil {
@@ -124,7 +124,7 @@ func (a *applying) update(r tx.Row, before map[chain.Sequence]tx.Edge) error {
 		r.Client, int64(r.Bytes))
 }
 
-// namedOrNull is the sequence that a row's bytes name, where its own is another.
+// namedOrNull returns the sequence in a row's bytes, if the row's own sequence is another.
 func namedOrNull(w tx.Work) (sender, key any) {
 	if !w.Apart() {
 		return nil, nil
@@ -146,14 +146,14 @@ func textOrNull(s string) any {
 	return s
 }
 
-// wake makes due what waits for a nonce in a sequence.
+// wake makes rows due that wait for a nonce in a sequence.
 func (a *applying) wake(s chain.Sequence) error {
 	return exec(a.conn, `UPDATE work SET next_at = ?4
 		WHERE chain = ?1 AND sender = ?2 AND nonce_key = ?3 AND wait_nonce IS NOT NULL AND next_at > ?4 AND phase = 'open'`,
 		int64(s.Chain), s.Sender[:], s.Key[:], micros(a.now))
 }
 
-// edges finds where the edges of sequences are.
+// edges finds the edges of sequences' windows.
 func (a *applying) edges(of []chain.Sequence) (map[chain.Sequence]tx.Edge, error) {
 	edges := make(map[chain.Sequence]tx.Edge, len(of))
 	for _, s := range of {
@@ -171,8 +171,8 @@ func (a *applying) edges(of []chain.Sequence) (map[chain.Sequence]tx.Edge, error
 	return edges, nil
 }
 
-// parked is what a changed row is stored with: right by the edge as it was. A row whose
-// sequence did not move keeps what it had.
+// parked is the parked value of a changed row, by the edge before the change. A row whose
+// sequence did not move keeps its value.
 func parked(r tx.Row, before map[chain.Sequence]tx.Edge) int64 {
 	is := r.Parked
 	if edge, moved := before[r.Sequence()]; moved {
@@ -188,8 +188,8 @@ func bit(is bool) int64 {
 	return 0
 }
 
-// park corrects the rows between the old edges and the new ones. Below both edges
-// and above both, what is parked is the same by either.
+// park corrects the rows between the old edges and the new ones. Below both edges, and above
+// both, the parked value is the same by either.
 func (a *applying) park(before map[chain.Sequence]tx.Edge) error {
 	after, err := a.edges(slices.Collect(maps.Keys(before)))
 	if err != nil {
@@ -218,8 +218,8 @@ func (a *applying) park(before map[chain.Sequence]tx.Edge) error {
 	return nil
 }
 
-// nextTurn numbers the moments at which somebody looked at a waiting sequence:
-// by the clock, so that the numbers go on after a restart, but never twice.
+// nextTurn numbers the checks of waiting sequences. The numbers come from the clock, so that
+// they continue after a restart, but are never used twice.
 func (w *Work) nextTurn(now time.Time) int64 {
 	w.turn = max(w.turn+1, now.UnixMicro())
 	return w.turn
@@ -243,8 +243,8 @@ func (w *Work) Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx
 	})
 }
 
-// tellWait says of a parked row that is due what it waits for: what the first of its
-// sequence waits for, or is.
+// tellWait sets the WaitNonce of a parked row that is due: the nonce for which the first row of
+// its sequence waits, or the one after that row's own.
 func tellWait(conn *sqlite.Conn, r *tx.Work, now time.Time) error {
 	if !r.Parked || r.WaitNonce != 0 || r.NextAt.After(now) || r.Apart() {
 		return nil
@@ -261,7 +261,8 @@ func tellWait(conn *sqlite.Conn, r *tx.Work, now time.Time) error {
 		}, int64(s.Chain), s.Sender[:], s.Key[:])
 }
 
-// Unfilled lists rows that were written before the queue knew of clients, behind one, in order.
+// Unfilled lists rows that were written before the queue stored clients, after one reference,
+// in order.
 func (w *Work) Unfilled(ctx context.Context, after tx.Ref, limit int) (refs []tx.Ref, err error) {
 	err = w.file.readers.read(ctx, func(conn *sqlite.Conn) error {
 		return query(conn, "SELECT chain, hash FROM work INDEXED BY work_unfilled WHERE bytes = 0 AND (chain, hash) > (?, ?) ORDER BY chain, hash LIMIT ?",

@@ -13,10 +13,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Limits of one page, which is read without letting go of its connection.
+// Limits of one page, which holds a connection while it is read.
 const (
 	pageEvents  = 1000    // events
-	pageScanned = 10_000  // events looked at, when a filter passes few of them
+	pageScanned = 10_000  // events scanned, if a filter passes few of them
 	pageData    = 8 << 20 // bytes of events' data
 )
 
@@ -30,7 +30,7 @@ func scanEvent(s *sqlite.Stmt) event.Recorded {
 	r.Name = s.ColumnText(1)
 	s.ColumnBytes(5, r.ID[:])
 	r.Data = json.RawMessage(columnBytes(s, 6))
-	s.ColumnBytes(7, r.Meta.Correlation[:]) // null leaves it zero
+	s.ColumnBytes(7, r.Meta.Correlation[:]) // NULL leaves it zero
 	s.ColumnBytes(8, r.Meta.Causation[:])
 	r.Meta.Actor, r.Meta.Trace = s.ColumnText(9), s.ColumnText(10)
 	s.ColumnBytes(11, r.Meta.Link[:])
@@ -77,12 +77,12 @@ func (l *Log) ReadAll(ctx context.Context, after event.Position, f event.Filter,
 	return event.Pages(after, func(after event.Position) (event.Batch, error) { return l.page(ctx, after, f, max) })
 }
 
-// Subscribe yields batches for ever. Once live, it yields a batch for every
-// stretch of the log that follows, also when the filter lets nothing through.
+// Subscribe yields batches for ever. Once live, it yields a batch for every further part of the
+// log, even if no event passes the filter.
 func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
 	return func(yield func(event.Batch, error) bool) {
 		for {
-			changed := l.news.wait() // before reading, so as to miss nothing
+			changed := l.news.wait() // before reading, so that no change is missed
 			for b, err := range l.ReadAll(ctx, after, f, max) {
 				if !yield(b, err) || err != nil {
 					return
@@ -117,7 +117,7 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, ma
 			WHERE e.pos > ? ORDER BY e.pos`,
 			func(s *sqlite.Stmt) bool {
 				if len(b.Events) >= min(max, pageEvents) || bytes >= pageData || scanned >= pageScanned {
-					b.Live = false // this row is left for the next page
+					b.Live = false // the next page reads this row
 					return false
 				}
 				scanned++
@@ -142,8 +142,8 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, ma
 	return b, nil
 }
 
-// notBeyond refuses a position that this log has not reached: whoever has it read
-// another log, and would miss in silence what is appended up to there.
+// notBeyond refuses a position beyond this log's head. The reader has it from another log, and
+// would silently miss events appended up to that position.
 func notBeyond(conn *sqlite.Conn, after event.Position) error {
 	head, err := lastPosition(conn)
 	if err == nil && after > head {
@@ -152,7 +152,7 @@ func notBeyond(conn *sqlite.Conn, after event.Position) error {
 	return err
 }
 
-// news wakes whoever waits. The zero news is ready.
+// news wakes waiting readers. The zero news is ready.
 type news struct {
 	mu sync.Mutex
 	ch chan struct{}

@@ -7,20 +7,21 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Rows that may be leased when they are due, in an index each, and holds: by client.
+// Rows that may be leased when due, first attempts and repeats, each with an index; and holds.
+// All are ordered by client.
 const (
 	firsts = "due FROM work WHERE chain = ?1 AND phase = 'open' AND parked = 0 AND held_since IS NULL AND attempts = 0"
 	agains = "due FROM work WHERE chain = ?1 AND phase = 'open' AND parked = 0 AND held_since IS NULL AND attempts > 0"
 	probes = "until AS due FROM holds WHERE chain = ?1"
 )
 
-// ready finds the clients with due rows: for each kind one client after the other, each
-// in one look at an index, however many rows it has.
+// ready finds the clients with due rows. Each kind finds one client after the other, each by
+// one index lookup, however many rows it has.
 func (l *leasing) ready() ([]tx.Ready, error) {
-	tried := map[string]bool{} // whether a client has repeats
+	tried := map[string]bool{} // clients with repeats
 	soonest, err := l.look(func(kind, client string, soonest int64) error {
 		due := soonest <= micros(l.now)
-		if !due && kind != firsts { // nothing is due that late, unless the clock was set back
+		if !due && kind != firsts { // no due time is that far away, unless the clock was set back
 			err := query(l.conn, "SELECT "+kind+" AND client = ?2 ORDER BY due DESC LIMIT 1", func(s *sqlite.Stmt) bool {
 				due = s.ColumnInt64(0) > micros(l.beyond)
 				return false

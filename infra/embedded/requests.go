@@ -9,16 +9,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/request"
 )
 
-// Requests remembers requests that clients may repeat, and what was answered.
+// Requests stores idempotency keys: requests that clients may repeat, and their answers.
 type Requests struct{ work *Work }
 
-// found is what is known of a request.
+// found is the stored state of a request.
 type found struct {
 	stage  request.Stage
 	answer request.Answer
 }
 
-// Claim asks for a request. The answer is there when the stage is request.Answered.
+// Claim claims a request. The answer is set if the stage is request.Answered.
 func (r Requests) Claim(ctx context.Context, c request.Claim) (request.Stage, request.Answer, error) {
 	f, err := write(ctx, r.work.file, "claim request", func(conn *sqlite.Conn) (found, error) {
 		now := r.work.now()
@@ -40,7 +40,7 @@ func findRequest(conn *sqlite.Conn, c request.Claim, now int64) (f found, err er
 		s.ColumnBytes(1, claim[:])
 		answered := !s.ColumnIsNull(3)
 		switch {
-		case claim == c.ID: // this very one, tried again after a lost answer
+		case claim == c.ID: // the same claim, retried after a lost answer
 		case print != c.Print:
 			f.stage = request.Differs
 		case answered:
@@ -54,7 +54,7 @@ func findRequest(conn *sqlite.Conn, c request.Claim, now int64) (f found, err er
 	return f, err
 }
 
-// Answer keeps what was answered, if the claim is still held; else it does nothing.
+// Answer stores the answer if the claim is still held; otherwise it does nothing.
 func (r Requests) Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error {
 	_, err := write(ctx, r.work.file, "answer request", func(conn *sqlite.Conn) (struct{}, error) {
 		return struct{}{}, exec(conn, `UPDATE requests SET status = ?3, media = ?4, body = ?5 WHERE name = ?1 AND claim = ?2`,
@@ -63,7 +63,7 @@ func (r Requests) Answer(ctx context.Context, name request.Name, claim event.ID,
 	return err
 }
 
-// Release lets whoever asks next carry a request out, if the claim is still held.
+// Release lets the next caller carry out a request, if the claim is still held.
 func (r Requests) Release(ctx context.Context, name request.Name, claim event.ID) error {
 	_, err := write(ctx, r.work.file, "release request", func(conn *sqlite.Conn) (struct{}, error) {
 		return struct{}{}, exec(conn, `DELETE FROM requests WHERE name = ? AND claim = ?`, name[:], claim[:])
@@ -71,8 +71,9 @@ func (r Requests) Release(ctx context.Context, name request.Name, claim event.ID
 	return err
 }
 
-// Forget removes requests that have expired, those that one client has beyond its share,
-// and, when none has, the oldest of all beyond the most: at most b.Limit of each.
+// Forget removes expired requests and each client's requests beyond its share. If no client
+// exceeds its share, it removes the oldest of all beyond b.Most. It removes at most b.Limit of
+// each.
 func (r Requests) Forget(ctx context.Context, b request.Bounds) (request.Forgotten, error) {
 	return write(ctx, r.work.file, "forget requests", func(conn *sqlite.Conn) (f request.Forgotten, err error) {
 		remove := func(statement string, args ...any) (int, error) {

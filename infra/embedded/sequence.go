@@ -8,9 +8,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// NextFree is the first nonce of a sequence, from the given one on, that no row has
-// that is open or announced as executed. Of the rows those count that one of the clients
-// submitted first; nil counts all.
+// NextFree is the first nonce of a sequence, from the given one on, that no open row and no row
+// announced as executed has. Only rows first submitted by one of the clients count; nil counts
+// all.
 func (w *Work) NextFree(ctx context.Context, s chain.Sequence, from uint64, clients []string) (uint64, error) {
 	next := from
 	narrow, args := "", []any{int64(s.Chain), s.Sender[:], s.Key[:], ordered(from)}
@@ -29,7 +29,7 @@ func (w *Work) NextFree(ctx context.Context, s chain.Sequence, from uint64, clie
 				if nonce == next {
 					next++
 				}
-				return nonce < next // else there is a gap
+				return nonce < next // otherwise there is a gap
 			}, args...)
 	})
 	return next, err

@@ -15,9 +15,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Shadow keeps a read model's tables that are made anew in view.db, beside those that
-// serve, under names that begin with [ShadowPrefix]. A service may be at work on the
-// directory: view.db has no owner but SQLite, which lets processes write in turn.
+// Shadow keeps a read model's tables in view.db during a rebuild, next to the serving tables,
+// under names that begin with [ShadowPrefix]. The service may be running: SQLite lets several
+// processes write to view.db in turn.
 type Shadow struct {
 	reader  string
 	version int
@@ -26,22 +26,22 @@ type Shadow struct {
 	lock    *os.File
 }
 
-// ShadowPrefix begins the names of a shadow's tables and indexes.
+// ShadowPrefix is the prefix of the names of a shadow's tables and indexes.
 const ShadowPrefix = "shadow_"
 
 const (
-	// shadowChunk is how many rows are written in one go, and shadowPause how long
-	// others may write after each: the projector of what serves, first of all.
+	// shadowChunk is the number of rows per write. shadowPause is how long others may write
+	// after each, in particular the projector of the serving tables.
 	shadowChunk = 512
 	shadowPause = 5 * time.Millisecond
-	// shadowStatement is how many rows are in one statement: SQLite looks each
-	// parameter's name up among all before it.
+	// shadowStatement is the number of rows per statement: SQLite compares each parameter's
+	// name with all before it.
 	shadowStatement = 32
 )
 
-// OpenShadow opens the shadow of a read model: reader names its checkpoint, and version
-// tells what its rows are made of. Its tables must be there to serve. Another process
-// that has it is an error.
+// OpenShadow opens the shadow of a read model. reader names its checkpoint, version is the
+// version of the code that makes its rows. The serving tables must exist. It is an error if
+// another process has the shadow open.
 func OpenShadow(_ context.Context, dir, reader string, version int, tables []string) (*Shadow, error) {
 	held, err := lockShadow(filepath.Join(dir, "rebuild-"+reader+".lock"))
 	if err != nil {
@@ -54,22 +54,21 @@ func OpenShadow(_ context.Context, dir, reader string, version int, tables []str
 	return s, nil
 }
 
-// Close lets another process have it.
+// Close unlocks the shadow for other processes.
 func (s *Shadow) Close() error { return errors.Join(s.db.Close(), s.lock.Close()) }
 
-// DB has its tables, and those that serve.
+// DB is a handle to the shadow's tables and the serving tables.
 func (s *Shadow) DB() *sql.DB { return s.db }
 
-// Live has the tables that serve.
+// Live is a handle to the serving tables.
 func (s *Shadow) Live() *sql.DB { return s.db }
 
-// Prefix begins its tables' names.
+// Prefix is the prefix of the shadow's table names.
 func (s *Shadow) Prefix() string { return ShadowPrefix }
 
-// Prepare makes it as what serves is made, indexes included: to make them later would
-// keep others from writing for as long as that takes. What an earlier run left is kept
-// if it is so, and not when the tables that serve have been changed since, or another
-// version has made its rows.
+// Prepare makes the shadow's tables like the serving tables, indexes included: making indexes
+// later would block other writers meanwhile. It keeps an earlier run's shadow, unless the
+// serving tables have changed since, or another version has made its rows.
 func (s *Shadow) Prepare(ctx context.Context, fresh bool) error {
 	return s.inTx(ctx, func(dbtx *sql.Tx) error {
 		_, there, fits, err := s.left(ctx, dbtx)
@@ -101,8 +100,7 @@ func (s *Shadow) Prepare(ctx context.Context, fresh bool) error {
 	})
 }
 
-// left finds what an earlier run has left: its checkpoint, and whether this one can go
-// on with it.
+// left finds an earlier run's shadow: its checkpoint, and whether this run can continue it.
 func (s *Shadow) left(ctx context.Context, dbtx *sql.Tx) (at event.Position, there, fits bool, err error) {
 	readers, err := schemaOf(ctx, dbtx, ShadowPrefix+"readers")
 	if err != nil || len(readers) == 0 {
@@ -130,8 +128,8 @@ func (s *Shadow) left(ctx context.Context, dbtx *sql.Tx) (at event.Position, the
 	return event.Position(position), err == nil, fits, err //nolint:gosec // positions are not negative
 }
 
-// Load writes rows, some at a time, and then moves the checkpoint. A load that is cut
-// short leaves rows ahead of the checkpoint, which the next one writes again.
+// Load writes rows in chunks, and then moves the checkpoint. An interrupted load leaves rows
+// ahead of the checkpoint, which the next load writes again.
 func (s *Shadow) Load(ctx context.Context, from, to event.Position, changes []bulk.Change) error {
 	for _, c := range changes {
 		if err := s.load(ctx, c); err != nil {
@@ -206,13 +204,12 @@ func (s *Shadow) chunk(ctx context.Context, do func(*sql.Tx) error) error {
 
 func marks(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
 
-// Index has nothing to do: the indexes are there.
+// Index does nothing: the indexes exist already.
 func (s *Shadow) Index(context.Context) error { return nil }
 
-// Swap puts its tables in the place of those that serve. Whoever reads is not kept
-// waiting, and whoever writes waits. In the end the schema is the same text as before:
-// the names of indexes, which SQLite has no statement to change, are changed in its
-// table of them.
+// Swap replaces the serving tables by the shadow's. Readers are not blocked; writers wait.
+// Afterwards the schema's text is the same as before: SQLite has no statement that renames an
+// index, so Swap edits the names in the sqlite_schema table.
 func (s *Shadow) Swap(ctx context.Context, last func(dbtx *sql.Tx, own, live event.Position) (event.Position, error)) error {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
@@ -289,7 +286,7 @@ func swapTable(ctx context.Context, dbtx *sql.Tx, table string) error {
 	return nil
 }
 
-// Drop removes it.
+// Drop removes the shadow.
 func (s *Shadow) Drop(ctx context.Context) error {
 	return s.inTx(ctx, func(dbtx *sql.Tx) error { return s.drop(ctx, dbtx) })
 }
@@ -303,7 +300,7 @@ func (s *Shadow) drop(ctx context.Context, dbtx *sql.Tx) error {
 	return s.forget(ctx, dbtx)
 }
 
-// forget removes the checkpoint, and the table of them after the last.
+// forget removes the shadow's checkpoint, and the table of checkpoints with the last one.
 func (s *Shadow) forget(ctx context.Context, dbtx *sql.Tx) error {
 	parts, err := schemaOf(ctx, dbtx, ShadowPrefix+"readers")
 	if err != nil || len(parts) == 0 {
@@ -332,7 +329,8 @@ func (s *Shadow) inTx(ctx context.Context, do func(dbtx *sql.Tx) error) error {
 	return dbtx.Commit()
 }
 
-// At is where the next rebuild goes on, if there is a shadow: 0 if it begins anew.
+// At is the position where the next rebuild continues, if there is a shadow: 0 if it begins
+// anew.
 func (s *Shadow) At(ctx context.Context) (at event.Position, there bool, err error) {
 	err = s.inTx(ctx, func(dbtx *sql.Tx) error {
 		var fits bool

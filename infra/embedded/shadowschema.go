@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// makeReaders makes the table of checkpoints, or brings that of an older program up to date.
+// makeReaders makes the table of checkpoints, or migrates an older program's.
 func makeReaders(ctx context.Context, dbtx *sql.Tx) error {
 	const version = `version bigint NOT NULL DEFAULT 0`
 	readers, err := schemaOf(ctx, dbtx, ShadowPrefix+"readers")
@@ -22,7 +22,7 @@ func makeReaders(ctx context.Context, dbtx *sql.Tx) error {
 	return err
 }
 
-// alike is a table that serves with its indexes, and whether the shadow has the like.
+// alike returns a serving table with its indexes, and whether the shadow has the same.
 func alike(ctx context.Context, dbtx *sql.Tx, table string) (serving []part, same bool, err error) {
 	if serving, err = schemaOf(ctx, dbtx, table); err != nil {
 		return nil, false, err
@@ -34,15 +34,16 @@ func alike(ctx context.Context, dbtx *sql.Tx, table string) (serving []part, sam
 	return serving, slices.EqualFunc(serving, made, func(s, m part) bool { return s.shadowed(table) == m.text }), nil
 }
 
-// part is a table or an index, as the schema has it.
+// part is a table or an index in the schema.
 type part struct {
 	kind, name, text string
 }
 
-// versioned tells of a table of checkpoints whether it says which version made the rows.
+// versioned reports whether a table of checkpoints has a column for the version that made the
+// rows.
 func (p part) versioned() bool { return strings.Contains(p.text, "version") }
 
-// schemaOf is a table and its indexes, the table first; nothing if there is none.
+// schemaOf returns a table and its indexes, the table first; nothing if there is none.
 func schemaOf(ctx context.Context, dbtx *sql.Tx, table string) (parts []part, err error) {
 	found, err := dbtx.QueryContext(ctx, `SELECT type, name, sql FROM sqlite_schema
 		WHERE tbl_name = $1 AND sql IS NOT NULL ORDER BY type = 'table' DESC, name`, table)
@@ -60,13 +61,13 @@ func schemaOf(ctx context.Context, dbtx *sql.Tx, table string) (parts []part, er
 	return parts, found.Err()
 }
 
-// What a statement of the schema begins with: what it makes, and on which table.
+// Beginnings of the schema's statements, with the name and the table.
 var (
 	makesTable = regexp.MustCompile(`^CREATE TABLE "?\w+"?`)
 	makesIndex = regexp.MustCompile(`^CREATE (UNIQUE )?INDEX "?\w+"? ON "?\w+"?`)
 )
 
-// shadowed is the statement that makes the like for the shadow.
+// shadowed is the statement that makes the same for the shadow.
 func (p part) shadowed(table string) string {
 	if p.kind == "table" {
 		return makesTable.ReplaceAllLiteralString(p.text, "CREATE TABLE "+ShadowPrefix+table)

@@ -9,11 +9,11 @@ import (
 // Slots hold content that must be erasable: see the table's comment. A slot is
 // cleared, and later filled again with content of its length.
 
-// slotLeast is the smallest difference between two lengths of slots.
+// slotLeast is the smallest difference between two slot lengths, in bytes.
 const slotLeast = 64
 
-// slotLength is the length of slot for some content: there are few lengths, so
-// that cleared slots find new content, and at most an eighth is wasted on it.
+// slotLength is the slot length for some content. There are few lengths, so that cleared slots
+// are reused, and at most an eighth is wasted.
 func slotLength(content int) int {
 	step := max(slotLeast, 1<<bits.Len(uint(content))/16)
 	return (max(content, 1) + step - 1) / step * step
@@ -37,12 +37,12 @@ func fillSlot(conn *sqlite.Conn, content []byte) (no int64, err error) {
 	return conn.LastInsertRowID(), err
 }
 
-// slotContent reads content from a row that begins with its size and the slot's bytes.
+// slotContent reads content from columns that begin with its size and the slot's bytes.
 func slotContent(s *sqlite.Stmt) []byte {
 	return columnBytes(s, 1)[:s.ColumnInt64(0)]
 }
 
-// clearSlot overwrites a slot in its place.
+// clearSlot overwrites a slot in place.
 func clearSlot(conn *sqlite.Conn, no int64) error {
 	return exec(conn, "UPDATE slots SET free = 1, bytes = zeroblob(length(bytes)) WHERE no = ?", no)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Snapshots keeps folded states in work.db, one a stream.
+// Snapshots stores folded states in work.db, one per stream.
 type Snapshots struct{ work *Work }
 
-// Snapshot is that of a stream; ok is false when there is none.
+// Snapshot returns a stream's snapshot; ok is false if there is none.
 func (s Snapshots) Snapshot(ctx context.Context, stream event.Stream) (found event.Snapshot, ok bool, err error) {
 	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) error {
 		return query(conn, `SELECT version, pos, link, schema, data FROM snapshots WHERE stream = ?`, func(row *sqlite.Stmt) bool {
@@ -30,7 +30,7 @@ func (s Snapshots) Snapshot(ctx context.Context, stream event.Stream) (found eve
 	return found, ok, nil
 }
 
-// KeepSnapshot puts a snapshot in the place of the stream's earlier one.
+// KeepSnapshot replaces the stream's snapshot.
 func (s Snapshots) KeepSnapshot(ctx context.Context, kept event.Snapshot) error {
 	_, err := write(ctx, s.work.file, "keep snapshot", func(conn *sqlite.Conn) (struct{}, error) {
 		return struct{}{}, exec(conn, `INSERT OR REPLACE INTO snapshots (stream, version, pos, link, schema, data) VALUES (?, ?, ?, ?, ?, ?)`,

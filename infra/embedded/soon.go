@@ -9,8 +9,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Soon returns the rows of a chain that are next to be leased, soonest first; one that
-// is leased counts as due when its lease ends.
+// Soon returns the rows of a chain that are due next, soonest first. A leased row counts as due
+// when its lease ends.
 func (w *Work) Soon(ctx context.Context, id chain.ID, limit int) ([]tx.Work, error) {
 	return w.read(ctx, func(conn *sqlite.Conn, into *[]tx.Work) error {
 		return rows(conn, into, "WHERE chain = ? AND phase = 'open' AND parked = 0 ORDER BY due LIMIT ?",

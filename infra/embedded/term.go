@@ -6,21 +6,20 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// term is a holder's right to what a row of leases or of groups names.
+// term is a holder's claim to the name of a row in leases or groups.
 type term struct {
 	token uint64
-	held  bool // by the one who asks; else the token says nothing
+	held  bool // by the asking holder; otherwise the token has no meaning
 }
 
-// take takes or renews the right to a row of a table, which may have to be made first. One
-// that has lapsed is taken anew, with a new token, even by its last holder: others may
-// have come and gone meanwhile.
+// take takes or renews the claim to a row of a table, and makes the row if necessary. A lapsed
+// claim gets a new token, even for its last holder: others may have held it meanwhile.
 func take(conn *sqlite.Conn, table, name, holder string, now time.Time, ttl time.Duration) (term, error) {
 	var last term
 	free := true
 	err := query(conn, "SELECT holder, token, until FROM "+table+" WHERE name = ?", func(s *sqlite.Stmt) bool {
 		until := s.ColumnInt64(2)
-		// One that runs for longer than any was given before the clock was set back.
+		// A claim that runs longer than any term was given before the clock was set back.
 		free = s.ColumnIsNull(0) || until <= micros(now) || until > micros(now.Add(ttl+clockSlack))
 		last = term{uint64(s.ColumnInt64(1)), !free && s.ColumnText(0) == holder}
 		return false

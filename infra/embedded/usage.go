@@ -9,8 +9,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Usage returns what a client has in the queue, and the checkpoint of the reader that
-// feeds it, as of one moment.
+// Usage returns a client's usage of the queue, and the checkpoint of the reader that feeds the
+// queue, as of one moment.
 func (w *Work) Usage(ctx context.Context, reader, client string) (u tx.Usage, at event.Position, err error) {
 	err = w.file.readers.read(ctx, func(conn *sqlite.Conn) error {
 		u, at = tx.Usage{}, 0

@@ -10,11 +10,11 @@ import (
 	"modernc.org/sqlite"
 )
 
-// viewConns bounds the read models' connections. One writes at a time; the others
-// read beside it.
+// viewConns bounds the read models' connections. One writes at a time; the others read
+// meanwhile.
 const (
 	viewConns    = 8
-	viewCacheKiB = 16 << 10 // of each
+	viewCacheKiB = 16 << 10 // per connection
 )
 
 func openView(path string, c care) (*sql.DB, error) {
@@ -24,15 +24,15 @@ func openView(path string, c care) (*sql.DB, error) {
 	}
 	settings := url.Values{
 		"_pragma": {
-			// First, for the ones that follow may have to wait too.
+			// First, because the following pragmas may have to wait too.
 			fmt.Sprintf("busy_timeout(%d)", busyPatience.Milliseconds()),
 			"journal_mode(WAL)",
 			fmt.Sprintf("synchronous(%s)", c),
 			"temp_store(MEMORY)",
 			fmt.Sprintf("cache_size(-%d)", viewCacheKiB),
 		},
-		// A transaction that reads first and writes later could not become a
-		// writer while another is one; so it is one from its start.
+		// A transaction that reads first and writes later could not become a writer while
+		// another one is; so it is a writer from its start.
 		"_txlock": {"immediate"},
 	}
 	name := url.URL{Scheme: "file", Path: filepath.ToSlash(full), RawQuery: settings.Encode()}

@@ -8,28 +8,27 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// tender keeps a file's write-ahead log in bounds. A checkpoint inside a commit
-// would hold up everybody in it, so a goroutine of its own makes them beside the
-// writer; but beside a busy writer it never catches up entirely, so that beyond a
-// limit the writer stops and finishes the job.
+// tender bounds a file's write-ahead log. A checkpoint inside a commit would delay all its
+// callers, so a separate goroutine makes checkpoints next to the writer. Next to a busy writer
+// it never catches up fully, so beyond a limit the writer makes one itself.
 type tender struct {
 	conn *sqlite.Conn
 	wake chan struct{}
 	gone chan struct{}
-	most int64 // owned by the writer: frames in the log before it acts itself
+	most int64 // owned by the writer: frames in the log before the writer checkpoints
 
-	// one checkpoint at a time: SQLite answers a second one "busy" at once.
+	// one checkpoint at a time: SQLite returns "busy" at once for a second one.
 	one sync.Mutex
 }
 
 const (
 	pageBytes = 4096
-	walBehind = 16 << 20 / pageBytes // frames not yet checkpointed before the tender acts
+	walBehind = 16 << 20 / pageBytes // frames not yet checkpointed before tender acts
 	walMost   = 64 << 20 / pageBytes // frames in the log before the writer acts
 
-	// checkpointPatience is how long a writer waits for readers of old pages.
-	// Ours are done in milliseconds; a backup may take long, and must not stop
-	// the log: the file then grows until it has ended.
+	// checkpointPatience is how long a writer waits for readers of old pages. Our readers take
+	// milliseconds. A backup may take long and must not block the log: the file then grows
+	// until it has ended.
 	checkpointPatience = time.Second
 )
 
@@ -42,22 +41,22 @@ func startTender(path string, c care) (*tender, error) {
 	go func() {
 		defer close(t.gone)
 		for range t.wake {
-			// Passive waits for nobody. What it leaves, the next one takes along.
+			// PASSIVE waits for no reader. The next checkpoint handles the rest.
 			_ = t.checkpoint(t.conn, "PASSIVE")
 		}
 	}()
 	return t, nil
 }
 
-// close is called when the writer has ended.
+// close is called after the writer has ended.
 func (t *tender) close() error {
 	close(t.wake)
 	<-t.gone
 	return t.conn.Close()
 }
 
-// tend is called by the writer after each commit. Its trouble is nobody's who
-// wrote: what is committed is committed.
+// tend is called by the writer after each commit. Its errors concern no caller: the commit is
+// done.
 func (t *tender) tend(conn *sqlite.Conn) {
 	var frames, done int64
 	err := query(conn, "PRAGMA wal_checkpoint(NOOP)", func(s *sqlite.Stmt) bool {
@@ -69,7 +68,7 @@ func (t *tender) tend(conn *sqlite.Conn) {
 	case frames > t.most:
 		t.most = walMost
 		if t.checkpoint(conn, "RESTART") != nil {
-			t.most = frames + walMost // somebody reads on and on: do not ask at every commit
+			t.most = frames + walMost // a long reader: do not try at every commit
 		}
 	case frames-done > walBehind:
 		select {
@@ -79,12 +78,12 @@ func (t *tender) tend(conn *sqlite.Conn) {
 	}
 }
 
-// errBusy says that a reader of old pages was in the way.
+// errBusy means that a reader of old pages was in the way.
 var errBusy = errors.New("checkpoint did not finish: the file is in use")
 
-// checkpoint moves the write-ahead log into the file. PASSIVE does what it can
-// without waiting; RESTART finishes, so that the log is written from its start
-// again; TRUNCATE also empties it.
+// checkpoint copies the write-ahead log into the file. PASSIVE copies as much as it can without
+// waiting. RESTART finishes, so that the log is written from its start again. TRUNCATE also
+// empties it.
 func (t *tender) checkpoint(conn *sqlite.Conn, mode string) error {
 	t.one.Lock()
 	defer t.one.Unlock()

@@ -13,16 +13,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Work is what work.db holds: the due queue, the watcher's board, leases and
+// Work is the content of work.db: the due queue, the watcher's open transactions, leases and
 // checkpoints.
 type Work struct {
 	file   *file
 	now    func() time.Time
 	window int
-	pause  time.Duration         // no pause between two attempts is longer; 0: not known
-	turn   int64                 // owned by the writer: the last number given to seen
+	pause  time.Duration         // the longest pause between two attempts; 0: unknown
+	turn   int64                 // owned by the writer: the last number of nextTurn
 	turns  map[chain.ID]tx.Turns // owned by the writer
-	latest time.Time             // owned by the writer: that a Lease was asked for
+	latest time.Time             // owned by the writer: the latest time of a Lease
 }
 
 func openWork(path string, c care, o Options) (*Work, error) {
@@ -37,9 +37,9 @@ func openWork(path string, c care, o Options) (*Work, error) {
 	return w, nil
 }
 
-// letGo ends leases of rows that run for longer than any is given: whoever took them is
-// gone, and the clock was set back since. They hide first attempts, of whose time alone
-// nobody can say that it is too far away; what was leased was due.
+// letGo ends leases that run longer than any term: their holder has died, and the clock was set
+// back since. Such a lease may hide a first attempt, whose due time may be any time away and
+// proves nothing. But a leased row was due.
 func (w *Work) letGo() error {
 	if w.pause == 0 {
 		return nil
@@ -57,7 +57,7 @@ func (w *Work) letGo() error {
 func ordered(n uint64) int64   { return int64(n ^ 1<<63) }
 func unordered(n int64) uint64 { return uint64(n) ^ 1<<63 }
 
-// orNull stores 0 as null.
+// orNull stores 0 as NULL.
 func orNull(n uint64) any {
 	if n == 0 {
 		return nil
@@ -74,7 +74,7 @@ func microsOrNull(t time.Time) any {
 	return micros(t)
 }
 
-// timeAt is the zero time for null.
+// timeAt is the zero time for NULL.
 func timeAt(row *sqlite.Stmt, col int) time.Time {
 	if row.ColumnIsNull(col) {
 		return time.Time{}
@@ -89,7 +89,7 @@ const workColumns = `no, chain, hash, sender, nonce_key, nonce, eligible_at, exp
 // leaseColumn is the first column that may follow workColumns.
 const leaseColumn = 26
 
-// row is a work row with its number.
+// row is a queue row with its number.
 type row struct {
 	no int64
 	tx.Work
@@ -124,7 +124,7 @@ func scanRow(s *sqlite.Stmt) row {
 	return r
 }
 
-// rows collects what a query of workColumns answers.
+// rows collects the result of a query of workColumns.
 func rows(conn *sqlite.Conn, into *[]tx.Work, text string, args ...any) error {
 	return query(conn, "SELECT "+workColumns+" FROM work "+text, func(s *sqlite.Stmt) bool {
 		*into = append(*into, scanRow(s).Work)
@@ -142,14 +142,14 @@ func (w *Work) read(ctx context.Context, f func(conn *sqlite.Conn, into *[]tx.Wo
 	return found, nil
 }
 
-// write has a job done whose answer is a T. An error that refuse makes is an
-// answer too: the job has written nothing, and others' jobs are not concerned.
+// write runs a job that returns a T. An error made by refuse is an answer too: the job has
+// written nothing, and other jobs are not affected.
 func write[T any](ctx context.Context, f *file, what string, do func(conn *sqlite.Conn) (T, error)) (T, error) {
 	type outcome struct {
 		answer  T
 		refused error
 	}
-	o := new(outcome) // not the caller's: a caller who has gone must not see it written
+	o := new(outcome) // on the heap: a caller that has gone must not see it written
 	err := f.writer.do(ctx, &job{do: func(conn *sqlite.Conn) error {
 		answer, err := do(conn)
 		*o = outcome{answer: answer}
@@ -168,7 +168,7 @@ func write[T any](ctx context.Context, f *file, what string, do func(conn *sqlit
 	return o.answer, nil
 }
 
-// Checkpoint is how far a reader has come; 0 for one that was never heard of.
+// Checkpoint is a reader's position; 0 for an unknown reader.
 func (w *Work) Checkpoint(ctx context.Context, reader string) (at event.Position, err error) {
 	err = w.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
 		at, err = checkpointOf(conn, reader)
@@ -185,12 +185,12 @@ func checkpointOf(conn *sqlite.Conn, reader string) (at event.Position, err erro
 	return at, err
 }
 
-// MoveCheckpoint moves a checkpoint that stands at from; else event.ErrMoved.
+// MoveCheckpoint moves a checkpoint that is at from; otherwise event.ErrMoved.
 func (w *Work) MoveCheckpoint(ctx context.Context, reader string, from, to event.Position) error {
 	return w.Apply(ctx, reader, from, to, nil)
 }
 
-// moveCheckpoint moves a checkpoint that stands at from; else event.ErrMoved.
+// moveCheckpoint moves a checkpoint that is at from; otherwise event.ErrMoved.
 func moveCheckpoint(conn *sqlite.Conn, reader string, from, to event.Position) error {
 	at, err := checkpointOf(conn, reader)
 	if err != nil {
@@ -211,7 +211,7 @@ func (w *Work) Acquire(ctx context.Context, name, holder string, ttl time.Durati
 	return t.held, err
 }
 
-// Release gives a lease up at once; not holding it is no error.
+// Release ends a lease at once. Not holding it is no error.
 func (w *Work) Release(ctx context.Context, name, holder string) error {
 	_, err := write(ctx, w.file, "release lease "+name, func(conn *sqlite.Conn) (struct{}, error) {
 		return struct{}{}, exec(conn, "UPDATE leases SET holder = NULL WHERE name = ? AND holder = ?", name, holder)

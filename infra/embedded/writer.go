@@ -13,14 +13,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// writer owns a file's one writing connection. It takes jobs from a queue and
-// commits as many as there are in one transaction: at any moment one commit is on
-// its way to the disk, and everybody who came meanwhile goes with the next.
+// writer owns a file's only writing connection. It takes jobs from a queue and commits all
+// waiting ones in one transaction. While one commit is on its way to disk, new jobs wait for
+// the next one.
 type writer struct {
 	conn    *sqlite.Conn
 	hooks   hooks
 	jobs    chan *job
-	closing chan struct{} // closed: no more jobs are taken in
+	closing chan struct{} // closed: no more jobs are accepted
 	gone    chan struct{} // closed: the writer has ended
 	once    sync.Once
 	err     error // of closing
@@ -30,9 +30,9 @@ type writer struct {
 // hooks are called by the writer's goroutine; nil does nothing.
 type hooks struct {
 	before     func() // before a commit
-	after      func() // after a commit, before anybody is told
+	after      func() // after a commit, before its callers get their answers
 	committed  func() // after that
-	rolledBack func() // what jobs did in memory has to be undone
+	rolledBack func() // undoes the jobs' changes in memory
 }
 
 func (h *hooks) fill() {
@@ -43,23 +43,23 @@ func (h *hooks) fill() {
 	}
 }
 
-// job is one caller's wish. do checks before it writes: an answer such as a
-// conflict it keeps to itself and writes nothing; an error from it is trouble with
-// the database, and undoes what it wrote. It may run more than once.
+// job is one caller's write. do checks before it writes. For an answer such as a conflict it
+// returns nil and writes nothing. An error from do means that the database failed, and undoes
+// the writes. do may run more than once.
 type job struct {
 	do    func(*sqlite.Conn) error
 	bytes int  // about how much it writes
-	scrub bool // done only when what it deleted has left the write-ahead log
+	scrub bool // done only when deleted content has left the write-ahead log
 
 	state atomic.Int32
 	done  chan struct{}
-	err   error // once done is closed
+	err   error // valid once done is closed
 }
 
 const (
 	waiting   = iota
 	taken     // by the writer: the outcome is open until done is closed
-	withdrawn // by the caller: never run
+	withdrawn // by the caller: it never runs
 )
 
 const (
@@ -82,7 +82,7 @@ func startWriter(conn *sqlite.Conn, path string, c care, h hooks) (*writer, erro
 	return w, nil
 }
 
-// close ends the writer once all that was queued is written.
+// close ends the writer once all queued jobs are written.
 func (w *writer) close() error {
 	w.once.Do(func() {
 		close(w.closing)
@@ -92,8 +92,8 @@ func (w *writer) close() error {
 	return w.err
 }
 
-// do has a job done. It answers event.ErrUnknown only if ctx ended, or the commit
-// failed, while the job was under way; after any other error nothing is written.
+// do runs a job. It returns event.ErrUnknown only if ctx ended, or the commit failed, while the
+// job was running. After any other error nothing is written.
 func (w *writer) do(ctx context.Context, j *job) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -151,12 +151,12 @@ func (w *writer) run() {
 	}
 }
 
-// batch commits a job together with those that wait behind it.
+// batch commits a job together with the jobs that wait behind it.
 func (w *writer) batch(first *job) {
 	jobs, err := w.fill(first)
 	if err != nil {
 		w.rollback()
-		for _, j := range jobs { // one of them has trouble: it must not be the others'
+		for _, j := range jobs { // one job failed: run each alone, so that the others succeed
 			if len(jobs) > 1 {
 				err = w.alone(j)
 			}
@@ -173,9 +173,9 @@ func (w *writer) batch(first *job) {
 	}
 }
 
-// fill begins a transaction and runs the jobs in it that wait now, up to the bounds of a
-// transaction. Jobs that arrive meanwhile belong to the next one: while jobs arrive as fast
-// as they run, an open end would have the first one wait for batchJobs others.
+// fill begins a transaction and runs the waiting jobs in it, up to the limits of a transaction.
+// Jobs that arrive meanwhile belong to the next one. Otherwise, if jobs arrive as fast as they
+// run, the first job would wait for batchJobs others.
 func (w *writer) fill(first *job) (jobs []*job, err error) {
 	bytes := 0
 	most := min(1+len(w.jobs), batchJobs)
@@ -216,9 +216,8 @@ func (w *writer) alone(j *job) error {
 	return w.commit([]*job{j})
 }
 
-// commit commits, and keeps the write-ahead log in bounds. When COMMIT itself
-// fails, its frames may have reached the disk all the same, and would count after
-// a crash: the outcome is unknown.
+// commit commits, and bounds the write-ahead log. If COMMIT itself fails, its frames may be on
+// disk all the same, and would count after a crash: the outcome is unknown.
 func (w *writer) commit(jobs []*job) error {
 	w.hooks.before()
 	if err := exec(w.conn, "COMMIT"); err != nil {
@@ -250,8 +249,8 @@ func (j *job) answer(err error) {
 	close(j.done)
 }
 
-// scrub empties the write-ahead log, where deleted content would live on. Jobs
-// that did not ask for it are not told of its trouble.
+// scrub empties the write-ahead log, which still holds deleted content. Jobs that did not
+// request it do not get its errors.
 func (w *writer) scrub(jobs []*job) {
 	err := w.tender.checkpoint(w.conn, "TRUNCATE")
 	if err == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// held is a file whose writer is kept busy until release, so that a test knows
-// which jobs meet in one transaction.
+// held is a file whose writer is busy until release, so that a test controls which jobs share a
+// transaction.
 func held(t *testing.T) (f *file, release func()) {
 	t.Helper()
 	f, err := openFile(filepath.Join(t.TempDir(), "work.db"), consistent, tables("work"), 1, hooks{})
@@ -29,7 +29,7 @@ func held(t *testing.T) (f *file, release func()) {
 	})
 	entered, gate := make(chan struct{}), make(chan struct{})
 	var first sync.WaitGroup
-	var once sync.Once // it runs again when a job beside it has trouble
+	var once sync.Once // it runs again if another job fails
 	first.Go(func() {
 		err := f.writer.do(context.Background(), &job{do: func(*sqlite.Conn) error {
 			once.Do(func() { close(entered) })
@@ -61,7 +61,7 @@ func standing(t *testing.T, f *file, reader string) bool {
 	return at == 1
 }
 
-// queued waits until so many jobs wait for the writer.
+// queued waits until n jobs wait for the writer.
 func queued(t *testing.T, f *file, n int) {
 	t.Helper()
 	for len(f.writer.jobs) < n {
@@ -72,8 +72,8 @@ func queued(t *testing.T, f *file, n int) {
 	}
 }
 
-// TestTroubleIsNotShared has one of several jobs in a transaction fail after it
-// has written: it alone fails, and what it wrote is undone.
+// TestTroubleIsNotShared makes one of several jobs in a transaction fail after it has written.
+// It alone fails, and its writes are undone.
 func TestTroubleIsNotShared(t *testing.T) {
 	f, release := held(t)
 	trouble := errors.New("trouble")
@@ -106,7 +106,7 @@ func TestTroubleIsNotShared(t *testing.T) {
 	}
 }
 
-// TestWithdrawnJobsNeverRun lets callers go while their jobs wait: they are told
+// TestWithdrawnJobsNeverRun ends callers' contexts while their jobs wait. They get an error
 // that nothing was written, and nothing is.
 func TestWithdrawnJobsNeverRun(t *testing.T) {
 	f, release := held(t)
@@ -131,7 +131,7 @@ func TestWithdrawnJobsNeverRun(t *testing.T) {
 	}
 }
 
-// TestLeavingUnderWay lets a caller go while its job runs: nobody can say.
+// TestLeavingUnderWay ends a caller's context while its job runs: the outcome is unknown.
 func TestLeavingUnderWay(t *testing.T) {
 	f, release := held(t)
 	release()
@@ -159,8 +159,8 @@ func TestLeavingUnderWay(t *testing.T) {
 	}
 }
 
-// TestFullDisk fills a file to its limit: appends fail cleanly, and stand again
-// once there is room.
+// TestFullDisk fills a file to its limit. Appends fail without effect, and succeed again once
+// there is room.
 func TestFullDisk(t *testing.T) {
 	f, release := held(t)
 	release()
@@ -212,8 +212,8 @@ func TestSlotLength(t *testing.T) {
 	}
 }
 
-// TestTransactionsEnd has a job come for each one that runs: nobody waits for more jobs
-// than there were when the own transaction began.
+// TestTransactionsEnd adds a job for each job that runs. No job waits for more jobs than there
+// were when its own transaction began.
 func TestTransactionsEnd(t *testing.T) {
 	const jobs = 20
 	commits := 0

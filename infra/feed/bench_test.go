@@ -22,12 +22,12 @@ const (
 	benchEvents  = benchStreams * benchEach
 )
 
-// body is what every consumer here reads of an event.
+// body is the part of an event that every consumer here reads.
 type body struct{ N int }
 
-// BenchmarkConsume reads an embedded log of 200,000 events to its end: by a plain loop over
-// the store, by the subscriber's channel, and by Watermill's router without and with the
-// usual middlewares. Each reads the event's JSON. The ratio is that to the plain loop.
+// BenchmarkConsume reads an embedded log of 200,000 events to its end: by a plain loop over the
+// store, by the subscriber's channel, and by Watermill's router without and with the usual
+// middlewares. Each reads the event's JSON. The ratio is relative to the plain loop.
 //
 //	go test -run '^$' -bench Consume -benchtime 3x ./infra/feed
 func BenchmarkConsume(b *testing.B) {
@@ -41,7 +41,7 @@ func BenchmarkConsume(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			began := time.Now()
 			for range b.N {
-				groups++ // each begins anew
+				groups++ // each run starts at the beginning
 				consume(b, fmt.Sprintf("%s-%d", name, groups))
 			}
 			rate := float64(b.N) * benchEvents / time.Since(began).Seconds()

@@ -1,27 +1,27 @@
-// Package feed gives the log's events to programs outside, through Watermill
-// (github.com/ThreeDotsLabs/watermill): [Subscriber] is a message.Subscriber over any
-// event store, and [Forwarder] passes what it receives to any message.Publisher.
+// Package feed delivers the log's events to external programs, through Watermill
+// (github.com/ThreeDotsLabs/watermill): [Subscriber] is a message.Subscriber over any event
+// store, and [Forwarder] publishes the received events to any message.Publisher.
 //
-// # What is promised
+// # Guarantees
 //
-//   - Every event that passes the topic is delivered until it is acked, parked or
-//     skipped by somebody's wish: at least once. A message's UUID is the event's id.
-//   - The events of a stream come in their order, the next one after the ack of the one
-//     before. Streams are spread over lanes, which go on independently of each other.
-//   - Of the processes of a group one at a time is given events. When it dies, another
-//     takes over within seconds and goes on at the group's checkpoint: the highest
-//     position up to which everything is acked, or belongs to a parked stream. For an
-//     instant two may overlap, and what was acked after the last checkpoint comes again.
-//   - An event that is nacked comes again, after a growing pause. After [Options.Retries]
-//     repeats its stream is parked whole: its later events are held back, those of other
-//     streams go on, until somebody wishes the stream to go on (consumer.Retry) or to
-//     leave that event out (consumer.Skip).
+//   - Every event that passes the topic is delivered at least once, until it is acked,
+//     parked, or skipped by command. A message's UUID is the event's id.
+//   - The events of a stream come in order, each after the ack of the previous one.
+//     Streams are spread over lanes (partitions), which proceed independently.
+//   - One process of a group at a time receives events. When it dies, another
+//     takes over within seconds and continues at the group's checkpoint: the highest
+//     position up to which every event is acked, or belongs to a parked stream. For an
+//     instant two may overlap, and events acked after the last checkpoint come again.
+//   - An event that is nacked comes again, with backoff. After [Options.Retries]
+//     repeats its stream is parked as a whole: its later events are held back, and other
+//     streams continue. A command resumes the stream (consumer.Retry) or
+//     skips that event (consumer.Skip).
 //
-// Effects that must happen exactly once note (stream, version) in the transaction that
-// has the effect, and leave out what is not newer: see docs/watermill.md.
+// Effects that must happen exactly once record (stream, version) in the effect's transaction,
+// and ignore events that are not newer: see docs/watermill.md.
 //
-// # What is delivered
+// # Messages
 //
-// The payload is the event's data as it was recorded, JSON, or what [Options.Upcast]
-// makes of it. The metadata's keys are the constants Key….
+// The payload is the event's data as recorded, JSON, or as converted by [Options.Upcast]. The
+// metadata's keys are the constants Key….
 package feed

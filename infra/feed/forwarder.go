@@ -11,29 +11,28 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 )
 
-// Forwarding says what is published where.
+// Forwarding selects the events to publish, and their target.
 type Forwarding struct {
-	Topic     string            // of the log, see Filter
-	Publisher message.Publisher // returns when what it was given is safe
+	Topic     string            // topic of the log, see Filter
+	Publisher message.Publisher // Publish returns once the messages are safe
 	To        string            // the publisher's topic
 
-	// Partitions spreads streams over so many of the publisher's topics, TO-0, TO-1, …,
-	// so that several consumers of a broker without keys may share the work: the events
-	// of a stream are all in one. 0 is no partitions: all are in TO.
+	// Partitions spreads streams over this many of the publisher's topics, TO-0, TO-1, …, so
+	// that several consumers of a broker without keys can share the work. All events of a
+	// stream are in one of them. 0 means no partitions: all are in TO.
 	Partitions int
 }
 
-// Forwarder is one more consumer: it publishes what it is given, and acks when the
-// publisher has confirmed it. So the log is an outbox: nothing is lost between the two,
-// and what a crash repeats has the same UUID. No stream is ever parked: what cannot be
-// published is tried until it can.
+// Forwarder is a consumer that publishes each event, and acks when the publisher has confirmed
+// it. So the log is an outbox: no event is lost in between, and events repeated after a crash
+// have the same UUID. No stream is ever parked: publishing is retried until it succeeds.
 type Forwarder struct {
 	*Subscriber
 
 	f Forwarding
 }
 
-// NewForwarder makes a forwarder for the group of the options.
+// NewForwarder makes a forwarder for the group in the options.
 func NewForwarder(o Options, f Forwarding) (*Forwarder, error) {
 	if f.Publisher == nil || f.To == "" || f.Partitions < 0 {
 		return nil, errors.New("feed: a forwarder needs a publisher, its topic, and no negative number of partitions")
@@ -49,8 +48,8 @@ func NewForwarder(o Options, f Forwarding) (*Forwarder, error) {
 	return &Forwarder{Subscriber: s, f: f}, nil
 }
 
-// Run forwards until ctx ends, which is no error, or the store is closed. The publisher
-// stays open.
+// Run forwards until ctx ends, which is no error, or the store is closed. It does not close the
+// publisher.
 func (f *Forwarder) Run(ctx context.Context) error {
 	messages, err := f.Subscribe(ctx, f.f.Topic)
 	if err != nil {
@@ -71,7 +70,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 	return f.Close()
 }
 
-// publish passes one message on. The copy is the publisher's to change.
+// publish publishes a copy of one message, which the publisher may change.
 func (f *Forwarder) publish(m *message.Message) {
 	if err := f.f.Publisher.Publish(f.to(m.Metadata[KeyPartitionKey]), m.CopyWithContext()); err != nil {
 		if m.Context().Err() == nil {
@@ -83,8 +82,8 @@ func (f *Forwarder) publish(m *message.Message) {
 	m.Ack()
 }
 
-// to is the publisher's topic for a partition key. The hash is for ever: a consumer may
-// rely on where a stream is.
+// to is the publisher's topic for a partition key. The hash never changes: consumers may rely
+// on a stream's partition.
 func (f *Forwarder) to(key string) string {
 	if f.f.Partitions == 0 {
 		return f.f.To

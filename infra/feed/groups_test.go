@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
 
-// thief takes a group away from whoever holds it, as happens when a process stood
-// still for longer than its claim lasts.
+// thief takes a group from its holder, as happens when a process is stopped for longer than its
+// claim lasts.
 type thief struct {
 	feed.Groups
 
@@ -46,7 +46,7 @@ func (g *thief) steal(t *testing.T, group string) {
 	}
 }
 
-// outage fails to park a few times.
+// outage fails the first calls of Park.
 type outage struct {
 	feed.Groups
 
@@ -60,7 +60,7 @@ func (g *outage) Park(ctx context.Context, group string, token uint64, p consume
 	return g.Groups.Park(ctx, group, token, p)
 }
 
-// mute cannot give a claim up, and tells what is saved.
+// mute cannot yield a claim, and reports each saved checkpoint.
 type mute struct {
 	feed.Groups
 
@@ -76,8 +76,7 @@ func (g *mute) Save(ctx context.Context, group string, token uint64, to event.Po
 	return g.Groups.Save(ctx, group, token, to)
 }
 
-// cut is a log whose first subscription ends with trouble behind the first events, once
-// somebody has seen them.
+// cut is a log whose first subscription fails after the first events, once they were received.
 type cut struct {
 	feed.Log
 
@@ -103,7 +102,7 @@ func (l *cut) Subscribe(ctx context.Context, after event.Position, f event.Filte
 	}
 }
 
-// headless cannot tell at first where it ends.
+// headless fails on the first call of Head.
 type headless struct {
 	feed.Log
 
@@ -117,8 +116,7 @@ func (l *headless) Head(ctx context.Context) (event.Position, error) {
 	return l.Log.Head(ctx)
 }
 
-// A new group begins at the end of the log also when where that is could not be told at
-// first.
+// A new group begins at the end of the log even if the first call of Head fails.
 func TestFromEndAfterTrouble(t *testing.T) {
 	s := newStage(t)
 	s.happened("tx-a", 0, 5)
@@ -141,8 +139,8 @@ func TestFromEndAfterTrouble(t *testing.T) {
 	}
 }
 
-// A new group begins at the end of the log once, and not again when it comes back after
-// trouble with the claim that it had.
+// A new group begins at the end of the log once. After an error it continues with its claim
+// instead.
 func TestFromEndOnce(t *testing.T) {
 	s := newStage(t)
 	o := s.options("g")
@@ -150,7 +148,7 @@ func TestFromEndOnce(t *testing.T) {
 	log := &cut{Log: s.db.Log(), seen: make(chan struct{})}
 	o.FromEnd, o.Log, o.Groups = true, log, groups
 	_, messages := s.subscribe(o, feed.All)
-	<-groups.saved // it has begun, and there was nothing
+	<-groups.saved // it has begun, with no events
 	s.happened("tx-a", 0, 1)
 	first, _ := next(t, messages)
 	close(log.seen)

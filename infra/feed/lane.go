@@ -12,17 +12,17 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// lane delivers the events of some streams, one after the other. It alone knows of
-// these streams, and so needs no lock: a stream that is parked is read from the log by
-// the lane itself when it goes on, until it has caught up with what the lane is given.
+// lane delivers the events of some streams, one after the other. No other goroutine handles
+// these streams, so it needs no lock. When a parked stream resumes, the lane itself reads it
+// from the log until it has caught up with its input.
 type lane struct {
 	*session
 
 	in     chan *item
-	wished chan struct{} // somebody wishes a stream of the lane's to go on
+	wished chan struct{} // a command resumes a stream of the lane
 
-	parked map[event.Stream]event.Version // the newest version that was held back; 0: none yet
-	caught map[event.Stream]event.Version // up to where a stream was read when it went on
+	parked map[event.Stream]event.Version // the newest version held back; 0: none yet
+	caught map[event.Stream]event.Version // the version up to which a resumed stream was read
 }
 
 // run delivers until ctx ends.
@@ -40,8 +40,8 @@ func (l *lane) run(ctx context.Context) {
 	}
 }
 
-// pass deals with an event that the log has next. It reports whether that is done with,
-// and if not, ctx has ended.
+// pass handles the next event of the log. It reports whether the event is done; if not, ctx has
+// ended.
 func (l *lane) pass(ctx context.Context, r event.Recorded) bool {
 	if _, held := l.parked[r.Stream]; held {
 		l.parked[r.Stream] = r.Version
@@ -67,11 +67,11 @@ func (l *lane) pass(ctx context.Context, r event.Recorded) bool {
 	return true
 }
 
-// errNacked is why a message was nacked when its consumer did not say.
+// errNacked is the reason if a message was nacked without one.
 var errNacked = errors.New("the message was nacked")
 
-// deliver has an event handled. It returns nil when that is done; else why it is not
-// and how often it was tried: then its stream is to be parked, unless ctx has ended.
+// deliver delivers an event until it is acked, and returns nil. Otherwise it returns the reason
+// and the number of tries: then the stream is to be parked, unless ctx has ended.
 func (l *lane) deliver(ctx context.Context, r event.Recorded) (why error, tries int) { //nolint:staticcheck // it is an outcome
 	wait := l.o.RetryFirst
 	for tries = 1; ; tries++ {
@@ -88,8 +88,8 @@ func (l *lane) deliver(ctx context.Context, r event.Recorded) (why error, tries 
 	}
 }
 
-// try delivers an event once, and waits for the ack. When ctx ends it waits a little
-// longer, for the consumer may be at work on the event.
+// try delivers an event once, and waits for the ack. When ctx ends it waits for the grace
+// period, because the consumer may be processing the event.
 func (l *lane) try(ctx context.Context, r event.Recorded) error {
 	said := &cause{}
 	working, cancel := context.WithCancel(context.WithValue(ctx, causeKey{}, said))
@@ -123,7 +123,7 @@ func (l *lane) refused(said *cause) error {
 	return errNacked
 }
 
-// last waits for the ack of a message whose subscription is about to end.
+// last waits for the ack of a message whose subscription is ending.
 func (l *lane) last(ctx context.Context, m *message.Message, said *cause) error {
 	grace := time.NewTimer(l.o.Grace)
 	defer grace.Stop()
@@ -138,9 +138,8 @@ func (l *lane) last(ctx context.Context, m *message.Message, said *cause) error 
 	}
 }
 
-// park keeps that the stream could not be got past, before anything else goes on: a
-// checkpoint beyond the event is only saved when its row stands. It reports whether it
-// does.
+// park writes the stream's parked row before the lane continues: a checkpoint beyond the event
+// is saved only after the row. It reports whether the row is written.
 func (l *lane) park(ctx context.Context, r event.Recorded, why error, tries int) bool {
 	row := consumer.Parked{Stream: r.Stream, Version: r.Version, Position: r.Position, Error: consumer.Text(why), Attempts: tries}
 	for wait := l.o.RetryFirst; ; wait = min(2*wait, l.o.RetryMost) {
@@ -156,7 +155,8 @@ func (l *lane) park(ctx context.Context, r event.Recorded, why error, tries int)
 	}
 }
 
-// gaveUp reports whether the session is over, and ends it if its group is another's.
+// gaveUp reports whether the session is over. It ends the session if another process has the
+// group.
 func (l *lane) gaveUp(ctx context.Context, err error) bool {
 	if errors.Is(err, consumer.ErrSuperseded) || errors.Is(err, event.ErrClosed) {
 		l.stop(err)
@@ -166,11 +166,11 @@ func (l *lane) gaveUp(ctx context.Context, err error) bool {
 	return ctx.Err() != nil
 }
 
-// goOn goes on with the streams of which somebody wishes it.
+// goOn replays the streams that a command resumes.
 func (l *lane) goOn(ctx context.Context) {
 	all, err := l.o.Groups.Parked(ctx, l.name)
 	if err != nil {
-		l.gaveUp(ctx, err) // the wish is still there at the next look
+		l.gaveUp(ctx, err) // the next renew finds the command again
 		return
 	}
 	for _, p := range all {
@@ -186,8 +186,8 @@ func (l *lane) goOn(ctx context.Context) {
 	}
 }
 
-// replay delivers what a parked stream holds, up to its end as it is now. Then it is
-// parked no longer; or it is parked again, at another event or at the same.
+// replay delivers a parked stream's events, up to its current end, and then unparks it. If an
+// event fails, the stream is parked again, at that event.
 func (l *lane) replay(ctx context.Context, p consumer.Parked) error {
 	after := p.Version - 1
 	if p.Wish == consumer.Skip {

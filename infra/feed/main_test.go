@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds what a test waits for.
+// patience bounds the waits of a test.
 const patience = 30 * time.Second
 
 func soon(t testing.TB) context.Context {
@@ -34,7 +34,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// stage is a log, and what is known of its consumers.
+// stage is a log with its consumers' state.
 type stage struct {
 	t    testing.TB
 	db   *embedded.DB
@@ -53,7 +53,7 @@ func newStage(t testing.TB) *stage {
 	return &stage{t, db, f}
 }
 
-// happened appends events to a stream that has so many, and returns how many it has.
+// happened appends n events to a stream that has after events, and returns their new number.
 func (s *stage) happened(stream event.Stream, after event.Version, n int) event.Version {
 	s.t.Helper()
 	events := make([]event.Event, n)
@@ -69,7 +69,7 @@ func (s *stage) happened(stream event.Stream, after event.Version, n int) event.
 	return after + event.Version(n)
 }
 
-// options are those of a group, with short pauses.
+// options are a group's options, with short pauses.
 func (s *stage) options(group string) feed.Options {
 	return feed.Options{
 		Log: s.db.Log(), Groups: s.feed.Groups(), Group: group,
@@ -78,7 +78,7 @@ func (s *stage) options(group string) feed.Options {
 	}
 }
 
-// subscriber makes one that is closed with the test.
+// subscriber makes a subscriber that the test's cleanup closes.
 func (s *stage) subscriber(o feed.Options) *feed.Subscriber {
 	s.t.Helper()
 	sub, err := feed.New(o)
@@ -87,7 +87,7 @@ func (s *stage) subscriber(o feed.Options) *feed.Subscriber {
 	return sub
 }
 
-// subscribe has a subscriber of the options deliver a topic.
+// subscribe subscribes to a topic with these options.
 func (s *stage) subscribe(o feed.Options, topic string) (*feed.Subscriber, <-chan *message.Message) {
 	s.t.Helper()
 	sub := s.subscriber(o)
@@ -96,7 +96,7 @@ func (s *stage) subscribe(o feed.Options, topic string) (*feed.Subscriber, <-cha
 	return sub, messages
 }
 
-// consume has a group that is given everything.
+// consume subscribes a group to all events.
 func (s *stage) consume(group string) (*feed.Subscriber, <-chan *message.Message) {
 	s.t.Helper()
 	return s.subscribe(s.options(group), feed.All)
@@ -109,7 +109,7 @@ func ack(t testing.TB, messages <-chan *message.Message) {
 	m.Ack()
 }
 
-// next is the next message.
+// next returns the next message.
 func next(t testing.TB, messages <-chan *message.Message) (*message.Message, feed.Origin) {
 	t.Helper()
 	select {
@@ -126,7 +126,7 @@ func next(t testing.TB, messages <-chan *message.Message) (*message.Message, fee
 	panic("unreachable")
 }
 
-// ended waits until the channel is closed, and acks what comes before.
+// ended waits until the channel is closed, and acks all messages before.
 func ended(t testing.TB, messages <-chan *message.Message) {
 	t.Helper()
 	for {
@@ -157,7 +157,7 @@ func eventually(t testing.TB, what string, yes func() bool) {
 	}
 }
 
-// position is where the group's checkpoint of a topic stands.
+// position is the group's checkpoint of a topic.
 func (s *stage) position(group, topic string) event.Position {
 	s.t.Helper()
 	all, err := s.feed.Groups().Groups(soon(s.t))

@@ -9,20 +9,21 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 )
 
-// Marshaler lets Watermill's CQRS component read events: it is a
-// cqrs.CommandEventMarshaler that knows the Go type of each name. The component's own would take the path of the Go package for the name.
+// Marshaler lets Watermill's CQRS component read events: it is a cqrs.CommandEventMarshaler
+// that knows the Go type for each name. The component's own marshaler would use the Go package
+// path as the name.
 type Marshaler struct{ names map[reflect.Type]string }
 
-// Shape is an event's name with the Go type that its data is read into.
+// Shape is an event's name with the Go type of its data.
 type Shape struct {
 	name string
 	of   reflect.Type
 }
 
-// As is the shape of the events of a name.
+// As is the shape of events with a name.
 func As[T any](name string) Shape { return Shape{name, reflect.TypeFor[T]()} }
 
-// NewMarshaler collects shapes. A name or a type that occurs twice panics.
+// NewMarshaler collects shapes. It panics if a name or a type occurs twice.
 func NewMarshaler(shapes ...Shape) Marshaler {
 	m := Marshaler{map[reflect.Type]string{}}
 	seen := map[string]bool{}
@@ -35,8 +36,8 @@ func NewMarshaler(shapes ...Shape) Marshaler {
 	return m
 }
 
-// Name is the event name of a value, or of a pointer to it. A type that was not given
-// panics: it would never be handled.
+// Name is the event name of a value, or of a pointer to it. It panics on an unknown type, which
+// would never be handled.
 func (m Marshaler) Name(v any) string {
 	t := reflect.TypeOf(v)
 	if t.Kind() == reflect.Pointer {
@@ -52,11 +53,11 @@ func (m Marshaler) Name(v any) string {
 // NameFromMessage is the name of a message's event.
 func (Marshaler) NameFromMessage(m *message.Message) string { return m.Metadata[KeyName] }
 
-// Unmarshal reads a message's event. Fields that the type does not have are left out.
+// Unmarshal reads a message's event. It ignores fields that the type does not have.
 func (Marshaler) Unmarshal(m *message.Message, v any) error { return json.Unmarshal(m.Payload, v) }
 
-// Marshal makes a message of an event of one's own, for another publisher: the log is
-// written by Watchtower alone.
+// Marshal makes a message of a program's own event, for another publisher: only Watchtower
+// writes the log.
 func (m Marshaler) Marshal(v any) (*message.Message, error) {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -12,24 +12,24 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// The keys of a message's metadata. What an event does not have is left out.
+// Keys of a message's metadata. A key is missing if the event has no value for it.
 const (
-	KeyName         = "name"          // of the event, with its version: tx.accepted.v1
-	KeyRecordedName = "recorded_name" // as it is in the log, where Options.Upcast has changed the name
+	KeyName         = "name"          // the event's name with its version: tx.accepted.v1
+	KeyRecordedName = "recorded_name" // the name in the log, if Options.Upcast has changed it
 	KeyStream       = "stream"
-	KeyVersion      = "version"       // of the stream with this event; the first has 1
-	KeyPosition     = "position"      // in the log
-	KeyPartitionKey = "partition_key" // the stream: what has to stay in order
-	KeyAt           = "at"            // when it was recorded, RFC 3339
+	KeyVersion      = "version"       // the stream's version after this event; the first has 1
+	KeyPosition     = "position"      // position in the log
+	KeyPartitionKey = "partition_key" // the stream, within which events stay in order
+	KeyAt           = "at"            // time of recording, RFC 3339
 	KeyActor        = "actor"
-	KeyCorrelation  = "correlation" // id of the request or event that started it all
-	KeyCausation    = "causation"   // id of the event that led to this one
+	KeyCorrelation  = "correlation" // id of the request or event that started the chain
+	KeyCausation    = "causation"   // id of the event that caused this one
 	KeyTrace        = "trace"       // W3C traceparent
 )
 
-// Upcast turns the name and data of a recorded event into those of a newer shape; it
-// returns what it was given where there is nothing to do. data must not be changed in
-// place. An error is treated as a nack.
+// Upcast converts the name and data of a recorded event to a newer shape. It returns them
+// unchanged if no conversion applies. It must not change data in place. An error counts as a
+// nack.
 type Upcast func(name string, data []byte) (newName string, newData []byte, err error)
 
 // newMessage makes the message of an event.
@@ -69,7 +69,7 @@ func newMessage(ctx context.Context, r event.Recorded, up Upcast) (*message.Mess
 	return m, nil
 }
 
-// Origin is where a message's event stands, as its metadata say.
+// Origin is the place of a message's event in the log, from the metadata.
 type Origin struct {
 	Stream   event.Stream
 	Version  event.Version
@@ -94,8 +94,8 @@ func OriginOf(m *message.Message) (Origin, error) {
 	return o, nil
 }
 
-// cause is why a message was nacked. It travels in the message's context, for
-// Watermill's Nack says nothing.
+// cause is the reason of a nack. It is passed in the message's context, because Watermill's
+// Nack takes no reason.
 type cause struct {
 	mu  sync.Mutex
 	err error
@@ -115,7 +115,7 @@ func (c *cause) get() error {
 	return c.err
 }
 
-// Nack nacks a message and says why: what the stream's row will show if it is parked.
+// Nack nacks a message with a reason, which the stream's row shows if the stream is parked.
 func Nack(m *message.Message, why error) bool {
 	noteCause(m, why)
 	return m.Nack()
@@ -127,9 +127,9 @@ func noteCause(m *message.Message, why error) {
 	}
 }
 
-// Causes is a middleware of message.Router that does for a handler's errors what [Nack]
-// does: without it a parked stream shows only that a message was nacked. Add it before
-// all others, so that it sees what they return.
+// Causes is a middleware of message.Router that passes a handler's errors as reasons, like
+// [Nack]. Without it a parked stream shows only that a message was nacked. Add it before all
+// others, so that it sees their errors.
 func Causes(handle message.HandlerFunc) message.HandlerFunc {
 	return func(m *message.Message) ([]*message.Message, error) {
 		produced, err := handle(m)

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// counts are a subscription's, since its start.
+// counts are a subscription's counters, since its start.
 type counts struct{ delivered, acked, nacked, parks uint64 }
 
 func (c *counts) add(d counts) {
@@ -20,10 +20,10 @@ func (s *subscription) counts() counts {
 	return counts{s.delivered.Load(), s.acked.Load(), s.nacked.Load(), s.parks.Load()}
 }
 
-// Metric is what there is to know of one of the figures of a [Subscriber].
+// Metric describes one metric of a [Subscriber].
 type Metric struct{ Name, Kind, Help string }
 
-// Metrics lists the figures. Each has the labels group and topic.
+// Metrics lists the metrics. Each has the labels group and topic.
 func Metrics() []Metric {
 	return []Metric{
 		{"watchtower_feed_active", "gauge", "1 while this process is given the group's events, 0 while another is."},
@@ -39,8 +39,8 @@ func Metrics() []Metric {
 	}
 }
 
-// describe makes the description of one figure. The group is part of it, so that one
-// registry takes the subscribers of several groups.
+// describe makes the description of one metric. It contains the group, so that one registry
+// accepts the subscribers of several groups.
 func (s *Subscriber) describe(m Metric) *prometheus.Desc {
 	return prometheus.NewDesc(m.Name, m.Help, []string{"topic"}, prometheus.Labels{"group": s.o.Group})
 }
@@ -52,8 +52,8 @@ func (s *Subscriber) Describe(descs chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. Subscriptions of this process to one topic
-// are summed up.
+// Collect implements prometheus.Collector. It sums the subscriptions of this process to one
+// topic.
 func (s *Subscriber) Collect(found chan<- prometheus.Metric) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *Subscriber) Collect(found chan<- prometheus.Metric) {
 	}
 }
 
-// gauges tells how a subscription stands.
+// gauges sets the gauges of a subscription.
 func (s *subscription) gauges(f map[string]float64) {
 	f["watchtower_feed_active"] += 0
 	n := s.session.Load()

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write the table of docs/observability.m
 
 const docPath = "../../docs/observability.md"
 
-// The page lists what a subscriber exports, and nothing else.
+// The page lists exactly the subscriber's metrics.
 func TestDocumented(t *testing.T) {
 	text, err := os.ReadFile(docPath)
 	must(t, err)
@@ -42,7 +42,7 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// gathered is what Prometheus would be told: name{topic} and value.
+// gathered is Prometheus's view of the metrics: name{topic} and value.
 func gathered(t *testing.T, r *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := r.Gather()
@@ -89,7 +89,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%v", found)
 	}
 	s.happened("tx-b", 0, 1)
-	next(t, messages) // and is not acked
+	next(t, messages) // and do not ack it
 	eventually(t, "it is behind", func() bool {
 		found = gathered(t, registry)
 		return found["watchtower_feed_lag_events{g,all}"] == 1 && found["watchtower_feed_lag_seconds{g,all}"] > 0 && found["watchtower_feed_in_flight_events{g,all}"] == 1

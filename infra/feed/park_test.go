@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
 
-// parked are the streams that a group could not get past.
+// parked returns a group's parked streams.
 func (s *stage) parked(group string) []consumer.Parked {
 	s.t.Helper()
 	all, err := s.feed.Groups().Parked(soon(s.t), feed.Name(group, feed.All))
@@ -27,8 +27,8 @@ func (s *stage) wish(group string, stream event.Stream, at event.Version, w cons
 
 var errPoison = errors.New("it cannot be handled")
 
-// handle acks what comes, and nacks the version of a stream as long as poisoned says
-// so; it tells each ack.
+// handle acks messages and returns their origins. It nacks a version of the stream while
+// poisoned returns true for it.
 func handle(messages <-chan *message.Message, stream event.Stream, poisoned func(event.Version) bool) <-chan feed.Origin {
 	acked := make(chan feed.Origin, 100)
 	go func() {
@@ -60,7 +60,7 @@ func wantAcks(t *testing.T, acked <-chan feed.Origin, stream event.Stream, versi
 	}
 }
 
-// nothing makes sure that nothing comes for a while.
+// nothing checks that no message comes for a while.
 func nothing(t *testing.T, acked <-chan feed.Origin) {
 	t.Helper()
 	select {
@@ -70,7 +70,7 @@ func nothing(t *testing.T, acked <-chan feed.Origin) {
 	}
 }
 
-// A nacked event comes again, and others of its lane after it.
+// A nacked event comes again, and other events of its lane after it.
 func TestNack(t *testing.T) {
 	s := newStage(t)
 	s.happened("tx-a", 0, 2)
@@ -119,12 +119,12 @@ func TestPoisonedStream(t *testing.T) {
 	}
 	eventually(t, "the checkpoint moves over what is parked", func() bool { return s.position("g", feed.All) == 6 })
 
-	s.wish("g", "tx-a", 2, consumer.Retry) // in vain
+	s.wish("g", "tx-a", 2, consumer.Retry) // it fails again
 	eventually(t, "the wish is granted", func() bool { p := s.parked("g"); return len(p) == 1 && p[0].Wish == consumer.Wait })
 	nothing(t, acked)
 
 	<-poisoned
-	poisoned <- 4 // 2 is fine now
+	poisoned <- 4 // 2 succeeds now
 	s.wish("g", "tx-a", 2, consumer.Retry)
 	wantAcks(t, acked, "tx-a", 2, 3)
 	eventually(t, "parked at the next one", func() bool { p := s.parked("g"); return len(p) == 1 && p[0].Version == 4 })
@@ -144,14 +144,14 @@ func TestPoisonedStream(t *testing.T) {
 	eventually(t, "the checkpoint", func() bool { return s.position("g", feed.All) == 10 })
 }
 
-// When too much cannot be handled it is not the events: nothing more is parked.
+// If too many streams fail, the events are not the cause: no further stream is parked.
 func TestMostParked(t *testing.T) {
 	s := newStage(t)
 	for _, stream := range []event.Stream{"tx-a", "tx-b", "tx-c"} {
 		s.happened(stream, 0, 1)
 	}
 	o := s.options("g")
-	o.Lanes, o.Retries, o.MostParked, o.TTL = 1, 1, 2, patience // nothing comes again because a claim has lapsed
+	o.Lanes, o.Retries, o.MostParked, o.TTL = 1, 1, 2, patience // so that no message repeats because a claim has lapsed
 	_, messages := s.subscribe(o, feed.All)
 	tries := map[event.Stream]int{}
 	for range 20 {
@@ -166,7 +166,7 @@ func TestMostParked(t *testing.T) {
 	eventually(t, "the checkpoint", func() bool { return s.position("g", feed.All) == 3 })
 }
 
-// Another process has the group: what this one parks and saves is refused, and it ends.
+// Another process has the group: this one's parking and saving are refused, and it ends.
 func TestSuperseded(t *testing.T) {
 	s := newStage(t)
 	s.happened("tx-a", 0, 2)
@@ -180,7 +180,7 @@ func TestSuperseded(t *testing.T) {
 	eventually(t, "it notices", func() bool {
 		select {
 		case m := <-messages:
-			m.Ack() // until it has noticed
+			m.Ack() // until it notices
 		default:
 		}
 		return stolen.refused.Load() > 0
@@ -190,7 +190,7 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
-// An event that cannot be upcast is not handled either.
+// An event that cannot be upcast counts as nacked.
 func TestUpcast(t *testing.T) {
 	s := newStage(t)
 	s.happened("tx-a", 0, 1)
@@ -210,12 +210,12 @@ func TestUpcast(t *testing.T) {
 	}
 	m.Ack()
 	ack(t, messages)
-	s.happened("tx-c", 0, 2) // of which the second cannot
+	s.happened("tx-c", 0, 2) // the second of these cannot
 	ack(t, messages)
 	eventually(t, "it is parked", func() bool { p := s.parked("g"); return len(p) == 1 && p[0].Version == 2 })
 }
 
-// While the rows of parked streams cannot be written, the checkpoint stays.
+// While the rows of parked streams cannot be written, the checkpoint does not move.
 func TestParkingFails(t *testing.T) {
 	s := newStage(t)
 	s.happened("tx-a", 0, 1)
@@ -230,7 +230,7 @@ func TestParkingFails(t *testing.T) {
 		m.Nack()
 	}
 	eventually(t, "it is parked in the end", func() bool {
-		at := s.position("g", feed.All) // looked at first: the row stands before it
+		at := s.position("g", feed.All) // read first: the row is written before the checkpoint
 		n := len(s.parked("g"))
 		if at > 0 && n == 0 {
 			t.Fatal("the checkpoint has moved, and nothing is parked")

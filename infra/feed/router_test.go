@@ -35,7 +35,7 @@ func routed(t *testing.T, prepare func(*message.Router)) {
 	})
 }
 
-// The router starts a goroutine for each message, and still each stream is in order.
+// The router starts a goroutine per message, and each stream still stays in order.
 func TestRouter(t *testing.T) {
 	s := newStage(t)
 	const streams, each = 30, 10
@@ -81,7 +81,7 @@ type happened struct{ N int }
 
 type unheard struct{}
 
-// The CQRS component gets events by their names, in order.
+// The CQRS component gets events by name, in order.
 func TestEventGroupProcessor(t *testing.T) {
 	s := newStage(t)
 	s.happened("tx-a", 0, 5)

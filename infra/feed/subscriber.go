@@ -18,62 +18,62 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Log is what is asked of an event store: embedded.Feed, the Log of embedded.DB and of
-// postgres.DB, eventstoredb.Log, and archive.Log before one of these, are such. What it
-// does not hold any more it answers with an error, and never passes over. Subscribe ends with event.ErrClosed when the store is closed;
-// after any other error it is called again.
+// Log is a subscriber's port to an event store. embedded.Feed, the Log of embedded.DB and of
+// postgres.DB, eventstoredb.Log, and archive.Log before one of these implement it. For events
+// that it no longer holds it returns an error, and never skips them. Subscribe ends with
+// event.ErrClosed when the store is closed; after any other error it is called again.
 type Log interface {
 	ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error]
 	Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
 	Head(ctx context.Context) (event.Position, error)
 }
 
-// Groups keeps what is known of consumer groups: postgres.Groups and embedded.Groups
-// are such, and storetest.Groups is the contract.
+// Groups is the port to consumer groups' state. postgres.Groups and embedded.Groups implement
+// it, and storetest.Groups is the contract.
 type Groups interface {
-	// Claim takes or renews the right to a group's events for ttl; held is false while
-	// another holder's runs. The token grows with each new holder.
+	// Claim takes or renews the right to a group's events for ttl. held is false while another
+	// holder's claim runs. The token grows with each new holder.
 	Claim(ctx context.Context, group, holder string, ttl time.Duration) (c consumer.Claim, held bool, err error)
-	// Yield gives a claim up at once; not holding it is no error.
+	// Yield ends a claim at once. Not holding it is no error.
 	Yield(ctx context.Context, group string, token uint64) error
-	// Save moves the checkpoint on. It, Park and Unpark answer consumer.ErrSuperseded,
-	// and write nothing, when the token is not the newest.
+	// Save moves the checkpoint forward. Save, Park and Unpark return consumer.ErrSuperseded,
+	// and write nothing, if the token is not the newest.
 	Save(ctx context.Context, group string, token uint64, to event.Position) error
-	// Park keeps that a stream could not be got past, in the place of what was kept of it.
+	// Park records that a stream's event could not be processed, and replaces the stream's
+	// earlier record.
 	Park(ctx context.Context, group string, token uint64, p consumer.Parked) error
-	// Unpark forgets that a stream is parked.
+	// Unpark removes a stream's parked record.
 	Unpark(ctx context.Context, group string, token uint64, stream event.Stream) error
-	// Parked lists the parked streams, with what somebody wishes done with them.
+	// Parked lists the parked streams, with the commands to resume or skip.
 	Parked(ctx context.Context, group string) ([]consumer.Parked, error)
 }
 
-// Options are a subscriber's settings. A zero field takes the default given beside it.
+// Options are a subscriber's settings. A zero field takes the default named beside it.
 type Options struct {
 	Log    Log
 	Groups Groups
-	Group  string // names the consumer group
+	Group  string // name of the consumer group
 
-	Lanes    int // streams are spread over so many, which go on side by side; 16
-	InFlight int // events read and not yet done at most, over all lanes; 2048
+	Lanes    int // number of lanes, which work concurrently; 16
+	InFlight int // most events read and not done, over all lanes; 2048
 
-	Retries    int           // times that a nacked event comes again before its stream is parked; 5
-	RetryFirst time.Duration // pause before the first of them; each next one is twice as long; 100 ms
+	Retries    int           // repeats of a nacked event before its stream is parked; 5
+	RetryFirst time.Duration // pause before the first repeat, doubling; 100 ms
 	RetryMost  time.Duration // the longest pause; 5 s
-	// MostParked bounds the streams that are parked. When so many are, something else is
-	// wrong than an event, and whatever is nacked comes again and again; 100. If it is
-	// negative no stream is ever parked.
+	// MostParked bounds the number of parked streams. When it is reached, the events are not
+	// the cause, and nacked events are repeated without end; 100. If it is negative, no stream
+	// is ever parked.
 	MostParked int
 
-	SaveEvery  time.Duration // pause between two saves of the checkpoint; 100 ms
-	SaveEvents int           // or so many events; 1000
-	TTL        time.Duration // a process that dies is followed after so long; 3 s
-	Grace      time.Duration // how long the end of a subscription waits for acks; 2 s
+	SaveEvery  time.Duration // longest time between two saves of the checkpoint; 100 ms
+	SaveEvents int           // most events between them; 1000
+	TTL        time.Duration // another process takes over this long after one dies; 3 s
+	Grace      time.Duration // wait for acks at the end of a subscription; 2 s
 
-	// FromEnd has a group that was never heard of begin at the end of the log, not at
-	// its beginning.
+	// FromEnd makes a new group begin at the end of the log instead of its beginning.
 	FromEnd bool
-	Upcast  Upcast       // nil leaves events as they were recorded
-	Holder  string       // names this process, unlike all others; host name, process id and a random number
+	Upcast  Upcast       // nil delivers events as recorded
+	Holder  string       // unique name of this process; host name, process id and a random number
 	Logger  *slog.Logger // slog.DiscardHandler
 }
 
@@ -105,7 +105,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("feed: a setting is negative")
 	}
 	if o.Holder == "" {
-		host, _ := os.Hostname() // only to be helpful
+		host, _ := os.Hostname() // only to make the name readable
 		var random [8]byte
 		rand.Read(random[:]) //nolint:errcheck // never fails
 		o.Holder = fmt.Sprintf("%.100s/%d/%s", host, os.Getpid(), hex.EncodeToString(random[:]))
@@ -116,22 +116,22 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Subscriber is a message.Subscriber over an event store, for one consumer group. It is
-// also a prometheus.Collector of its figures.
+// Subscriber is a message.Subscriber over an event store, for one consumer group. It is also a
+// prometheus.Collector of its metrics.
 type Subscriber struct {
 	o Options
 
 	mu      sync.Mutex
 	closed  bool
-	opened  int // subscriptions so far
+	opened  int // number of subscriptions so far
 	subs    map[*subscription]bool
-	ended   map[string]counts // of subscriptions that are over, by topic
+	ended   map[string]counts // counters of ended subscriptions, by topic
 	closing context.Context   //nolint:containedctx // ends all subscriptions at once
 	close   context.CancelFunc
 	running sync.WaitGroup
 }
 
-// New makes a subscriber. Close ends it.
+// New makes a subscriber. Close closes it.
 func New(o Options) (*Subscriber, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -142,16 +142,15 @@ func New(o Options) (*Subscriber, error) {
 	return s, nil
 }
 
-// errClosed answers who subscribes too late.
+// errClosed is returned by a Subscribe after Close.
 var errClosed = errors.New("feed: the subscriber is closed")
 
-// Name is what a group's checkpoint of a topic is kept under.
+// Name is the name under which a group's checkpoint of a topic is stored.
 func Name(group, topic string) string { return group + "/" + topic }
 
-// Subscribe delivers the events of a topic, see [Filter], to the group. Of all
-// subscriptions of one group to one topic, in any process, one at a time is given
-// events; the others take over when it ends. The channel is closed when ctx ends, when
-// the subscriber is closed, and when the store is.
+// Subscribe delivers the events of a topic, see [Filter], to the group. Of all subscriptions of
+// one group to one topic, in any process, one at a time receives events; another takes over
+// when it ends. The channel is closed when ctx ends, or the subscriber or the store is closed.
 func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
 	filter, err := Filter(topic)
 	if err != nil {
@@ -186,7 +185,7 @@ func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *messa
 	return sub.out, nil
 }
 
-// over keeps the counts of a subscription that has ended: counters never fall.
+// over keeps the counters of an ended subscription, so that counters never fall.
 func (s *Subscriber) over(sub *subscription) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,9 +195,9 @@ func (s *Subscriber) over(sub *subscription) {
 	s.ended[sub.topic] = kept
 }
 
-// Close ends all subscriptions: it waits for the acks of what was delivered, at most
-// for [Options.Grace], saves the checkpoints, and lets other processes take over. Closing
-// again does nothing.
+// Close ends all subscriptions. It waits for the acks of delivered messages, at most for
+// [Options.Grace], saves the checkpoints, and lets other processes take over. A second Close
+// does nothing.
 func (s *Subscriber) Close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -48,10 +48,10 @@ func TestMessage(t *testing.T) {
 	if _, o := next(t, messages); o.Version != 2 {
 		t.Errorf("version %d is next", o.Version)
 	}
-	<-m.Context().Done() // its ack ended it
+	<-m.Context().Done() // the ack ended its context
 }
 
-// Whoever acks at random sees each stream in its order, and all of it.
+// A consumer that acks in random order sees each stream in order and complete.
 func TestOrderOfStreams(t *testing.T) {
 	s := newStage(t)
 	const streams, each = 40, 25
@@ -84,7 +84,7 @@ func TestTopics(t *testing.T) {
 		"stream:group-": {"group-1"}, "stream:none,tx-1": {"tx-1-a"}, "name:test.": {"group-1", "tx-1-a"},
 	} {
 		_, messages := s.subscribe(s.options("g"), topic)
-		var got []event.Stream // lanes have no order among them
+		var got []event.Stream // lanes are not ordered among each other
 		for range want {
 			m, o := next(t, messages)
 			m.Ack()
@@ -103,13 +103,13 @@ func TestTopics(t *testing.T) {
 	}
 }
 
-// A group goes on where it was; what was not acked comes again.
+// A group continues at its checkpoint; events that were not acked come again.
 func TestGoesOn(t *testing.T) {
 	s := newStage(t)
 	s.happened("tx-a", 0, 3)
 	sub, messages := s.consume("g")
 	ack(t, messages)
-	_, o := next(t, messages) // whoever has it dies
+	_, o := next(t, messages) // never acked, as if the consumer had died
 	must(t, sub.Close())
 	ended(t, messages)
 	if at := s.position("g", feed.All); at != 1 || o.Version != 2 {
@@ -125,7 +125,7 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// What is under way when a subscriber is closed may still be acked.
+// Messages in progress may still be acked while a subscriber closes.
 func TestCloseWaitsForAcks(t *testing.T) {
 	s := newStage(t)
 	s.happened("tx-a", 0, 1)
@@ -146,7 +146,7 @@ func TestCloseWaitsForAcks(t *testing.T) {
 	}
 }
 
-// Of two processes one is given events; the other takes over.
+// One of two processes receives events; the other takes over.
 func TestTakeover(t *testing.T) {
 	s := newStage(t)
 	s.happened("tx-a", 0, 1)
@@ -163,7 +163,7 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// However much there is, so many events are under way at most.
+// At most InFlight events are in progress, however many there are.
 func TestBackPressure(t *testing.T) {
 	s := newStage(t)
 	for i := range 50 {
@@ -173,7 +173,7 @@ func TestBackPressure(t *testing.T) {
 	o.InFlight, o.Lanes = 7, 50
 	_, messages := s.subscribe(o, feed.All)
 	var held []*message.Message
-	for range 5 { // not all: two streams may be in one lane
+	for range 5 { // not all seven: two streams may share a lane
 		m, _ := next(t, messages)
 		held = append(held, m)
 	}
@@ -214,7 +214,7 @@ func TestFromEnd(t *testing.T) {
 	}
 }
 
-// A store that is closed ends its subscriptions.
+// Closing a store ends its subscriptions.
 func TestStoreCloses(t *testing.T) {
 	s := newStage(t)
 	s.happened("tx-a", 0, 1)

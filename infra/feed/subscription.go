@@ -22,22 +22,22 @@ const readMost = 1000
 // subscription is one call of Subscribe. While it holds the group it has a session.
 type subscription struct {
 	o      Options
-	name   string // of the checkpoint
+	name   string // name of the checkpoint
 	topic  string
 	filter event.Filter
 	holder string
 	out    chan *message.Message
 	log    *slog.Logger
-	begun  bool   // the group is new, and its beginning is saved
-	tried  uint64 // the token by which that was tried last
+	begun  bool   // the new group's first position is saved
+	tried  uint64 // token of the last attempt at that
 
 	delivered, acked, nacked, parks atomic.Uint64
 	position, head                  atomic.Uint64
-	parked                          atomic.Int64            // streams
+	parked                          atomic.Int64            // number of parked streams
 	session                         atomic.Pointer[session] // nil while another process has the group
 }
 
-// run claims the group, again and again, until ctx ends or the store is closed.
+// run claims the group repeatedly until ctx ends or the store is closed.
 func (s *subscription) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		asked := time.Now()
@@ -51,15 +51,15 @@ func (s *subscription) run(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("the group is not given events", "err", err)
 		}
-		_ = pause(ctx, s.o.TTL/3) // its end shows above
+		_ = pause(ctx, s.o.TTL/3) // the loop condition sees its end
 	}
 }
 
-// hold delivers events until the claim is lost, ctx ends, or there is trouble.
+// hold delivers events until the claim is lost, ctx ends, or an error occurs.
 func (s *subscription) hold(ctx context.Context, claim consumer.Claim, asked time.Time) (err error) {
 	s.log.Info("consumer group won", "position", uint64(claim.Position))
 	defer func() { err = errors.Join(err, s.yield(ctx, claim.Token)) }()
-	// Only this subscription ever had the group, and did not get to its beginning.
+	// No other subscription has had the group, and this one has not saved its beginning.
 	if s.o.FromEnd && !s.begun && claim.Position == 0 && claim.Token <= s.tried+1 {
 		s.tried = claim.Token
 		if claim.Position, err = s.o.Log.Head(ctx); err != nil {
@@ -68,7 +68,7 @@ func (s *subscription) hold(ctx context.Context, claim consumer.Claim, asked tim
 		if err := s.o.Groups.Save(ctx, s.name, claim.Token, claim.Position); err != nil {
 			return err
 		}
-		s.begun = true // or what comes while that claim still runs would be passed over
+		s.begun = true // otherwise a later session under this claim would skip the events until then
 	}
 	parked, err := s.o.Groups.Parked(ctx, s.name)
 	if err != nil {
@@ -86,18 +86,18 @@ func (s *subscription) hold(ctx context.Context, claim consumer.Claim, asked tim
 	return n.run(ctx)
 }
 
-// trust is for how long after it was asked for a claim is relied upon: less than its
-// term, which began later.
+// trust is how long a claim is relied upon, counted from its request: less than its term, which
+// began later.
 func (s *subscription) trust() time.Duration { return s.o.TTL - s.o.TTL/6 }
 
-// yield lets others take over at once.
+// yield lets another process take over at once.
 func (s *subscription) yield(ctx context.Context, token uint64) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.TTL)
 	defer cancel()
 	return s.o.Groups.Yield(ctx, s.name, token)
 }
 
-// session is the time in which a subscription holds its group.
+// session is the period in which a subscription holds its group.
 type session struct {
 	*subscription
 
@@ -105,12 +105,12 @@ type session struct {
 	tally   *tally
 	lanes   []*lane
 	seed    maphash.Seed
-	saved   event.Position // owned by the keeper, like trusted
-	trusted time.Time      // until when the claim is relied upon
+	saved   event.Position // owned by keep, like trusted
+	trusted time.Time      // the claim is relied upon until then
 	stop    context.CancelCauseFunc
 }
 
-// run reads, delivers, saves and renews, and ends when one of them cannot go on.
+// run reads, delivers, saves and renews, and ends when one of these fails.
 func (n *session) run(ctx context.Context) error {
 	working, stop := context.WithCancelCause(ctx)
 	n.stop = stop
@@ -121,7 +121,7 @@ func (n *session) run(ctx context.Context) error {
 	from := n.saved
 	all.Go(func() { stop(n.read(working, from)) })
 	n.keep(working)
-	all.Wait() // lanes wait for acks, within the grace
+	all.Wait() // lanes wait for acks within the grace period
 	err := context.Cause(working)
 	if errors.Is(err, context.Canceled) {
 		err = nil
@@ -134,7 +134,7 @@ func (n *session) run(ctx context.Context) error {
 	return errors.Join(err, n.save(last))
 }
 
-// read hands the log's events to their lanes.
+// read passes the log's events to their lanes.
 func (n *session) read(ctx context.Context, from event.Position) error {
 	for batch, err := range n.o.Log.Subscribe(ctx, from, n.filter, readMost) {
 		if err != nil {
@@ -145,14 +145,14 @@ func (n *session) read(ctx context.Context, from event.Position) error {
 			if err != nil {
 				return err
 			}
-			n.laneOf(e.Stream).in <- i // has room for all that the tally lets in
+			n.laneOf(e.Stream).in <- i // has room for all events that the tally admits
 		}
 		n.tally.upto(batch.Next)
 	}
 	return ctx.Err()
 }
 
-// keep saves the checkpoint, renews the claim and looks for wishes until ctx ends.
+// keep saves the checkpoint, renews the claim and looks for commands until ctx ends.
 func (n *session) keep(ctx context.Context) {
 	save, renew := time.NewTicker(n.o.SaveEvery), time.NewTicker(n.o.TTL/3)
 	defer save.Stop()
@@ -180,7 +180,7 @@ func (n *session) saveWithin(ctx context.Context) error {
 	if err := n.save(within); errors.Is(err, consumer.ErrSuperseded) || errors.Is(err, event.ErrClosed) {
 		return err
 	} else if err != nil && ctx.Err() == nil {
-		n.log.Warn("checkpoint not saved", "err", err) // the next one holds more
+		n.log.Warn("checkpoint not saved", "err", err) // the next save includes it
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ func (n *session) save(ctx context.Context) error {
 	return nil
 }
 
-// renew asks for the claim again, and whether somebody wishes a stream to go on.
+// renew renews the claim, and looks for commands to resume streams.
 func (n *session) renew(ctx context.Context) error {
 	now := time.Now()
 	within, cancel := context.WithDeadline(ctx, n.trusted)
@@ -212,7 +212,7 @@ func (n *session) renew(ctx context.Context) error {
 	case !time.Now().Before(n.trusted):
 		return fmt.Errorf("the claim was not renewed in time: %w", err)
 	default:
-		return nil // there is time to try again
+		return nil // the claim leaves time for another try
 	}
 	if head, err := n.o.Log.Head(within); err == nil {
 		n.head.Store(uint64(head))
@@ -232,8 +232,7 @@ func (n *session) renew(ctx context.Context) error {
 	return nil
 }
 
-// laneOf spreads streams over lanes. Which lane a stream is in matters to nobody but
-// the session.
+// laneOf assigns streams to lanes. The assignment holds within a session only.
 func (n *session) laneOf(stream event.Stream) *lane {
 	return n.lanes[maphash.String(n.seed, string(stream))%uint64(len(n.lanes))]
 }

@@ -8,34 +8,34 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// item is an event on its way through a lane.
+// item is an event in a lane.
 type item struct {
 	event.Recorded
 
-	done bool // of the tally
+	done bool // owned by the tally
 }
 
-// tally knows which events are under way, in the order of the log, and so up to where
-// everything is done. It holds a bounded number: one event that is not done for long
-// holds up the reader in the end, however many have been done behind it.
+// tally tracks the events in progress, in log order, and the position up to which all are done.
+// Its size is bounded: a single unfinished event blocks the reader in the end, however many
+// events after it are done.
 type tally struct {
 	mu      sync.Mutex
-	under   []*item // from first on: not done, or behind one that is not
+	under   []*item // from first on: not done, or behind an event that is not
 	first   int
 	most    int
-	read    event.Position // up to where the log has been read
-	at      event.Position // up to where everything is done
-	settled int            // events done since the checkpoint was taken
-	enough  int            // of them, to ask for a save
-	room    chan struct{}  // told when there is room again
-	save    chan struct{}  // told when enough are done
+	read    event.Position // the log has been read up to here
+	at      event.Position // every event up to here is done
+	settled int            // events done since the last checkpoint
+	enough  int            // this many ask for a save
+	room    chan struct{}  // signalled when there is room again
+	save    chan struct{}  // signalled when enough are done
 }
 
 func newTally(at event.Position, most, enough int) *tally {
 	return &tally{under: make([]*item, 0, 2*most), at: at, read: at, most: most, enough: enough, room: make(chan struct{}, 1), save: make(chan struct{}, 1)}
 }
 
-// add takes an event in, when there is room for it.
+// add adds an event once there is room for it.
 func (t *tally) add(ctx context.Context, r event.Recorded) (*item, error) {
 	i := &item{Recorded: r}
 	for !t.tryAdd(i) {
@@ -54,7 +54,7 @@ func (t *tally) tryAdd(i *item) bool {
 	if len(t.under)-t.first >= t.most {
 		return false
 	}
-	if len(t.under) == cap(t.under) && t.first > 0 { // use the place of those that have left
+	if len(t.under) == cap(t.under) && t.first > 0 { // reuse the places of removed items
 		n := copy(t.under, t.under[t.first:])
 		clear(t.under[n:])
 		t.under, t.first = t.under[:n], 0
@@ -63,7 +63,7 @@ func (t *tally) tryAdd(i *item) bool {
 	return true
 }
 
-// upto notes that nothing up to a position is still to be added.
+// upto records that all events up to a position were added.
 func (t *tally) upto(p event.Position) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,7 +73,7 @@ func (t *tally) upto(p event.Position) {
 	}
 }
 
-// settle notes that an event is done.
+// settle records that an event is done.
 func (t *tally) settle(i *item) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,7 +97,7 @@ func (t *tally) settle(i *item) {
 	tell(t.room)
 }
 
-// tell wakes whoever waits, or the next who will.
+// tell wakes the waiting receiver, or the next one.
 func tell(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -105,7 +105,7 @@ func tell(c chan struct{}) {
 	}
 }
 
-// checkpoint is the position up to which everything is done.
+// checkpoint is the position up to which every event is done.
 func (t *tally) checkpoint() event.Position {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,7 +113,7 @@ func (t *tally) checkpoint() event.Position {
 	return t.at
 }
 
-// underWay is how many events are held, and when the oldest of them was recorded.
+// underWay returns the number of events held, and when the oldest of them was recorded.
 func (t *tally) underWay() (n int, oldest time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

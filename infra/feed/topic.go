@@ -10,7 +10,7 @@ import (
 // All is the topic of every event.
 const All = "all"
 
-// Filter reads a topic, which says what events it has:
+// Filter parses a topic, which selects events:
 //
 //	all                     every event
 //	stream:tx-42431-        the events of streams whose names begin so

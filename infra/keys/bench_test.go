@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys/keystest"
 )
 
-// What one signature costs, verified, with a key in memory and over HTTP.
+// BenchmarkSign measures one verified signature, with a key in memory and over HTTP.
 func BenchmarkSign(b *testing.B) {
 	ones, err := keys.Environment([]string{"RELAYER_PRIVATE_KEY_0=" + secretA}, true, slog.New(slog.DiscardHandler))
 	if err != nil {

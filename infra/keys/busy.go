@@ -8,15 +8,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/retryafter"
 )
 
-// MaxRetryAfter is the longest wait that a remote signer can ask for: a wrong header
-// must not stop an account for a day.
+// MaxRetryAfter is the longest wait that a remote signer can ask for: a wrong header must not
+// stop an account for a day.
 const MaxRetryAfter = time.Minute
 
-// Busy is a remote signer's wish to be asked later: it answered 429 or 5xx, and no
-// signature came of it.
+// Busy is a remote signer's answer 429 or 5xx, without a signature. The request may be retried
+// later.
 type Busy struct {
-	Status int           // of HTTP
-	After  time.Duration // to wait, at most [MaxRetryAfter]; 0 when it did not say
+	Status int           // HTTP status
+	After  time.Duration // pause to wait, at most [MaxRetryAfter]; 0 if not given
 }
 
 func (b *Busy) Error() string {
@@ -26,10 +26,10 @@ func (b *Busy) Error() string {
 	return fmt.Sprintf("the remote signer answered %d", b.Status)
 }
 
-// RetryAfter is how long to wait before asking again; 0 when it was not said.
+// RetryAfter is the pause before the next request; 0 if not given.
 func (b *Busy) RetryAfter() time.Duration { return b.After }
 
-// busy reads how long an answer asks to wait.
+// busy reads the pause from an answer.
 func busy(status int, header http.Header) *Busy {
 	return &Busy{Status: status, After: min(retryafter.Of(header), MaxRetryAfter)}
 }

@@ -11,11 +11,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// InCustody is the signer of a key that somebody else keeps, who signs digests when
-// asked to: a key management service. Public is the key as they give it, a
-// SubjectPublicKeyInfo in DER or PEM; sign gives a signature of a digest in any form
-// that [Remote] takes. Sign's errors come out of [Signer.Sign]: a [*Busy], a refusal,
-// or bad luck.
+// InCustody is the signer of a key held by a service that signs digests on request: a key
+// management service. public is the key as the service returns it, a SubjectPublicKeyInfo in
+// DER or PEM. sign returns a signature of a digest in any form that [Remote] accepts.
+// [Signer.Sign] returns sign's errors: a [*Busy], a refusal, or a transient error.
 func InCustody(public []byte, sign func(ctx context.Context, digest chain.Hash) ([]byte, error)) (*Signer, error) {
 	point, kind, err := parsePublic(public)
 	if err != nil {
@@ -26,7 +25,7 @@ func InCustody(public []byte, sign func(ctx context.Context, digest chain.Hash) 
 	}), nil
 }
 
-// asking is the signer of a key that lies elsewhere. Closed, it asks no more.
+// asking is the signer of a key held elsewhere. After Close it sends no more requests.
 func asking(public []byte, kind chain.SignatureKind, ask func(ctx context.Context, payload []byte, digest chain.Hash) ([]byte, error)) *Signer {
 	closed := new(atomic.Bool)
 	return &Signer{
@@ -43,14 +42,14 @@ func asking(public []byte, kind chain.SignatureKind, ask func(ctx context.Contex
 	}
 }
 
-// curves are the names of the curves in certificates and public keys. Sources: RFC
-// 5480, section 2.1.1.1; SEC 2, appendix A.2.1.
+// curves are the names of the curves in certificates and public keys. Sources: RFC 5480,
+// section 2.1.1.1; SEC 2, appendix A.2.1.
 func curves() map[string]chain.SignatureKind {
 	return map[string]chain.SignatureKind{"1.2.840.10045.3.1.7": chain.P256, "1.3.132.0.10": chain.Secp256k1}
 }
 
-// parsePublic reads x y from a SubjectPublicKeyInfo (RFC 5480, section 2). Go's x509
-// reads none of secp256k1.
+// parsePublic reads x y from a SubjectPublicKeyInfo (RFC 5480, section 2). Go's x509 does not
+// support secp256k1.
 func parsePublic(text []byte) (point []byte, kind chain.SignatureKind, err error) {
 	if block, _ := pem.Decode(text); block != nil {
 		text = block.Bytes
@@ -68,7 +67,7 @@ func parsePublic(text []byte) (point []byte, kind chain.SignatureKind, err error
 		return nil, "", ErrBadKey.Because("the key is of the curve %s, which is neither P-256 nor secp256k1", parsed.Algorithm.Curve)
 	}
 	point = parsed.Key.RightAlign()
-	if len(point) != 65 || point[0] != 4 || kindOf(point[1:]) != kind { // 4 is "uncompressed"
+	if len(point) != 65 || point[0] != 4 || kindOf(point[1:]) != kind { // 4 means "uncompressed"
 		return nil, "", ErrBadKey.Because("the public key is not a point of its curve, %s", kind)
 	}
 	return point[1:], kind, nil

@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys/keystest"
 )
 
-// custody is the signer of a key that the test keeps.
+// custody is the signer of a key held by the test.
 func custody(t *testing.T, held *keystest.Key, trouble keystest.Trouble) *keys.Signer {
 	t.Helper()
 	s, err := keys.InCustody(held.SPKI(), func(_ context.Context, digest chain.Hash) ([]byte, error) { return held.Sign(digest, trouble), nil })
@@ -61,8 +61,8 @@ func TestCustodyTrouble(t *testing.T) {
 	}
 }
 
-// What is given for a public key is one of these two curves, or refused. Go's library
-// writes those of P-256 as we read them.
+// A public key is on one of the two curves, or is refused. Go's library encodes P-256 keys in
+// the form that we read.
 func TestPublicKeys(t *testing.T) {
 	held := keyOf(chain.P256, secretA)
 	public, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), append([]byte{4}, held.Public()...))

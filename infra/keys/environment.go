@@ -11,24 +11,24 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// The variables that hold private keys: a JSON array of them, or one each, counted
-// from 0 without a gap.
+// The variables with private keys: a JSON array of them, or one key each, numbered from 0
+// without gaps.
 const (
 	VariableOfAll = "RELAYER_PRIVATE_KEYS_JSON"
 	VariableOfOne = "RELAYER_PRIVATE_KEY_"
 )
 
-// MaxKeys is the most keys that one source may hold.
+// MaxKeys is the largest number of keys of one source.
 const MaxKeys = 1000
 
-// Environment is a signer for each private key in an environment, given as
-// os.Environ gives it: 64 hex digits, with or without 0x. A process's environment
-// is read by whoever may look at the process and is handed on to those that it
-// starts, and Go cannot clear it: so this is for development, and refused
-// otherwise. Each use is logged as a warning, with the addresses.
+// Environment returns a signer for each private key in an environment in the form of
+// os.Environ: 64 hex digits, with or without 0x. A process's environment is readable by every
+// user who may inspect the process, is inherited by child processes, and cannot be cleared in
+// Go. So this is for development, and refused otherwise. Each use is logged as a warning, with
+// the addresses.
 //
-// No such variable is no signers. One that is not a key, an address twice and a gap
-// in the count are refused, with the variable's name.
+// Without such a variable there are no signers. A malformed key, a duplicate address and a gap
+// in the numbers are refused, with the variable's name.
 func Environment(environ []string, development bool, log *slog.Logger) ([]*Signer, error) {
 	all, ones, err := keyVariables(environ)
 	if err != nil || all == nil && len(ones) == 0 {
@@ -52,10 +52,10 @@ func Environment(environ []string, development bool, log *slog.Logger) ([]*Signe
 	return signers, nil
 }
 
-// variable is a private key in hex, and where it stands.
+// variable is a private key in hex, and its variable's name.
 type variable struct{ name, value string }
 
-// keyVariables finds the variables and puts those that are counted in their order.
+// keyVariables finds the variables and sorts the numbered ones.
 func keyVariables(environ []string) (all *string, ones []variable, err error) {
 	found := map[int]string{}
 	for _, entry := range environ {
@@ -83,7 +83,7 @@ func keyVariables(environ []string) (all *string, ones []variable, err error) {
 	return all, ones, nil
 }
 
-// elements reads the array. What a JSON decoder says is left out: it may quote.
+// elements reads the array. It leaves out the JSON decoder's error text, which may quote keys.
 func elements(text string) ([]variable, error) {
 	var values []*string
 	if err := json.Unmarshal([]byte(text), &values); err != nil || len(values) == 0 || len(values) > MaxKeys {
@@ -99,7 +99,7 @@ func elements(text string) ([]variable, error) {
 	return variables, nil
 }
 
-// fromHex makes a signer of each.
+// fromHex makes a signer of each key.
 func fromHex(variables []variable) (signers []*Signer, err error) {
 	defer func() {
 		if err != nil {

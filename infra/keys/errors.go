@@ -2,23 +2,23 @@ package keys
 
 import "github.com/tempo-watchtower/watchtower/domain/event"
 
-// The refusals of this package. None of their sentences holds anything of a key
-// but the address that follows from it.
+// The refusals of this package. Their texts contain nothing of a key except the address derived
+// from it.
 const (
-	// ErrWrongKey says that what came back was signed by another key than asked.
+	// ErrWrongKey: the signature was not made by the account's key.
 	ErrWrongKey = event.Refusal("signer-wrong-key")
-	// ErrUnknownKey says that the remote signer does not hold the key.
+	// ErrUnknownKey: the remote signer does not hold the key.
 	ErrUnknownKey = event.Refusal("signer-unknown-key")
-	// ErrRejected says that the remote signer will not sign this, or not for us.
+	// ErrRejected: the remote signer refuses to sign this, or to sign for us.
 	ErrRejected = event.Refusal("signer-rejected")
-	// ErrBadPayload says that there is nothing to sign, or too much.
+	// ErrBadPayload: the payload is empty or too large.
 	ErrBadPayload = event.Refusal("signer-bad-payload")
-	// ErrBadKey says that a file, a variable or an answer holds no key that can be used.
+	// ErrBadKey: a file, a variable or an answer holds no usable key.
 	ErrBadKey = event.Refusal("signer-bad-key")
-	// ErrUnlisted says that a key's address is not among those allowed.
+	// ErrUnlisted: a key's address is not among the allowed ones.
 	ErrUnlisted = event.Refusal("signer-not-listed")
-	// ErrNotDevelopment says that keys in the environment are for development only.
+	// ErrNotDevelopment: keys in the environment are for development only.
 	ErrNotDevelopment = event.Refusal("signer-not-development")
-	// ErrBadSetting says that a signer cannot be reached in the way it is set up.
+	// ErrBadSetting: a signer's settings are invalid.
 	ErrBadSetting = event.Refusal("signer-bad-setting")
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// A damaged or hostile file is an error, and never the end of the program.
+// A damaged or hostile file gives an error, and never a panic.
 func FuzzDecrypt(f *testing.F) {
 	const good = `{"version":3,"address":"f466859ead1932d743d622cb74fc058882e8648a","crypto":{"cipher":"aes-128-ctr",
 		"ciphertext":"cb664472deacb41a2e995fa7f96fe29ce744471deb8d146a0e43c7898c9ddd4d","cipherparams":{"iv":"dfd9ee70812add5f4b8f89d0811c9158"},
@@ -33,7 +33,7 @@ func FuzzDecrypt(f *testing.F) {
 	})
 }
 
-// Whatever a signer answers, what leaves it is a signature of its account's or none.
+// For any answer of a signer, Sign returns a signature by its account or an error.
 func FuzzSettle(f *testing.F) {
 	s, err := secp256k1(bytes.Repeat([]byte{7}, 32), "the test")
 	if err != nil {
@@ -51,7 +51,7 @@ func FuzzSettle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		sig, err := s.settle(answer, digest)
 		switch {
-		case err == nil && !bytes.Equal(sig[:32], good[:32]): // another k that fits would be a forgery
+		case err == nil && !bytes.Equal(sig[:32], good[:32]): // a valid signature with another k would be a forgery
 			t.Errorf("%x is taken for a signature: %x", answer, sig)
 		case err != nil && (sig != nil || !errors.Is(err, errForm) && !errors.Is(err, ErrWrongKey)):
 			t.Errorf("%x and %v", sig, err)

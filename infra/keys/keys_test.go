@@ -57,7 +57,7 @@ func unhex(digits string) []byte {
 	return b
 }
 
-// encrypted is a keystore file of a key, cheap to open.
+// encrypted is a keystore file of a key, with a cheap key derivation.
 func encrypted(t *testing.T, secret, passphrase string, change func(file map[string]any)) string {
 	t.Helper()
 	salt, iv := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 16)
@@ -91,7 +91,7 @@ func encrypted(t *testing.T, secret, passphrase string, change func(file map[str
 	return string(written)
 }
 
-// folder is one with these files.
+// folder makes a folder with these files.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -159,13 +159,13 @@ func TestP256Contract(t *testing.T) {
 			s, err := keys.P256File(inFile(t, text))
 			return only(t, []*keys.Signer{s}, err)
 		},
-		// As ox (P256.getPublicKey, Address.fromPublicKey) has it.
+		// As computed by ox (P256.getPublicKey, Address.fromPublicKey).
 		Address: address("0x1ecba262e4510f333fb5051743e2a53a765debd0"), Kind: chain.P256, Secrets: secrets,
 	})
 }
 
-// A key in memory gives the same signature each time, so that a transaction signed
-// again has the hash it had.
+// A key in memory gives the same signature each time, so that a transaction signed again has
+// the same hash.
 func TestLocalSignersRepeat(t *testing.T) {
 	_, text := p256Key(t)
 	p, err := keys.P256File(inFile(t, text))
@@ -195,7 +195,7 @@ func TestEnvironment(t *testing.T) {
 		name    string
 		environ []string
 		want    []chain.Address
-		refused string // what the refusal says
+		refused string // part of the refusal's text
 	}{
 		{name: "nothing", environ: []string{"HOME=/root", "RELAYER_ENABLED=true"}},
 		{name: "one", environ: []string{a}, want: []chain.Address{accountA}},
@@ -249,8 +249,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// refusal fails the test unless an error is the refusal, says what it should, and
-// shows no secret.
+// refusal fails the test unless an error is the refusal, contains says, and shows no secret.
 func refusal(t *testing.T, err error, want event.Refusal, says string) {
 	t.Helper()
 	if !errors.Is(err, want) || !strings.Contains(err.Error(), says) {

@@ -9,15 +9,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Keystore is a signer for each encrypted key in a folder: files of the Web3 Secret
-// Storage Definition, version 3, as geth, clef, cast and web3 libraries write them.
-// One passphrase opens all of them. The folder holds nothing else, but for what lies
-// in folders of its own or has a name that begins with a dot; links are followed.
+// Keystore returns a signer for each encrypted key in a folder: files of the Web3 Secret
+// Storage Definition, version 3, as written by geth, clef, cast and web3 libraries. One
+// passphrase opens all of them. The folder may hold no other files, except in subfolders or
+// with names that begin with a dot. Links are followed.
 //
-// A file that is none, that the passphrase does not open, or whose key is not that
-// of the address it names, is refused with its name, and so is the folder. Opening
-// takes about a second and 256 MiB for each file of the usual strength, one after
-// the other.
+// The folder is refused, with the file's name, if a file has another format, the passphrase
+// does not open it, or its key does not match the address in it. Opening takes about a second
+// and 256 MiB for each file of the usual strength, one after the other.
 func Keystore(ctx context.Context, folder string, passphrase Passphrase) (signers []*Signer, err error) {
 	defer func() {
 		if err != nil {
@@ -52,7 +51,7 @@ func Keystore(ctx context.Context, folder string, passphrase Passphrase) (signer
 	return signers, nil
 }
 
-// keyFiles are the files of a folder, by name.
+// keyFiles are the key files of a folder, by name.
 func keyFiles(folder string) ([]string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -64,7 +63,7 @@ func keyFiles(folder string) ([]string, error) {
 			continue
 		}
 		file := filepath.Join(folder, entry.Name())
-		info, err := os.Stat(file) // follows links: a mounted secret is one
+		info, err := os.Stat(file) // follows links: mounted secrets are links
 		if err != nil {
 			return nil, err
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 )
 
-// Files that others wrote: the vector for PBKDF2 of the Web3 Secret Storage Definition,
-// which names no address, and one of geth's, with scrypt.
+// Files made by other programs: the PBKDF2 test vector of the Web3 Secret Storage Definition,
+// which has no address, and a file by geth, with scrypt.
 func TestKeystoreVectors(t *testing.T) {
 	for _, c := range []struct{ file, passphrase, account string }{
 		{`{"crypto":{"cipher":"aes-128-ctr","cipherparams":{"iv":"6087dab2f9fdbbfaddc31a909735c1e6"},
@@ -44,7 +44,7 @@ func TestKeystoreFolder(t *testing.T) {
 		"a":       encrypted(t, secretA, phrase, func(f map[string]any) { f["address"] = strings.ToUpper(accountA.String()[2:]) }),
 		".hidden": "no keystore file",
 	})
-	// A secret that is mounted is a link into a folder beside it.
+	// A mounted secret is a link into a folder next to it.
 	if err := os.MkdirAll(filepath.Join(dir, "beside"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -13,12 +13,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// secp256k1 is the signer of a private key's 32 bytes, which are cleared. It draws
-// k from the key and the digest (RFC 6979): the same payload gives the same bytes.
+// secp256k1 is the signer of a private key's 32 bytes, which it clears. It derives k from the
+// key and the digest (RFC 6979): the same payload gives the same bytes.
 func secp256k1(secret []byte, where string) (*Signer, error) {
 	key, err := crypto.ToECDSA(secret)
 	clear(secret)
-	if err != nil { // whose text is left out: it is not ours to vouch for
+	if err != nil { // its text is left out, because it may quote the key
 		return nil, ErrBadKey.Because("%s holds no private key of secp256k1: 32 bytes, not zero and below the curve's order", where)
 	}
 	public := crypto.FromECDSAPub(&key.PublicKey)[1:]
@@ -27,20 +27,20 @@ func secp256k1(secret []byte, where string) (*Signer, error) {
 	}), nil
 }
 
-// p256 is the signer of a key of P-256; k is drawn as RFC 6979 says.
+// p256 is the signer of a P-256 key; k is derived by RFC 6979.
 func p256(key *ecdsa.PrivateKey) (*Signer, error) {
 	point, err := key.PublicKey.Bytes()
 	if err != nil {
 		return nil, ErrBadKey.Because("the public key is not a point of P-256")
 	}
 	return local(chain.P256, point[1:], key, func(digest chain.Hash) ([]byte, error) {
-		return key.Sign(nil, digest[:], stdcrypto.SHA256) // without randomness: RFC 6979
+		return key.Sign(nil, digest[:], stdcrypto.SHA256) // nil means deterministic: RFC 6979
 	}), nil
 }
 
 // local is the signer of a key in this process's memory.
 func local(kind chain.SignatureKind, public []byte, key *ecdsa.PrivateKey, sign func(chain.Hash) ([]byte, error)) *Signer {
-	var lock sync.RWMutex // held for writing by who clears the key
+	var lock sync.RWMutex // held for writing while the key is cleared
 	closed := false
 	return &Signer{
 		address: addressOf(public),

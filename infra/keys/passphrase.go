@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// Passphrase is where a passphrase is found. It is not the passphrase, which is read
-// when it is needed and then cleared; a command line's flag is no such place,
-// because everybody on the machine can read those.
+// Passphrase is the place of a passphrase, not the passphrase itself, which is read when it is
+// needed and then cleared. A command line's flag is no such place, because every user of the
+// machine can read flags.
 type Passphrase struct {
 	where string
 	read  func() ([]byte, error)
 }
 
-// PassphraseFile finds it in a file, less one line break at the end.
+// PassphraseFile reads it from a file, without one line break at the end.
 func PassphraseFile(path string) Passphrase {
 	return Passphrase{path, func() ([]byte, error) {
 		text, err := readFile(path)
@@ -25,7 +25,7 @@ func PassphraseFile(path string) Passphrase {
 	}}
 }
 
-// PassphraseVariable finds it in an environment's variable; lookup is os.LookupEnv.
+// PassphraseVariable reads it from an environment variable; lookup is os.LookupEnv.
 func PassphraseVariable(name string, lookup func(string) (string, bool)) Passphrase {
 	return Passphrase{"variable " + name, func() ([]byte, error) {
 		value, set := lookup(name)
@@ -36,5 +36,5 @@ func PassphraseVariable(name string, lookup func(string) (string, bool)) Passphr
 	}}
 }
 
-// String says where, and no more.
+// String names the place, and nothing more.
 func (p Passphrase) String() string { return fmt.Sprintf("passphrase in %s", p.where) }

@@ -12,11 +12,11 @@ import (
 	"os"
 )
 
-// maxFile is the most that is read of a file with a key or a passphrase, in bytes.
+// maxFile is the largest key or passphrase file, in bytes.
 const maxFile = 64 << 10
 
-// P256File is the signer of a key of P-256, for Tempo: one PEM block PRIVATE KEY
-// (PKCS #8, RFC 5958), not encrypted, in a file of its own.
+// P256File is the signer of a P-256 key, for Tempo: one PEM block PRIVATE KEY (PKCS #8, RFC
+// 5958), not encrypted, in a file of its own.
 func P256File(path string) (*Signer, error) {
 	text, err := readFile(path)
 	if err != nil {
@@ -42,7 +42,7 @@ func P256File(path string) (*Signer, error) {
 	return p256(key)
 }
 
-// readFile reads a small file whole.
+// readFile reads a small file completely.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// The routes of Web3Signer's API for keys of Ethereum accounts. It names a key by
-// its public key, x y in hex. Source: Consensys/web3signer, openapi-specs/eth1.
+// The routes of Web3Signer's API for keys of Ethereum accounts. A key's name is its public key,
+// x y in hex. Source: Consensys/web3signer, openapi-specs/eth1.
 const (
 	routeOfKeys = "/api/v1/eth1/publicKeys"
 	routeOfSign = "/api/v1/eth1/sign/"
@@ -30,18 +30,17 @@ const (
 	maxKeyList   = 64 + MaxKeys*(2+128+3) // 0x, two numbers, quotes and comma
 )
 
-// Remote is a signer in another process, who speaks the HTTP API of Web3Signer:
-// Web3Signer itself, which has keys of secp256k1, or who serves its API for a key
-// vault, which may have keys of P-256. It is sent what is to be signed and hashes it
-// itself.
+// Remote is a signer in another process with the HTTP API of Web3Signer: Web3Signer itself,
+// which has keys of secp256k1, or a server with this API for a key vault, which may have keys
+// of P-256. It receives the payload and hashes it itself.
 //
-// Nothing of what it answers is believed or repeated in an error but its status, and
-// addresses that follow from it.
+// Its answers are not trusted, and errors repeat only their status and addresses derived from
+// them.
 type Remote struct {
 	client *remoteClient
 }
 
-// NewRemote reads the settings. It asks nothing yet.
+// NewRemote reads the settings. It sends no request yet.
 func NewRemote(s RemoteSettings) (*Remote, error) {
 	client, err := newRemoteClient(s)
 	if err != nil {
@@ -50,7 +49,7 @@ func NewRemote(s RemoteSettings) (*Remote, error) {
 	return &Remote{client}, nil
 }
 
-// Signers asks for the list of keys, and is a signer for each of them.
+// Signers requests the list of keys, and returns a signer for each of them.
 func (r *Remote) Signers(ctx context.Context) ([]*Signer, error) {
 	answer, err := r.client.exchange(ctx, http.MethodGet, routeOfKeys, nil, maxKeyList)
 	switch {
@@ -80,8 +79,7 @@ func (r *Remote) Signers(ctx context.Context) ([]*Signer, error) {
 	return signers, nil
 }
 
-// kindOf tells a public key, x y, by the curve that it is a point of; empty if it is
-// of none.
+// kindOf returns the curve on which a public key, x y, is a point; empty if on none.
 func kindOf(public []byte) chain.SignatureKind {
 	point := append([]byte{4}, public...) // "uncompressed"
 	if _, err := crypto.UnmarshalPubkey(point); err == nil {
@@ -93,15 +91,14 @@ func kindOf(public []byte) chain.SignatureKind {
 	return ""
 }
 
-// signer signs with one of the keys. It can be closed, so that it is like any other;
-// the connections are the remote's.
+// signer signs with one of the keys. Closing it does not close the remote's connections.
 func (r *Remote) signer(public []byte, kind chain.SignatureKind) *Signer {
 	return asking(public, kind, func(ctx context.Context, payload []byte, _ chain.Hash) ([]byte, error) {
 		return r.sign(ctx, public, payload)
 	})
 }
 
-// sign asks for one signature: r s v in hex.
+// sign requests one signature: r s v in hex.
 func (r *Remote) sign(ctx context.Context, public, payload []byte) ([]byte, error) {
 	body, err := json.Marshal(map[string]string{"data": "0x" + hex.EncodeToString(payload)})
 	if err != nil {
@@ -112,16 +109,16 @@ func (r *Remote) sign(ctx context.Context, public, payload []byte) ([]byte, erro
 		return nil, fmt.Errorf("remote signer %s: %w", r.client.host, err)
 	}
 	signature, err := hex.DecodeString(strings.TrimPrefix(string(bytes.TrimSpace(answer)), "0x"))
-	if err != nil { // which quotes what it was given
+	if err != nil { // the error quotes its input
 		return nil, fmt.Errorf("remote signer %s: %w", r.client.host, errForm)
 	}
 	return signature, nil
 }
 
-// Close ends the connections. Its signers must not be used any more.
+// Close closes the connections. Its signers must not be used any more.
 func (r *Remote) Close() { r.client.http.CloseIdleConnections() }
 
-// refused is what an answer that is not 200 means.
+// refused converts an answer other than 200 to an error.
 func refused(status int, header http.Header) error {
 	switch {
 	case status == http.StatusNotFound:
@@ -135,5 +132,5 @@ func refused(status int, header http.Header) error {
 	}
 }
 
-// errTooLong is an answer beyond its limit.
+// errTooLong is an answer above its limit.
 var errTooLong = errors.New("the answer of the remote signer is too long")

@@ -22,7 +22,7 @@ func keyOf(kind chain.SignatureKind, secret string) *keystest.Key {
 	return &keystest.Key{Kind: kind, Secret: unhex(secret)}
 }
 
-// remote reaches a server; change may alter the settings.
+// remote makes a client of a server; change may alter the settings.
 func remote(t *testing.T, url string, change func(*keys.RemoteSettings)) *keys.Remote {
 	t.Helper()
 	settings := keys.RemoteSettings{URL: url, Timeout: 30 * time.Second, Connections: 4}
@@ -43,7 +43,7 @@ func remoteSigner(t *testing.T, url string, change func(*keys.RemoteSettings)) *
 	return only(t, signers, err)
 }
 
-// However a remote signer writes its signatures, it passes the contract.
+// A remote signer passes the contract with each encoding of signatures.
 func TestRemoteContract(t *testing.T) {
 	for name, trouble := range map[string]keystest.Trouble{
 		"as Web3Signer":      {LowS: true},
@@ -69,7 +69,7 @@ func TestRemoteContract(t *testing.T) {
 	}
 }
 
-// Random k: the same payload is signed differently each time, and each time right.
+// With random k the same payload has a different and valid signature each time.
 func TestRandomK(t *testing.T) {
 	server := keystest.Serve(t, keyOf(chain.Secp256k1, secretA))
 	s := remoteSigner(t, server.URL, nil)
@@ -115,7 +115,7 @@ func TestRemoteKeys(t *testing.T) {
 	refusal(t, err, keys.ErrBadSetting, "404")
 }
 
-// What an answer means: a refusal, bad luck, or nobody knows.
+// An answer maps to a refusal, a transient error, or an unknown outcome.
 func TestRemoteTrouble(t *testing.T) {
 	none := event.Refusal("")
 	other := keyOf(chain.Secp256k1, secretB)
@@ -171,7 +171,7 @@ func TestRemoteTrouble(t *testing.T) {
 			if errors.As(err, &busy) != (c.refusal == none && c.trouble.Status != 0) || busy != nil && busy.RetryAfter() != c.after {
 				t.Errorf("the error %v is %+v, want a wait of %s", err, busy, c.after)
 			}
-			// The signer is as good as before.
+			// The signer works again as before.
 			server.Misbehave(keystest.Trouble{})
 			if _, err := s.Sign(t.Context(), []byte("payload")); err != nil {
 				t.Errorf("afterwards: %v", err)
@@ -180,8 +180,8 @@ func TestRemoteTrouble(t *testing.T) {
 	}
 }
 
-// Who asked and was not answered does not know what happened; who never got through
-// knows.
+// A caller without an answer gets an unknown outcome; a caller that never connected gets a
+// plain error.
 func TestRemoteSilence(t *testing.T) {
 	server := keystest.Serve(t, keyOf(chain.Secp256k1, secretA))
 	s := remoteSigner(t, server.URL, nil)
@@ -282,7 +282,7 @@ func TestRemoteSettings(t *testing.T) {
 	}
 }
 
-// A signature by another key of P-256 is refused: which one it was cannot be told.
+// A signature by another P-256 key is refused; its account cannot be determined.
 func TestAnotherKeyOfP256(t *testing.T) {
 	held := keyOf(chain.P256, secretA)
 	server := keystest.Serve(t, held)

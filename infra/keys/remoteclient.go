@@ -19,32 +19,32 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// RemoteSettings say how a remote signer is reached.
+// RemoteSettings are the connection settings of a remote signer.
 type RemoteSettings struct {
-	// URL is where its API begins: https, or http if it is on this machine's loopback
-	// interface or Unencrypted says so. Without a user, a query and a fragment.
+	// URL is the base URL of its API: https, or http on this machine's loopback interface or
+	// with Unencrypted. It has no user, no query and no fragment.
 	URL string
 	// Unencrypted allows http to another machine, for networks that encrypt.
 	Unencrypted bool
-	// Authorities is a PEM file with those who may have signed the server's
-	// certificate; empty, the system's.
+	// Authorities is a PEM file with the certificate authorities for the server's certificate;
+	// empty means the system's.
 	Authorities string
-	// Certificate and Key are PEM files with what we show the server, or empty. They
-	// are read anew for each connection: certificates are renewed while we run.
+	// Certificate and Key are PEM files with our client certificate, or empty. They are read
+	// for each connection, because certificates are renewed while we run.
 	Certificate, Key string
-	// Timeout is for one exchange, with the wait for a connection. 1 ms to 5 minutes.
+	// Timeout bounds one exchange, including the wait for a connection. 1 ms to 5 minutes.
 	Timeout time.Duration
-	// Connections is the most that are open at a time. 1 to 1000.
+	// Connections is the largest number of open connections. 1 to 1000.
 	Connections int
-	// Transport sends the requests; nil is over connections as the settings above say. It
-	// tells the request's net/http/httptrace when it has a connection.
+	// Transport sends the requests; nil means connections by the settings above. It must call
+	// the request's net/http/httptrace when it has a connection.
 	Transport http.RoundTripper
 }
 
 // remoteClient speaks HTTP to one remote signer.
 type remoteClient struct {
 	base    string
-	host    string // what errors call it
+	host    string // its name in errors
 	timeout time.Duration
 	http    *http.Client
 }
@@ -79,9 +79,9 @@ func newRemoteClient(s RemoteSettings) (*remoteClient, error) {
 
 func (s RemoteSettings) connections(secured *tls.Config) *http.Transport {
 	return &http.Transport{
-		Proxy:                  nil, // a proxy would see what is signed, and could ask for more
+		Proxy:                  nil, // a proxy would see the payloads, and could request signatures
 		TLSClientConfig:        secured,
-		DisableCompression:     true, // which could unpack without end
+		DisableCompression:     true, // decompression is unbounded
 		MaxConnsPerHost:        s.Connections,
 		MaxIdleConnsPerHost:    s.Connections,
 		IdleConnTimeout:        90 * time.Second,
@@ -90,7 +90,7 @@ func (s RemoteSettings) connections(secured *tls.Config) *http.Transport {
 	}
 }
 
-// parse reads the URL. Its text is not repeated: there may be a password in it.
+// parse reads the URL. Errors do not repeat it: it may contain a password.
 func (s RemoteSettings) parse() (*url.URL, error) {
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "https" && u.Scheme != "http") {
@@ -107,7 +107,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// tls reads the certificates, so that what is wrong with them is said at once.
+// tls reads the certificates, so that their errors are returned at once.
 func (s RemoteSettings) tls() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if s.Authorities != "" {
@@ -125,7 +125,7 @@ func (s RemoteSettings) tls() (*tls.Config, error) {
 	}
 	load := func() (*tls.Certificate, error) {
 		pair, err := tls.LoadX509KeyPair(s.Certificate, s.Key)
-		if err != nil { // whose text is left out, for it has read the key
+		if err != nil { // its text is left out, for it has read the key
 			return nil, ErrBadSetting.Because("%s and %s are not a certificate and its key in PEM", s.Certificate, s.Key)
 		}
 		return &pair, nil
@@ -137,9 +137,8 @@ func (s RemoteSettings) tls() (*tls.Config, error) {
 	return config, nil
 }
 
-// exchange asks once, and gives the body of an answer of 200 that is no longer than
-// most. Nothing is asked a second time here: whoever wants a signature knows how
-// long it is of use.
+// exchange sends one request, and returns the body of an answer 200 of at most most bytes. It
+// does not retry: the caller knows how long a signature is of use.
 func (c *remoteClient) exchange(ctx context.Context, method, route string, body []byte, most int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -172,9 +171,9 @@ func (c *remoteClient) exchange(ctx context.Context, method, route string, body 
 	return answer, nil
 }
 
-// lost says that no answer came. Before there was a connection nothing was asked,
-// and the network's error is shown; afterwards nobody knows, and the error's text,
-// which may quote what came, is left out.
+// lost is the error without an answer. Before there was a connection, nothing was requested,
+// and it shows the network's error. Afterwards the outcome is unknown, and it leaves out the
+// error's text, which may quote the answer.
 func lost(ctx context.Context, err error, connected bool) error {
 	if !connected {
 		if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {

@@ -7,18 +7,17 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Ring is the signers that may be used, by address.
+// Ring holds the usable signers, by address.
 type Ring struct {
 	signers map[chain.Address]*Signer
 }
 
-// NewRing takes signers whose addresses are all on the list of those allowed. One
-// that is not is refused, and so is one that comes twice: a key that nobody named
-// must not be found out by what it signed. An address on the list without a signer
-// is fine: its key may be held elsewhere. An empty list allows nothing.
+// NewRing accepts signers whose addresses are all in allowed. It refuses an unlisted signer and
+// a duplicate: an unintended key must be found before it signs. A listed address without a
+// signer is fine: its key may be held elsewhere. An empty list allows nothing.
 //
-// The ring owns the signers: [Ring.Close] closes them. When it refuses, they are
-// still the caller's.
+// The ring owns the signers: [Ring.Close] closes them. If NewRing refuses, the caller still
+// owns them.
 func NewRing(allowed []chain.Address, signers ...*Signer) (*Ring, error) {
 	r := &Ring{signers: make(map[chain.Address]*Signer, len(signers))}
 	for _, s := range signers {
@@ -33,7 +32,7 @@ func NewRing(allowed []chain.Address, signers ...*Signer) (*Ring, error) {
 	return r, nil
 }
 
-// Signer is that of an address, or a refusal.
+// Signer returns the signer of an address, or a refusal.
 func (r *Ring) Signer(a chain.Address) (*Signer, error) {
 	s, there := r.signers[a]
 	if !there {
@@ -42,7 +41,7 @@ func (r *Ring) Signer(a chain.Address) (*Signer, error) {
 	return s, nil
 }
 
-// Addresses are those of the signers, in their order.
+// Addresses are the signers' addresses, sorted.
 func (r *Ring) Addresses() []chain.Address {
 	return slices.SortedFunc(maps.Keys(r.signers), func(a, b chain.Address) int {
 		return slices.Compare(a[:], b[:])

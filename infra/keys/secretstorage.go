@@ -18,8 +18,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// The most that a file may ask of the machine to derive its key. go-ethereum's
-// standard asks scrypt for 256 MiB and 2^21 blocks.
+// Limits on a file's key derivation. go-ethereum's standard needs 256 MiB and 2^21 blocks for
+// scrypt.
 const (
 	maxScryptMemory = 512 << 20 // bytes: 128 n r
 	maxScryptWork   = 1 << 24   // n r p
@@ -28,7 +28,7 @@ const (
 
 // stored is a file of the Web3 Secret Storage Definition, version 3.
 type stored struct {
-	Address string  `json:"address"` // may be left out
+	Address string  `json:"address"` // optional
 	Version float64 `json:"version"`
 	Crypto  struct {
 		Cipher       string `json:"cipher"`
@@ -42,19 +42,19 @@ type stored struct {
 	} `json:"crypto"`
 }
 
-// derivation says how the passphrase becomes a key.
+// derivation is the key derivation from the passphrase.
 type derivation struct {
 	Salt  string `json:"salt"`
 	DKLen int    `json:"dklen"`
-	N     int    `json:"n"` // scrypt's cost
-	R     int    `json:"r"` // its block size
-	P     int    `json:"p"` // its parallelism
-	C     int    `json:"c"` // PBKDF2's iterations
+	N     int    `json:"n"` // scrypt: cost
+	R     int    `json:"r"` // scrypt: block size
+	P     int    `json:"p"` // scrypt: parallelism
+	C     int    `json:"c"` // PBKDF2: iterations
 	PRF   string `json:"prf"`
 }
 
-// decrypt gives the private key of a stored file and the address that the file
-// names, nil if none. Its errors say what is wrong and quote nothing.
+// decrypt returns the private key of a stored file and the address in the file, nil if none.
+// Its errors quote nothing of the file.
 //
 // Source: the Web3 Secret Storage Definition, ethereum.org.
 func decrypt(text, passphrase []byte) (secret []byte, named *chain.Address, err error) {
@@ -101,7 +101,7 @@ func decrypt(text, passphrase []byte) (secret []byte, named *chain.Address, err 
 	return secret, named, nil
 }
 
-// derive gives 32 bytes.
+// derive returns 32 bytes.
 func (d derivation) derive(kdf string, passphrase []byte) ([]byte, error) {
 	salt, err := hex.DecodeString(strings.TrimPrefix(d.Salt, "0x"))
 	if err != nil || d.DKLen != 32 {
@@ -124,7 +124,7 @@ func (d derivation) derive(kdf string, passphrase []byte) ([]byte, error) {
 	return nil, errors.New("its key derivation is neither scrypt nor pbkdf2 with hmac-sha256, or asks for too much")
 }
 
-// bearable says whether scrypt gets by with the memory and the work we allow.
+// bearable reports whether scrypt stays within the limits on memory and work.
 func (d derivation) bearable() bool {
 	if d.N < 2 || d.R < 1 || d.P < 1 || d.N > maxScryptWork || d.R > maxScryptWork || d.P > maxScryptWork {
 		return false
@@ -133,7 +133,7 @@ func (d derivation) bearable() bool {
 	return hi == 0 && work <= maxScryptWork && 128*uint64(d.N)*uint64(d.R) <= maxScryptMemory
 }
 
-// hexOf reads a field of so many bytes.
+// hexOf reads a field of size bytes in hex.
 func hexOf(digits string, size int, field string) ([]byte, error) {
 	b, err := hex.DecodeString(strings.TrimPrefix(digits, "0x"))
 	if err != nil || len(b) != size {

@@ -17,13 +17,12 @@ import (
 // crates/primitives/src/transaction/tt_signature.rs.
 const p256Type = 0x01
 
-// errForm is an answer that is no signature at all. Its bytes are shown nowhere.
+// errForm is an answer in no signature's form. Its bytes appear in no output.
 var errForm = errors.New("the answer has not the form of a signature")
 
-// settle verifies what a signer answered and gives it the one form that chains
-// take. Of r, s and v only r and s are believed: the higher s is as good as the
-// lower one (EIP-2 takes only that), and which v goes with it shows when the public
-// key is recovered.
+// settle verifies a signer's answer and converts it to the single form that chains accept. It
+// trusts only r and s: a higher s is as valid as the lower one (EIP-2 accepts only the lower),
+// and public key recovery shows the matching v.
 func (s *Signer) settle(answer []byte, digest chain.Hash) ([]byte, error) {
 	r, sv, err := parse(answer)
 	if err != nil {
@@ -54,7 +53,7 @@ func (s *Signer) settleSecp256k1(r, sv *big.Int, digest chain.Hash) ([]byte, err
 		sig[crypto.RecoveryIDOffset] = parity
 		key, err := crypto.Ecrecover(digest[:], sig)
 		switch {
-		case err != nil: // r is no point's x
+		case err != nil: // no point has this x
 		case bytes.Equal(key[1:], s.public):
 			return sig, nil
 		default:
@@ -67,8 +66,7 @@ func (s *Signer) settleSecp256k1(r, sv *big.Int, digest chain.Hash) ([]byte, err
 	return nil, ErrWrongKey.Because("asked for a signature of %s, got one of another key: of %s", s.address, either(others))
 }
 
-// either lists the accounts whose signature it may be: without a v that can be
-// believed there are two.
+// either lists the accounts that may have made a signature: without a trusted v there are two.
 func either(accounts []chain.Address) string {
 	text := accounts[0].String()
 	for _, a := range accounts[1:] {
@@ -92,8 +90,8 @@ func (s *Signer) settleP256(r, sv *big.Int, digest chain.Hash) ([]byte, error) {
 	return append(append(sig, s.public...), 0), nil
 }
 
-// parse reads r and s from 64 bytes, from 65 with a v at their end, or from DER
-// (RFC 3279, section 2.2.3), which key vaults give.
+// parse reads r and s from 64 bytes, from 65 with a v at the end, or from DER (RFC 3279,
+// section 2.2.3), the form of key vaults.
 func parse(answer []byte) (r, s *big.Int, err error) {
 	if n := len(answer); n == 64 || n == 65 {
 		return new(big.Int).SetBytes(answer[:32]), new(big.Int).SetBytes(answer[32:64]), nil

@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys/keystest"
 )
 
-// transactions are one of each kind that is written.
+// transactions has one transaction of each kind that is encoded.
 func transactions() map[string]chain.Unsigned {
 	to, token := chain.Address{1}, chain.Address{0x20, 0xc0}
 	call := chain.Call{To: &to, Value: uint256.NewInt(7), Input: []byte{0xa9, 0x05, 0x9c, 0xbb}}
@@ -30,7 +30,7 @@ func transactions() map[string]chain.Unsigned {
 	}
 }
 
-// signed signs a transaction and reads it again.
+// signed signs a transaction and decodes it.
 func signed(t *testing.T, s *keys.Signer, tx chain.Unsigned) chain.Signed {
 	t.Helper()
 	must := func(b []byte, err error) []byte {
@@ -55,7 +55,7 @@ func signed(t *testing.T, s *keys.Signer, tx chain.Unsigned) chain.Signed {
 	return got
 }
 
-// What a signer signs is a transaction of its account's, which says what it should.
+// A signed transaction is the account's, with the intended fields.
 func TestTransactions(t *testing.T) {
 	_, text := p256Key(t)
 	p256, err := keys.P256File(inFile(t, text))
@@ -85,7 +85,7 @@ func TestTransactions(t *testing.T) {
 	}
 }
 
-// A sponsor's signature, by a signer as well, makes them the fee payer.
+// A sponsor's signature, also by a signer, makes the sponsor the fee payer.
 func TestSponsored(t *testing.T) {
 	ones, err := keys.Environment([]string{"RELAYER_PRIVATE_KEY_0=" + secretA, "RELAYER_PRIVATE_KEY_1=" + secretB}, true, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -2,7 +2,7 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// archive is the figures of the archive of old events. Nothing is shown without one.
+// archive holds the metrics of the archive of old events. Without an archive none is exported.
 type archive struct {
 	last, begins, segments, bytes, due *prometheus.GaugeVec
 	failures                           *prometheus.CounterVec
@@ -19,22 +19,22 @@ func (m *Metrics) makeArchive() {
 	}
 }
 
-// Archive is how the archive stands after a pass of the archiver.
+// Archive is the archive's state after a pass of the archiver.
 type Archive struct {
 	Last, Begins  uint64
 	Segments, Due int
 	Bytes         uint64
 }
 
-// Archive notes how the archive stands.
+// Archive sets the archive's metrics.
 func (m *Metrics) Archive(a Archive) {
 	m.archive.last.WithLabelValues().Set(float64(a.Last))
 	m.archive.begins.WithLabelValues().Set(float64(a.Begins))
 	m.archive.segments.WithLabelValues().Set(float64(a.Segments))
 	m.archive.bytes.WithLabelValues().Set(float64(a.Bytes))
 	m.archive.due.WithLabelValues().Set(float64(a.Due))
-	m.archive.failures.WithLabelValues() // a figure from the first pass on
+	m.archive.failures.WithLabelValues() // exported from the first pass on
 }
 
-// ArchiveFailed counts a pass that failed.
+// ArchiveFailed counts a failed pass.
 func (m *Metrics) ArchiveFailed() { m.archive.failures.WithLabelValues().Inc() }

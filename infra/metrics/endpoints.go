@@ -6,29 +6,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Endpoint is how one node does, as of now.
+// Endpoint is the current state of one node.
 type Endpoint struct {
 	Chain, Name    string
-	State, Breaker string // each one of those that Endpoints was given
+	State, Breaker string // each from the lists given to Endpoints
 	Score          float64
 	Latency        time.Duration // moving average
 	Head, Lag      uint64
 	Lead           uint64
 	InFlight       int
-	Slots          int // requests that may be under way
+	Slots          int // allowed concurrent requests
 	Reading        bool
-	Trips          uint64 // these four since the start
+	Trips          uint64 // this and the next three: counts since the start
 	Contradictions uint64
 	Differences    uint64
 	Withheld       uint64
-	// What is left of the budget, and whether there is one.
+	// Remaining budget, and whether there is one.
 	BudgetNow   float64
 	BudgetToday int
 	HasRate     bool
 	HasDaily    bool
 }
 
-// endpoints asks how the nodes do whenever the metrics are gathered.
+// endpoints reads the nodes' states whenever the metrics are gathered.
 type endpoints struct {
 	status           func() []Endpoint
 	states, breakers []string
@@ -37,7 +37,7 @@ type endpoints struct {
 	inFlight, slots, left, trips, contradictions, differences, withheld *prometheus.Desc
 }
 
-// Endpoints exports how the nodes do, whose states and breakers' states are these.
+// Endpoints exports the nodes' states. states and breakers list the possible values.
 func (m *Metrics) Endpoints(states, breakers []string, status func() []Endpoint) {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return m.Desc("rpc_endpoint_"+name, help, append([]string{"chain", "endpoint"}, labels...)...)

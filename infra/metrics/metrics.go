@@ -1,5 +1,5 @@
-// Package metrics counts what the ports do, by wrapping them: no other package
-// knows of it. What the relay does is counted by the package below it.
+// Package metrics counts the calls of the ports, by wrapping them: no other package depends on
+// it. The package below it counts the relay's work.
 package metrics
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics is every figure the service exports, on a registry of its own.
+// Metrics is every metric of the service, on a separate registry.
 type Metrics struct {
 	registry  *prometheus.Registry
 	described []Description
@@ -38,14 +38,14 @@ type Metrics struct {
 	quotas       quotas
 }
 
-// New registers the metrics, and those of the Go runtime and the process.
+// New registers the metrics, including the Go runtime's and the process's.
 func New(version string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.makeStages()
 	m.makeQueue()
 	m.makeArchive()
 	m.makeQuotas()
-	// Buckets in seconds: from what an append takes to what an owner waits for.
+	// Buckets in seconds: from a fast append to the longest wait of a caller.
 	fast := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 	m.httpRequests = m.Counter("http_requests_total", "HTTP requests answered.", "route", "method", "code")
 	m.httpSeconds = m.Histogram("http_request_seconds", "Time from request to answer.", fast, "route")
@@ -66,15 +66,15 @@ func New(version string) *Metrics {
 	return m
 }
 
-// Counter registers one, for this package and those below it.
+// Counter registers a counter, for this package and the ones below it.
 func (m *Metrics) Counter(name, help string, labels ...string) *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, labels)
 	m.register(c, Description{prefix + name, "counter", labels, help})
 	return c
 }
 
-// Histogram registers one that has classic buckets, and native ones for a
-// Prometheus that takes them.
+// Histogram registers a histogram with classic buckets, and native ones for a Prometheus that
+// accepts them.
 func (m *Metrics) Histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: prefix + name, Help: help, Buckets: buckets,
@@ -84,14 +84,14 @@ func (m *Metrics) Histogram(name, help string, buckets []float64, labels ...stri
 	return h
 }
 
-// Gauge registers one.
+// Gauge registers a gauge.
 func (m *Metrics) Gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + name, Help: help}, labels)
 	m.register(g, Description{prefix + name, "gauge", labels, help})
 	return g
 }
 
-// Description is what there is to know of one metric.
+// Description describes one metric.
 type Description struct {
 	Name, Kind string
 	Labels     []string
@@ -103,7 +103,7 @@ func (m *Metrics) register(c prometheus.Collector, d Description) {
 	m.described = append(m.described, d)
 }
 
-// Desc is for figures that are asked for when the metrics are gathered.
+// Desc makes a description for a metric that is read when the metrics are gathered.
 func (m *Metrics) Desc(name, help string, labels ...string) *prometheus.Desc {
 	d := Description{prefix + name, "gauge", labels, help}
 	if strings.HasSuffix(name, "_total") {
@@ -113,15 +113,15 @@ func (m *Metrics) Desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(d.Name, d.Help, d.Labels, nil)
 }
 
-// Described lists the metrics of ours, in the order of their names.
+// Described lists our metrics, ordered by name.
 func (m *Metrics) Described() []Description {
 	return slices.SortedFunc(slices.Values(m.described), func(a, b Description) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Register has figures gathered that [Metrics.Desc] has described.
+// Register registers a collector of metrics described by [Metrics.Desc].
 func (m *Metrics) Register(c prometheus.Collector) { m.registry.MustRegister(c) }
 
-// prefix begins the name of every metric of ours.
+// prefix begins the name of each of our metrics.
 const prefix = "watchtower_"
 
 // Handler serves the metrics in the Prometheus text format.
@@ -132,7 +132,7 @@ func (m *Metrics) Handler() http.Handler {
 // Gatherer is for tests and for comparing the documentation with the binary.
 func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
 
-// Request counts one HTTP request by its route's template.
+// Request counts one HTTP request by its route template.
 func (m *Metrics) Request(route, method string, code string, took time.Duration) {
 	m.httpRequests.WithLabelValues(route, method, code).Inc()
 	m.httpSeconds.WithLabelValues(route).Observe(took.Seconds())
@@ -141,14 +141,14 @@ func (m *Metrics) Request(route, method string, code string, took time.Duration)
 // Submission counts one raw transaction: accepted, known or refused.
 func (m *Metrics) Submission(outcome string) { m.submissions.WithLabelValues(outcome).Inc() }
 
-// Call counts one JSON-RPC call. An error's text is not a label: it is unbounded.
+// Call counts one JSON-RPC call. An error's text is no label, because it is unbounded.
 func (m *Metrics) Call(chain, endpoint, method, class, outcome string, took time.Duration) {
 	m.rpcCalls.WithLabelValues(chain, endpoint, method, class, outcome).Inc()
 	m.rpcSeconds.WithLabelValues(chain, endpoint, class).Observe(took.Seconds())
 }
 
-// Attempt counts one broadcast attempt. since is how long the transaction had
-// been due at its first attempt; negative for a repeat.
+// Attempt counts one broadcast attempt. since is how long the transaction was due before its
+// first attempt; negative for a repeat.
 func (m *Metrics) Attempt(chain string, since time.Duration) {
 	m.attempts.WithLabelValues(chain).Inc()
 	if since >= 0 {
@@ -156,12 +156,12 @@ func (m *Metrics) Attempt(chain string, since time.Duration) {
 	}
 }
 
-// Block notes the newest block of a tag: head or final.
+// Block sets the newest block of a tag: head or final.
 func (m *Metrics) Block(chain, tag string, number uint64) {
 	m.blocks.WithLabelValues(chain, tag).Set(float64(number))
 }
 
-// Reader notes a reader's checkpoint.
+// Reader sets a reader's checkpoint.
 func (m *Metrics) Reader(name string, position uint64) {
 	m.readers.WithLabelValues(name).Set(float64(position))
 }

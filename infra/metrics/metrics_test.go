@@ -26,7 +26,7 @@ const (
 	boards    = "../../deploy/grafana/dashboards/"
 )
 
-// whole has every metric there is.
+// whole has all metrics.
 func whole() *metrics.Metrics {
 	m := metrics.New("v")
 	m.Endpoints(nil, nil, func() []metrics.Endpoint { return nil })
@@ -35,7 +35,7 @@ func whole() *metrics.Metrics {
 	return m
 }
 
-// scrape is what Prometheus would be told.
+// scrape is the text that Prometheus reads.
 func scrape(t *testing.T, m *metrics.Metrics) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -43,7 +43,7 @@ func scrape(t *testing.T, m *metrics.Metrics) string {
 	return w.Body.String()
 }
 
-// The page lists what the program exports, and nothing else.
+// The page lists exactly the program's metrics.
 func TestDocumented(t *testing.T) {
 	text, err := os.ReadFile(docPath)
 	if err != nil {
@@ -70,7 +70,7 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// withTable is a page with a table of metrics in the place that is marked for it.
+// withTable is the page with the metrics' table at its mark.
 func withTable(t *testing.T, page, mark string, described []metrics.Description) string {
 	t.Helper()
 	begin, end := "<!-- "+mark+": begin -->\n", "<!-- "+mark+": end -->\n"
@@ -118,7 +118,7 @@ func TestNames(t *testing.T) {
 
 var accepted = tx.Accepted{Chain: 42431, Hash: chain.Hash{1}, EligibleAt: 1_800_000_000, At: time.Unix(1_799_999_990, 0)}
 
-// count tells the facts that commands lead to, one append each.
+// count reports the facts of commands, one append each.
 func count(t *testing.T, m *metrics.Metrics, commands ...tx.Command) {
 	t.Helper()
 	var s tx.State
@@ -174,7 +174,7 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// The first time that something happens is an increase: the figure was there before.
+// A first occurrence is an increase, because the metric existed before.
 func TestChain(t *testing.T) {
 	m := metrics.New("v")
 	m.Chain("1")
@@ -208,7 +208,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// What another replica has now is not told here any more.
+// Values of another replica's work are no longer exported here.
 func TestFiguresMove(t *testing.T) {
 	m := metrics.New("v")
 	m.Queue("1", tx.Depth{Open: 3, Due: 2, OldestDue: 1500 * time.Millisecond})

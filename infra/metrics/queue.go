@@ -6,7 +6,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// queue is the due queue as it was last looked at.
+// queue holds the last counts of the due queue.
 type queue struct {
 	rows   *prometheus.GaugeVec
 	due    *prometheus.GaugeVec
@@ -21,7 +21,7 @@ func (m *Metrics) makeQueue() {
 	}
 }
 
-// Queue notes how the due queue of a chain stands.
+// Queue sets the counts of a chain's due queue.
 func (m *Metrics) Queue(chain string, d tx.Depth) {
 	for state, n := range map[string]int{
 		"open": d.Open, "parked": d.Parked, "waiting": d.Waiting,
@@ -33,26 +33,26 @@ func (m *Metrics) Queue(chain string, d tx.Depth) {
 	m.queue.oldest.WithLabelValues(chain).Set(d.OldestDue.Seconds())
 }
 
-// Lag notes how far a reader is behind the head of the log.
+// Lag sets how many events a reader is behind the head of the log.
 func (m *Metrics) Lag(reader string, events uint64) {
 	m.lag.WithLabelValues(reader).Set(float64(events))
 }
 
-// Stuck notes the event that a reader cannot get past.
+// Stuck sets the event that a reader cannot process.
 func (m *Metrics) Stuck(reader string, position uint64) {
 	m.stuck.WithLabelValues(reader).Set(float64(position))
 }
 
-// NotStuck forgets that a reader could not get past an event.
+// NotStuck clears a reader's stuck event.
 func (m *Metrics) NotStuck(reader string) { m.stuck.DeleteLabelValues(reader) }
 
-// NotReader forgets a reader that this process runs no longer.
+// NotReader removes a reader that this process no longer runs.
 func (m *Metrics) NotReader(reader string) {
 	m.lag.DeleteLabelValues(reader)
 	m.readers.DeleteLabelValues(reader)
 }
 
-// NoQueue forgets the figures of the due queue: another process has them now.
+// NoQueue removes the due queue's metrics: another process exports them now.
 func (m *Metrics) NoQueue() {
 	for _, g := range []*prometheus.GaugeVec{m.queue.rows, m.queue.due, m.queue.oldest} {
 		g.Reset()

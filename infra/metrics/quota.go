@@ -2,7 +2,7 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// quotas are the quotas of clients. The clients' names are no labels: they are unbounded.
+// quotas are the clients' quotas. Clients' names are no labels, because they are unbounded.
 type quotas struct{ used, limit *prometheus.GaugeVec }
 
 func (m *Metrics) makeQuotas() {
@@ -12,7 +12,7 @@ func (m *Metrics) makeQuotas() {
 	}
 }
 
-// QuotaUsed notes a quota's limit, and its use by the client that uses most of it.
+// QuotaUsed sets a quota's limit, and the use by its heaviest client.
 func (m *Metrics) QuotaUsed(quota string, used, limit int) {
 	m.quotas.used.WithLabelValues(quota).Set(float64(used))
 	m.quotas.limit.WithLabelValues(quota).Set(float64(limit))

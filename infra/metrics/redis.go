@@ -2,20 +2,20 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// RedisStatus is how the accelerator does, as of now; its counts are since the start.
+// RedisStatus is the current state of the Redis accelerator; its counts are since the start.
 type RedisStatus struct {
 	Up                                bool
 	Written, Dropped, Woken, Failures uint64
 }
 
-// redis asks how the accelerator does whenever the metrics are gathered.
+// redis reads the accelerator's state whenever the metrics are gathered.
 type redis struct {
 	status func() RedisStatus
 
 	up, hints, wakes, failures *prometheus.Desc
 }
 
-// Redis exports how the accelerator does, where there is one.
+// Redis exports the accelerator's state, if there is one.
 func (m *Metrics) Redis(status func() RedisStatus) {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return m.Desc("redis_"+name, help, labels...)

@@ -14,9 +14,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
 
-// known is every name an expression may ask for, with its labels.
+// known is every metric name that an expression may use, with its labels.
 func known() map[string][]string {
-	process := []string{"job", "instance"} // what Prometheus adds
+	process := []string{"job", "instance"} // added by Prometheus
 	names := map[string][]string{
 		"up": process, "process_resident_memory_bytes": process, "go_memstats_heap_inuse_bytes": process, "go_goroutines": process,
 	}
@@ -29,7 +29,7 @@ func known() map[string][]string {
 			delete(names, d.Name)
 		}
 	}
-	for _, m := range feed.Metrics() { // of consumers' own processes
+	for _, m := range feed.Metrics() { // exported by consumers' own processes
 		names[m.Name] = append([]string{"group", "topic"}, process...)
 	}
 	return names
@@ -82,7 +82,8 @@ type rule struct {
 	Labels, Annotations      map[string]string
 }
 
-// alerts are those of a file of rules, all of whose expressions ask for what is exported.
+// alerts returns the alerts of a rules file, after checking that all its expressions use
+// exported metrics.
 func alerts(t *testing.T, path string) (all []rule) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -115,7 +116,7 @@ func alerts(t *testing.T, path string) (all []rule) {
 	return all
 }
 
-// Every rule asks for what is exported, and every alert is explained.
+// Every rule uses exported metrics, and every alert is documented.
 func TestRules(t *testing.T) {
 	page, err := os.ReadFile(docPath)
 	if err != nil {
@@ -132,8 +133,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// Every alert of the relay has a page of the runbook, where it leads to: what it means, what
-// to look at, and what to do. What is named there is exported.
+// Every alert of the relay links to a runbook page: its meaning, the things to look at, and the
+// actions. Metrics named there are exported.
 func TestRelayRules(t *testing.T) {
 	const path, place = "../../docs/relay-runbook.md", "/docs/relay-runbook.md#"
 	text, err := os.ReadFile(path)
@@ -166,7 +167,7 @@ func TestRelayRules(t *testing.T) {
 	}
 }
 
-// Every panel asks for what is exported, and for something.
+// Every panel uses at least one metric, and only exported ones.
 func TestDashboard(t *testing.T) {
 	for _, board := range []string{"watchtower", "relay"} {
 		t.Run(board, func(t *testing.T) { judgeBoard(t, boards+board+".json") })

@@ -8,8 +8,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// stages counts what becomes of transactions, and how long each part of their
-// lives took. Every fact is counted by the replica that recorded it, once.
+// stages counts transactions by outcome, and the time of each stage. Each fact is counted once,
+// by the replica that recorded it.
 type stages struct {
 	seconds    *prometheus.HistogramVec
 	verdicts   *prometheus.CounterVec
@@ -20,16 +20,16 @@ type stages struct {
 	erased     *prometheus.CounterVec
 }
 
-// The stages of a transaction's life. Each begins when it could have.
+// Stages of a transaction. Each begins at its earliest possible time.
 const (
-	stageSent  = "due_to_answered" // from being due to a node's first recorded answer
-	stageMined = "due_to_mined"    // from being due to the receipt being recorded
-	stageTold  = "block_to_told"   // from the block's own time (whole seconds) to the verdict being recorded
-	stageFinal = "due_to_final"    // from being due to the verdict being sealed
+	stageSent  = "due_to_answered" // from the due time to a node's first recorded answer
+	stageMined = "due_to_mined"    // from the due time to the recording of the receipt
+	stageTold  = "block_to_told"   // from the block's time (whole seconds) to the recording of the verdict
+	stageFinal = "due_to_final"    // from the due time to the sealing of the verdict
 )
 
 func (m *Metrics) makeStages() {
-	// Seconds: from a quick node to a payment that waits for a fortnight's funds.
+	// Seconds: from a fast node to a payment that waits two weeks for funds.
 	buckets := []float64{.005, .025, .1, .25, .5, 1, 1.5, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 43200, 1209600}
 	m.stages = stages{
 		seconds: m.Histogram("stage_seconds", "Time of one stage of a transaction's life, counted from when it was accepted or eligible, whichever was later.",
@@ -43,8 +43,7 @@ func (m *Metrics) makeStages() {
 	}
 }
 
-// Chain makes figures of what a chain has not done yet: an increase is one from a figure that
-// was there before.
+// Chain creates a chain's counters at zero, so that a first occurrence is an increase.
 func (m *Metrics) Chain(chain string) {
 	m.stages.violations.WithLabelValues(chain)
 	m.stages.reorged.WithLabelValues(chain)
@@ -53,11 +52,11 @@ func (m *Metrics) Chain(chain string) {
 	}
 }
 
-// reverted follows the verdict on what was executed, and did nothing.
+// reverted is appended to the verdict of transactions that were executed and reverted.
 const reverted = "_reverted"
 
-// Transaction counts the facts that one append has added to a transaction, which
-// was in one state before and is in another after them.
+// Transaction counts the facts that one append has added to a transaction. before and after are
+// its states around them.
 func (m *Metrics) Transaction(before, after tx.State, facts []tx.Event) {
 	chain := after.Accepted.Chain.String()
 	since := func(stage string, at time.Time) {
@@ -110,7 +109,7 @@ func (m *Metrics) verdict(chain string, verdict tx.Status) {
 	m.stages.verdicts.WithLabelValues(chain, string(verdict)).Inc()
 }
 
-// due is when a transaction could first be sent.
+// due is the earliest time at which a transaction could be sent.
 func due(a tx.Accepted) time.Time {
 	eligible := time.Unix(int64(min(a.EligibleAt, 1<<33)), 0) //nolint:gosec // bounded
 	if a.At.After(eligible) {

@@ -17,7 +17,7 @@ type Log interface {
 	Head(ctx context.Context) (event.Position, error)
 }
 
-// Store is an event store that is counted.
+// Store is an event store whose appends are counted.
 type Store struct {
 	Log
 	metrics *Metrics
@@ -26,7 +26,7 @@ type Store struct {
 // Store wraps an event store.
 func (m *Metrics) Store(log Log) Store { return Store{log, m} }
 
-// Append appends, and counts what now stands.
+// Append appends, and counts the stored events.
 func (s Store) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
 	began := time.Now()
 	appended, err := s.Log.Append(ctx, stream, expected, events...)

@@ -1,7 +1,7 @@
-// Package outward shows the log of a relay as its clients see it: of all that is recorded,
-// what they are told of their intents, in the shape in which webhooks are told it. It
-// stands between a log and those who read it, such as package infra/feed: so a broker
-// gets what webhooks get, with all that the feed promises.
+// Package outward is a view of a relay's log for its clients. It has only the public events of
+// their intents, in the form of webhook bodies. It is used between a log and its readers, such
+// as package infra/feed: so a broker gets the same events as webhooks, with all guarantees of
+// the feed.
 package outward
 
 import (
@@ -14,29 +14,28 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// Source is the log as it is recorded.
+// Source is the recorded log.
 type Source interface {
 	ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error]
 	Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
 	Head(ctx context.Context) (event.Position, error)
 }
 
-// Log is a log of what clients are told. An event keeps its id, stream, version and
-// position; its name is the type of what is told, such as TxConfirmed, and its data what a
-// webhook's body is, with the sequence that has no gap. Of a stream some versions are
-// missing: those of which nobody is told.
+// Log is a log of public events. An event keeps its id, stream, version and position. Its name
+// is the public type, such as TxConfirmed, and its data is a webhook's body, with the gapless
+// sequence. Versions of events without a public form are missing from a stream.
 type Log struct {
 	source Source
 	codec  event.Codec[intent.Event]
 }
 
-// New shows a log as clients see it.
+// New returns the clients' view of a log.
 func New(source Source) Log { return Log{source, intent.Codec()} }
 
-// Head is the position of the last event that is recorded, told or not.
+// Head is the position of the last recorded event, public or not.
 func (l Log) Head(ctx context.Context) (event.Position, error) { return l.source.Head(ctx) }
 
-// ReadStream yields what of an intent's stream is told.
+// ReadStream yields the public events of an intent's stream.
 func (l Log) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
 	return func(yield func(event.Recorded, error) bool) {
 		for r, err := range l.source.ReadStream(ctx, stream, after) {
@@ -51,8 +50,8 @@ func (l Log) ReadStream(ctx context.Context, stream event.Stream, after event.Ve
 	}
 }
 
-// Subscribe yields what is told of all intents, as it passes a filter: by names as they
-// are told. An event that cannot be read ends it, once what stands before was given.
+// Subscribe yields the public events of all intents that pass a filter, by their public names.
+// An unreadable event ends it, after the events before it were yielded.
 func (l Log) Subscribe(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
 	return func(yield func(event.Batch, error) bool) {
 		for batch, err := range l.source.Subscribe(ctx, after, event.Filter{Streams: []string{intent.StreamPrefix}}, most) {
@@ -75,8 +74,8 @@ func (l Log) Subscribe(ctx context.Context, after event.Position, f event.Filter
 	}
 }
 
-// tellAll is what of a batch is told and passes; up to the first event that cannot be
-// read, if there is one.
+// tellAll returns a batch's public events that pass, up to the first unreadable event, if there
+// is one.
 func (l Log) tellAll(batch event.Batch, f event.Filter) (event.Batch, error) {
 	told := event.Batch{Next: batch.Next, Live: batch.Live}
 	for _, r := range batch.Events {
@@ -91,7 +90,7 @@ func (l Log) tellAll(batch event.Batch, f event.Filter) (event.Batch, error) {
 	return told, nil
 }
 
-// tell is a recorded event as it is told, if it is.
+// tell converts a recorded event to its public form, if it has one.
 func (l Log) tell(r event.Recorded) (event.Recorded, bool, error) {
 	id, err := intent.ParseStream(r.Stream)
 	if err != nil {

@@ -32,7 +32,7 @@ func must(t *testing.T, err error) {
 
 const patience = 30 * time.Second
 
-// history is a log with the lives of some intents in it, and what is no intent's.
+// history is a log with the events of some intents, and events of other streams.
 func history(t *testing.T, db *embedded.DB, n int) (ids []chain.IntentID) {
 	t.Helper()
 	intents := commands.Handler[intent.State, intent.Command, intent.Event]{Store: db.Log(), Codec: intent.Codec()}
@@ -63,8 +63,8 @@ func types() []string {
 	return []string{"TxAccepted", "TxSubmitted", "TxReceiptUpdated", "TxConfirmed", "TxConfirmed"}
 }
 
-// A consumer of Watermill's gets what webhooks get: each intent's events in order, with
-// the sequence that has no gap; and a topic may name some.
+// A Watermill consumer gets the same events as webhooks: each intent's in order, with the
+// gapless sequence. A topic may select some of them.
 func TestThroughTheFeed(t *testing.T) {
 	dir := t.TempDir()
 	db, err := embedded.Open(dir, embedded.Options{})
@@ -110,7 +110,7 @@ func TestThroughTheFeed(t *testing.T) {
 	}
 }
 
-// What cannot be read ends the reading before it, and what stands before is told.
+// An unreadable event ends the reading; the events before it are yielded.
 func TestStuck(t *testing.T) {
 	db, err := embedded.Open("", embedded.Options{})
 	must(t, err)

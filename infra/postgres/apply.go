@@ -15,8 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Apply makes changes, in order, and moves the reader's checkpoint in one database
-// transaction; event.ErrMoved if the checkpoint is not at from.
+// Apply makes changes in order and moves the reader's checkpoint, in one database transaction.
+// It returns event.ErrMoved if the checkpoint is not at from.
 func (s *Work) Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error {
 	return retryRefused(ctx, func() error {
 		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
@@ -73,7 +73,7 @@ func (s *Work) load(ctx context.Context, dbtx pgx.Tx, refs []tx.Ref) (*tx.Fold, 
 	return f, nil
 }
 
-// named turns references on their side for unnest.
+// named converts references to columns for unnest.
 func named(refs []tx.Ref) (id []int64, hash [][]byte) {
 	for _, ref := range refs {
 		id, hash = append(id, int64(ref.Chain)), append(hash, ref.Hash[:])
@@ -104,25 +104,23 @@ FROM unnest($1::bigint[], $2::bytea[], $3::text[], $4::boolean[], $5::text[], $6
      wait_nonce, wait_since, sequence, claimed, named, client, bytes)
 WHERE q.chain = u.chain AND q.hash = u.hash`
 
-	// One reader applies at a time; the order is for two that overlap.
+	// One reader applies at a time; the order avoids a deadlock if two overlap.
 	useMore = `INSERT INTO work.queue_clients AS c (client, waiting, bytes)
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[]) u (client, waiting, bytes) ORDER BY client
 ON CONFLICT (client) DO UPDATE SET waiting = c.waiting + excluded.waiting, bytes = c.bytes + excluded.bytes`
 
-	// Rows that Apply had at hand have been woken, or moved on, there. Here and below
-	// rows are sought from the sequences' side, one sequence after the other (OFFSET
-	// 0 sees to it), and written by their key: a planner that believes them rare
-	// would rather look through all sequences for them.
+	// Rows loaded by Apply are updated there. These statements find rows by sequence, one
+	// sequence after the other (OFFSET 0 ensures that), and update them by their key. Otherwise
+	// a planner that estimates few rows would scan all sequences for them.
 	wakeOthers = `UPDATE work.queue q SET next_at = clock_timestamp()
 FROM unnest($1::uuid[]) u (sequence) CROSS JOIN LATERAL (
   SELECT chain, hash FROM work.queue
   WHERE sequence = u.sequence AND phase = 'open' AND wait_nonce IS NOT NULL AND next_at > clock_timestamp() OFFSET 0
 ) late WHERE q.chain = late.chain AND q.hash = late.hash AND q.hash <> ALL ($2::bytea[])`
 
-	// The edge of a sequence's window is the nonce of its window-th open row: rows
-	// above it are parked, the others are not. Both kinds of rows are in order in
-	// the index, so that finding the edge, and who is on the wrong side of it,
-	// reads a window's worth of rows however long the sequence is.
+	// The edge of a sequence's window is the nonce of its window-th open row. Rows above it are
+	// parked, the others are not. Both kinds of rows are in index order. Finding the edge, and
+	// the rows on its wrong side, reads one window of rows however long the sequence is.
 	windowEdge = `WITH edge AS MATERIALIZED (
   SELECT u.sequence, (
     SELECT low.nonce FROM (
@@ -144,7 +142,7 @@ FROM unnest($1::uuid[]) u (sequence) CROSS JOIN LATERAL (
 ) wrong WHERE q.chain = wrong.chain AND q.hash = wrong.hash`
 )
 
-// write brings the table to where the fold is; refs are the rows it had at hand.
+// write stores the fold's result; refs are the rows that load has read.
 func (s *Work) write(ctx context.Context, dbtx pgx.Tx, f tx.Folded, refs []tx.Ref) error {
 	q := &pgx.Batch{}
 	if len(f.Drop) > 0 {
@@ -156,7 +154,7 @@ func (s *Work) write(ctx context.Context, dbtx pgx.Tx, f tx.Folded, refs []tx.Re
 		q.Queue(deleteWork, id, hash)
 	}
 	if len(f.Insert) > 0 {
-		tx.ParkFresh(f.Insert, s.window) // so that few have to be put right afterwards
+		tx.ParkFresh(f.Insert, s.window) // so that few have to be parked afterwards
 		queueInsert(q, f.Insert)
 	}
 	if len(f.Update) > 0 {
@@ -182,7 +180,7 @@ func (s *Work) write(ctx context.Context, dbtx pgx.Tx, f tx.Folded, refs []tx.Re
 	return dbtx.SendBatch(ctx, q).Close()
 }
 
-// ids are the short names of sequences, in their order.
+// ids are the short ids of sequences, in their order.
 func ids(sequences []chain.Sequence) []pgtype.UUID {
 	all := make([]pgtype.UUID, 0, len(sequences))
 	for _, s := range sequences {
@@ -192,7 +190,7 @@ func ids(sequences []chain.Sequence) []pgtype.UUID {
 	return all
 }
 
-// workColumn collects rows' columns for unnest.
+// workColumn collects the rows' columns for unnest.
 type workColumn struct {
 	id, nonce, eligible, expires, block []int64
 	hash, sender, key, blockHash        [][]byte
@@ -245,7 +243,8 @@ func queueUpdate(q *pgx.Batch, rows []tx.Row) {
 		c.sequence, c.claimed, c.named, c.client, c.bytes)
 }
 
-// Unfilled lists rows that were written before the queue knew of clients, behind one, in order.
+// Unfilled lists rows that were written before the queue stored clients, after one reference,
+// in order.
 func (s *Work) Unfilled(ctx context.Context, after tx.Ref, limit int) (refs []tx.Ref, err error) {
 	err = retry(ctx, func() error {
 		rows, err := s.pool.Query(ctx, `SELECT chain, hash FROM work.queue WHERE bytes = 0 AND (chain, hash) > ($1, $2) ORDER BY chain, hash LIMIT $3`,

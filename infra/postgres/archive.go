@@ -16,7 +16,8 @@ import (
 
 const selectBegins = `SELECT begins FROM log.head`
 
-// Begins is the position from which on the log is whole here; 1 while nothing was dropped.
+// Begins is the position from which the log is complete in this database; 1 if nothing was
+// dropped.
 func (l *Log) Begins(ctx context.Context) (event.Position, error) {
 	var begins int64
 	err := retry(ctx, func() error { return l.pool.QueryRow(ctx, selectBegins).Scan(&begins) })
@@ -25,7 +26,7 @@ func (l *Log) Begins(ctx context.Context) (event.Position, error) {
 
 const selectSegments = `SELECT store, first, past, name, hash, events, bytes, since, until FROM log.segments ORDER BY first`
 
-// Segments lists the archive's files, in order.
+// Segments lists the archive's files in order.
 func (l *Log) Segments(ctx context.Context) (all []archive.Segment, err error) {
 	err = retry(ctx, func() error {
 		rows, err := l.pool.Query(ctx, selectSegments)
@@ -49,7 +50,7 @@ func scanSegment(row pgx.CollectableRow) (s archive.Segment, err error) {
 	return s, err
 }
 
-// KeepSegment lists a file. One that is listed already stays as it is.
+// KeepSegment lists a file. A file that is listed already stays unchanged.
 func (l *Log) KeepSegment(ctx context.Context, s archive.Segment) error {
 	return retryRefused(ctx, func() error {
 		_, err := l.pool.Exec(ctx, `INSERT INTO log.segments (store, first, past, name, hash, events, bytes, since, until)
@@ -61,22 +62,22 @@ func (l *Log) KeepSegment(ctx context.Context, s archive.Segment) error {
 }
 
 const (
-	// copyPositions are looked at in one database transaction: a longer one would keep
-	// the server from reusing old versions of the head row.
+	// copyPositions is the number of positions read per database transaction: a longer one
+	// would keep the server from reusing old versions of the head row.
 	copyPositions = 20_000
-	// copyStreams of those kept are looked at together.
+	// copyStreams is the number of kept streams read per query.
 	copyStreams = 1000
 
-	// dropWait bounds how long a drop holds up appends and readers, if some reader holds
-	// it up: then it is tried again a little later.
+	// dropWait bounds how long a drop that waits for a reader blocks appends and other readers.
+	// After that it is retried a little later.
 	dropWait  = 300 * time.Millisecond
 	dropPause = 2 * time.Second
 	dropTries = 30
 )
 
-// Drop drops the partitions that lie below a position, whose events are in segments,
-// after having copied forward those of streams that are not settled. It returns where
-// the log begins then. It may be called again after any error.
+// Drop drops the partitions below a position whose events are in segments. First it copies
+// events of unsettled streams forward. It returns the position where the log begins afterwards.
+// It may be called again after any error.
 func (l *Log) Drop(ctx context.Context, below event.Position, rule archive.Rule) (begins event.Position, err error) {
 	for {
 		var first, past int64
@@ -108,7 +109,7 @@ func (l *Log) Drop(ctx context.Context, below event.Position, rule archive.Rule)
 	return l.Begins(ctx)
 }
 
-// copyForward keeps what streams that are not settled have in a range.
+// copyForward keeps the events of unsettled streams in a range.
 func (l *Log) copyForward(ctx context.Context, first, past int64, below event.Position, rule archive.Rule) error {
 	const touched = `SELECT t.stream, s.name, s.last_pos, coalesce((SELECT e.name FROM log.events e WHERE e.pos = s.last_pos), '')
 		FROM (SELECT DISTINCT stream FROM log.events WHERE pos >= $1 AND pos < $2) t JOIN log.streams s ON s.no = t.stream`
@@ -133,7 +134,7 @@ func (l *Log) copyForward(ctx context.Context, first, past int64, below event.Po
 	return nil
 }
 
-// pick asks for streams and tells those apart that are settled.
+// pick queries streams and returns the settled or the unsettled ones, as want says.
 func (l *Log) pick(ctx context.Context, want func(settled bool) bool, below event.Position, rule archive.Rule, sql string, args ...any) (picked []int64, err error) {
 	err = retry(ctx, func() error {
 		picked = nil
@@ -154,8 +155,8 @@ func (l *Log) pick(ctx context.Context, want func(settled bool) bool, below even
 	return picked, err
 }
 
-// forget drops the first partition. It does not wait for long readers while everybody
-// waits for it, but tries again.
+// forget drops the first partition. Waiting for long readers would block everyone else, so it
+// retries instead.
 func (l *Log) forget(ctx context.Context, below event.Position) (_ event.Position, err error) {
 	var began int64
 	for range dropTries {
@@ -176,7 +177,7 @@ func (l *Log) forget(ctx context.Context, below event.Position) (_ event.Positio
 	return 0, err
 }
 
-// dropKept removes what was copied forward of streams that are settled by now.
+// dropKept removes copied-forward events of streams that have settled since.
 func (l *Log) dropKept(ctx context.Context, rule archive.Rule) error {
 	begins, err := l.Begins(ctx)
 	if err != nil {
@@ -203,8 +204,8 @@ func (l *Log) dropKept(ctx context.Context, rule archive.Rule) error {
 	}
 }
 
-// Restore puts the events from a position on, which was dropped, back into the log. They
-// have to be all up to where the log begins.
+// Restore puts dropped events from a position on back into the log. They must be all events up
+// to the beginning of the log.
 func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2[event.Batch, error]) error {
 	err := pgx.BeginFunc(ctx, l.pool, func(dbtx pgx.Tx) error {
 		var begins int64
@@ -251,7 +252,7 @@ func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2
 	return classed(err)
 }
 
-// insertRecorded inserts events as they were recorded, whose positions are dense.
+// insertRecorded inserts events as recorded; their positions are dense.
 func insertRecorded(ctx context.Context, db execer, events []event.Recorded) error {
 	if len(events) == 0 {
 		return nil

@@ -6,13 +6,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// batch decides appends one after the other and collects the rows that make the
-// accepted ones stand. It does no IO: everything it must know has been read under
-// the head row's lock.
+// batch decides appends one after the other and collects the rows of the accepted ones. It does
+// no IO: its input has been read under the head row's lock.
 type batch struct {
-	head  int64 // the last position given out
+	head  int64 // the last position assigned
 	tails map[event.Stream]*tail
-	grown []*tail // in the order in which they first grew
+	grown []*tail // in the order of their first append in this batch
 
 	pos, stream, version   []int64
 	id                     []pgtype.UUID
@@ -23,17 +22,17 @@ type batch struct {
 	link                   [][]byte
 }
 
-// tail is where a stream stands.
+// tail is the end of a stream.
 type tail struct {
 	name    event.Stream
-	no      int64         // position of its first event; 0: it does not exist yet
+	no      int64         // position of its first event; 0: the stream does not exist yet
 	last    int64         // position of its last event
-	version event.Version // with what this batch adds
-	stored  event.Version // in the database
-	added   []place       // by this batch: versions stored+1 ..
+	version event.Version // including the events of this batch
+	stored  event.Version // version in the database
+	added   []place       // events added by this batch: versions stored+1 ..
 }
 
-// place is which event stands where.
+// place is an event's id and position.
 type place struct {
 	id  event.ID
 	pos int64
@@ -43,7 +42,7 @@ func newBatch(head int64) *batch {
 	return &batch{head: head, tails: map[event.Stream]*tail{}}
 }
 
-// tail is the tail of a stream, which does not exist unless the database has said so.
+// tail returns a stream's tail. The stream does not exist unless the database has returned it.
 func (b *batch) tail(name event.Stream) *tail {
 	t := b.tails[name]
 	if t == nil {
@@ -53,7 +52,7 @@ func (b *batch) tail(name event.Stream) *tail {
 	return t
 }
 
-// decide gives an append its answer and, if it is accepted, its rows.
+// decide answers an append and collects its rows if it is accepted.
 func (b *batch) decide(p *pending) {
 	t := b.tail(p.stream)
 	if p.expected == t.version {
@@ -72,8 +71,8 @@ func (b *batch) decide(p *pending) {
 	p.answer.err = &event.ConflictError{Stream: p.stream, Expected: p.expected, Actual: t.version}
 }
 
-// repeats reports whether an append's events stand already where it wants them,
-// and at which position the last does.
+// repeats reports whether an append's events are stored already at the expected versions, and
+// the position of its last event.
 func (t *tail) repeats(p *pending) (at int64, ok bool) {
 	count := event.Version(len(p.events))
 	if p.expected > t.version || t.version-p.expected < count {
@@ -86,7 +85,7 @@ func (t *tail) repeats(p *pending) (at int64, ok bool) {
 			stands = t.added[v-t.stored-1]
 		case i < len(p.standing):
 			stands = p.standing[i]
-		default: // the database does not have what its own version says
+		default: // the database lacks events that the stream's version counts
 			return 0, false
 		}
 		if stands.id != e.ID {
@@ -124,7 +123,7 @@ func (b *batch) add(t *tail, events []event.Event) {
 	}
 }
 
-// notNull keeps no bytes from becoming NULL.
+// notNull keeps empty bytes from becoming NULL.
 func notNull(data []byte) []byte {
 	if data == nil {
 		return []byte{}
@@ -139,7 +138,7 @@ func linkOrNull(link event.Link) []byte {
 	return link[:]
 }
 
-// streams are the rows of log.streams to add, or to move on.
+// streams are the columns of log.streams rows to insert or to update.
 func (b *batch) streams(fresh bool) (no, version, last []int64, name []string) {
 	for _, t := range b.grown {
 		if (t.stored == 0) == fresh {

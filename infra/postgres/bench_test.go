@@ -18,7 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// sample is an event of the usual size.
+// sample is an event of typical size.
 func sample(stream event.Stream, n int) event.Event {
 	return event.Event{
 		ID: event.DeriveID(stream, event.ID{15: 1}, n), Name: "tx.broadcast.v1",
@@ -27,15 +27,15 @@ func sample(stream event.Stream, n int) event.Event {
 	}
 }
 
-// streamOf names a stream as a transaction's is named.
+// streamOf returns a name like a transaction's stream.
 func streamOf(n int64) event.Stream {
 	var h chain.Hash
 	binary.BigEndian.PutUint64(h[:], uint64(n)*0x9e3779b97f4a7c15)
 	return event.Stream("tx-42431-" + h.String())
 }
 
-// appendFrom appends one event to a stream of its own b.N times, from a number of
-// callers, spread over the logs. It reports the rate and the callers' waits.
+// appendFrom appends b.N events, each to its own stream, from a number of callers spread over
+// the logs. It reports the rate and the callers' waiting times.
 func appendFrom(b *testing.B, callers int, logs ...*postgres.Log) {
 	ctx := context.Background()
 	for i, l := range logs { // connect
@@ -94,8 +94,8 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkSubscribe measures from the call of Append to a subscriber's having the
-// event, beside 64 callers that append as fast as they can.
+// BenchmarkSubscribe measures the time from the call of Append until a subscriber has the
+// event, next to 64 callers that append as fast as they can.
 func BenchmarkSubscribe(b *testing.B) {
 	for _, subscribers := range []int{1, 8} {
 		b.Run(fmt.Sprintf("subscribers=%d", subscribers), func(b *testing.B) {
@@ -203,7 +203,7 @@ func BenchmarkReadAll(b *testing.B) {
 	})
 }
 
-// BenchmarkPut keeps payloads one by one from 256 callers, and in hundreds from four.
+// BenchmarkPut stores payloads one by one from 256 callers, and in hundreds from four.
 func BenchmarkPut(b *testing.B) {
 	for _, c := range []struct{ callers, rows int }{{256, 1}, {4, 100}} {
 		b.Run(fmt.Sprintf("rows=%d", c.rows), func(b *testing.B) {
@@ -257,13 +257,13 @@ func opening(n int, next time.Time) tx.Change {
 	return tx.Change{Chain: 1, Hash: h, Open: &w}
 }
 
-// BenchmarkApply opens rows, a thousand at a time.
+// BenchmarkApply inserts open rows, a thousand at a time.
 func BenchmarkApply(b *testing.B) {
 	scheduled(b, open(b, postgres.Options{Window: 16}).db.Work, 1000*b.N)
 }
 
-// BenchmarkLease leases what is due beside a million rows that are not, in tens,
-// and says that it is done.
+// BenchmarkLease leases due rows in tens, next to a million rows that are not due, and reports
+// them done.
 func BenchmarkLease(b *testing.B) {
 	ctx := context.Background()
 	w := open(b, postgres.Options{Window: 16}).db.Work

@@ -31,8 +31,8 @@ func (s *Work) Blocks(ctx context.Context, id chain.ID) (blocks []chain.Block, e
 	return blocks, err
 }
 
-// Remember replaces the remembered blocks from the first of these upwards by these,
-// and forgets those below keep.
+// Remember replaces the remembered blocks from the first of these upwards, and forgets those
+// below keep.
 func (s *Work) Remember(ctx context.Context, id chain.ID, blocks []chain.Block, keep uint64) error {
 	var number, time []int64
 	var hash, parent [][]byte
@@ -54,7 +54,7 @@ func (s *Work) Remember(ctx context.Context, id chain.ID, blocks []chain.Block, 
 	})
 }
 
-// counted stores how many rows a statement touched.
+// counted stores the number of rows that a statement affected.
 func counted(n *int) func(pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		*n = int(tag.RowsAffected())

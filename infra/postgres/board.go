@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// perSequence turns numbers by sequence on their side for unnest.
+// perSequence converts numbers by sequence to columns for unnest.
 func perSequence(numbers map[chain.Sequence]uint64) (id []pgtype.UUID, number []int64, chains []chain.ID) {
 	for s, n := range numbers {
 		id, number, chains = append(id, sequenceID(s)), append(number, flip(n)), append(chains, s.Chain)
@@ -18,9 +18,9 @@ func perSequence(numbers map[chain.Sequence]uint64) (id []pgtype.UUID, number []
 	return id, number, chains
 }
 
-// Rivals returns open, watched and announced rows of sequences with nonces below
-// the one given for each, announced ones last, and those that only claim to be of the
-// sequence after the others.
+// Rivals returns open, watched and announced rows of sequences with nonces below the given
+// ones. Announced rows come last. Rows that only claim to be of the sequence come after all
+// others.
 func (s *Work) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error) {
 	if len(used) == 0 || limit <= 0 {
 		return nil, nil
@@ -40,9 +40,8 @@ func (s *Work) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit
 		) q ORDER BY q.phase = 'announced', q.named IS NOT NULL LIMIT $3`, id, below, limit)
 }
 
-// Verdicts returns rows in a phase whose verdict rests on a block of number
-// from..to, lowest first and by hash within a block; of block from only those with a
-// hash above after.
+// Verdicts returns rows in a phase whose verdict rests on a block with number from..to, lowest
+// first and by hash within a block. Of block from it returns only rows with a hash above after.
 func (s *Work) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) ([]tx.Work, error) {
 	return s.rows(ctx, `SELECT `+workColumns+` FROM work.queue q
 		WHERE q.chain = $1 AND q.phase = $2 AND q.phase IN ('announced', 'sealed') AND q.block_number BETWEEN $3 AND $4
@@ -66,8 +65,7 @@ func (s *Work) Watched(ctx context.Context, id chain.ID, after chain.Hash, limit
 		int64(id), after[:], max(limit, 0))
 }
 
-// Wake makes rows due now: those of the sequences whose WaitNonce the nonce given
-// for each has reached.
+// Wake makes rows due now whose sequence has reached their WaitNonce, by the given nonces.
 func (s *Work) Wake(ctx context.Context, now map[chain.Sequence]uint64) (woken int, err error) {
 	if len(now) == 0 {
 		return 0, nil
@@ -95,8 +93,8 @@ const (
 	endWaiting = `DELETE FROM work.waiting WHERE sequence = ANY ($1::uuid[])`
 )
 
-// Waiting returns sequences with rows that wait for a nonce, longest unseen first,
-// and marks them seen.
+// Waiting returns sequences with rows that wait for a nonce, least recently checked first, and
+// marks them checked.
 func (s *Work) Waiting(ctx context.Context, id chain.ID, limit int) (waiting []chain.Sequence, err error) {
 	err = retry(ctx, func() error {
 		waiting = nil
@@ -111,7 +109,7 @@ func (s *Work) Waiting(ctx context.Context, id chain.ID, limit int) (waiting []c
 			for len(waiting) < limit {
 				page, idle, err := waitingPage(ctx, dbtx, id, started, limit-len(waiting))
 				waiting = append(waiting, page...)
-				if err != nil || idle == 0 { // else the idle ones made no way for others
+				if err != nil || idle == 0 { // otherwise idle sequences took the place of others: read on
 					return err
 				}
 			}
@@ -121,8 +119,8 @@ func (s *Work) Waiting(ctx context.Context, id chain.ID, limit int) (waiting []c
 	return waiting, err
 }
 
-// waitingPage takes the sequences longest unseen, of those not seen since started.
-// It forgets those in which nothing waits any more, and tells how many they were.
+// waitingPage returns the least recently checked sequences, without those checked since
+// started. It removes sequences without waiting rows, and returns their number.
 func waitingPage(ctx context.Context, dbtx pgx.Tx, id chain.ID, started pgtype.Timestamptz, limit int) (page []chain.Sequence, idle int, err error) {
 	rows, err := dbtx.Query(ctx, pageOfWaiting, int64(id), started, limit)
 	if err != nil {
@@ -153,7 +151,7 @@ func waitingPage(ctx context.Context, dbtx pgx.Tx, id chain.ID, started pgtype.T
 	return page, len(ended), dbtx.SendBatch(ctx, q).Close()
 }
 
-// changeMost bounds how many rows one statement changes that concerns a whole chain.
+// changeMost bounds the rows changed by one statement that concerns a whole chain.
 const changeMost = 5000
 
 // chunks repeats a statement that changes at most changeMost rows until it finds no more.
@@ -170,8 +168,8 @@ func (s *Work) chunks(ctx context.Context, sql string, args ...any) (total int, 
 	return total, err
 }
 
-// Advance makes rows never attempted due now whose EligibleAt the head's block time
-// has reached, though the wall clock has not.
+// Advance makes rows without attempts due now if the head's block time has reached their
+// EligibleAt, even if the wall clock has not.
 func (s *Work) Advance(ctx context.Context, id chain.ID, blockTime uint64) (int, error) {
 	return s.chunks(ctx, `UPDATE work.queue q SET next_at = clock_timestamp()
 		WHERE q.chain = $1 AND q.hash = ANY (ARRAY(

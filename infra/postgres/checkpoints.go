@@ -11,11 +11,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Checkpoints keeps readers' positions. A crash of the server may set one back by
-// what the last instant moved it: its reader does that work again.
+// Checkpoints stores readers' positions. A crash of the server may undo the last moves of a
+// checkpoint; its reader then repeats that work.
 type Checkpoints struct{ pool *pgxpool.Pool }
 
-// Checkpoint is where a reader stands; 0 if it never moved.
+// Checkpoint is a reader's position; 0 if it never moved.
 func (s *Checkpoints) Checkpoint(ctx context.Context, reader string) (event.Position, error) {
 	var pos int64
 	err := retry(ctx, func() error {
@@ -27,8 +27,8 @@ func (s *Checkpoints) Checkpoint(ctx context.Context, reader string) (event.Posi
 	return event.Position(pos), err
 }
 
-// MoveCheckpoint is compare-and-set: event.ErrMoved if it is not at from. An
-// event.ErrUnknown leaves it to the reader to look where it stands.
+// MoveCheckpoint is a compare-and-set: event.ErrMoved if the checkpoint is not at from. After
+// event.ErrUnknown the reader must read its checkpoint.
 func (s *Checkpoints) MoveCheckpoint(ctx context.Context, reader string, from, to event.Position) error {
 	return retryRefused(ctx, func() error { return moveCheckpoint(ctx, s.pool, reader, from, to) })
 }
@@ -40,7 +40,7 @@ type execer interface {
 
 func moveCheckpoint(ctx context.Context, db execer, reader string, from, to event.Position) error {
 	sql := `UPDATE work.checkpoints SET pos = $3 WHERE reader = $1 AND pos = $2`
-	if from == 0 { // it may not be there yet
+	if from == 0 { // the row may not exist yet
 		sql = `INSERT INTO work.checkpoints AS c (reader, pos) VALUES ($1, $3)
 			ON CONFLICT (reader) DO UPDATE SET pos = $3 WHERE c.pos = $2`
 	}

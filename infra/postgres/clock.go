@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// The queue is worked off by the server's clock, and callers say by their own when a
-// row is due. Both are set by somebody, and may be wrong by hours, from one moment
-// to the next. So the times of repeats are carried from one clock to the other, and
-// what only a clock that was set back can have left behind counts as due, or as
-// lapsed. First attempts keep the time at which the chain will take them: Advance has
-// them go when the chain's clock says so, whatever the server's says. Those that are due
-// as soon as they are there are looked through when the clock has been set back.
+// Due times in the queue are compared with the server's clock, but callers compute them by
+// their own. Either clock may be wrong by hours, and may be set at any moment. So due times of
+// repeats are converted from the caller's clock to the server's. A time that only a clock set
+// back can explain counts as due, or as lapsed.
+//
+// First attempts keep the time from which the chain accepts them. Advance makes them due by the
+// chain's clock, independent of the server's. First attempts that are eligible at once are
+// checked after the clock was set back.
 
 const (
-	// skewMin is how far apart two clocks are that are not taken for one: as far as
-	// the shortest pause is long. By a clock that is behind by more than a pause,
-	// what is to be repeated would be due at once, again and again.
+	// skewMin is the smallest difference between two clocks that is corrected: the shortest
+	// pause. If a clock is behind by more than a pause, repeats would be due at once, again and
+	// again.
 	skewMin = 250 * time.Millisecond
 
-	// leaseSlack is how much longer than ours another replica's term may be: a lease
-	// that runs for longer yet was given before the clock was set back.
+	// leaseSlack is how much longer than ours another replica's lease may be. A lease that runs
+	// even longer was given before the clock was set back.
 	leaseSlack = time.Minute
 
-	// clockSlack is how far ahead of the clock something may say that it was told its
-	// time: clocks are put right by less every day, and nobody is to be hurried for that.
+	// clockSlack is how far in the future a recorded time may lie before the clock counts as
+	// set back: daily corrections are smaller, and must not make anything due.
 	clockSlack = time.Minute
 )
 
-// beyond is how far away a repeat is that was told its time before the clock was set
-// back.
+// beyond is the distance of a due time that was stored before the clock was set back.
 func (s *Work) beyond() time.Duration {
 	if s.pause == 0 {
 		return 100 * 365 * 24 * time.Hour
@@ -39,8 +39,8 @@ func (s *Work) beyond() time.Duration {
 	return s.pause + leaseSlack
 }
 
-// skewed is how far ahead of ours the server's clock is that showed this time
-// between two looks at ours.
+// skewed is how far the server's clock is ahead of ours, given its time between two readings of
+// ours.
 func skewed(server, before, after time.Time) time.Duration {
 	skew := server.Sub(before.Add(after.Sub(before) / 2))
 	if skew.Abs() < max(skewMin, after.Sub(before)) {
@@ -49,30 +49,30 @@ func skewed(server, before, after time.Time) time.Duration {
 	return skew
 }
 
-// skew is what was last known of the server's clock.
+// skew is the last known difference of the server's clock.
 type skew struct{ ahead atomic.Int64 }
 
 func (s *skew) note(server, before, after time.Time) {
 	s.ahead.Store(int64(skewed(server, before, after)))
 }
 
-// stored is a time of ours as the queue keeps it.
+// stored converts a time of our clock to the queue's time.
 func (s *skew) stored(t time.Time) time.Time {
 	return storedTime(t.Add(time.Duration(s.ahead.Load())))
 }
 
-// shown is the latest time that the server's clock has shown.
+// shown is the latest time shown by the server's clock.
 type shown struct {
 	mu     sync.Mutex
 	latest time.Time
-	again  time.Time // when to look once more; zero: not
+	again  time.Time // time of one more check; zero: none
 }
 
-// settled is how long after a clock was set back what was being written then is there.
+// settled is the time after a clock was set back until writes of that moment have committed.
 const settled = 5 * time.Second
 
-// setBack reports whether rows may be due by a clock that was set back: at the first look,
-// when the clock shows less than it did, and once more when that has settled.
+// setBack reports whether rows may carry times from before the clock was set back: at the first
+// call, when the clock is behind its latest time, and once more after settled.
 func (s *shown) setBack(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +90,8 @@ func (s *shown) setBack(now time.Time) bool {
 	return back || once
 }
 
-// hurry makes due what has never been attempted, is eligible, and was told a time that
-// lies ahead: by a clock that has been set back since.
+// hurry makes eligible rows without attempts due if their due time lies too far ahead: it was
+// stored before the clock was set back.
 func (s *Work) hurry(ctx context.Context) (int, error) {
 	return s.chunks(ctx, `UPDATE work.queue q SET next_at = clock_timestamp() WHERE (q.chain, q.hash) IN (
 		SELECT chain, hash FROM work.queue WHERE phase = 'open' AND attempts = 0

@@ -10,12 +10,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// TestClockSetBack sets the server's clock back, which is to say all that it has
-// stored forward: nobody waits for what the dead had leased, nor for a repeat.
+// TestClockSetBack simulates a server clock that is set back, by moving all stored times
+// forward. No caller waits for a dead process's leases, or for a repeat.
 func TestClockSetBack(t *testing.T) {
 	op := open(t, postgres.Options{Pause: time.Minute})
 	ctx := soon(t)
-	hashes := []chain.Hash{{1}, {2}, {3}} // to repeat, leased, and not due for a day
+	hashes := []chain.Hash{{1}, {2}, {3}} // a repeat, a leased row, and a row not due for a day
 	now := time.Now()
 	for i, hash := range hashes {
 		row := tx.Work{Chain: 1, Hash: hash, Nonce: uint64(i), NonceKey: chain.NonceKey{byte(i)}, Phase: tx.Open, NextAt: now}
@@ -51,7 +51,7 @@ func TestClockSetBack(t *testing.T) {
 	if got := leased("second"); !got[hashes[0]] || !got[hashes[1]] || got[hashes[2]] {
 		t.Errorf("leased %v", got)
 	}
-	for n, hash := range []chain.Hash{{4}, {5}} { // one is there, one is still to be read
+	for n, hash := range []chain.Hash{{4}, {5}} { // one is a stored row, one is still to be read
 		row := tx.Work{Chain: 1, Hash: hash, NonceKey: chain.NonceKey{hash[0]}, Phase: tx.Open, NextAt: time.Now().Add(time.Hour)}
 		at := event.Position(len(hashes) + n)
 		must(t, op.db.Work.Apply(ctx, "feeder", at, at+1, []tx.Change{{Chain: 1, Hash: hash, Open: &row}}))

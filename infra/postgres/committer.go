@@ -17,23 +17,23 @@ const (
 	batchEvents  = 10_000
 	batchBytes   = 8 << 20
 
-	// batchTimeout is when a batch is given up that makes no progress.
+	// batchTimeout is the time after which a batch without progress is given up.
 	batchTimeout = 30 * time.Second
-	// batchRetry is how long a batch is tried again while it fails without a
-	// trace and a little later may do: a restart of the server takes seconds.
+	// batchRetry is how long a batch is retried while it fails without effect on a transient
+	// error: a restart of the server takes seconds.
 	batchRetry = 10 * time.Second
 )
 
-// committer is the one goroutine of a process that appends. It has a connection of
-// its own, so that readers who take all of the pool's cannot hold up appends.
+// committer is the only goroutine of a process that appends. It has its own connection, so that
+// readers that use up the pool cannot block appends.
 type committer struct {
 	log       *Log
 	partition int64
 	crash     func(point string)
 
 	conn     *pgx.Conn // nil: not connected
-	past     int64     // the first position that has no partition; 0: not known
-	extended bool      // by the database transaction under way
+	past     int64     // the first position without a partition; 0: unknown
+	extended bool      // by the current database transaction
 }
 
 func (c *committer) run() {
@@ -46,7 +46,7 @@ func (c *committer) run() {
 		case <-c.log.open.Done():
 		}
 		select {
-		case p := <-c.log.queue: // came before the end
+		case p := <-c.log.queue: // it arrived before the end
 			c.commit([]*pending{p}, true)
 		default:
 			return
@@ -54,26 +54,25 @@ func (c *committer) run() {
 	}
 }
 
-// commit sees to it that each append gets an answer. more allows it to take further
-// appends along.
+// commit makes sure that each append gets an answer. more allows further appends in the batch.
 func (c *committer) commit(taken []*pending, more bool) {
 	wait := retryFirst
 	deadline := time.Now().Add(batchRetry)
 	for {
 		var err error
 		taken, err = c.try(taken, more)
-		again := Transient(err) || errors.Is(err, context.DeadlineExceeded) // of the batch, not of a caller
+		again := Transient(err) || errors.Is(err, context.DeadlineExceeded) // DeadlineExceeded of the batch, not of a caller
 		switch {
 		case len(taken) == 0:
 			return
 		case c.log.alive.Err() != nil:
 			fail(taken, event.ErrClosed)
 			return
-		case full(err): // and stays so: the callers are told at once, and may be somewhere else
+		case full(err): // the disk stays full: callers get the error at once and may go elsewhere
 			fail(taken, fmt.Errorf("append: %w", err))
 			return
 		case !again && len(taken) > 1:
-			// One of them is not to the database's liking: let it fail alone.
+			// The database refuses one of them: commit them one by one, so that it fails alone.
 			for _, p := range taken {
 				c.commit([]*pending{p}, false)
 			}
@@ -83,7 +82,7 @@ func (c *committer) commit(taken []*pending, more bool) {
 			return
 		}
 		c.log.logger.Warn("appends are tried again", "appends", len(taken), "err", err)
-		_ = pause(c.log.alive, wait) // if it ends early, the next try says so
+		_ = pause(c.log.alive, wait) // if it ends early, the next try returns the error
 		wait = min(2*wait, retryMost)
 	}
 }
@@ -94,16 +93,15 @@ func fail(taken []*pending, err error) {
 	}
 }
 
-// try commits the appends and whatever has come meanwhile in one database
-// transaction. It returns those that have no answer, with the reason: of them
-// nothing was written.
+// try commits the appends, and others that arrive meanwhile, in one database transaction. It
+// returns the appends without an answer, with the reason. Nothing of these was written.
 func (c *committer) try(taken []*pending, more bool) ([]*pending, error) {
 	ctx, cancel := context.WithTimeout(c.log.alive, batchTimeout)
 	defer cancel()
 	b, err := c.begin(ctx, taken)
 	if err != nil {
 		c.abandon()
-		if more { // who waits meanwhile shares the fate of these, and does not queue up behind it
+		if more { // appends that wait now join this batch, instead of queueing behind it
 			taken = c.collect(taken)
 		}
 		return taken, err
@@ -142,7 +140,7 @@ func (c *committer) try(taken []*pending, more bool) ([]*pending, error) {
 	return nil, nil
 }
 
-// claim keeps the appends whose callers still wait: from here on they may stand.
+// claim keeps the appends whose callers still wait. From here on they may be committed.
 func claim(taken []*pending) []*pending {
 	kept := taken[:0]
 	for _, p := range taken {
@@ -153,7 +151,7 @@ func claim(taken []*pending) []*pending {
 	return kept
 }
 
-// unclaim gives back appends that were not committed after all.
+// unclaim takes back the claim of appends that were not committed.
 func unclaim(taken []*pending) []*pending {
 	kept := taken[:0]
 	for _, p := range taken {
@@ -164,7 +162,7 @@ func unclaim(taken []*pending) []*pending {
 	return kept
 }
 
-// collect takes further appends, as far as they are waiting now.
+// collect adds the appends that are waiting now.
 func (c *committer) collect(taken []*pending) []*pending {
 	events, bytes := 0, 0
 	for _, p := range taken {
@@ -182,19 +180,19 @@ func (c *committer) collect(taken []*pending) []*pending {
 	return taken
 }
 
-// uncommitted reports whether write's error says that the batch does not stand.
+// uncommitted reports whether write's error means that the batch was not committed.
 func (c *committer) uncommitted(err error) bool {
 	var before *uncommittedError
 	return errors.As(err, &before) || c.inside()
 }
 
-// inside reports whether the server has told us that the database transaction
-// goes on, or has failed but not ended.
+// inside reports whether the server's last answer says that the database transaction is open,
+// or failed and not ended.
 func (c *committer) inside() bool {
 	return !c.conn.IsClosed() && c.conn.PgConn().TxStatus() != 'I'
 }
 
-// abandon leaves the connection outside of any database transaction, or gives it up.
+// abandon ends the connection's database transaction, or closes the connection.
 func (c *committer) abandon() {
 	if c.conn == nil {
 		return
@@ -207,7 +205,7 @@ func (c *committer) abandon() {
 			return
 		}
 	}
-	if c.extended { // undone
+	if c.extended { // rolled back
 		c.past, c.extended = 0, false
 	}
 	if c.conn.IsClosed() {

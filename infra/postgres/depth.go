@@ -8,7 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// One pass over the chain's rows: whoever asks does so seldom.
+// One pass over the chain's rows; callers run it rarely.
 const depthOfWork = `
 SELECT count(*) FILTER (WHERE phase = 'open' AND NOT parked),
        count(*) FILTER (WHERE phase = 'open' AND NOT parked AND wait_nonce IS NOT NULL),

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// peerTimeout is after how long without a sign of the other side a connection is
-// given up. Without it the kernel retransmits to a vanished server for minutes.
+// peerTimeout is how long the peer may be silent before the connection is closed. Without it
+// the kernel retransmits to a vanished server for minutes.
 const peerTimeout = 3 * time.Second
 
-// dial is net.Dial with an eye on peers that vanish without a word: bytes that are
-// not acknowledged, and silence while we wait for an answer.
+// dial is net.Dial that detects a vanished peer, by unacknowledged bytes and by silence while
+// we wait for an answer.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := net.Dialer{
 		Control: setUserTimeout,

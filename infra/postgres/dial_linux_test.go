@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUserTimeout looks at the socket that dial made.
+// TestUserTimeout reads the option of the socket that dial made.
 func TestUserTimeout(t *testing.T) {
 	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "s")} {
 		listener, err := net.Listen(network, address)

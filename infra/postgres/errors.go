@@ -16,9 +16,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Transient reports whether the same call may well succeed a little later: the
-// connection broke, the server restarts or is short of something, a lock was not
-// to be had. The caller's own context coming to its end is not transient.
+// Transient reports whether the same call may succeed a little later: the connection broke, the
+// server restarts or lacks resources, or a lock was not available. The end of the caller's own
+// context is not transient.
 func Transient(err error) bool {
 	var server *pgconn.PgError
 	if errors.As(err, &server) {
@@ -30,7 +30,7 @@ func Transient(err error) bool {
 	case err == nil, errors.Is(err, context.Canceled),
 		errors.Is(err, event.ErrClosed), errors.Is(err, puddle.ErrClosedPool):
 		return false
-	case errors.As(err, &connect): // its own time limit shows as a context's deadline
+	case errors.As(err, &connect): // its own time limit appears as a context's deadline
 		return true
 	case errors.Is(err, context.DeadlineExceeded):
 		return false
@@ -40,14 +40,14 @@ func Transient(err error) bool {
 		errors.Is(err, net.ErrClosed) || errors.Is(err, pgconn.ErrConnClosed)
 }
 
-// transientCode sorts SQLSTATEs; see appendix A of the Postgres manual.
+// transientCode classifies SQLSTATEs; see appendix A of the Postgres manual.
 func transientCode(code string) bool {
 	switch code {
 	case "40001", "40P01", // serialization failure, deadlock
 		"55P03",                            // lock not available
 		"57P01", "57P02", "57P03", "57P05", // the server ends the session or is starting
-		"57014", // statement timeout: our contexts never cancel at the server
-		"25006", // read only: we are talking to what was the primary
+		"57014", // statement timeout: our contexts never cancel a statement on the server
+		"25006", // read only: this server is no longer the primary
 		"25P03": // idle in transaction for too long
 		return true
 	}
@@ -58,29 +58,28 @@ func transientCode(code string) bool {
 	return false
 }
 
-// full reports whether the server has no room left: that passes, but not soon.
+// full reports whether the server's disk is full. That may pass, but not soon.
 func full(err error) bool {
 	var server *pgconn.PgError
 	return errors.As(err, &server) && server.Code == "53100"
 }
 
-// missing reports whether there is no such table.
+// missing reports whether a table does not exist.
 func missing(err error) bool {
 	var server *pgconn.PgError
 	return errors.As(err, &server) && server.Code == "42P01"
 }
 
-// refused reports whether the server itself said that the statement failed and that
-// the session goes on: then the database transaction has not been committed. A FATAL
-// answer does not say so: it may follow a commit.
+// refused reports whether the server answered that the statement failed and the session
+// continues. Then the database transaction was not committed. A FATAL answer is not enough: it
+// may follow a commit.
 func refused(err error) bool {
 	var server *pgconn.PgError
 	return errors.As(err, &server) && server.SeverityUnlocalized == "ERROR"
 }
 
-// classed gives an error the class that the ports speak of. A pool that is closed cancels
-// those of its connections that are being made, which nothing else does: a caller whose
-// context ends does not wait for them.
+// classed converts an error to the ports' error classes. Closing a pool cancels its connection
+// attempts, and nothing else does: a caller whose context ends does not wait for them.
 func classed(err error) error {
 	var connect *pgconn.ConnectError
 	if errors.Is(err, puddle.ErrClosedPool) || errors.As(err, &connect) && errors.Is(err, context.Canceled) {
@@ -89,8 +88,8 @@ func classed(err error) error {
 	return err
 }
 
-// unsure classes the error of a write: unless it is plain that the server did not
-// commit, nobody knows.
+// unsure classifies a write's error: event.ErrUnknown unless the server certainly did not
+// commit.
 func unsure(err error) error {
 	err = classed(err)
 	switch {
@@ -106,8 +105,8 @@ func unsure(err error) error {
 	return fmt.Errorf("%w: %w", event.ErrUnknown, err)
 }
 
-// unsent reports whether the driver never sent anything. It says so also of a connection
-// that was closed, which it may have closed itself when the answer did not come.
+// unsent reports whether the driver sent nothing. The driver also claims this for a closed
+// connection, which it may have closed itself when the answer did not arrive.
 func unsent(err error) bool {
 	return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }
@@ -117,16 +116,16 @@ type uncommittedError struct{ error }
 
 func (e *uncommittedError) Unwrap() error { return e.error }
 
-// inTx runs a database transaction. Of its errors, those that are not
-// uncommittedErrors came when the server had been told to commit.
+// inTx runs a database transaction. An error that is not an uncommittedError came after COMMIT
+// was sent.
 func inTx(ctx context.Context, pool *pgxpool.Pool, do func(dbtx pgx.Tx) error) error {
 	dbtx, err := pool.Begin(ctx)
 	if err != nil {
 		return &uncommittedError{err}
 	}
 	if err := do(dbtx); err != nil {
-		// The caller's context may have ended, and a connection that cannot roll
-		// back is closed, with the same effect.
+		// The caller's context may have ended. A connection that cannot roll back is closed,
+		// with the same effect.
 		rollback, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
 		_ = dbtx.Rollback(rollback)
@@ -135,14 +134,14 @@ func inTx(ctx context.Context, pool *pgxpool.Pool, do func(dbtx pgx.Tx) error) e
 	return dbtx.Commit(ctx)
 }
 
-// inBatches is a database transaction in two round trips, for those who hold a lock that
-// everybody needs: read has what is read first, and write is asked what is written then.
+// inBatches runs a database transaction in two round trips, for callers that hold a contended
+// lock. read queues the reads; then write queues the writes.
 func inBatches(ctx context.Context, pool *pgxpool.Pool, read func(q *pgx.Batch), write func(q *pgx.Batch)) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return &uncommittedError{err}
 	}
-	defer conn.Release() // which closes a connection that is left inside a transaction
+	defer conn.Release() // closes a connection that is still inside a transaction
 	first := &pgx.Batch{}
 	first.Queue("BEGIN")
 	read(first)
@@ -155,19 +154,19 @@ func inBatches(ctx context.Context, pool *pgxpool.Pool, read func(q *pgx.Batch),
 	return conn.SendBatch(ctx, second).Close()
 }
 
-// Retrying: a few times in quick succession, for about two seconds in all.
+// Retries come in quick succession, for about two seconds in all.
 const (
 	retries    = 8
 	retryFirst = 10 * time.Millisecond
 	retryMost  = 500 * time.Millisecond
 )
 
-// retry repeats what may be done twice while its error is transient.
+// retry repeats an idempotent call while its error is transient.
 func retry(ctx context.Context, do func() error) error {
 	return repeat(ctx, do, Transient)
 }
 
-// retryRefused repeats a write while it is plain that it was not committed.
+// retryRefused repeats a write while it certainly was not committed.
 func retryRefused(ctx context.Context, do func() error) error {
 	err := repeat(ctx, do, func(err error) bool {
 		return Transient(err) && !errors.Is(unsure(err), event.ErrUnknown)

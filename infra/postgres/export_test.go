@@ -5,18 +5,18 @@ import (
 	"io/fs"
 )
 
-// MigrateFiles applies other files than the project's.
+// MigrateFiles applies files other than the project's.
 func (db *DB) MigrateFiles(ctx context.Context, files fs.FS) error {
 	return migrate(ctx, db.config, files)
 }
 
-// Statements of the leases, to be run late.
+// Statements of the leases, for a test that runs them late.
 const (
 	AcquireLease = acquireLease
 	ReleaseLease = releaseLease
 )
 
-// Statements of the queue of notices, to be explained.
+// Statements of the queue of notices, for EXPLAIN.
 const (
 	MoveHeads     = moveHeads
 	MoveDue       = moveDue
@@ -27,7 +27,7 @@ const (
 	RequeueSome   = requeueSome
 )
 
-// Statements of the work queue of intents, likewise.
+// Statements of the work queue of intents, for EXPLAIN.
 const (
 	ClaimableIntents = claimableIntents
 	DropIntentHeads  = dropIntentHeads

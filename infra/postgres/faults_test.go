@@ -18,12 +18,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// killRounds bounds how often a killer strikes: sessions that cannot even begin between two
-// strikes, as on a slow machine, would never get on.
+// killRounds bounds the number of strikes: on a slow machine sessions might not even begin
+// between two strikes, and would make no progress.
 const killRounds = 60
 
-// killer ends all other sessions of a database again and again until the test says
-// stop, and then tells how many it ended.
+// killer ends all other sessions of a database repeatedly until stop is called. stop returns
+// how many it ended.
 func killer(t *testing.T, url string) (stop func() int) {
 	conn := admin(t, url)
 	quit := make(chan struct{})
@@ -54,9 +54,9 @@ func killer(t *testing.T, url string) (stop func() int) {
 	})
 }
 
-// TestKilledSessions ends the store's sessions in the midst of appends. Writers try
-// each append again with the same ids until it stands: nothing is lost, nothing
-// doubled, and a subscriber sees each event once.
+// TestKilledSessions ends the store's sessions during appends. Writers retry each append with
+// the same ids until it is stored. Nothing is lost or duplicated, and a subscriber sees each
+// event once.
 func TestKilledSessions(t *testing.T) {
 	op := open(t, postgres.Options{})
 	ctx := soon(t)
@@ -129,8 +129,8 @@ func TestKilledSessions(t *testing.T) {
 	}
 }
 
-// TestKilledApply ends sessions while changes are applied: each batch of changes
-// stands with its checkpoint or not at all.
+// TestKilledApply ends sessions while changes are applied. Each batch of changes is stored
+// together with its checkpoint, or not at all.
 func TestKilledApply(t *testing.T) {
 	op := open(t, postgres.Options{})
 	ctx := soon(t)
@@ -164,7 +164,7 @@ func TestKilledApply(t *testing.T) {
 	}
 }
 
-// listening are the sessions that listen.
+// listening are the sessions that have run LISTEN.
 func listening(t *testing.T, conn *pgx.Conn) (pids []int) {
 	t.Helper()
 	rows, err := conn.Query(soon(t), `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`)
@@ -174,10 +174,9 @@ func listening(t *testing.T, conn *pgx.Conn) (pids []int) {
 	return pids
 }
 
-// TestNotified lets one process append and another subscribe, now and then: if the
-// other only looked at the log, which it does each second when nothing comes, an
-// event would take most of a second to it. Then again after the listening session
-// was ended.
+// TestNotified appends in one process and subscribes in another, with pauses. An idle
+// subscriber polls the log once a second, so without notifications an event would take most of
+// a second. The test repeats this after the listening session was ended.
 func TestNotified(t *testing.T) {
 	writer := open(t, postgres.Options{})
 	reader := writer.again()
@@ -198,7 +197,7 @@ func TestNotified(t *testing.T) {
 	})
 	defer running.Wait()
 	defer cancel()
-	<-batches // caught up with nothing
+	<-batches // caught up on an empty log
 	at := event.Version(0)
 	round := func() time.Duration {
 		start := time.Now()
@@ -216,7 +215,7 @@ func TestNotified(t *testing.T) {
 		t.Helper()
 		var took time.Duration
 		for range 3 {
-			<-time.After(1400 * time.Millisecond) // it has just looked: its pauses are 20, 40, … 640 ms, then a second
+			<-time.After(1400 * time.Millisecond) // it has just polled: its pauses are 20, 40, … 640 ms, then a second
 			took += round()
 		}
 		if took > time.Second {
@@ -227,7 +226,7 @@ func TestNotified(t *testing.T) {
 	quick("at first")
 	was := listening(t, conn)[0]
 	execute(t, conn, `SELECT pg_terminate_backend($1)`, was)
-	round() // by polling, or already listening again
+	round() // by polling, or by listening again
 	eventually(t, "listening again", func() bool {
 		now := listening(t, conn)
 		return len(now) == 1 && now[0] != was
@@ -235,8 +234,8 @@ func TestNotified(t *testing.T) {
 	quick("listening again")
 }
 
-// TestLostReplies cuts the connection around COMMIT, before the server has it and
-// after. Either way nobody knows, and the same append again tells.
+// TestLostReplies cuts the connection around COMMIT, before the server has it and after. Either
+// way the outcome is unknown, and repeating the append shows it.
 func TestLostReplies(t *testing.T) {
 	direct := open(t, postgres.Options{})
 	p, url := through(t, direct.url)
@@ -258,8 +257,8 @@ func TestLostReplies(t *testing.T) {
 			for i := range 20 {
 				stream := event.Stream(fmt.Sprintf("%s-%d", name, i))
 				events := happened(stream, 0, 3)
-				// After this, the session has its statements prepared: what is lost
-				// next is the append itself.
+				// After this the session has prepared its statements: the next thing lost is
+				// the append.
 				_, err := store.db.Log.Append(ctx, "warm-"+stream, 0, happened("warm-"+stream, 0, 1)...)
 				must(t, err)
 				what.Store(int64(c.loss))
@@ -267,7 +266,7 @@ func TestLostReplies(t *testing.T) {
 				if !errors.Is(err, event.ErrUnknown) {
 					t.Fatal("the append whose answer was lost answered", err)
 				}
-				if c.stood { // what the server had begun it ends, at its own pace
+				if c.stood { // the server finishes a statement it has begun, in its own time
 					eventually(t, "the commit", func() bool { return len(stands(t, direct.db.Log, stream)) == 3 })
 				}
 				again, err := store.db.Log.Append(ctx, stream, 0, events...)
@@ -283,8 +282,8 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// TestSilence lets the network go silent under an append: its caller's time runs out
-// without knowing, and Close ends when it must.
+// TestSilence makes the network silent during an append. The caller's context ends with an
+// unknown outcome, and Close ends in time.
 func TestSilence(t *testing.T) {
 	direct := open(t, postgres.Options{})
 	p, url := through(t, direct.url)
@@ -305,7 +304,7 @@ func TestSilence(t *testing.T) {
 	if _, err := store.db.Log.Append(short, "one", 1, happened("one", 1, 1)...); !errors.Is(err, event.ErrUnknown) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Error("an append into silence answered", err)
 	}
-	// The committer still waits: what comes now was never taken.
+	// The committer still waits, so this append is never received.
 	short, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	if _, err := store.db.Log.Append(short, "two", 0, happened("two", 0, 1)...); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, event.ErrUnknown) {
@@ -323,9 +322,8 @@ func TestSilence(t *testing.T) {
 	p.cut()
 }
 
-// TestServerGone takes the server away for a while. Appends that come meanwhile all
-// wait for it together, and stand when it is back; one whose time runs out is not
-// written.
+// TestServerGone stops the server for a while. Appends that arrive meanwhile wait for it
+// together, and are stored once it is back. An append whose context ends is not written.
 func TestServerGone(t *testing.T) {
 	direct := open(t, postgres.Options{})
 	p, url := through(t, direct.url)
@@ -366,8 +364,8 @@ func TestServerGone(t *testing.T) {
 	}
 }
 
-// TestApplyLosesReplies loses each answer of the server in turn. That changes stand is
-// never taken for another's having been there.
+// TestApplyLosesReplies loses each answer of the server in turn. A caller's own changes are
+// never mistaken for another's.
 func TestApplyLosesReplies(t *testing.T) {
 	direct := open(t, postgres.Options{})
 	p, url := through(t, direct.url)

@@ -7,8 +7,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// TestFull has the server say that its disk is full: whoever appends is told at once,
-// that it may pass, and that nothing was written.
+// TestFull makes the server report a full disk. Appending callers get at once an error that is
+// transient and says that nothing was written.
 func TestFull(t *testing.T) {
 	op := open(t, postgres.Options{})
 	ctx := soon(t)
@@ -29,7 +29,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestProbe tries writing, and leaves nothing behind; where it may not, it says nothing.
+// TestProbe probes writing and leaves nothing behind. A role without the right gets no error.
 func TestProbe(t *testing.T) {
 	op := open(t, postgres.Options{})
 	ctx := soon(t)

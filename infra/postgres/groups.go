@@ -12,15 +12,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Groups keeps what is known of those who consume the log from outside. Its commits
-// wait for the disk. Whatever it writes may be written twice, so every call is tried
-// again after trouble with the connection.
+// Groups stores the state of consumer groups of the log's external feed. Its commits wait for
+// the disk. Every write is idempotent, so every call is retried after a connection error.
 type Groups struct{ pool *pgxpool.Pool }
 
-// claimGroup takes or renews a claim. The clock is read while the row is locked, and not
-// at the statement's start: after a wait for the lock, now() is in the past. A claim that
-// runs for longer than any is taken for was given before the clock was set back, and
-// nobody may wait for it.
+// claimGroup takes or renews a claim. It reads the clock while the row is locked, not at the
+// statement's start: after a wait for the lock, now() is in the past. A claim that runs longer
+// than any term was given before the clock was set back, and counts as lapsed.
 const claimGroup = `INSERT INTO feed.groups AS l (name, holder, token, until)
 VALUES ($1, $2, 1, clock_timestamp() + $3)
 ON CONFLICT (name) DO UPDATE SET
@@ -30,9 +28,9 @@ ON CONFLICT (name) DO UPDATE SET
 WHERE l.holder = excluded.holder OR l.until <= clock_timestamp() OR l.until > clock_timestamp() + $4
 RETURNING token, pos`
 
-// Claim takes or renews the right to a group's events for ttl. held is false while
-// another holder's runs. The token grows with each new holder, and when one comes back
-// after its claim has lapsed.
+// Claim takes or renews the right to a group's events for ttl. held is false while another
+// holder's claim runs. The token grows with each new holder, and when a holder returns after
+// its claim has lapsed.
 func (s *Groups) Claim(ctx context.Context, group, holder string, ttl time.Duration) (c consumer.Claim, held bool, err error) {
 	var token, pos int64
 	err = retry(ctx, func() error {
@@ -44,7 +42,7 @@ func (s *Groups) Claim(ctx context.Context, group, holder string, ttl time.Durat
 	return consumer.Claim{Token: uint64(token), Position: event.Position(pos)}, err == nil, err
 }
 
-// Yield gives a claim up at once; not holding it is no error.
+// Yield ends a claim at once. Not holding it is no error.
 func (s *Groups) Yield(ctx context.Context, group string, token uint64) error {
 	return retry(ctx, func() error {
 		_, err := s.pool.Exec(ctx, `UPDATE feed.groups SET until = '-infinity' WHERE name = $1 AND token = $2`, group, clamp(token))
@@ -52,7 +50,7 @@ func (s *Groups) Yield(ctx context.Context, group string, token uint64) error {
 	})
 }
 
-// fenced runs a write that concerns one row when the token is the newest.
+// fenced runs a write to one row if the token is the newest.
 func (s *Groups) fenced(ctx context.Context, sql string, args ...any) error {
 	return retry(ctx, func() error {
 		tag, err := s.pool.Exec(ctx, sql, args...)
@@ -63,23 +61,23 @@ func (s *Groups) fenced(ctx context.Context, sql string, args ...any) error {
 	})
 }
 
-// Save moves the checkpoint on; consumer.ErrSuperseded if the token is not the newest,
-// or the checkpoint is further already.
+// Save moves the checkpoint forward. It returns consumer.ErrSuperseded if the token is not the
+// newest, or the checkpoint is already further.
 func (s *Groups) Save(ctx context.Context, group string, token uint64, to event.Position) error {
 	return s.fenced(ctx, `UPDATE feed.groups SET pos = $3 WHERE name = $1 AND token = $2 AND pos <= $3`,
 		group, clamp(token), clamp(uint64(to)))
 }
 
-// The lock of the group's row keeps a new holder from reading the parked streams
-// before this one is among them.
+// The lock on the group's row keeps a new holder from reading the parked streams before this
+// stream is among them.
 const parkStream = `
 INSERT INTO feed.parked AS p (name, stream, version, pos, error, attempts, wish)
 SELECT g.name, $3::text, $4::bigint, $5::bigint, $6::text, $7::integer, '' FROM feed.groups g WHERE g.name = $1 AND g.token = $2 FOR UPDATE
 ON CONFLICT (name, stream) DO UPDATE SET version = excluded.version, pos = excluded.pos,
   error = excluded.error, attempts = excluded.attempts, since = excluded.since, wish = ''`
 
-// Park keeps that a group could not get past an event, in the place of what was kept of
-// the stream; consumer.ErrSuperseded if the token is not the newest.
+// Park records that a group could not process an event, and replaces the stream's earlier
+// record. It returns consumer.ErrSuperseded if the token is not the newest.
 func (s *Groups) Park(ctx context.Context, group string, token uint64, p consumer.Parked) error {
 	return s.fenced(ctx, parkStream, group, clamp(token), string(p.Stream), clamp(uint64(p.Version)), clamp(uint64(p.Position)), p.Error, p.Attempts)
 }
@@ -89,13 +87,13 @@ WITH held AS (SELECT 1 FROM feed.groups WHERE name = $1 AND token = $2 FOR UPDAT
      gone AS (DELETE FROM feed.parked WHERE name = $1 AND stream = $3 AND EXISTS (SELECT 1 FROM held))
 SELECT 1 FROM held`
 
-// Unpark forgets that a stream is parked; if it is not, that is no error.
+// Unpark removes a stream's parked record; no error if there is none. It returns
 // consumer.ErrSuperseded if the token is not the newest.
 func (s *Groups) Unpark(ctx context.Context, group string, token uint64, stream event.Stream) error {
 	return s.fenced(ctx, unparkStream, group, clamp(token), string(stream))
 }
 
-// Parked lists the streams that a group could not get past, in the order of their names.
+// Parked lists a group's parked streams, ordered by name.
 func (s *Groups) Parked(ctx context.Context, group string) (all []consumer.Parked, err error) {
 	err = retry(ctx, func() error {
 		rows, err := s.pool.Query(ctx, `SELECT stream, version, pos, error, attempts, since, wish
@@ -116,9 +114,9 @@ func (s *Groups) Parked(ctx context.Context, group string) (all []consumer.Parke
 	return all, err
 }
 
-// Wish asks the process that holds the group to go on with a stream that is parked at a
-// version, or to leave it; consumer.ErrNotParked if it is not parked there. So what was
-// meant for one event is not done to a later one.
+// Wish asks the process that holds the group to resume a stream that is parked at a version, or
+// to skip it. It returns consumer.ErrNotParked if the stream is not parked at that version, so
+// that a command for one event does not affect a later one.
 func (s *Groups) Wish(ctx context.Context, group string, stream event.Stream, at event.Version, w consumer.Wish) error {
 	err := s.fenced(ctx, `UPDATE feed.parked SET wish = $3 WHERE name = $1 AND stream = $2 AND version = $4`, group, string(stream), string(w), clamp(uint64(at)))
 	if errors.Is(err, consumer.ErrSuperseded) {
@@ -127,7 +125,7 @@ func (s *Groups) Wish(ctx context.Context, group string, stream event.Stream, at
 	return err
 }
 
-// Groups lists every group there ever was, in the order of their names.
+// Groups lists all groups ever seen, ordered by name.
 func (s *Groups) Groups(ctx context.Context) (all []consumer.Group, err error) {
 	err = retry(ctx, func() error {
 		rows, err := s.pool.Query(ctx, `SELECT name, pos, CASE WHEN until > clock_timestamp() THEN holder ELSE '' END,

@@ -18,7 +18,7 @@ func TestGroups(t *testing.T) {
 	})
 }
 
-// A consumer's role needs no more than docs/watermill.md says.
+// A consumer's role needs only the rights listed in docs/watermill.md.
 func TestConsumersRole(t *testing.T) {
 	op := open(t, postgres.Options{})
 	owner := admin(t, op.url)

@@ -30,7 +30,7 @@ RETURNING ` + workColumns
 	endHolds = `DELETE FROM work.holds h WHERE account = ANY ($1::uuid[])
 AND NOT EXISTS (SELECT FROM work.queue q WHERE q.account = h.account AND q.held_since IS NOT NULL)`
 
-	// Where more may go, they do so by the next Lease.
+	// If more rows may be released, the next Lease does it.
 	moveHolds = `UPDATE work.holds h SET until = clock_timestamp() + CASE WHEN u.rest > 0 THEN '0' ELSE $3::interval END, grants = u.rest
 FROM unnest($1::uuid[], $2::integer[]) u (account, rest) WHERE h.account = u.account`
 )
@@ -43,8 +43,8 @@ type hold struct {
 	grants  int
 }
 
-// probe leases rows of accounts on hold whose time has come: at least one of each, as far
-// as the shares of their clients go. A hold without rows ends.
+// probe leases rows of accounts whose hold has expired: at least one per account, within their
+// clients' shares. A hold without rows ends.
 func (l *leasing) probe(ctx context.Context, shares []tx.Share, took func(client string, rows int)) error {
 	var clients []string
 	var most []int32
@@ -88,8 +88,7 @@ func (l *leasing) probe(ctx context.Context, shares []tx.Share, took func(client
 	return nil
 }
 
-// release leases rows of these accounts, whose holds are locked: of each client's at most
-// what is left to it.
+// release leases rows of accounts whose holds are locked, at most left[client] rows per client.
 func (l *leasing) release(ctx context.Context, dbtx pgx.Tx, holds []hold, left map[string]int) (map[string][]tx.Work, error) {
 	q := &pgx.Batch{}
 	released, behind := map[string][]tx.Work{}, map[string]int{}
@@ -100,7 +99,7 @@ func (l *leasing) release(ctx context.Context, dbtx pgx.Tx, holds []hold, left m
 	var rest []int32
 	for _, h := range holds {
 		behind[h.client]--
-		n := min(max(h.grants, 1), left[h.client]-behind[h.client]) // one at least for each of the others
+		n := min(max(h.grants, 1), left[h.client]-behind[h.client]) // at least one for each of the others
 		left[h.client] -= n
 		q.Queue(releaseWork, int64(l.chain), l.holder, l.ttl, h.account, n).Query(func(rows pgx.Rows) error {
 			found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (tx.Work, error) { return scanWork(row) })
@@ -141,8 +140,8 @@ FROM unnest($1::uuid[], $2::timestamptz[], $3::integer[]) u (account, until, gra
 WHERE h.account = u.account AND h.account IN (SELECT account FROM work.holds WHERE account = ANY ($1) ORDER BY account FOR UPDATE)`
 )
 
-// queueStandings queues what reports say of their accounts. Of an account that is
-// unable by one of them, nothing better is believed.
+// queueStandings queues the reports about accounts. If one report says that an account is
+// unable, reports that say otherwise are ignored.
 func queueStandings(q *pgx.Batch, done []tx.Done, stored func(time.Time) time.Time) {
 	unable, other := map[tx.Account]tx.Done{}, map[tx.Account]tx.Done{}
 	atOnce := time.Unix(0, 0)
@@ -185,8 +184,7 @@ func queueStandings(q *pgx.Batch, done []tx.Done, stored func(time.Time) time.Ti
 	}
 }
 
-// accounts turns reports on their side for unnest, in one order for all, so that
-// nobody waits in a circle.
+// accounts converts reports to columns for unnest, in a fixed order, which prevents deadlocks.
 func accounts(news map[tx.Account]tx.Done, stored func(time.Time) time.Time) (account []pgtype.UUID, id []int64, until []time.Time) {
 	sorted := slices.SortedFunc(maps.Keys(news), func(a, b tx.Account) int { return bytes.Compare(a[:], b[:]) })
 	for _, a := range sorted {

@@ -19,24 +19,24 @@ import (
 	"github.com/tempo-watchtower/watchtower/migrations"
 )
 
-// Inspection reads a database as it was at one moment, read models a moment before the
-// rest, and writes nothing: the server sees to that. A service may be at work on it;
-// while the inspection is open the server keeps old versions of rows. A standby will do.
-// It is not safe for use by several goroutines.
+// Inspection reads a database as of one moment, and its read models as of a moment before that.
+// It writes nothing; the server enforces that. The service may be running. While the inspection
+// is open, the server keeps old row versions. A standby is sufficient. It is not safe for
+// concurrent use.
 type Inspection struct {
 	view   *sql.DB
 	viewTx *sql.Tx
 	conn   *pgx.Conn
 }
 
-// inspectSettings: an inspection's database transaction lasts, and waits for nobody.
+// inspectSettings: an inspection's database transaction is long, and waits for no locks.
 var inspectSettings = map[string]string{
 	"default_transaction_read_only": "on", "default_transaction_isolation": "repeatable read",
 	"statement_timeout": "0", "idle_in_transaction_session_timeout": "0",
 	"plan_cache_mode": "force_custom_plan",
 }
 
-// Inspect connects to a database for reading. Its tables must be there.
+// Inspect connects to a database for reading. Its tables must exist.
 func Inspect(ctx context.Context, url string) (_ *Inspection, err error) {
 	i := &Inspection{}
 	defer func() {
@@ -61,7 +61,7 @@ func Inspect(ctx context.Context, url string) (_ *Inspection, err error) {
 	if err := i.hold(ctx, config); err != nil {
 		return nil, err
 	}
-	var readers int // the moment is that of the first statement
+	var readers int // the snapshot is taken by the first statement
 	if err := i.viewTx.QueryRowContext(ctx, `SELECT count(*) FROM readers`).Scan(&readers); err != nil {
 		return nil, err
 	}
@@ -75,8 +75,8 @@ func Inspect(ctx context.Context, url string) (_ *Inspection, err error) {
 	return i, err
 }
 
-// hold keeps the read models' tables from being swapped for others, whose rows are not
-// there at the moment that is looked at: before that moment it locks them as reading does.
+// hold keeps the read models' tables from being swapped for others, whose rows do not exist in
+// the snapshot: it takes read locks on them before the snapshot.
 func (i *Inspection) hold(ctx context.Context, config *pgx.ConnConfig) error {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -95,7 +95,7 @@ func (i *Inspection) hold(ctx context.Context, config *pgx.ConnConfig) error {
 	return err
 }
 
-// Close ends the reads.
+// Close ends the transactions and closes the connections.
 func (i *Inspection) Close() error {
 	var errs []error
 	if i.viewTx != nil {
@@ -110,7 +110,7 @@ func (i *Inspection) Close() error {
 	return errors.Join(errs...)
 }
 
-// View is for questions to the read models.
+// View is a transaction for queries on the read models.
 func (i *Inspection) View() *sql.Tx { return i.viewTx }
 
 // Head is the position of the last event.
@@ -128,9 +128,9 @@ func (i *Inspection) events(ctx context.Context, text string, args ...any) ([]ev
 	return scanEvents(rows, nil)
 }
 
-// Page is the next events of the log, at most so many; none at its end.
+// Page returns up to most next events of the log; none at its end.
 func (i *Inspection) Page(ctx context.Context, after event.Position, most int) ([]event.Recorded, error) {
-	// A stream's row that is gone must not hide its events.
+	// A missing stream row must not hide its events.
 	const page = `SELECT ` + eventColumns + `, coalesce(` + streamName + `, '') FROM log.events e
 		WHERE e.pos > $1 ORDER BY e.pos LIMIT $2`
 	begins, err := i.Begins(ctx)
@@ -143,7 +143,7 @@ func (i *Inspection) Page(ctx context.Context, after event.Position, most int) (
 	return i.events(ctx, page, clamp(uint64(after)), most)
 }
 
-// Current is an error that says so if the tables are not those of this program.
+// Current returns an error if the tables are not of this program's version.
 func (i *Inspection) Current(ctx context.Context) error {
 	known, err := migrationSteps(migrations.Postgres)
 	if err != nil {
@@ -161,14 +161,14 @@ func (i *Inspection) Current(ctx context.Context) error {
 	return err
 }
 
-// Begins is the position from which on the log is whole here.
+// Begins is the position from which the log is complete in this database.
 func (i *Inspection) Begins(ctx context.Context) (event.Position, error) {
 	var begins int64
 	err := i.conn.QueryRow(ctx, selectBegins).Scan(&begins)
 	return event.Position(begins), err
 }
 
-// Segments lists the archive's files, in order.
+// Segments lists the archive's files in order.
 func (i *Inspection) Segments(ctx context.Context) ([]archive.Segment, error) {
 	rows, err := i.conn.Query(ctx, selectSegments)
 	if err != nil {
@@ -177,7 +177,7 @@ func (i *Inspection) Segments(ctx context.Context) ([]archive.Segment, error) {
 	return pgx.CollectRows(rows, scanSegment)
 }
 
-// Extents tells where streams lie, and so what of them is in the archive only.
+// Extents returns the positions of streams, which show the parts that are only in the archive.
 func (i *Inspection) Extents(ctx context.Context, names []event.Stream) (map[event.Stream]archive.Extent, error) {
 	rows, err := i.conn.Query(ctx, `SELECT name, no, last_pos FROM log.streams WHERE name = ANY ($1::text[])`, texts(names))
 	if err != nil {
@@ -193,7 +193,7 @@ func (i *Inspection) Extents(ctx context.Context, names []event.Stream) (map[eve
 	return all, err
 }
 
-// Names lists streams by prefix, at most so many after the one that next named before.
+// Names lists up to most streams with a prefix. after is the next of the previous call.
 func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most int) (names []event.Stream, next int64, err error) {
 	rows, err := i.conn.Query(ctx, `SELECT no, name FROM log.streams WHERE no > $1 AND name ^@ $2 ORDER BY no LIMIT $3`, after, prefix, most)
 	if err != nil {
@@ -208,7 +208,7 @@ func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most
 	return names, next, err
 }
 
-// Stream is the events of a stream after a version, at most so many, of what is here.
+// Stream returns up to most events of a stream after a version, without those in the archive.
 func (i *Inspection) Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error) {
 	if !storable(string(stream)) {
 		return nil, nil
@@ -216,7 +216,8 @@ func (i *Inspection) Stream(ctx context.Context, stream event.Stream, after even
 	return i.events(ctx, selectKeptStream, string(stream), clamp(uint64(after)), most)
 }
 
-// Streams is all events of some streams that are here, each stream's in order.
+// Streams returns all events of some streams without those in the archive, each stream's in
+// order.
 func (i *Inspection) Streams(ctx context.Context, names []event.Stream) (map[event.Stream][]event.Recorded, error) {
 	const streams = `SELECT ` + eventColumns + `, s.name FROM log.streams s
 		CROSS JOIN LATERAL (
@@ -232,7 +233,7 @@ func (i *Inspection) Streams(ctx context.Context, names []event.Stream) (map[eve
 	return all, err
 }
 
-// Known tells which of some streams there are.
+// Known reports which of some streams exist.
 func (i *Inspection) Known(ctx context.Context, names []event.Stream) (map[event.Stream]bool, error) {
 	rows, err := i.conn.Query(ctx, `SELECT s.name FROM unnest($1::text[]) u (name) JOIN log.streams s ON s.name = u.name`, texts(names))
 	if err != nil {
@@ -247,7 +248,7 @@ func (i *Inspection) Known(ctx context.Context, names []event.Stream) (map[event
 	return known, err
 }
 
-// texts are names as a parameter, without those that no stream can have.
+// texts converts names to a parameter, without names that no stream can have.
 func texts(names []event.Stream) []string {
 	all := make([]string, 0, len(names))
 	for _, name := range names {
@@ -258,15 +259,15 @@ func texts(names []event.Stream) []string {
 	return all
 }
 
-// Checkpoint is how far a reader of the queue's database has come.
+// Checkpoint is the checkpoint of a reader in the queue's database.
 func (i *Inspection) Checkpoint(ctx context.Context, reader string) (event.Position, error) {
 	var pos int64
 	err := i.conn.QueryRow(ctx, `SELECT coalesce(max(pos), 0) FROM work.checkpoints WHERE reader = $1`, reader).Scan(&pos)
 	return event.Position(pos), err
 }
 
-// Lease tells who took a lease last, and until when it is theirs by the server's clock;
-// nobody has one that was given up.
+// Lease returns the last holder of a lease, and the end of its term by the server's clock; an
+// empty holder if the lease was given up.
 func (i *Inspection) Lease(ctx context.Context, name string) (holder string, until time.Time, err error) {
 	err = i.conn.QueryRow(ctx, `SELECT holder, until FROM work.leases WHERE name = $1 AND until > '-infinity'`, name).Scan(&holder, &until)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -275,7 +276,7 @@ func (i *Inspection) Lease(ctx context.Context, name string) (holder string, unt
 	return holder, until, err
 }
 
-// Work finds rows of the due queue.
+// Work returns rows of the due queue.
 func (i *Inspection) Work(ctx context.Context, refs []payload.Ref) (map[payload.Ref]tx.Work, error) {
 	ids, hashes := refColumns(refs)
 	rows, err := i.conn.Query(ctx, `SELECT `+workColumns+` FROM unnest($1::bigint[], $2::bytea[]) u (chain, hash)
@@ -291,7 +292,7 @@ func (i *Inspection) Work(ctx context.Context, refs []payload.Ref) (map[payload.
 	return found, err
 }
 
-// refColumns are refs as parameters.
+// refColumns converts refs to parameters.
 func refColumns(refs []payload.Ref) (ids []int64, hashes [][]byte) {
 	for _, ref := range refs {
 		ids, hashes = append(ids, int64(ref.Chain)), append(hashes, ref.Hash[:])
@@ -299,12 +300,12 @@ func refColumns(refs []payload.Ref) (ids []int64, hashes [][]byte) {
 	return ids, hashes
 }
 
-// Queued lists the rows of the due queue in the order of chain and hash.
+// Queued lists the rows of the due queue, ordered by chain and hash.
 func (i *Inspection) Queued(ctx context.Context, after payload.Ref, most int) ([]payload.Ref, error) {
 	return i.refs(ctx, "work.queue", after, most)
 }
 
-// Kept lists the payloads in the order of chain and hash.
+// Kept lists the payloads, ordered by chain and hash.
 func (i *Inspection) Kept(ctx context.Context, after payload.Ref, most int) ([]payload.Ref, error) {
 	return i.refs(ctx, "log.payloads", after, most)
 }
@@ -326,7 +327,7 @@ func (i *Inspection) refs(ctx context.Context, table string, after payload.Ref, 
 	return found, err
 }
 
-// Payloads tells which sealed bytes are kept, and whose data keys.
+// Payloads returns which sealed bytes and which data keys are stored.
 func (i *Inspection) Payloads(ctx context.Context, refs []payload.Ref) (bytes, keys map[payload.Ref]bool, err error) {
 	bytes, keys = map[payload.Ref]bool{}, map[payload.Ref]bool{}
 	ids, hashes := refColumns(refs)

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// A claim that runs for longer than any is made for was made before the clock was
-	// set back, and nobody may wait for it.
+	// A claim that runs longer than any term was made before the clock was set back, and counts
+	// as lapsed.
 	lapseClaims = `UPDATE work.intents SET lane = NULL, holder = NULL, claimed_until = NULL
 WHERE holder IS NOT NULL AND (claimed_until <= (SELECT clock_timestamp()) OR claimed_until > (SELECT clock_timestamp()) + $1::interval)`
 
-	// elsewhere holds of an ordering group of which a row is in another lane, or another
-	// holder's. It is asked of one group after the other (OFFSET 0 sees to it).
+	// elsewhere is true for an ordering group with an intent in another lane or claimed by
+	// another holder. It is evaluated for one group after the other (OFFSET 0 ensures that).
 	elsewhere = `EXISTS (SELECT FROM work.intents o
         WHERE o.chain = $1 AND o.in_row = i.in_row AND o.lane IS NOT NULL AND (o.lane <> $2 OR o.holder <> $5) OFFSET 0)`
 
@@ -26,9 +26,10 @@ WHERE holder IS NOT NULL AND (claimed_until <= (SELECT clock_timestamp()) OR cla
 
 	intentColumns = `i.intent, i.pos, i.chain, i.client, i.wants, i.nonce_key, coalesce(i.in_row, ''), i.deadline, i.lane, i.holder, i.claimed_until`
 
-	// Clients are found one by one, by the index. Candidates are their first rows that wait
-	// and fit, in turn: a row that has no turn among these has none among all. Beside them,
-	// whatever waits in their ordering groups and in those that are in this lane.
+	// Clients are found one by one, by the index. Candidates are each client's first waiting
+	// and matching intents, taking turns. An intent outside these has no turn among all intents
+	// either. Further candidates are all waiting intents of their ordering groups, and of the
+	// groups in this lane.
 	claimableIntents = `
 WITH RECURSIVE asking AS (
   SELECT a.*, f.client FROM (SELECT w.wants, k.nonce_key FROM unnest($3::text[]) w (wants) CROSS JOIN unnest($4::bytea[]) k (nonce_key)) a
@@ -65,8 +66,8 @@ FROM candidates c JOIN work.intents i ON i.intent = c.intent`
 	claimIntents = `UPDATE work.intents SET lane = $2, holder = $3, claimed_until = clock_timestamp() + $4::interval WHERE intent = ANY ($1::uuid[])`
 )
 
-// Claim gives rows to a holder: [intent.Claim.Choose] says which. A claim of unknown outcome
-// lapses.
+// Claim gives intents to a holder, as chosen by [intent.Claim.Choose]. A claim of unknown
+// outcome lapses.
 func (s *Intents) Claim(ctx context.Context, c intent.Claim) (claimed []intent.Claimed, err error) {
 	lane := laneOf(c.Lane)
 	var keys [][]byte
@@ -101,7 +102,7 @@ func (s *Intents) Claim(ctx context.Context, c intent.Claim) (claimed []intent.C
 	return claimed, nil
 }
 
-// scanIntent reads intentColumns, and which row stands right before.
+// scanIntent reads intentColumns, and the intent before it in its ordering group.
 func scanIntent(row pgx.CollectableRow) (e intent.Entry, err error) {
 	var id, behind pgtype.UUID
 	var position, of, deadline int64

@@ -13,14 +13,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// Intents is the work queue of intents. A crash of the server may set it back by the
-// last instant; its reader's checkpoint goes back with it.
+// Intents is the work queue of intents. A crash of the server may lose its last changes; its
+// reader's checkpoint falls back with it.
 //
-// Who changes it holds one lock: so what a claim sees of a row of intents stands until
-// the claim does. A claim is sent as a whole, and nobody who stands still holds the lock.
+// Every change holds one lock. So the ordering group that a claim reads does not change before
+// the claim is made. A claim is sent in one piece, so a stalled process does not hold the lock.
 type Intents struct{ pool *pgxpool.Pool }
 
-// Intents is the work queue of intents.
+// Intents is the work queue of intents in this database.
 func (db *DB) Intents() *Intents { return &Intents{db.work} }
 
 // lockIntents takes the queue's lock: "wtintent".
@@ -38,7 +38,7 @@ FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::
 	placeIntents = `UPDATE work.intents i SET lane = u.lane, holder = NULL, claimed_until = NULL
 FROM unnest($1::uuid[], $2::bytea[]) u (intent, lane) WHERE i.intent = u.intent`
 
-	// The first of a row that is in the queue is its head, and no other.
+	// The first queued intent of an ordering group is its head; no other is.
 	firstOfRow = `
 FROM unnest($1::bigint[], $2::text[]) u (chain, in_row) CROSS JOIN LATERAL (
   SELECT intent FROM work.intents WHERE chain = u.chain AND in_row = u.in_row ORDER BY pos LIMIT 1
@@ -52,8 +52,8 @@ FROM unnest($1::bigint[], $2::text[]) u (chain, in_row) CROSS JOIN LATERAL (
 WHERE i.intent = f.intent AND NOT i.head`
 )
 
-// Apply makes changes, in order, and moves the reader's checkpoint in one database
-// transaction; event.ErrMoved if the checkpoint is not at from.
+// Apply makes changes in order and moves the reader's checkpoint, in one database transaction.
+// It returns event.ErrMoved if the checkpoint is not at from.
 func (s *Intents) Apply(ctx context.Context, reader string, from, to event.Position, changes []intent.Change) error {
 	return retryRefused(ctx, func() error {
 		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
@@ -73,7 +73,7 @@ func (s *Intents) Apply(ctx context.Context, reader string, from, to event.Posit
 	})
 }
 
-// loadIntents takes the queue's lock and reads the rows that changes are about.
+// loadIntents takes the queue's lock and reads the intents that changes concern.
 func loadIntents(ctx context.Context, dbtx pgx.Tx, changes []intent.Change) (stored []intent.Entry, err error) {
 	ids := make([]pgtype.UUID, len(changes))
 	for i, c := range changes {
@@ -88,12 +88,12 @@ func loadIntents(ctx context.Context, dbtx pgx.Tx, changes []intent.Change) (sto
 	return stored, dbtx.SendBatch(ctx, q).Close()
 }
 
-// writeIntents brings the table to where changes have left the rows.
+// writeIntents stores the changed intents.
 func writeIntents(ctx context.Context, dbtx pgx.Tx, rows []intent.Folded) error {
 	var gone, moved []pgtype.UUID
 	var lanes [][]byte
 	var opened []*intent.Entry
-	groups := map[intent.Row]bool{} // whose first row may be another one
+	groups := map[intent.Row]bool{} // ordering groups whose head may change
 	for _, r := range rows {
 		if r.Was != nil && (r.Is == nil || r.Opened) {
 			gone = append(gone, uuidOf(r.Was.ID))
@@ -138,7 +138,7 @@ func queueIntents(q *pgx.Batch, opened []*intent.Entry) {
 	q.Queue(insertIntents, ids, positions, chains, clients, wants, keys, rows, deadlines, lanes)
 }
 
-// laneOf names a lane among those of its chain.
+// laneOf encodes a lane, unique within its chain.
 func laneOf(s chain.Sequence) []byte { return slices.Concat(s.Sender[:], s.Key[:]) }
 
 // laneColumn is NULL for no lane.
@@ -149,7 +149,7 @@ func laneColumn(s *chain.Sequence) []byte {
 	return laneOf(*s)
 }
 
-// laneAt reads the lane that [laneOf] has named; nil for none.
+// laneAt decodes a lane encoded by [laneOf]; nil for none.
 func laneAt(on chain.ID, column []byte) *chain.Sequence {
 	if len(column) == 0 {
 		return nil
@@ -166,7 +166,7 @@ func keyColumn(key *chain.NonceKey) []byte {
 	return key[:]
 }
 
-// keyOf is the way back.
+// keyOf is the inverse of keyColumn.
 func keyOf(column []byte) *chain.NonceKey {
 	if len(column) == 0 {
 		return nil
@@ -175,8 +175,8 @@ func keyOf(column []byte) *chain.NonceKey {
 	return &key
 }
 
-// Return ends a holder's claims of these intents. What it has not claimed, or what does
-// not wait any more, is left alone.
+// Return ends a holder's claims of these intents. Intents that it has not claimed, or that no
+// longer wait, are not changed.
 func (s *Intents) Return(ctx context.Context, holder string, ids []chain.IntentID) error {
 	if len(ids) == 0 {
 		return nil
@@ -193,8 +193,8 @@ func (s *Intents) Return(ctx context.Context, holder string, ids []chain.IntentI
 	})
 }
 
-// Demand counts a chain's rows by client: those that wait by whom and under which key they
-// want to be carried out, those that have a nonce by their lane.
+// Demand counts a chain's intents by client. Waiting intents are counted by requested signer
+// and nonce key, intents with a nonce by their lane.
 func (s *Intents) Demand(ctx context.Context, id chain.ID) (found []intent.Demand, err error) {
 	const count = `
 SELECT wants, nonce_key, NULL::bytea, client, count(*), min(pos) FROM work.intents WHERE chain = $1 AND (lane IS NULL OR holder IS NOT NULL) GROUP BY 1, 2, 4
@@ -227,7 +227,7 @@ SELECT NULL, NULL, lane, client, count(*), min(pos) FROM work.intents WHERE chai
 	return intent.Sum(found), err
 }
 
-// Open counts a client's rows, up to a number.
+// Open counts a client's intents, up to most.
 func (s *Intents) Open(ctx context.Context, client string, most int) (n int, err error) {
 	err = retry(ctx, func() error {
 		return s.pool.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM work.intents WHERE client = $1 LIMIT $2) i`, client, most).Scan(&n)

@@ -14,9 +14,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// TestIntentsAmongMany has the server say what claiming a few intents takes when very
-// many wait that are others' to claim, or have to wait for their row, and its planner
-// believes that few do: as when the lanes of a pool have stood still.
+// TestIntentsAmongMany explains the statements that claim a few intents. Very many others wait
+// that belong to other claimers or wait for their ordering group, and the planner's statistics
+// say few. This is the state after the lanes of a pool have stalled.
 func TestIntentsAmongMany(t *testing.T) {
 	op := open(t, postgres.Options{})
 	conn := admin(t, op.url)
@@ -33,9 +33,9 @@ func TestIntentsAmongMany(t *testing.T) {
 	}{
 		{pool, []byte{9}, nil, nil},          // for the pool, under another key
 		{"pool:cold", []byte{}, nil, nil},    // for another pool
-		{by, []byte{}, "c/elsewhere", other}, // a row that is another lane's
+		{by, []byte{}, "c/elsewhere", other}, // an ordering group in another lane
 		{by, []byte{}, "c/mine", lane},
-		{by, []byte{}, nil, lane}, // in the lane, in no row
+		{by, []byte{}, nil, lane}, // in the lane, in no ordering group
 		{by, []byte{}, nil, nil},
 		{pool, []byte{}, "c/free", nil},
 	} {
@@ -61,8 +61,8 @@ func TestIntentsAmongMany(t *testing.T) {
 	heads()
 }
 
-// TestClaimsClockSetBack sets the server's clock back an hour, which is to say what it has
-// stored forward: nobody waits an hour for one who is gone, and claims of now stand.
+// TestClaimsClockSetBack simulates a server clock set back by an hour, by moving stored times
+// forward. No claim of a dead process blocks for an hour, and current claims stay.
 func TestClaimsClockSetBack(t *testing.T) {
 	op := open(t, postgres.Options{})
 	ctx := soon(t)
@@ -89,9 +89,9 @@ func TestClaimsClockSetBack(t *testing.T) {
 	claim("late", 2, 0)
 }
 
-// BenchmarkClaim claims intents in twenties when a hundred thousand wait, for one of two
-// pools or one of ten signers, every fourth of them in one of a thousand rows, and says
-// that they have got a nonce.
+// BenchmarkClaim claims intents in twenties out of a hundred thousand, for one of two pools or
+// one of ten signers. Every fourth is in one of a thousand ordering groups. Claimed intents
+// then get a nonce.
 func BenchmarkClaim(b *testing.B) {
 	ctx := context.Background()
 	q := open(b, postgres.Options{}).db.Intents()

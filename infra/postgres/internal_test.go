@@ -27,7 +27,7 @@ func TestErrorClasses(t *testing.T) {
 	}
 	for _, c := range []struct {
 		err                error
-		transient, unknown bool // unknown: of a write
+		transient, unknown bool // unknown applies to writes
 	}{
 		{nil, false, false},
 		{server("ERROR", "40001"), true, false},
@@ -64,8 +64,8 @@ func TestErrorClasses(t *testing.T) {
 	}
 }
 
-// Who waits for a connection while the pool is closed is told that, and nothing of a
-// context of his that ended.
+// A caller that waits for a connection while the pool closes gets event.ErrClosed, not a
+// context error.
 func TestClosedWhileConnecting(t *testing.T) {
 	config, err := pgxpool.ParseConfig("postgres://nobody@127.0.0.1:1/nothing?sslmode=disable")
 	if err != nil {
@@ -130,11 +130,11 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestBatch decides random appends, some of them repeated, in batches and compares
-// with the plainest log there is.
+// TestBatch decides random appends, some repeated, in batches, and compares with a simple model
+// of the log.
 func TestBatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		log := map[event.Stream][]place{} // what is committed
+		log := map[event.Stream][]place{} // committed events
 		var head int64
 		var made []*pending
 		for range rapid.IntRange(1, 4).Draw(t, "batches") {
@@ -185,7 +185,7 @@ func drawAppend(t *rapid.T, made []*pending) *pending {
 	return p
 }
 
-// standing is what the database would answer to selectStanding.
+// standing is the database's answer to selectStanding.
 func standing(stored []place, p *pending) []place {
 	from := min(int(p.expected), len(stored))
 	return stored[from:min(from+len(p.events), len(stored))]
@@ -213,7 +213,7 @@ func compareAnswer(t *rapid.T, log map[event.Stream][]place, head *int64, p *pen
 	}
 }
 
-// checkRows checks that the rows to write make the log what it should be.
+// checkRows checks that the rows to write produce the expected log.
 func checkRows(t *rapid.T, b *batch, log map[event.Stream][]place) {
 	for _, fresh := range []bool{true, false} {
 		no, version, last, name := b.streams(fresh)
@@ -239,7 +239,7 @@ func checkRows(t *rapid.T, b *batch, log map[event.Stream][]place) {
 	}
 }
 
-// TestLeave lets callers go at each moment of an append's life.
+// TestLeave ends callers' contexts at each stage of an append.
 func TestLeave(t *testing.T) {
 	why := errors.New("time is up")
 	fresh := func(state int32) *pending {
@@ -268,9 +268,9 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// Clocks that are apart by more than the shortest pause are told apart, unless the look
-// at the server's took as long: a repeat that was due at once by the server's clock sent
-// the same bytes twenty times a second.
+// A clock difference above the shortest pause is detected, unless reading the server's clock
+// took as long. Otherwise a repeat that was due at once by the server's clock would send the
+// same bytes twenty times a second.
 func TestSkewed(t *testing.T) {
 	ours := time.Unix(1_800_000_000, 0)
 	for _, c := range []struct{ ahead, took, want time.Duration }{

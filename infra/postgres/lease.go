@@ -14,20 +14,20 @@ import (
 const (
 	free = `chain = $1 AND phase = 'open' AND NOT parked AND held_since IS NULL AND holder IS NULL`
 
-	// The clock is read by a subquery, once: compared with a function that changes
-	// its mind from row to row, an index could not be asked where to stop. Rows
-	// whose lease has lapsed are few, and found by an index of their own.
+	// The clock is read by a subquery, once: an index scan cannot stop at a volatile function,
+	// which may differ from row to row. Rows whose lease has lapsed are few, and have an index
+	// of their own.
 	//
-	// What a clock that was set back has left behind counts as due: a repeat that is
-	// further away than any pause is long, a lease that runs for longer than any
-	// runs. First attempts may be any time away; Advance has them follow the chain.
+	// Times from before the clock was set back count as due: a repeat further away than the
+	// longest pause, a lease that runs longer than any term. First attempts may be any time
+	// away; Advance makes them due by the chain's clock.
 	//
-	// Due rows whose account is on hold are set aside. The hold is locked for that,
-	// so that it does not end meanwhile, for want of rows: one that somebody is
-	// about to end counts for nothing.
+	// Due rows whose account is on hold are set aside. The hold is locked meanwhile, so that it
+	// does not end for lack of rows. A hold that another transaction is about to end is
+	// ignored.
 	//
-	// Each client has its share: $4 are the clients, $5 and $6 the rows and repeats of each,
-	// $7 how many more rows of each are looked through for those to set aside.
+	// Each client has its share: $4 are the clients, $5 and $6 each client's rows and repeats,
+	// $7 how many more rows per client are read to find rows to set aside.
 	leaseWork = `
 WITH share AS MATERIALIZED (
   SELECT * FROM unnest($4::text[], $5::integer[], $6::integer[]) u (client, most, again)
@@ -79,9 +79,9 @@ WHERE q.chain = $1 AND q.hash = ANY (ARRAY(
 ))
 RETURNING ` + workColumns
 
-	// The clients with rows that may be leased, when the first of each is due, and the last
-	// repeat and hold: for each kind one client after the other, each in one look at an
-	// index, however many rows it has. Rows whose lease has lapsed name their clients last.
+	// For each client with rows that may be leased: when its first row is due, its last repeat
+	// and its last hold. Each kind finds one client after the other, each by one index lookup,
+	// however many rows it has. Rows with a lapsed lease add their clients at the end.
 	readyWork = `
 WITH RECURSIVE first (client, at) AS (
   (SELECT client, next_at FROM work.queue WHERE ` + free + ` AND attempts = 0 ORDER BY client, next_at LIMIT 1)
@@ -120,16 +120,16 @@ UNION ALL
 SELECT 'none', '', now.at, false, now.at FROM now`
 )
 
-// horizon bounds what Lease answers for until.
+// horizon is the longest time that Lease returns in until.
 const horizon = tx.Horizon
 
-// asideMax bounds how many more rows of each client a Lease looks through than it is asked
-// for, when there are rows to set aside.
+// asideMax is how many rows per client a Lease reads beyond the requested ones, if there may be
+// rows to set aside.
 const asideMax = 500
 
-// lease is what Lease remembers.
+// lease is the state kept between calls of Lease.
 type lease struct {
-	aside atomic.Bool // the last one set rows aside, so there may be more of them
+	aside atomic.Bool // the last call set rows aside, so there may be more
 
 	mu    sync.Mutex
 	turns map[chain.ID]tx.Turns
@@ -150,23 +150,22 @@ func (l *lease) keep(id chain.ID, t tx.Turns) {
 	l.turns[id] = t
 }
 
-// leasing is one Lease under way.
+// leasing is the state of one call of Lease.
 type leasing struct {
 	*Work
 	chain  chain.ID
 	holder string
 	ttl    time.Duration
 
-	probes map[string]bool // the clients with accounts on hold whose time has come
+	probes map[string]bool // the clients with accounts whose hold has expired
 	work   []tx.Work
 	again  int
 	aside  bool // rows were set aside
 }
 
-// Lease takes at most limit due rows of a chain, of which at most repeats have been
-// attempted before: each client its share, oldest due first. until is how long it is until
-// the next row is due that nobody has leased: 0 when there may be more due now, horizon
-// when nothing is due before.
+// Lease takes at most limit due rows of a chain, at most repeats of them with earlier attempts.
+// Each client gets its share, oldest due first. until is the time until the next unleased row
+// is due: 0 if more may be due now, horizon if nothing is due before that.
 func (s *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) (work []tx.Work, until time.Duration, err error) {
 	if limit <= 0 {
 		return nil, 0, nil
@@ -183,7 +182,7 @@ func (s *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.D
 	if len(r.clients) > 0 {
 		s.lease.aside.Store(l.aside)
 	}
-	if err != nil && len(l.work) == 0 { // else those are leased, whatever else
+	if err != nil && len(l.work) == 0 { // the rows leased so far are returned without the error
 		return nil, 0, err
 	}
 	slices.SortStableFunc(l.work, func(a, b tx.Work) int { return a.NextAt.Compare(b.NextAt) })
@@ -197,7 +196,7 @@ func (s *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.D
 	return l.work, until, err
 }
 
-// rest is how long it is until there may be more; r is what was ready before.
+// rest is the time until more rows may be due; r was read before leasing.
 func (l *leasing) rest(ctx context.Context, r ready, repeats int) (until time.Duration, err error) {
 	if len(r.clients) > 0 {
 		if r, err = l.ready(ctx); err != nil {
@@ -220,10 +219,10 @@ func (l *leasing) rest(ctx context.Context, r ready, repeats int) (until time.Du
 	return until, nil
 }
 
-// ready is who has due rows, and when the first row, or hold, of each kind is due.
+// ready lists the clients with due rows, and when the first row or hold of each kind is due.
 type ready struct {
 	clients []tx.Ready
-	probes  map[string]bool // the clients with accounts on hold whose time has come
+	probes  map[string]bool // the clients with accounts whose hold has expired
 	soonest map[string]time.Duration
 	server  time.Time
 }
@@ -231,7 +230,7 @@ type ready struct {
 func (l *leasing) ready(ctx context.Context) (r ready, err error) {
 	err = retry(ctx, func() error {
 		r = ready{probes: map[string]bool{}, soonest: map[string]time.Duration{}}
-		tried := map[string]bool{} // whether a client has repeats
+		tried := map[string]bool{} // clients with repeats
 		before := time.Now()
 		rows, err := l.pool.Query(ctx, readyWork, int64(l.chain), l.beyond(), l.ttl+l.beyond())
 		if err != nil {
@@ -265,7 +264,7 @@ func (l *leasing) ready(ctx context.Context) (r ready, err error) {
 	return r, err
 }
 
-// take leases what each client may have: probes first, once, then what has been due longest.
+// take leases each client's share: probes first, once, then the rows due longest.
 func (l *leasing) take(ctx context.Context, shares []tx.Share) ([]tx.Share, error) {
 	taken, place := make([]tx.Share, len(shares)), map[string]int{}
 	for i, s := range shares {

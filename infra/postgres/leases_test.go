@@ -7,8 +7,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// TestLeaseTriesLate has the server run what a call's first try has sent only when the
-// call has long returned, by its second try: it changes nothing any more.
+// TestLeaseTriesLate makes the server run the statement of a call's first try after the call
+// has returned, by its second try. The late statement changes nothing.
 func TestLeaseTriesLate(t *testing.T) {
 	const term = time.Minute
 	op := open(t, postgres.Options{})
@@ -36,9 +36,9 @@ func TestLeaseTriesLate(t *testing.T) {
 
 	given := token()
 	must(t, leases.Release(ctx, "lane", "a"))
-	late(postgres.AcquireLease, "lane", "a", given, term, term) // a renewal's: it would take what nobody knows of
+	late(postgres.AcquireLease, "lane", "a", given, term, term) // a renewal: it would create a lease that no caller knows of
 	acquire("a", true)
-	late(postgres.ReleaseLease, "lane", "a", given) // it would free what is held
+	late(postgres.ReleaseLease, "lane", "a", given) // it would release a held lease
 	late(postgres.AcquireLease, "lane", "a", given, time.Nanosecond, term)
 	acquire("b", false)
 
@@ -46,6 +46,6 @@ func TestLeaseTriesLate(t *testing.T) {
 	free := token()
 	acquire("b", true)
 	must(t, leases.Release(ctx, "lane", "b"))
-	late(postgres.AcquireLease, "lane", "a", free, term, term) // it was told that b has it
+	late(postgres.AcquireLease, "lane", "a", free, term, term) // it has returned that b holds the lease
 	acquire("b", true)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestLinearInMuchTrouble is TestLinearInTrouble with longer histories, over and over.
+// TestLinearInMuchTrouble is TestLinearInTrouble with longer histories, repeated.
 func TestLinearInMuchTrouble(t *testing.T) {
 	for seed := uint64(100); seed < 110; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { linearInTrouble(t, seed, 400, 30) })

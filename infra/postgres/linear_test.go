@@ -15,12 +15,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 )
 
-// againAfter is less than the pause before the adapter tries again by itself.
+// againAfter is shorter than the pause before the adapter's own retry.
 const againAfter = 5 * time.Millisecond
 
-// TestLinearInTrouble makes the contract's histories while sessions are ended and
-// stopped, and questions and answers are lost: what clients were told must still be what
-// one store that does one thing after the other would have told.
+// TestLinearInTrouble runs the contract's histories while sessions are ended and stopped, and
+// requests and replies are lost. The clients' answers must still be linearizable.
 func TestLinearInTrouble(t *testing.T) { linearInTrouble(t, 1, 60, 2) }
 
 func linearInTrouble(t *testing.T, seed uint64, calls, each int) {
@@ -55,23 +54,23 @@ func linearInTrouble(t *testing.T, seed uint64, calls, each int) {
 	}
 }
 
-// trouble is what happens to a store's connections.
+// trouble injects faults into a store's connections.
 type trouble struct {
 	t     *testing.T
 	proxy *proxy
-	conn  *pgx.Conn // around the proxy
+	conn  *pgx.Conn // bypasses the proxy
 	draw  *rand.Rand
 
 	mu  sync.Mutex
 	met troubles
 }
 
-// troubles are how often each kind of trouble was made.
+// troubles counts the injected faults by kind.
 type troubles struct {
-	Ended   int // sessions, by the server
-	Stopped int // sessions, for a while
-	Lost    int // questions or answers, with their connection
-	Cut     int // times that all connections were, after a silence
+	Ended   int // sessions ended on the server
+	Stopped int // sessions stopped for a while
+	Lost    int // requests or replies lost, with their connection
+	Cut     int // times that all connections were cut, after a silence
 }
 
 func (w *trouble) enough(each int) bool {
@@ -80,7 +79,7 @@ func (w *trouble) enough(each int) bool {
 	return w.met.Ended >= each && w.met.Lost >= 2*each && w.met.Cut >= each
 }
 
-// begin makes trouble of all kinds until it is told that it is over.
+// begin injects faults of all kinds until over is called.
 func (w *trouble) begin() (over func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -101,7 +100,7 @@ func (w *trouble) begin() (over func()) {
 	})
 }
 
-// one makes the i-th trouble.
+// one injects the i-th fault.
 func (w *trouble) one(ctx context.Context, i int) troubles {
 	switch i % 5 {
 	case 0:
@@ -129,7 +128,7 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// end ends all other sessions of the database and says how many there were.
+// end ends all other sessions of the database and returns their number.
 func end(t *testing.T, conn *pgx.Conn) (n int) {
 	if err := conn.QueryRow(context.Background(), `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 		WHERE datname = current_database() AND pid <> pg_backend_pid()`).Scan(&n); err != nil {
@@ -138,11 +137,11 @@ func end(t *testing.T, conn *pgx.Conn) (n int) {
 	return n
 }
 
-// pauseFor is shorter than the leases of the histories, and longer than some.
+// pauseFor is shorter than the leases of most histories, and longer than some.
 const pauseFor = 25 * time.Millisecond
 
-// pause stops a session that is at work for a while, as a machine does that is short of
-// something. A server whose processes are not ours to stop is left alone.
+// pause stops a busy session for a while, like a machine short of resources. It does nothing if
+// we may not stop the server's processes.
 func pause(ctx context.Context, t *testing.T, conn *pgx.Conn) int {
 	var pid int
 	err := conn.QueryRow(context.Background(), `SELECT pid FROM pg_stat_activity
@@ -155,6 +154,6 @@ func pause(ctx context.Context, t *testing.T, conn *pgx.Conn) int {
 		return 0
 	}
 	rest(ctx, pauseFor)
-	_ = syscall.Kill(pid, syscall.SIGCONT) // gone means that it was ended meanwhile
+	_ = syscall.Kill(pid, syscall.SIGCONT) // an error means that it has ended meanwhile
 	return 1
 }

@@ -26,13 +26,13 @@ type Log struct {
 	recent *recent.Tail
 	crash  func(point string)
 
-	queue   chan *pending      // unbuffered: what the committer has not received, it has not taken
+	queue   chan *pending      // unbuffered: an append is taken when the committer receives it
 	open    context.Context    // ends when Close begins
 	shut    context.CancelFunc // ends open
-	alive   context.Context    // ends when nothing may go on
+	alive   context.Context    // ends when all work must stop
 	kill    context.CancelFunc // ends alive
-	running sync.WaitGroup     // the committer, the listener and who follows the log
-	listen  sync.Once          // the first subscription starts these two
+	running sync.WaitGroup     // the committer, the listener and follow
+	listen  sync.Once          // the first subscription starts the listener and follow
 }
 
 func openLog(pool *pgxpool.Pool, config *pgx.ConnConfig, o Options) *Log {
@@ -44,10 +44,10 @@ func openLog(pool *pgxpool.Pool, config *pgx.ConnConfig, o Options) *Log {
 	return l
 }
 
-// close ends the log once what was taken is committed, or when ctx ends.
+// close ends the log once the taken appends are committed, or when ctx ends.
 func (l *Log) close(ctx context.Context) error {
 	l.shut()
-	l.listen.Do(func() {}) // from here on nobody starts the listener
+	l.listen.Do(func() {}) // from here on the listener is not started
 	cut := context.AfterFunc(ctx, l.kill)
 	l.running.Wait()
 	defer l.kill()
@@ -57,8 +57,8 @@ func (l *Log) close(ctx context.Context) error {
 	return nil
 }
 
-// Append adds events to a stream that is at the expected version. When ctx ends
-// before the append was sent to the server, nothing is written.
+// Append adds events to a stream at the expected version. If ctx ends before the append was
+// sent to the server, nothing is written.
 func (l *Log) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
 	if err := admissible(stream, events); err != nil {
 		return event.Appended{}, err
@@ -85,8 +85,8 @@ func (l *Log) Append(ctx context.Context, stream event.Stream, expected event.Ve
 	}
 }
 
-// admissible refuses what the store must not take, or what the database would not:
-// in a batch that would fail the neighbours.
+// admissible refuses appends that the store or the database does not accept: in a batch they
+// would make other appends fail.
 func admissible(stream event.Stream, events []event.Event) error {
 	switch {
 	case len(stream) > event.MaxStreamBytes:
@@ -109,7 +109,7 @@ func admissible(stream event.Stream, events []event.Event) error {
 	return nil
 }
 
-// storable reports whether Postgres takes a string as text.
+// storable reports whether Postgres accepts a string as text.
 func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // pending is an append between its caller and the committer.
@@ -117,29 +117,29 @@ type pending struct {
 	stream   event.Stream
 	expected event.Version
 	events   []event.Event
-	told     chan answer // holds one, so the committer never waits
+	told     chan answer // buffer of one, so the committer never waits
 	state    atomic.Int32
 
-	standing []place // what the database has after the expected version, if it has anything
-	answer   answer  // once decided
+	standing []place // events stored after the expected version, if any
+	answer   answer  // set once decided
 }
 
-// The states of a pending append. The caller moves it to left, for good; the rest
-// is the committer's.
+// States of a pending append. The caller sets left, which is final; the committer sets the
+// others.
 const (
-	held int32 = iota // the committer has it, the server knows nothing of it
+	held int32 = iota // received by the committer, not sent to the server
 	sent              // it may be committed at any moment
-	left              // its caller has gone
+	left              // its caller is gone
 )
 
-// answer is what the caller gets.
+// answer is an append's result.
 type answer struct {
 	appended event.Appended
 	err      error
 }
 
-// leave is the caller's end when its context has ended: a plain error while the
-// server knows nothing, else nobody knows.
+// leave ends the append for a caller whose context has ended. The error is plain if the append
+// was not sent to the server, and otherwise event.ErrUnknown.
 func (p *pending) leave(why error) (event.Appended, error) {
 	for {
 		if p.state.CompareAndSwap(held, left) {
@@ -151,7 +151,7 @@ func (p *pending) leave(why error) (event.Appended, error) {
 		}
 	}
 	select {
-	case a := <-p.told: // it came just now
+	case a := <-p.told: // the answer arrived just now
 		return a.appended, a.err
 	default:
 		return event.Appended{}, why
@@ -160,7 +160,7 @@ func (p *pending) leave(why error) (event.Appended, error) {
 
 func (p *pending) tell(a answer) { p.told <- a }
 
-// weight is about how many bytes the append makes up in a batch.
+// weight is about how many bytes the append adds to a batch.
 func (p *pending) weight() (n int) {
 	const overhead = 160 // ids, numbers, lengths, the link
 	for _, e := range p.events {

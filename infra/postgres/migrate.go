@@ -19,9 +19,9 @@ import (
 // migrateLock is the key of the advisory lock under which schemas change: "wtmigrat".
 const migrateLock int64 = 0x77746d6967726174
 
-// Migrate brings the log and work schemas up to date and makes an empty view schema,
-// whose tables are the read models' business. Any number of replicas may call it at
-// once; one works, the others wait.
+// Migrate brings the log and work schemas up to date and makes an empty view schema, whose
+// tables belong to the read models. Replicas may call it concurrently: one works, the others
+// wait.
 func (db *DB) Migrate(ctx context.Context) error {
 	if err := migrate(ctx, db.config, migrations.Postgres); err != nil {
 		return fmt.Errorf("migrate: %w", err)
@@ -39,15 +39,15 @@ CREATE TABLE IF NOT EXISTS log.migrations (
   at      timestamptz NOT NULL DEFAULT clock_timestamp()
 )`
 
-// migrate applies every NNNN_name.sql among files that log.migrations does not list,
-// in order, each in a database transaction of its own. A version of a newer program
-// is left in peace; one whose text has changed since it was applied is an error.
+// migrate applies every NNNN_name.sql in files that log.migrations does not list, in order,
+// each in its own database transaction. A version of a newer program is ignored. A version
+// whose text has changed since it was applied is an error.
 func migrate(ctx context.Context, config *pgx.ConnConfig, files fs.FS) error {
 	steps, err := migrationSteps(files)
 	if err != nil {
 		return err
 	}
-	// A connection of its own: the lock goes with it, and waiting has no time limit.
+	// The lock belongs to a connection of its own, and waiting has no time limit.
 	conn, err := pgx.ConnectConfig(ctx, withParams(config, map[string]string{
 		"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0",
 	}))
@@ -90,7 +90,7 @@ func migrationSteps(files fs.FS) ([]migrationStep, error) {
 		sql, err := fs.ReadFile(files, file)
 		steps = append(steps, migrationStep{version, path.Base(file), sql})
 		return err
-	}) // in lexical order, which the leading zeros make that of the numbers
+	}) // leading zeros make lexical order numeric
 	return steps, err
 }
 

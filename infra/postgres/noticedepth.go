@@ -6,8 +6,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// One pass over what is queued and what is dead, and one over the endpoints: whoever asks
-// does so seldom.
+// One pass over queued and dead notices, and one over the endpoints; callers run it rarely.
 const depthOfNotices = `
 SELECT count(*) FILTER (WHERE n.stage = 'queued' AND NOT coalesce(n.leased_until > now.is, false)),
        count(*) FILTER (WHERE n.stage = 'queued' AND n.leased_until > now.is),
@@ -26,8 +25,7 @@ SELECT count(*) FILTER (WHERE disabled = '' AND failures = 0),
        count(*) FILTER (WHERE disabled <> '')
 FROM work.notice_endpoints`
 
-// Depth counts the notices that are queued or dead, and the endpoints. It reads all of
-// them.
+// Depth counts the queued and the dead notices, and the endpoints. It reads all of them.
 func (s *Notices) Depth(ctx context.Context) (d notice.Depth, err error) {
 	return d, retry(ctx, func() error {
 		err := s.pool.QueryRow(ctx, depthOfNotices).Scan(&d.Queued, &d.Delivering, &d.Dead, &d.Due, &d.OldestDue)

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// What was told its time before the clock was set back is due: notices that were not
-	// tried, or by the clock of then, and endpoints that rest. A lease runs no longer than
-	// one that begins now. Who has changed an endpoint since has told it the time anew.
+	// Times stored before the clock was set back count as due: for notices without attempts,
+	// notices attempted by the earlier clock, and paused endpoints. A lease ends no later than
+	// a lease that begins now. An endpoint changed since has a new due time already.
 	rewindNotices = `
 WITH astray AS (
   SELECT endpoint FROM work.notice_endpoints WHERE due_at IS NOT NULL AND told_at > (SELECT clock_timestamp()) + $2::interval
@@ -30,9 +30,9 @@ UPDATE work.notice_endpoints SET due_at = clock_timestamp(), told_at = clock_tim
   failing_since = CASE WHEN failing_since IS NOT NULL THEN least(failing_since, clock_timestamp()) END
 WHERE endpoint = ANY (ARRAY(SELECT endpoint FROM astray))`
 
-	// Clients are found one by one, by the index; those without free slots are left out. Their
-	// endpoints come in turn, of a client the one that has been due for longest first: at each
-	// of them there is a notice to be sent.
+	// Clients are found one by one, by the index, without clients that have no free slots.
+	// Clients take turns, and each client's endpoint that is due longest goes first. Each of
+	// these endpoints has a notice to send.
 	dueEndpoints = `
 WITH RECURSIVE clients AS (
   (SELECT client FROM work.notice_endpoints WHERE due_at IS NOT NULL ORDER BY client LIMIT 1)
@@ -68,8 +68,8 @@ WHERE n.endpoint = u.endpoint AND n.intent = u.intent AND n.seq = u.seq`
 WHERE due_at < (SELECT clock_timestamp()) + $1::interval AND client <> ALL ($2::text[]) ORDER BY due_at LIMIT 1`
 )
 
-// Lease gives notices to a holder: [notice.Policy.Choose] says which. until is how long it is
-// until there may be more: 0 when there may be now, a minute when nothing is due before.
+// Lease gives notices to a holder, as chosen by [notice.Policy.Choose]. until is the time until
+// there may be more: 0 if there may be now, a minute if nothing is due before that.
 func (s *Notices) Lease(ctx context.Context, c notice.Claim) (leased []notice.Sending, until time.Duration, err error) {
 	if c.Limit <= 0 {
 		return nil, 0, nil
@@ -120,13 +120,13 @@ func (s *Notices) Lease(ctx context.Context, c notice.Claim) (leased []notice.Se
 		return err
 	})
 	if len(leased) > 0 {
-		err = nil // those are leased, whatever else
+		err = nil // the leased ones are returned without the error
 	}
 	return leased, until, err
 }
 
-// offers reads what is decided by at endpoints that are locked, and the time. The statements
-// see what was done before the locks.
+// offers reads the endpoints, which are locked, their due notices, and the time. The statements
+// see every change committed before the locks.
 func (s *Notices) offers(ctx context.Context, dbtx pgx.Tx, endpoints []pgtype.UUID) (offers []notice.Offer, now time.Time, err error) {
 	at := map[notice.EndpointID]int{}
 	q := &pgx.Batch{}
@@ -167,17 +167,17 @@ FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::text[], $5::integer[], $6:
   u (endpoint, intent, seq, stage, attempts, next_at, class, cause, status, last_at)
 WHERE n.endpoint = u.endpoint AND n.intent = u.intent AND n.seq = u.seq`
 
-	// What is queued for an endpoint that is disabled by it is given up by Sweep; one that is
-	// enabled before that is done keeps the rest.
+	// Sweep gives up the queued notices of an endpoint that becomes disabled. If it is enabled
+	// before Sweep has finished, the rest stays queued.
 	updateEndpoint = `UPDATE work.notice_endpoints SET failures = $2, failing_since = $3, paused_until = $4, disabled = $5, disabled_at = $6,
   sweep = CASE WHEN $5 <> '' AND disabled = '' THEN 'give-up' WHEN $5 = '' AND sweep = 'give-up' THEN '' ELSE sweep END,
   sweep_intent = CASE WHEN $5 <> '' AND disabled = '' THEN '00000000-0000-0000-0000-000000000000' ELSE sweep_intent END
 WHERE endpoint = $1`
 )
 
-// Done ends the holder's leases with what came of the attempts. It returns the endpoints
-// that are disabled by it: Sweep gives up what is queued for them. Reports of notices that
-// the holder does not hold any more change nothing.
+// Done ends the holder's leases with the results of the attempts. It returns the endpoints that
+// become disabled; Sweep gives up their queued notices. Reports on notices that the holder no
+// longer holds change nothing.
 func (s *Notices) Done(ctx context.Context, holder string, reports []notice.Report) (disabled []notice.Endpoint, err error) {
 	if len(reports) == 0 {
 		return nil, nil
@@ -218,19 +218,19 @@ func (s *Notices) Done(ctx context.Context, holder string, reports []notice.Repo
 	return disabled, err
 }
 
-// queueEndpoint queues how an endpoint stands.
+// queueEndpoint queues an update of an endpoint.
 func queueEndpoint(q *pgx.Batch, e notice.Endpoint) {
 	q.Queue(updateEndpoint, uuidOf(e.ID), e.Failures, optionalTime(e.FailingSince), optionalTime(e.PausedUntil), string(e.Disabled), optionalTime(e.DisabledAt))
 }
 
-// noticeFold is what reports make of notices and endpoints.
+// noticeFold is the changes to notices and endpoints that reports cause.
 type noticeFold struct {
 	policy    notice.Policy
 	endpoints map[notice.EndpointID]notice.Endpoint
 	notices   []notice.Notice
 }
 
-// load reads the notices that the holder still holds, and decides about them.
+// load reads the notices that the holder still holds, and decides their next state.
 func (f *noticeFold) load(ctx context.Context, dbtx pgx.Tx, holder string, keys []notice.Key, outcomes map[notice.Key]notice.Outcome) error {
 	endpoints, intents, seqs := keyColumns(keys)
 	rows, err := dbtx.Query(ctx, heldNotices, holder, endpoints, intents, seqs)

@@ -16,17 +16,17 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// Notices is the queue of notices to endpoints. A crash of the server may set it back
-// by the last instant: what was sent in it is sent again.
+// Notices is the queue of webhook deliveries (notices) to endpoints. A crash of the server may
+// lose the last changes: the notices sent meanwhile are sent again.
 //
-// Whoever changes an endpoint's notices holds the lock of the endpoint's row; several
-// are locked in the order of their ids. Lease never waits: it skips those that are locked.
+// A change to an endpoint's notices holds the lock of the endpoint's row. Several endpoints are
+// locked in the order of their ids. Lease never waits: it skips locked endpoints.
 type Notices struct {
 	pool   *pgxpool.Pool
 	policy notice.Policy
 }
 
-// Notices is the queue of notices, under a policy.
+// Notices is the queue of notices in this database, under a policy.
 func (db *DB) Notices(p notice.Policy) *Notices { return &Notices{db.work, p} }
 
 const (
@@ -49,8 +49,8 @@ SELECT u.endpoint, u.intent, u.seq, u.body, CASE e.disabled WHEN '' THEN 'queued
 FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::bytea[]) u (endpoint, intent, seq, body)
 JOIN work.notice_endpoints e USING (endpoint) ON CONFLICT DO NOTHING`
 
-	// The first of an intent that is queued is its head. Whatever the planner believes of
-	// the table, it looks up two rows for each intent: the head, and the first of the rest.
+	// An intent's first queued notice is its head. The statement looks up two rows per intent,
+	// independent of the planner's statistics: the head, and the first of the rest.
 	moveHeads = `
 UPDATE work.notices n SET head = NOT n.head WHERE n.ctid = ANY (ARRAY(
   SELECT t.tid FROM unnest($1::uuid[], $2::uuid[]) u (endpoint, intent) LEFT JOIN LATERAL (
@@ -61,8 +61,8 @@ UPDATE work.notices n SET head = NOT n.head WHERE n.ctid = ANY (ARRAY(
   WHERE h.seq IS NULL OR f.seq < h.seq
 ))`
 
-	// An endpoint that has as many attempts under way as it may is due when a lease
-	// lapses; Done looks again. One that is due goes behind those that were before.
+	// An endpoint with as many running attempts as allowed is due when a lease lapses; Done
+	// computes it again. An endpoint that becomes due goes behind those due before.
 	moveDue = `
 UPDATE work.notice_endpoints e SET
   due_at = CASE WHEN e.disabled = '' AND x.due IS NOT NULL THEN greatest(x.due, e.paused_until, clock_timestamp()) END,
@@ -78,16 +78,16 @@ FROM (
 ) x WHERE e.endpoint = x.endpoint`
 )
 
-// askedEvery is how late it may be noted that an endpoint was asked for again: a write for
-// each intent is more than that is worth.
+// askedEvery is the precision with which use of an endpoint is recorded: a write per intent
+// would cost too much.
 const askedEvery = notice.UseFor / 60
 
 func uuidOf(id [16]byte) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
 
-// touched are the endpoints, in order, and the intents at them that a change concerns.
+// touched are the endpoints, in order, and their intents that a change concerns.
 type touched struct {
 	endpoints []pgtype.UUID
-	at, of    []pgtype.UUID // pairs of endpoint and intent
+	at, of    []pgtype.UUID // endpoint and intent of each pair
 }
 
 func touch(keys []notice.Key) (t touched) {
@@ -106,15 +106,15 @@ func touch(keys []notice.Key) (t touched) {
 	return t
 }
 
-// settle queues what follows any change of notices.
+// settle queues the updates that follow any change of notices.
 func (s *Notices) settle(q *pgx.Batch, t touched) {
 	q.Queue(moveHeads, t.at, t.of)
 	q.Queue(moveDue, t.endpoints, s.policy.Concurrency)
 }
 
-// Enqueue takes in news and moves the reader's checkpoint in one database transaction;
-// event.ErrMoved if the checkpoint is not at from. An intent's news come in order. What
-// is there already stays as it is. At an endpoint that is disabled, news are dead.
+// Enqueue adds news and moves the reader's checkpoint, in one database transaction. It returns
+// event.ErrMoved if the checkpoint is not at from. An intent's news come in order. Existing
+// notices stay unchanged. News to a disabled endpoint are dead.
 func (s *Notices) Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error {
 	named := map[notice.EndpointID]notice.News{}
 	var asked []pgtype.UUID
@@ -157,7 +157,7 @@ CASE WHEN n.leased_until > clock_timestamp() THEN 'delivering' ELSE n.stage END,
 	endpointColumns = `endpoint, url, failures, failing_since, paused_until, disabled, disabled_at, client`
 )
 
-// scanNotice reads noticeColumns, and whatever columns follow into more.
+// scanNotice reads noticeColumns, and the columns after them into more.
 func scanNotice(row pgx.Row, more ...any) (n notice.Notice, err error) {
 	var endpoint, intent pgtype.UUID
 	var seq int64
@@ -169,7 +169,7 @@ func scanNotice(row pgx.Row, more ...any) (n notice.Notice, err error) {
 	return n, err
 }
 
-// scanEndpoint reads endpointColumns, and whatever columns follow into more.
+// scanEndpoint reads endpointColumns, and the columns after them into more.
 func scanEndpoint(row pgx.CollectableRow, more ...any) (e notice.Endpoint, err error) {
 	var id pgtype.UUID
 	var since, paused, disabled pgtype.Timestamptz
@@ -178,7 +178,7 @@ func scanEndpoint(row pgx.CollectableRow, more ...any) (e notice.Endpoint, err e
 	return e, err
 }
 
-// InUse lists a client's endpoints that are in use, up to a number.
+// InUse lists up to most of a client's endpoints in use.
 func (s *Notices) InUse(ctx context.Context, client string, most int) (used []notice.EndpointID, err error) {
 	err = retry(ctx, func() error {
 		rows, err := s.pool.Query(ctx, endpointsInUse, client, notice.UseFor, most)
@@ -195,7 +195,7 @@ func (s *Notices) InUse(ctx context.Context, client string, most int) (used []no
 	return used, err
 }
 
-// Find returns a notice; ok is false when there is none.
+// Find returns a notice; ok is false if there is none.
 func (s *Notices) Find(ctx context.Context, k notice.Key) (n notice.Notice, ok bool, err error) {
 	err = retry(ctx, func() error {
 		n, err = scanNotice(s.pool.QueryRow(ctx, `SELECT `+noticeColumns+` FROM work.notices n WHERE endpoint = $1 AND intent = $2 AND seq = $3`,
@@ -208,7 +208,7 @@ func (s *Notices) Find(ctx context.Context, k notice.Key) (n notice.Notice, ok b
 	return n, err == nil, err
 }
 
-// Dead lists an endpoint's dead notices behind a key, ordered by intent and sequence.
+// Dead lists an endpoint's dead notices after a key, ordered by intent and sequence.
 func (s *Notices) Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) (dead []notice.Notice, err error) {
 	err = retry(ctx, func() error {
 		rows, err := s.pool.Query(ctx, `SELECT `+noticeColumns+` FROM work.notices n
@@ -223,7 +223,7 @@ func (s *Notices) Dead(ctx context.Context, endpoint notice.EndpointID, after no
 	return dead, err
 }
 
-// Endpoint is how an endpoint stands; ok is false for one that nothing was ever for.
+// Endpoint returns an endpoint's state; ok is false if it never had a notice.
 func (s *Notices) Endpoint(ctx context.Context, id notice.EndpointID) (e notice.Endpoint, ok bool, err error) {
 	err = retry(ctx, func() error {
 		found, err := endpointsOf(ctx, s.pool, `SELECT `+endpointColumns+` FROM work.notice_endpoints WHERE endpoint = $1`, uuidOf(id))
@@ -235,7 +235,7 @@ func (s *Notices) Endpoint(ctx context.Context, id notice.EndpointID) (e notice.
 	return e, ok, err
 }
 
-// Endpoints lists endpoints behind an id, ordered by it.
+// Endpoints lists endpoints after an id, ordered by id.
 func (s *Notices) Endpoints(ctx context.Context, after notice.EndpointID, limit int) (found []notice.Endpoint, err error) {
 	err = retry(ctx, func() error {
 		found, err = endpointsOf(ctx, s.pool, `SELECT `+endpointColumns+` FROM work.notice_endpoints WHERE endpoint > $1 ORDER BY endpoint LIMIT $2`,

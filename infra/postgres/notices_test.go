@@ -25,9 +25,9 @@ func noticeOf(endpoint byte, intent int, seq uint64) notice.Key {
 	return notice.Key{Endpoint: notice.EndpointID{endpoint}, Intent: chain.IntentID{14: byte(intent >> 8), 15: byte(intent)}, Seq: seq}
 }
 
-// TestNoticesClockSetBack sets the server's clock back an hour, which is to say all that
-// it has stored forward: nothing that was due waits for the hour. Who was told to wait
-// before it went wrong is not hurried.
+// TestNoticesClockSetBack simulates a server clock set back by an hour, by moving stored times
+// forward. Nothing that was due waits for the hour. A notice told to wait by the correct clock
+// keeps its due time.
 func TestNoticesClockSetBack(t *testing.T) {
 	op := open(t, postgres.Options{})
 	ctx := soon(t)
@@ -88,8 +88,8 @@ func TestNoticesClockSetBack(t *testing.T) {
 	}
 }
 
-// TestNoticesAmongMany has the server say what changing a few notices takes when very many
-// wait, and its planner believes that few do: as after an endpoint has gone away.
+// TestNoticesAmongMany explains the statements that change a few notices. Very many others
+// wait, and the planner's statistics say few, as after an endpoint has stopped answering.
 func TestNoticesAmongMany(t *testing.T) {
 	op := open(t, postgres.Options{})
 	conn := admin(t, op.url)
@@ -100,7 +100,7 @@ func TestNoticesAmongMany(t *testing.T) {
 	execute(t, conn, `ALTER TABLE work.notices SET (autovacuum_enabled = off)`)
 	execute(t, conn, settled)
 	execute(t, conn, `ANALYZE work.notices`)
-	many, long := [16]byte{1}, [16]byte{2} // of many intents, and of one with many notices
+	many, long := [16]byte{1}, [16]byte{2} // of many intents, and of one intent with many notices
 	execute(t, conn, queued, many, 2)
 	execute(t, conn, queued, long, 10000)
 	execute(t, conn, `INSERT INTO work.notice_endpoints (endpoint, url) VALUES ($1, ''), ($2, '')`, many, long)
@@ -132,11 +132,11 @@ func TestNoticesAmongMany(t *testing.T) {
 	cheap("forget", postgres.ForgetNotices, time.Now().Add(time.Hour), 100)
 }
 
-// touchedRows finds in a plan how many rows a step gave, and how many it looked at in vain.
+// touchedRows finds a plan step's returned rows, and the rows it has read and discarded.
 var touchedRows = regexp.MustCompile(`actual time=\S+ rows=(\d+) loops=(\d+)|Rows Removed by .*: (\d+)`)
 
-// touchesFew has the server carry a statement out and say what each step of it took,
-// whether the planner knew the arguments or not.
+// touchesFew runs EXPLAIN ANALYZE on a statement and checks the rows of each step, both with
+// and without argument values known to the planner.
 func touchesFew(t *testing.T, conn *pgx.Conn, name, sql string, args ...any) {
 	t.Helper()
 	const few = 200

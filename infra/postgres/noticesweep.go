@@ -26,7 +26,8 @@ ORDER BY client <= $1, client, swept_at NULLS FIRST LIMIT 1 FOR UPDATE SKIP LOCK
 
 	moveSweep = `UPDATE work.notice_endpoints SET sweep = $2, sweep_intent = $3, sweep_seq = $4, swept_at = clock_timestamp() WHERE endpoint = $1`
 
-	// What is given up is queued no more, so that the rest of its last intent is found again.
+	// Given-up notices are no longer queued, so the next part finds the rest of the same
+	// intent.
 	giveUpSome = `
 UPDATE work.notices SET stage = 'dead', head = false, holder = NULL, leased_until = NULL, cause = 'disabled', settled_at = clock_timestamp()
 WHERE ctid = ANY (ARRAY(
@@ -40,10 +41,11 @@ WHERE ctid = ANY (ARRAY(
 )) RETURNING intent, seq`
 )
 
-// CarryOut carries out a wish about an endpoint and moves the reader's checkpoint in one
-// database transaction; event.ErrMoved if the checkpoint is not at from. What it means for all
-// of the endpoint's notices is left to Sweep. Nothing is redelivered to an endpoint that is
-// disabled, and nothing is done for one that is not known, or has been disabled by itself.
+// CarryOut applies a command on an endpoint and moves the reader's checkpoint, in one database
+// transaction. It returns event.ErrMoved if the checkpoint is not at from. Sweep applies the
+// effect on all of the endpoint's notices. Nothing is redelivered to a disabled endpoint.
+// Commands for an unknown endpoint, and the record that an endpoint was disabled automatically,
+// do nothing.
 func (s *Notices) CarryOut(ctx context.Context, reader string, from, to event.Position, wish notice.Event) error {
 	return retryRefused(ctx, func() error {
 		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
@@ -82,8 +84,8 @@ func (s *Notices) change(ctx context.Context, dbtx pgx.Tx, id notice.EndpointID,
 	return dbtx.SendBatch(ctx, q).Close()
 }
 
-// redeliver queues notices anew that were delivered or given up, with all their attempts. One
-// that is sent again holds up the later ones of its intent.
+// redeliver queues delivered or given-up notices again, with all their attempts. A notice that
+// is sent again delays the later ones of its intent.
 func (s *Notices) redeliver(ctx context.Context, dbtx pgx.Tx, w notice.RedeliveryAsked) error {
 	found, err := endpointsOf(ctx, dbtx, lockedEndpoints, []pgtype.UUID{uuidOf(w.Endpoint)})
 	if err != nil || len(found) == 0 || found[0].Disabled != notice.Enabled {
@@ -101,9 +103,9 @@ func (s *Notices) redeliver(ctx context.Context, dbtx pgx.Tx, w notice.Redeliver
 	return dbtx.SendBatch(ctx, q).Close()
 }
 
-// Sweep does the next part of what is to be done to all notices of an endpoint: at most so many
-// of them. Clients take turns, from the one behind turn on, and of a client each endpoint. It
-// returns whose turn it was; found is false when nothing is to be done.
+// Sweep does the next part of a pending change to all notices of an endpoint: at most most
+// notices. Clients take turns, beginning after turn, and each client's endpoints do too. It
+// returns the client whose turn it was; found is false if nothing is pending.
 func (s *Notices) Sweep(ctx context.Context, turn string, most int) (client string, found bool, err error) {
 	err = retryRefused(ctx, func() error {
 		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
@@ -157,7 +159,7 @@ func sweptKeys(ctx context.Context, dbtx pgx.Tx, endpoint notice.EndpointID, sql
 	})
 }
 
-// Count counts an endpoint's notices at a stage: those that are queued, or those that are dead.
+// Count counts an endpoint's queued or dead notices.
 func (s *Notices) Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage) (n int, err error) {
 	err = retry(ctx, func() error {
 		return s.pool.QueryRow(ctx, `SELECT count(*) FROM work.notices WHERE endpoint = $1 AND stage = $2`, uuidOf(endpoint), string(stage)).Scan(&n)

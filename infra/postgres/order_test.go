@@ -15,8 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// TestLockHeld lets another session sit on the head row: an append whose time runs
-// out before it had its turn is not written, and says so.
+// TestLockHeld makes another session hold the head row. An append whose context ends before its
+// turn is not written, and its error says so.
 func TestLockHeld(t *testing.T) {
 	op := open(t, postgres.Options{})
 	ctx := soon(t)
@@ -65,7 +65,7 @@ func TestLockHeld(t *testing.T) {
 	}
 }
 
-// TestPoison lets the database dislike one append of many: only that one fails.
+// TestPoison makes the database refuse one append of many: only that one fails.
 func TestPoison(t *testing.T) {
 	op := open(t, postgres.Options{})
 	ctx := soon(t)
@@ -96,8 +96,8 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// TestTwoProcesses appends from two stores at once and reads from a third: positions
-// have no gap and come in order, whoever commits.
+// TestTwoProcesses appends from two stores at once and reads from a third. Positions have no
+// gap and come in order, whichever store commits.
 func TestTwoProcesses(t *testing.T) {
 	one := open(t, postgres.Options{})
 	stores := []*opener{one, one.again()}
@@ -123,8 +123,8 @@ func TestTwoProcesses(t *testing.T) {
 	all.Wait()
 }
 
-// inOrder reads on behind a position up to another, in batches of at most so many, and
-// checks that positions come one after the other.
+// inOrder reads from one position to another, in batches of at most batch, and checks that
+// positions are consecutive.
 func inOrder(ctx context.Context, t *testing.T, l *postgres.Log, at, to event.Position, batch int) {
 	for b, err := range l.Subscribe(ctx, at, event.Filter{}, batch) {
 		if err != nil {
@@ -143,8 +143,8 @@ func inOrder(ctx context.Context, t *testing.T, l *postgres.Log, at, to event.Po
 	}
 }
 
-// TestReadersComeAndGo has a reader beside others that come and go, so that the log's end
-// is read for all of them and by each in turn: it sees every event, in order.
+// TestReadersComeAndGo runs a reader next to others that come and go, so that at times the
+// log's end is read once for all, and at times by each reader. It sees every event, in order.
 func TestReadersComeAndGo(t *testing.T) {
 	one := open(t, postgres.Options{})
 	l, ctx := one.db.Log, soon(t)
@@ -167,9 +167,9 @@ func TestReadersComeAndGo(t *testing.T) {
 	all.Wait()
 }
 
-// TestOrderOfCommits lets a writer that began first commit last. A reader of a table
-// with a serial, which asks for what follows the last it has seen, never sees that
-// one's row. Of the log nobody misses an event: who began first has the lock.
+// TestOrderOfCommits makes the writer that began first commit last. A reader of a table with a
+// serial column, which asks for rows after the last it has seen, never sees that writer's row.
+// A reader of the log misses no event: the writer that began first has the lock.
 func TestOrderOfCommits(t *testing.T) {
 	op := open(t, postgres.Options{})
 	ctx := soon(t)
@@ -196,7 +196,7 @@ func TestOrderOfCommits(t *testing.T) {
 		t.Errorf("the naive reader missed %d of 2 rows: it is no control", missed)
 	}
 
-	// The same with the log, whose slow writer has its row and not committed.
+	// The same with the log: the slow writer has inserted its row and not committed.
 	execute(t, slow, `BEGIN`)
 	execute(t, slow, `UPDATE log.head SET pos = pos + 1`)
 	execute(t, slow, `INSERT INTO log.streams (no, version, last_pos, name) VALUES (1, 1, 1, 'slow')`)

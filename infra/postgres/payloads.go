@@ -15,15 +15,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 )
 
-// Payloads keeps sealed payloads in one table and the wrapped keys that open them in
-// another. What Erase removes is gone for every reader; its bytes may lie in the
-// server's files, its WAL archive and backups for longer, sealed. The way to make
-// those useless is to leave log.payload_keys out of backups, or to change the
-// master key.
+// Payloads keeps sealed payloads in one table and the wrapped keys that open them in another.
+// Erase removes both for every reader. The sealed bytes may stay longer in the server's files,
+// its WAL archive and backups. To make those useless, exclude log.payload_keys from backups, or
+// change the master key.
 type Payloads struct{ pool *pgxpool.Pool }
 
-// A key is written for bytes that stand, by whoever sealed them: whatever the race,
-// the two fit. A key that is there already is the same, or has lost its row.
+// A key is written only for the bytes that are stored, so the two match in any race. A key that
+// exists already is the same key, or belongs to a row that is gone.
 const (
 	putSealed = `
 INSERT INTO log.payloads (chain, hash, sealed)
@@ -38,8 +37,8 @@ JOIN log.payloads p ON p.chain = u.chain AND p.hash = u.hash AND p.sealed = u.se
 ON CONFLICT (chain, hash) DO UPDATE SET master = excluded.master, wrapped = excluded.wrapped`
 )
 
-// Put keeps rows, durable when it returns; one that is there already stays, and
-// counts as kept now.
+// Put stores rows, durable when it returns. An existing row stays unchanged, and counts as kept
+// now.
 func (s *Payloads) Put(ctx context.Context, rows []payload.Sealed) error {
 	if len(rows) == 0 {
 		return nil
@@ -58,11 +57,11 @@ func (s *Payloads) Put(ctx context.Context, rows []payload.Sealed) error {
 	})
 }
 
-// OFFSET 0 keeps an EXISTS from becoming a join: it is asked of few rows, each time
-// by the index.
+// OFFSET 0 keeps an EXISTS from becoming a join: it is evaluated for few rows, each by the
+// index.
 
-// Rows whose key is gone, as after a restore from a backup that left the keys out,
-// are as good as not there. Their lock keeps two that mend from mixing.
+// Rows without a key, as after a restore from a backup without the keys, count as missing.
+// Their lock keeps two concurrent repairs from mixing rows and keys.
 const (
 	lockKeyless = `
 SELECT u.ord FROM unnest($1::bigint[], $2::bytea[]) WITH ORDINALITY u (chain, hash, ord)
@@ -88,7 +87,7 @@ func (s *Payloads) mend(ctx context.Context, c payloadColumns) error {
 		if err != nil || len(keyless) == 0 {
 			return err
 		}
-		// Statements of their own: they see the keys that others wrote while we waited.
+		// Separate statements: they see the keys that others wrote while this one waited.
 		if _, err = dbtx.Exec(ctx, mendPayloads, c.chain, c.hash, c.sealed); err != nil {
 			return err
 		}
@@ -97,8 +96,8 @@ func (s *Payloads) mend(ctx context.Context, c payloadColumns) error {
 	})
 }
 
-// payloadColumns are rows turned on their side: each payload once, and in one order
-// for all, so that two who put the same rows never wait for each other in a circle.
+// payloadColumns are rows as columns: each payload once, and in a fixed order, so that two
+// callers with the same rows do not deadlock.
 type payloadColumns struct {
 	chain, master         []int64
 	hash, sealed, wrapped [][]byte
@@ -120,7 +119,7 @@ func columnsOf(rows []payload.Sealed) (c payloadColumns) {
 	return c
 }
 
-// Get answers payload.ErrGone when the row, or its key, is not there.
+// Get returns payload.ErrGone if the row or its key is missing.
 func (s *Payloads) Get(ctx context.Context, id chain.ID, hash chain.Hash) (payload.Sealed, error) {
 	sealed := payload.Sealed{Ref: payload.Ref{Chain: id, Hash: hash}}
 	err := retry(ctx, func() error {
@@ -134,8 +133,8 @@ func (s *Payloads) Get(ctx context.Context, id chain.ID, hash chain.Hash) (paylo
 	return sealed, err
 }
 
-// Rows first, then their keys, as Put has it: two that meet wait for each other in
-// one direction only. The second statement is for keys whose row is gone already.
+// Rows first, then their keys, in the same order as Put, which prevents deadlocks. The second
+// statement is for keys whose row is gone already.
 const (
 	erasePayloads = `
 WITH gone AS (
@@ -148,7 +147,7 @@ DELETE FROM log.payload_keys k WHERE chain = $1 AND hash = ANY ($2::bytea[])
   AND NOT EXISTS (SELECT FROM log.payloads p WHERE p.chain = k.chain AND p.hash = k.hash OFFSET 0)`
 )
 
-// Erase removes rows and keys for good; a row that is not there is no error.
+// Erase removes rows and keys for good. A missing row is no error.
 func (s *Payloads) Erase(ctx context.Context, id chain.ID, hashes []chain.Hash) error {
 	if len(hashes) == 0 {
 		return nil
@@ -168,7 +167,7 @@ WITH gone AS (
 )
 DELETE FROM log.payload_keys k USING gone WHERE k.chain = gone.chain AND k.hash = gone.hash`
 
-// EraseOrphan is Erase of one row, unless it was kept since a time.
+// EraseOrphan is Erase of one row, unless the row was kept since before.
 func (s *Payloads) EraseOrphan(ctx context.Context, ref payload.Ref, before time.Time) error {
 	return retry(ctx, func() error {
 		_, err := s.pool.Exec(ctx, eraseOrphan, int64(ref.Chain), ref.Hash[:], before) //nolint:gosec // keeps every bit
@@ -176,8 +175,7 @@ func (s *Payloads) EraseOrphan(ctx context.Context, ref payload.Ref, before time
 	})
 }
 
-// Orphans lists payloads kept before a time, in the order of (chain, hash) and after
-// a cursor.
+// Orphans lists payloads kept before a time, after a cursor, ordered by (chain, hash).
 func (s *Payloads) Orphans(ctx context.Context, before time.Time, after payload.Ref, limit int) ([]payload.Ref, error) {
 	var refs []payload.Ref
 	err := retry(ctx, func() error {

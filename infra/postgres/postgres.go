@@ -16,17 +16,16 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// Options are the settings of [Open]. A zero field takes the default given beside it.
+// Options are the settings of [Open]. A zero field takes the default named beside it.
 type Options struct {
-	Application string // application_name: who we are in pg_stat_activity; "watchtower"
+	Application string // application_name: this process's name in pg_stat_activity; "watchtower"
 
-	// Connections at most: for the log's readers, payloads and leases (16); for
-	// the work schema (16); for read models (8). Two more carry the committer
-	// and LISTEN.
+	// Maximum connections: for the log's readers, payloads and leases (16); for the work schema
+	// (16); for read models (8). The committer and LISTEN use two more.
 	LogConns, WorkConns, ViewConns int
 
-	// Pause is the longest between two attempts at a transaction: what is due later
-	// than that was told so before the server's clock was set back. 0 is not known.
+	// Pause is the longest pause between two attempts at a transaction. A due time further away
+	// was stored before the server's clock was set back. 0 means unknown.
 	Pause time.Duration
 
 	Window    int   // open transactions of a sequence that are not parked; 16
@@ -35,34 +34,35 @@ type Options struct {
 	ConnectTimeout   time.Duration // 5 s
 	StatementTimeout time.Duration // 30 s
 	LockTimeout      time.Duration // 10 s
-	// IdleTimeout is how long the server lets a process sit inside a database
-	// transaction, as one does that was stopped while it held the log's lock; 2 s. It is
-	// shorter than leases run (3 s): whoever takes over does not wait for the lock too.
+	// IdleTimeout is how long the server lets a session idle inside a database transaction, as
+	// a process does that was stopped while it held the log's lock; 2 s. It is shorter than
+	// lease terms (3 s), so that the process that takes over does not also wait for the lock.
 	IdleTimeout time.Duration
 
-	// AllowDataLoss opens a server whose settings lose acknowledged commits in a
-	// power cut (synchronous_commit = off, fsync = off).
+	// AllowDataLoss opens a server whose settings lose acknowledged commits on a power cut
+	// (synchronous_commit = off, fsync = off).
 	AllowDataLoss bool
 
-	// Crash, when set, is called at each of [CrashPoints] and [ArchiveCrashPoints]: a test ends the process there.
+	// Crash, if set, is called at each of [CrashPoints] and [ArchiveCrashPoints], where a test
+	// ends the process.
 	Crash  func(point string)
 	Logger *slog.Logger // slog.DiscardHandler
 }
 
-// CrashPoints lists the places at which a test may end the process.
+// CrashPoints lists the points at which a test may end the process.
 func CrashPoints() []string { return []string{beforeCommit, afterCommit} }
 
-// ArchiveCrashPoints lists those that only a process comes to which archives.
+// ArchiveCrashPoints lists the points that only an archiving process reaches.
 func ArchiveCrashPoints() []string { return []string{copied, dropped} }
 
 const (
-	beforeCommit = "log.before-commit" // the batch has its positions, nothing is sent
-	afterCommit  = "log.after-commit"  // the batch is durable, nobody was told
-	copied       = "archive.copied"    // open streams of a partition are copied forward, it is still there
-	dropped      = "archive.dropped"   // a partition is gone, nobody was told
+	beforeCommit = "log.before-commit" // the batch has positions, nothing is sent
+	afterCommit  = "log.after-commit"  // the batch is durable, no caller has its answer
+	copied       = "archive.copied"    // open streams of a partition are copied forward, the partition still exists
+	dropped      = "archive.dropped"   // a partition is dropped, no caller has its answer
 )
 
-// Limits on what one process takes of the server.
+// Limits on one process's use of the server.
 const (
 	defaultConns     = 16
 	defaultViewConns = 8
@@ -105,7 +105,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// DB is one process's hold on a database: each part satisfies the port of its name.
+// DB is one process's connections to a database. Each part implements the port of its name.
 type DB struct {
 	Log         *Log
 	Payloads    *Payloads
@@ -113,20 +113,19 @@ type DB struct {
 	Leases      *Leases
 	Requests    *Requests
 	Snapshots   *Snapshots
-	Groups      *Groups // of those who consume the log from outside
-	Work        *Work   // the due queue and the watcher's board
+	Groups      *Groups // state of the external feed's consumer groups
+	Work        *Work   // the due queue and the watcher's open transactions
 
 	config  *pgx.ConnConfig
 	durable func(context.Context, *pgconn.PgConn) error
 	log     *pgxpool.Pool // commits are durable
-	work    *pgxpool.Pool // commits do not wait for the disk; nor do the view's
+	work    *pgxpool.Pool // commits of this and the view's pool do not wait for the disk
 	view    *sql.DB
 	closed  sync.Once
 }
 
-// Open connects to a database and checks that it can keep the promises. The tables
-// are [DB.Migrate]'s business and need not be there yet. The URL's own parameters
-// win over the options.
+// Open connects to a database and checks that it can give the guarantees. The tables are made
+// by [DB.Migrate] and need not exist yet. The URL's own parameters override the options.
 func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	o := options.withDefaults()
 	config, err := connConfig(url, o)
@@ -141,7 +140,7 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 		db.durable = func(ctx context.Context, conn *pgconn.PgConn) error { return conn.Ping(ctx) }
 	}
 	logConfig := withParams(withParams(config, knownPaths), logSettings)
-	logConfig.AfterConnect = db.durable // settings change while a process runs
+	logConfig.AfterConnect = db.durable // settings may change while a process runs
 	if db.log, err = pool(ctx, url, logConfig, o.LogConns); err != nil {
 		return nil, err
 	}
@@ -166,25 +165,25 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	return db, nil
 }
 
-// View is a handle for read models: unqualified names mean the view schema. Its
-// commits do not wait for the disk: rows and their reader's checkpoint, written in
-// one transaction, fall back together when the server crashes.
+// View is a handle for read models: unqualified names mean the view schema. Its commits do not
+// wait for the disk. Rows and their reader's checkpoint, written in one transaction, fall back
+// together when the server crashes.
 func (db *DB) View() *sql.DB { return db.view }
 
-// Ping asks the server for a sign of life, and whether it keeps what it commits: its
-// settings may have been changed since the session began.
+// Ping checks that the server answers, and that it keeps its commits: its settings may have
+// changed since the session began.
 func (db *DB) Ping(ctx context.Context) error {
 	return classed(db.log.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return db.durable(ctx, c.Conn().PgConn()) }))
 }
 
-// probe takes room for a table, a megabyte that does not compress, and commits to the
-// disk. The table is gone with the commit.
+// probe allocates space for a table, a megabyte that does not compress, and commits to disk.
+// The table is dropped by the commit.
 const probe = `CREATE TEMPORARY TABLE watchtower_probe ON COMMIT DROP AS
 SELECT md5(n::text) FROM generate_series(1, 16384) n`
 
-// Probe tries whether the server takes writes: a full disk still answers every
-// question, and takes what fits into the room it has left. A role that may not make
-// a temporary table learns nothing by it, and gets no error.
+// Probe checks that the server accepts writes: with a full disk it still answers every query,
+// and accepts writes that fit into the remaining space. For a role that may not make a
+// temporary table Probe checks nothing and returns no error.
 func (db *DB) Probe(ctx context.Context) error {
 	_, err := db.log.Exec(ctx, probe)
 	var server *pgconn.PgError
@@ -194,9 +193,9 @@ func (db *DB) Probe(ctx context.Context) error {
 	return classed(err)
 }
 
-// Close takes no more appends, commits those it has taken, ends subscriptions with
-// event.ErrClosed and gives the connections back. ctx bounds the commits: appends
-// not committed when it ends are answered by an error. Close again does nothing.
+// Close refuses new appends, commits those it has taken, ends subscriptions with
+// event.ErrClosed and closes the connections. ctx bounds the commits: appends not committed
+// when it ends get an error. A second Close does nothing.
 func (db *DB) Close(ctx context.Context) error {
 	var err error
 	db.closed.Do(func() {
@@ -208,9 +207,9 @@ func (db *DB) Close(ctx context.Context) error {
 	return err
 }
 
-// connConfig is what every connection of this process has in common.
+// connConfig is the configuration shared by every connection of this process.
 func connConfig(url string, o Options) (*pgx.ConnConfig, error) {
-	parsed, err := pgxpool.ParseConfig(url) // not pgx's: the URL may hold pool settings
+	parsed, err := pgxpool.ParseConfig(url) // not pgx's parser: the URL may hold pool settings
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
@@ -234,24 +233,24 @@ func connConfig(url string, o Options) (*pgx.ConnConfig, error) {
 			config.RuntimeParams[name] = value
 		}
 	}
-	config.RuntimeParams["default_transaction_isolation"] = "read committed" // which statements rely on
+	config.RuntimeParams["default_transaction_isolation"] = "read committed" // statements rely on it
 	return config, nil
 }
 
-// knownPaths keep the planner to what every statement on the log and the queue is
-// written for: few rows, found by an index. Statistics may be as old as the first
-// minute of an empty database.
+// knownPaths keep the planner on the plan for which every statement on the log and the queue is
+// written: few rows, found by an index. Statistics may be as old as the first minute of an
+// empty database.
 var knownPaths = map[string]string{
 	"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off",
 	"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_material": "off",
 	"jit": "off",
 }
 
-// Plans of the log's statements are made once a session: there is one index to each.
-// The queue's many indexes leave a choice, and the choice made for an empty table is
-// a wrong one for long after; its statements are planned each time, by the size the
-// table has then. So are those on read models: while one is made anew, a plan for
-// the empty table would read all of it for each batch.
+// Plans of the log's statements are made once per session: each has only one index to use. The
+// queue's many indexes leave a choice, and a choice made for an empty table stays wrong for
+// long. So its statements are planned each time, for the table's current size. The same holds
+// for statements on read models: during a rebuild, a plan for the empty table would read all of
+// it for each batch.
 var (
 	logSettings  = map[string]string{"plan_cache_mode": "force_generic_plan"}
 	workSettings = map[string]string{"plan_cache_mode": "force_custom_plan", "synchronous_commit": "off"}
@@ -281,7 +280,7 @@ func pool(ctx context.Context, url string, config *pgx.ConnConfig, conns int) (*
 	return p, nil
 }
 
-// check refuses a server that cannot keep the promises.
+// check refuses a server that cannot give the guarantees.
 func check(ctx context.Context, config *pgx.ConnConfig, o Options) error {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -304,7 +303,7 @@ func check(ctx context.Context, config *pgx.ConnConfig, o Options) error {
 	return durable(ctx, conn.PgConn())
 }
 
-// durable refuses a session whose commits a power cut would take away.
+// durable refuses a session whose commits a power cut would lose.
 func durable(ctx context.Context, conn *pgconn.PgConn) error {
 	const settings = `SELECT current_setting('synchronous_commit'), current_setting('fsync')`
 	answer := conn.ExecParams(ctx, settings, nil, nil, nil, nil).Read()
@@ -319,14 +318,14 @@ func durable(ctx context.Context, conn *pgconn.PgConn) error {
 	return nil
 }
 
-// closeTimeout bounds how long a connection's farewell may take.
+// closeTimeout bounds the closing of a connection.
 const closeTimeout = 2 * time.Second
 
-// closeConn ends a connection, whatever the state of the contexts around.
+// closeConn closes a connection, independent of the callers' contexts.
 func closeConn(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	_ = conn.Close(ctx) // a connection that cannot say farewell is closed all the same
+	_ = conn.Close(ctx) // without an orderly end the connection is closed all the same
 	select {
 	case <-conn.PgConn().CleanupDone():
 	case <-ctx.Done():

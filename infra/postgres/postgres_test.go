@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // window is small so that suites fill it with few rows.
 const window = 4
 
-// opener opens a database anew each time it is closed.
+// opener reopens a database each time it is closed.
 type opener struct {
 	t   testing.TB
 	url string
@@ -29,7 +29,7 @@ type opener struct {
 	db  *postgres.DB
 }
 
-// open makes a database with its tables. The test closes it.
+// open makes a database with its tables. The test's cleanup closes it.
 func open(t testing.TB, o postgres.Options) *opener {
 	t.Helper()
 	if o.Window == 0 {
@@ -68,7 +68,7 @@ func (op *opener) close() error {
 	return op.db.Close(ctx)
 }
 
-// opened is what a suite wants of it.
+// opened adapts an opener to a suite.
 func opened[P any](op *opener, port func(*postgres.DB) P) storetest.Opened[P] {
 	return storetest.Opened[P]{
 		Port:  port(op.db),
@@ -124,7 +124,7 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// soon bounds what a test waits for.
+// soon is the time limit of a test's operations.
 func soon(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -132,7 +132,7 @@ func soon(t testing.TB) context.Context {
 	return ctx
 }
 
-// admin is a session of one's own in the test's database.
+// admin is a separate session in the test's database.
 func admin(t testing.TB, url string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(soon(t), url)
@@ -172,7 +172,7 @@ func eventually(t testing.TB, what string, yes func() bool) {
 	}
 }
 
-// happened are events with ids that follow from the stream and the version.
+// happened returns events whose ids are derived from the stream and the version.
 func happened(stream event.Stream, after event.Version, n int) []event.Event {
 	events := make([]event.Event, n)
 	for i := range events {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// proxy stands between a store and its server and loses what it is told to lose.
+// proxy is a TCP proxy between a store and its server that loses requests or replies on demand.
 type proxy struct {
 	t        testing.TB
 	server   string
@@ -16,19 +16,19 @@ type proxy struct {
 
 	mu      sync.Mutex
 	loss    loss
-	spare   int // pieces that pass before something is lost
+	spare   int // pieces that pass before the loss
 	refuses bool
 	conns   map[net.Conn]bool
 }
 
-// loss is what the proxy does to the next bytes of a client.
+// loss is the proxy's action on the next bytes of a client.
 type loss int
 
 const (
 	nothing loss = iota
-	request      // drop them and cut the connection
-	reply        // pass them on, and cut the connection when the server answers
-	silence      // pass nothing on from here, in either direction, on any connection
+	request      // drop the bytes and cut the connection
+	reply        // pass the bytes on, and cut the connection when the server answers
+	silence      // pass nothing on from now on, in both directions, on all connections
 )
 
 // through starts a proxy and returns the URL that leads through it.
@@ -60,7 +60,7 @@ func (p *proxy) cut() {
 	}
 }
 
-// refuse closes all connections, and takes no new ones, until it is told otherwise.
+// refuse closes all connections and refuses new ones, until it is called with false.
 func (p *proxy) refuse(on bool) {
 	p.mu.Lock()
 	p.refuses = on
@@ -70,7 +70,7 @@ func (p *proxy) refuse(on bool) {
 	}
 }
 
-// admit takes a client in, unless the proxy refuses.
+// admit registers a client, unless the proxy refuses.
 func (p *proxy) admit(client, server net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,24 +80,24 @@ func (p *proxy) admit(client, server net.Conn) bool {
 	return !p.refuses
 }
 
-// lose sets what to lose. A request or reply is lost once.
+// lose sets the next loss. A request or reply is lost once.
 func (p *proxy) lose(what loss) { p.loseAfter(0, what) }
 
-// loseAfter lets so many pieces of clients' pass before.
+// loseAfter lets a number of pieces from clients pass before the loss.
 func (p *proxy) loseAfter(pieces int, what loss) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.loss, p.spare = what, pieces
 }
 
-// lost reports whether what was to be lost is.
+// lost reports whether the loss has happened.
 func (p *proxy) lost() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.loss == nothing
 }
 
-// take says what to do with a client's bytes.
+// take returns the action for a client's next bytes.
 func (p *proxy) take() loss {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,7 +141,7 @@ func (p *proxy) accept() {
 	}
 }
 
-// forth carries bytes to the server.
+// forth copies bytes to the server.
 func (p *proxy) forth(client, server net.Conn, lost chan struct{}) {
 	defer server.Close() //nolint:errcheck // ends the other direction
 	buffer := make([]byte, 1<<20)
@@ -165,7 +165,7 @@ func (p *proxy) forth(client, server net.Conn, lost chan struct{}) {
 	}
 }
 
-// back carries bytes to the client.
+// back copies bytes to the client.
 func (p *proxy) back(client, server net.Conn, lost chan struct{}) {
 	defer client.Close() //nolint:errcheck // ends the other direction
 	buffer := make([]byte, 1<<20)
@@ -176,7 +176,7 @@ func (p *proxy) back(client, server net.Conn, lost chan struct{}) {
 		}
 		select {
 		case <-lost:
-			return // the server has answered: it has done it
+			return // the server has answered, so it has executed the request
 		default:
 		}
 		if p.silent() {

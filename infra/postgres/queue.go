@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Only open rows have a holder. IS NOT DISTINCT FROM is = to us, but not to the
-// planner, which would look through all leased rows for these.
+// Only open rows have a holder. IS NOT DISTINCT FROM equals = here, but keeps the planner from
+// scanning all leased rows for these.
 const doneWork = `
 WITH told AS (
   UPDATE work.queue q SET holder = NULL, leased_until = NULL, next_at = u.next_at, note = u.note,
@@ -30,7 +30,7 @@ INSERT INTO work.waiting (sequence, chain, sender, nonce_key)
 SELECT DISTINCT sequence, chain, sender, nonce_key FROM told WHERE wait_nonce IS NOT NULL AND named IS NULL
 ORDER BY sequence ON CONFLICT DO NOTHING`
 
-// Done ends the holder's leases on rows and says when they are due again.
+// Done ends the holder's leases on rows and sets when they are due again.
 func (s *Work) Done(ctx context.Context, holder string, done []tx.Done) error {
 	if len(done) == 0 {
 		return nil

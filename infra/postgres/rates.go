@@ -13,15 +13,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/rate"
 )
 
-// Rates are buckets that all replicas take from, by the server's clock. A call is made
-// once: one whose answer was lost may have taken something.
+// Rates are rate-limit buckets that all replicas share, by the server's clock. A call is not
+// retried: if its answer was lost, it may have taken a token.
 type Rates struct{ pool *pgxpool.Pool }
 
 // Rates are the buckets in this database.
 func (db *DB) Rates() *Rates { return &Rates{db.work} }
 
-// A row that is not changed says no. What is missing is at most the window then: a rate
-// that was lowered, or a clock that was set back, locks nobody out for longer.
+// takeRate changes no row if the bucket is empty. capRate then limits the deficit to the
+// window, so that a lowered rate, or a clock set back, blocks no client for longer.
 const (
 	takeRate = `
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
@@ -38,13 +38,13 @@ WHERE bucket = $1 AND full_at > clock_timestamp() + $2::interval`
   SELECT bucket FROM work.rates WHERE full_at <= clock_timestamp() LIMIT $1 FOR UPDATE SKIP LOCKED))`
 )
 
-// errNoneLeft rolls back what other buckets gave.
+// errNoneLeft rolls back the tokens taken from other buckets.
 var errNoneLeft = errors.New("a bucket is empty")
 
-// Take takes one out of each bucket if every one has one left, else none, and says of each
-// how long it is until it has one.
+// Take takes one token from each bucket if all have one, and none otherwise. It returns for
+// each bucket the time until it has a token.
 func (s *Rates) Take(ctx context.Context, of []rate.Bucket) (waits []time.Duration, err error) {
-	sorted := slices.Clone(of) // one order for all, so that nobody waits in a circle
+	sorted := slices.Clone(of) // a fixed order prevents deadlocks
 	slices.SortFunc(sorted, func(a, b rate.Bucket) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	if len(sorted) == 1 {
 		err = takeFrom(ctx, s.pool, sorted[0])
@@ -86,7 +86,7 @@ func takeFrom(ctx context.Context, on execer, b rate.Bucket) error {
 	return err
 }
 
-// Forget removes at most limit buckets that are full, and says how many.
+// Forget removes at most limit full buckets, and returns their number.
 func (s *Rates) Forget(ctx context.Context, limit int) (int, error) {
 	tag, err := s.pool.Exec(ctx, forgetRates, limit)
 	return int(tag.RowsAffected()), classed(err)

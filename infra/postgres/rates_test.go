@@ -11,8 +11,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// Replicas that take from the same buckets at once get as much together as one would; what
-// one bucket refuses is taken from no other; and who is refused hears how long to wait.
+// Replicas that share buckets get as much together as a single one would. A refusal by one
+// bucket takes nothing from the others. A refused caller learns how long to wait.
 func TestRates(t *testing.T) {
 	op := open(t, postgres.Options{})
 	replicas := []*postgres.Rates{op.db.Rates(), op.again().db.Rates()}
@@ -37,11 +37,11 @@ func TestRates(t *testing.T) {
 		})
 	}
 	asking.Wait()
-	most := 10 + int64(time.Since(began)/time.Second) + 1 // that have come back meanwhile
+	most := 10 + int64(time.Since(began)/time.Second) + 1 // tokens refilled meanwhile
 	if n := granted.Load(); n < 10 || n > most {
 		t.Errorf("%d are granted, not 10 to %d", n, most)
 	}
-	// What ann was refused cost everybody nothing.
+	// Ann's refused calls took nothing from the shared bucket.
 	left := int64(0)
 	for ; ; left++ {
 		waits, err := replicas[0].Take(soon(t), []rate.Bucket{everybody})
@@ -53,7 +53,7 @@ func TestRates(t *testing.T) {
 	if least := 100 - granted.Load(); left < least {
 		t.Errorf("%d are left for everybody, not %d", left, least)
 	}
-	// A rate that is lowered locks nobody out for longer than it takes itself.
+	// A lowered rate blocks no client for longer than its own window.
 	waits, err := replicas[1].Take(soon(t), []rate.Bucket{of("ann", 2)})
 	must(t, err)
 	if len(waits) != 1 || waits[0] > time.Second {

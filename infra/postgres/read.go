@@ -15,26 +15,26 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Limits of one read. No connection is held while a reader works on what it got.
+// Limits of one read. No connection is held while the reader processes a page.
 const (
 	streamPage = 256    // events of a stream
-	pageMost   = 2000   // events of the log, whatever the reader asks for
-	scanMost   = 20_000 // positions looked at under a filter
+	pageMost   = 2000   // events of the log, even if max is larger
+	scanMost   = 20_000 // positions read under a filter
 )
 
-// A place of the log in SQL: columns that scanEvent reads.
+// eventColumns are the columns that scanEvent reads.
 const eventColumns = `e.pos, e.version, e.at, e.id, e.name, e.data, e.correlation, e.causation, e.actor, e.trace, e.link`
 
 const selectHead = `SELECT pos FROM log.head`
 
-// Head is the position of the last event; 0 when there is none.
+// Head is the position of the last event; 0 if there is none.
 func (l *Log) Head(ctx context.Context) (event.Position, error) {
 	var head int64
 	err := retry(ctx, func() error { return l.pool.QueryRow(ctx, selectHead).Scan(&head) })
 	return event.Position(head), err
 }
 
-// The bounds on pos let the planner's executor pass over partitions.
+// With bounds on pos the executor skips partitions.
 const selectStream = `
 SELECT ` + eventColumns + `, s.name FROM log.streams s
 CROSS JOIN LATERAL (
@@ -43,7 +43,7 @@ CROSS JOIN LATERAL (
   ORDER BY e.version LIMIT $3
 ) e WHERE s.name = $1 ORDER BY e.version`
 
-// The same, with what was copied forward of partitions that were dropped.
+// selectKeptStream also reads events copied forward from dropped partitions.
 const selectKeptStream = `
 SELECT ` + eventColumns + `, s.name FROM log.streams s
 CROSS JOIN LATERAL (
@@ -53,11 +53,11 @@ CROSS JOIN LATERAL (
    WHERE e.stream = s.no AND e.version > $2 AND e.pos BETWEEN s.no AND s.last_pos ORDER BY e.version LIMIT $3)
 ) e WHERE s.name = $1 ORDER BY e.version LIMIT $3`
 
-// Read before the events: an event that is missing up to this version was dropped.
+// Read before the events: an event missing up to this version was dropped.
 const selectExtent = `SELECT version, no, last_pos FROM log.streams WHERE name = $1`
 
 // ReadStream yields the stream's events with version > after. It ends with an
-// *archive.GoneError where events have been dropped.
+// *archive.GoneError where events were dropped.
 func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
 	return func(yield func(event.Recorded, error) bool) {
 		for {
@@ -79,7 +79,7 @@ func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.V
 	}
 }
 
-// streamPage reads a stretch of a stream without a gap.
+// streamPage reads consecutive events of a stream.
 func (l *Log) streamPage(ctx context.Context, stream event.Stream, after event.Version) (page []event.Recorded, more bool, err error) {
 	for _, text := range []string{selectStream, selectKeptStream} {
 		var extent extent
@@ -104,13 +104,13 @@ func (l *Log) streamPage(ctx context.Context, stream event.Stream, after event.V
 	panic("unreachable")
 }
 
-// extent is where a stream lies.
+// extent is the range of a stream's positions.
 type extent struct {
 	version event.Version
 	archive.Extent
 }
 
-// stretch reads events of a stream up to the first gap, and tells how many rows it found.
+// stretch reads events of a stream up to the first gap, and returns the number of rows found.
 func (l *Log) stretch(ctx context.Context, text string, stream event.Stream, after event.Version) (page []event.Recorded, found int, at extent, err error) {
 	err = retry(ctx, func() error {
 		page, at = nil, extent{}
@@ -133,7 +133,7 @@ func (l *Log) stretch(ctx context.Context, text string, stream event.Stream, aft
 	return unbroken(page, after), found, at, err
 }
 
-// unbroken is the events that follow a version without a gap.
+// unbroken returns the events that follow a version without a gap.
 func unbroken(page []event.Recorded, after event.Version) []event.Recorded {
 	kept := page[:0]
 	for _, r := range page {
@@ -146,9 +146,8 @@ func unbroken(page []event.Recorded, after event.Version) []event.Recorded {
 	return kept
 }
 
-// Reads of the whole log. A stream's name is looked up for each event that passes,
-// by its index: a join would be the planner's to choose, and it may choose to hash
-// all streams there are.
+// Reads of the whole log. A stream's name is looked up by index for each event that passes the
+// filter: for a join the planner may choose to hash all streams.
 const (
 	streamName = `(SELECT s.name FROM log.streams s WHERE s.no = e.stream)`
 
@@ -164,9 +163,9 @@ WHERE e.pos > $1 AND e.pos <= $3 AND e.name ^@ ANY ($4::text[]) ORDER BY e.pos L
 ) e WHERE e.stream ^@ ANY ($5::text[]) OR e.name ^@ ANY ($4::text[]) LIMIT $2`
 )
 
-// page reads at most so many events after a position. It asks for the head first: what
-// is committed up to there is visible to the second statement, so an event that is
-// missing in between does not pass the filter.
+// page reads at most most events after a position. It reads the head first. Everything
+// committed up to there is visible to the second statement, so an event missing in between does
+// not pass the filter.
 func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, most int) (event.Batch, error) {
 	from := clamp(uint64(after))
 	limit := min(max(most, 1), pageMost)
@@ -190,7 +189,7 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, mo
 			events, err = scanEvents(rows, make([]event.Recorded, 0, min(limit, 64)))
 			return err
 		})
-		// Last: what was missing in the events because it was dropped is below this.
+		// Last: events missing because they were dropped are below this position.
 		q.Queue(selectBegins).QueryRow(func(row pgx.Row) error { return row.Scan(&begins) })
 		return l.pool.SendBatch(ctx, q).Close()
 	}
@@ -207,7 +206,7 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, mo
 	if n := len(events); n > 0 {
 		b.Next = events[n-1].Position
 	}
-	if len(events) < limit { // nothing more up to the end of the stretch, or of the log
+	if len(events) < limit { // nothing more up to the end of the range, or of the log
 		end := event.Position(head)
 		if len(f.Streams)+len(f.Names) > 0 {
 			end = min(end, event.Position(upto))
@@ -218,9 +217,9 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, mo
 	return b, nil
 }
 
-// errBeyond refuses a position that this log has not reached: whoever has it read another
-// log, perhaps of a server that has lost its end, and would miss in silence what is
-// appended up to there.
+// errBeyond refuses a position beyond this log's head. The reader has it from another log,
+// perhaps of a server that has lost its last events, and would silently miss events appended up
+// to that position.
 var errBeyond = errors.New("the position is not of this log")
 
 // ReadAll yields batches after a position up to the log's head.
@@ -251,7 +250,7 @@ func scanEvents(rows pgx.Rows, into []event.Recorded) ([]event.Recorded, error) 
 	return into, rows.Err()
 }
 
-// notNil keeps no prefixes from becoming NULL.
+// notNil keeps empty prefixes from becoming NULL.
 func notNil(prefixes []string) []string {
 	if prefixes == nil {
 		return []string{}

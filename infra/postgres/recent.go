@@ -8,13 +8,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/recent"
 )
 
-// recentReaders is how many subscriptions the log's end is kept in memory for. Fewer ask
-// the server for the events that pass their filters: a replica that holds no leases needs
-// little of what the others append.
+// recentReaders is the number of subscriptions from which on the log's end is kept in memory.
+// With fewer, each asks the server for events that pass its filter: a replica without leases
+// needs few of the others' events.
 const recentReaders = 4
 
-// news returns a channel that is closed when there may be more to read: in the tail while
-// it is held, and in the log otherwise.
+// news returns a channel that is closed when there may be more to read: in the tail while it is
+// held, otherwise in the log.
 func (l *Log) news() <-chan struct{} {
 	grown, held := l.recent.News()
 	if held {
@@ -23,7 +23,7 @@ func (l *Log) news() <-chan struct{} {
 	return l.bell.Wait()
 }
 
-// follow keeps the tail up with the log, while it has readers enough, until the log closes.
+// follow keeps the tail up to date while it has enough readers, until the log closes.
 func (l *Log) follow() {
 	defer l.recent.Lose()
 	for l.recent.Worthwhile(l.open) == nil {
@@ -35,12 +35,12 @@ func (l *Log) follow() {
 		}
 		if err != nil && l.open.Err() == nil {
 			l.logger.Debug("the log's end is read again", "err", err)
-			_ = pause(l.open, listenPause) // its end shows above
+			_ = pause(l.open, listenPause) // the loop condition sees its end
 		}
 	}
 }
 
-// keepUp reads the log's end after a position until that fails, or too few read it.
+// keepUp reads the log's end after a position until reading fails, or too few readers remain.
 func (l *Log) keepUp(ctx context.Context, after event.Position) error {
 	wait := pollBusy
 	for l.recent.Enough() {

@@ -11,10 +11,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/request"
 )
 
-// Requests remembers requests that clients may repeat, and what was answered.
+// Requests stores idempotency keys: requests that clients may repeat, and their answers.
 type Requests struct{ pool *pgxpool.Pool }
 
-// A claim that is there already is this very one, tried again after a lost answer.
+// An existing row with the same claim is this claim, retried after a lost answer.
 const claimRequest = `
 INSERT INTO work.requests AS r (name, print, claim, held_until, expires_at, client)
 VALUES ($1, $2, $3, clock_timestamp() + $4, clock_timestamp() + $5, $6)
@@ -29,10 +29,10 @@ RETURNING true`
 
 const findRequest = `SELECT print, coalesce(status, 0), coalesce(media, ''), body FROM work.requests WHERE name = $1`
 
-// claimTries bounds how often a request may vanish between the two statements.
+// claimTries bounds how often a request may be removed between the two statements.
 const claimTries = 4
 
-// Claim asks for a request. The answer is there when the stage is request.Answered.
+// Claim claims a request. The answer is set if the stage is request.Answered.
 func (s *Requests) Claim(ctx context.Context, c request.Claim) (stage request.Stage, a request.Answer, err error) {
 	err = retry(ctx, func() error {
 		for range claimTries {
@@ -47,7 +47,7 @@ func (s *Requests) Claim(ctx context.Context, c request.Claim) (stage request.St
 			err = s.pool.QueryRow(ctx, findRequest, c.Name[:]).Scan(&print, &a.Status, &a.Media, &a.Body)
 			switch {
 			case errors.Is(err, pgx.ErrNoRows):
-				continue // it was forgotten in between
+				continue // it was removed in between
 			case err != nil:
 				return err
 			case [32]byte(print) != c.Print:
@@ -64,7 +64,7 @@ func (s *Requests) Claim(ctx context.Context, c request.Claim) (stage request.St
 	return stage, a, err
 }
 
-// Answer keeps what was answered, if the claim is still held; else it does nothing.
+// Answer stores the answer if the claim is still held; otherwise it does nothing.
 func (s *Requests) Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error {
 	return retry(ctx, func() error {
 		_, err := s.pool.Exec(ctx, `UPDATE work.requests SET status = $3, media = $4, body = $5 WHERE name = $1 AND claim = $2`,
@@ -73,7 +73,7 @@ func (s *Requests) Answer(ctx context.Context, name request.Name, claim event.ID
 	})
 }
 
-// Release lets whoever asks next carry a request out, if the claim is still held.
+// Release lets the next caller carry out a request, if the claim is still held.
 func (s *Requests) Release(ctx context.Context, name request.Name, claim event.ID) error {
 	return retry(ctx, func() error {
 		_, err := s.pool.Exec(ctx, `DELETE FROM work.requests WHERE name = $1 AND claim = $2`, name[:], claim.String())
@@ -81,8 +81,8 @@ func (s *Requests) Release(ctx context.Context, name request.Name, claim event.I
 	})
 }
 
-// What one client has beyond its share goes first, its oldest: only when no client is over
-// its share are the oldest of all removed.
+// A client's oldest requests beyond its share are removed first. Only if no client exceeds its
+// share are the oldest of all removed.
 const (
 	forgetExpired = `
 DELETE FROM work.requests WHERE name IN (
@@ -101,8 +101,8 @@ DELETE FROM work.requests WHERE name IN (
 SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM work.requests WHERE client IS NOT NULL GROUP BY client) clients`
 )
 
-// Forget removes requests that have expired, those that one client has beyond its share,
-// and the oldest of all beyond the most: at most b.Limit of each.
+// Forget removes expired requests, each client's requests beyond its share, and the oldest of
+// all beyond b.Most: at most b.Limit of each.
 func (s *Requests) Forget(ctx context.Context, b request.Bounds) (f request.Forgotten, err error) {
 	remove := func(statement string, args ...any) (int, error) {
 		tag, err := s.pool.Exec(ctx, statement, args...)

@@ -9,8 +9,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// A connection breaks between the two questions of a claim, before the second is asked or
-// before it is answered: the claim is made again, and told what stands.
+// A connection breaks between the two statements of a claim, before the second is sent or
+// before it is answered. The claim is retried, and returns the stored state.
 func TestClaimIsCutInTwo(t *testing.T) {
 	direct := open(t, postgres.Options{})
 	p, url := through(t, direct.url)
@@ -29,7 +29,7 @@ func TestClaimIsCutInTwo(t *testing.T) {
 		t.Fatalf("the first claim: stage %d", got)
 	}
 	for _, what := range []loss{request, reply} {
-		for range 3 { // so that the session has both statements prepared: a piece is one of them
+		for range 3 { // so that the session has prepared both statements: a piece is one of them
 			claim(2)
 		}
 		p.loseAfter(1, what)

@@ -18,8 +18,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// TestKeysLost restores payloads without their keys: they are gone, and can be kept
-// anew, whole.
+// TestKeysLost restores payloads without their keys. They count as gone, and can be stored
+// again.
 func TestKeysLost(t *testing.T) {
 	op := open(t, postgres.Options{})
 	ctx := soon(t)
@@ -39,7 +39,7 @@ func TestKeysLost(t *testing.T) {
 			t.Errorf("payload %d: %s", n, diff)
 		}
 	}
-	// A key whose row is gone is no hindrance, and Erase takes it along.
+	// A key without its row does not prevent Put, and Erase removes it.
 	execute(t, admin(t, op.url), `DELETE FROM log.payloads WHERE substr(hash, 1, 1) IN ('\x01', '\x02')`)
 	must(t, op.db.Payloads.Put(ctx, []payload.Sealed{sealed(1, 3)}))
 	got, err := op.db.Payloads.Get(ctx, 1, chain.Hash{1})
@@ -55,8 +55,8 @@ func TestKeysLost(t *testing.T) {
 	}
 }
 
-// TestLeaseClock renews a lease that lapses while the question waits for a lock: its
-// term begins when the answer is given, not when it was asked for.
+// TestLeaseClock renews a lease that lapses while the statement waits for a lock. Its term
+// begins when the lock is granted, not when it was requested.
 func TestLeaseClock(t *testing.T) {
 	op := open(t, postgres.Options{})
 	ctx := soon(t)
@@ -98,8 +98,8 @@ func TestLeaseClock(t *testing.T) {
 	}
 }
 
-// TestCrowd runs a feeder, workers and a watcher on few sequences at once. Nobody
-// fails, and nobody waits in a circle for another.
+// TestCrowd runs a feeder, workers and a watcher on few sequences at once. No call fails, and
+// there is no deadlock.
 func TestCrowd(t *testing.T) {
 	op := open(t, postgres.Options{})
 	w, ctx := op.db.Work, soon(t)

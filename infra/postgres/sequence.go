@@ -6,9 +6,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// NextFree is the first nonce of a sequence, from the given one on, that no row has
-// that is open or announced as executed. Of the rows those count that one of the clients
-// submitted first; nil counts all.
+// NextFree is the first nonce of a sequence, from the given one on, that no open row and no row
+// announced as executed has. Only rows first submitted by one of the clients count; nil counts
+// all.
 func (s *Work) NextFree(ctx context.Context, sequence chain.Sequence, from uint64, clients []string) (next uint64, err error) {
 	err = retry(ctx, func() error {
 		next = from

@@ -21,7 +21,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/migrations"
 )
 
-// TestOpenRefuses asks for servers that cannot keep the promises.
+// TestOpenRefuses opens servers that cannot give the guarantees.
 func TestOpenRefuses(t *testing.T) {
 	ctx := soon(t)
 	url := testenv.Postgres(t)
@@ -52,8 +52,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestSettingsChange has a server stop keeping what it commits while it is in use: no
-// new session takes anything until it keeps it again.
+// TestSettingsChange makes a server in use stop keeping its commits. New sessions are refused
+// until it keeps them again.
 func TestSettingsChange(t *testing.T) {
 	op := open(t, postgres.Options{})
 	conn := admin(t, op.url)
@@ -83,7 +83,7 @@ func TestSettingsChange(t *testing.T) {
 	eventually(t, "it keeps what it commits", func() bool { return op.db.Ping(soon(t)) == nil && put() == nil })
 }
 
-// TestOpenReplica asks for a server that takes no writes, as one of several.
+// TestOpenReplica opens a server that accepts no writes, as one of several hosts.
 func TestOpenReplica(t *testing.T) {
 	dsn := testenv.Postgres(t)
 	name := dsn[strings.LastIndex(dsn, "/")+1:]
@@ -93,7 +93,7 @@ func TestOpenReplica(t *testing.T) {
 	}
 }
 
-// TestSession looks at the settings that a session of ours has.
+// TestSession checks the settings of a session.
 func TestSession(t *testing.T) {
 	dsn := testenv.Postgres(t)
 	u, err := url.Parse(dsn)
@@ -104,7 +104,7 @@ func TestSession(t *testing.T) {
 	defer db.Close(soon(t)) //nolint:errcheck // not what is tested
 	want := map[string]string{
 		"application_name":                    "tower",
-		"statement_timeout":                   "7s", // the URL's
+		"statement_timeout":                   "7s", // from the URL
 		"lock_timeout":                        "4s",
 		"idle_in_transaction_session_timeout": "2s",
 		"search_path":                         "view",
@@ -159,7 +159,7 @@ func TestMigrateAtOnce(t *testing.T) {
 	}
 }
 
-// TestMigrate follows a schema through its life.
+// TestMigrate migrates a schema through successive versions.
 func TestMigrate(t *testing.T) {
 	db, err := postgres.Open(soon(t), testenv.Postgres(t), postgres.Options{})
 	must(t, err)
@@ -178,7 +178,7 @@ func TestMigrate(t *testing.T) {
 	if n := sum(); n != 12 {
 		t.Errorf("after three migrations in order the sum is %d, not 12", n)
 	}
-	delete(files, "x/0010_more.sql") // a newer program has been here
+	delete(files, "x/0010_more.sql") // a newer program has migrated
 	must(t, db.MigrateFiles(ctx, files))
 
 	files["x/0003_broken.sql"] = &fstest.MapFile{Data: []byte(`INSERT INTO view.things VALUES (100); SELECT nonsense`)}
@@ -203,8 +203,8 @@ func TestMigrate(t *testing.T) {
 	must(t, err)
 }
 
-// TestPartitions fills several small partitions and reads across them, under
-// filters that little or nothing passes too.
+// TestPartitions fills several small partitions and reads across them, also under filters that
+// few or no events pass.
 func TestPartitions(t *testing.T) {
 	op := open(t, postgres.Options{Partition: 4000})
 	ctx := soon(t)
@@ -270,7 +270,7 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
-// TestCrashPoints sees every point that is promised, in an append.
+// TestCrashPoints reaches every listed point in an append.
 func TestCrashPoints(t *testing.T) {
 	var passed []string
 	op := open(t, postgres.Options{Crash: func(point string) { passed = append(passed, point) }})

@@ -15,8 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Shadow keeps a read model's tables that are made anew, in a schema of its own beside
-// the one that serves, under the same names.
+// Shadow keeps a read model's tables during a rebuild. They are in a schema of their own, next
+// to the serving tables, under the same names.
 type Shadow struct {
 	reader  string
 	version int
@@ -25,29 +25,29 @@ type Shadow struct {
 	migrate func(context.Context, *sql.DB) error
 	live    *sql.DB
 	own     *sql.DB
-	conn    *pgx.Conn // holds the lock, and loads
+	conn    *pgx.Conn // holds the lock; loads rows
 }
 
 const (
 	liveSchema    = "view"
-	shadowSchema  = "view_shadow_" // and the reader's name
+	shadowSchema  = "view_shadow_" // followed by the reader's name
 	shadowLock    = int32(0x77747368)
 	uniqueBroken  = "23505"
 	lockNotHad    = "55P03"
 	deadlockFound = "40P01"
 )
 
-// shadowSettings: loading and comparing take as long as they take, and a crash of the
-// server throws rows and checkpoint back together.
+// shadowSettings: loading and comparing have no time limit, and a crash of the server sets rows
+// and checkpoint back together.
 var shadowSettings = map[string]string{
 	"statement_timeout": "0", "idle_in_transaction_session_timeout": "0", "synchronous_commit": "off",
 	"plan_cache_mode": "force_custom_plan",
 }
 
-// OpenShadow opens the shadow of a read model: reader names its checkpoint,
-// version tells what its rows are made of, and migrate makes all read models' tables in a
-// database handle's schema. The tables must be there to serve. Another process that has it
-// is an error.
+// OpenShadow opens the shadow of a read model. reader names its checkpoint, version is the
+// version of the code that makes its rows, and migrate makes all read models' tables in a
+// database handle's schema. The serving tables must exist. It is an error if another process
+// has the shadow open.
 func OpenShadow(ctx context.Context, url, reader string, version int, tables []string, migrate func(context.Context, *sql.DB) error) (_ *Shadow, err error) {
 	config, err := connConfig(url, Options{Application: "watchtower rebuild"}.withDefaults())
 	if err != nil {
@@ -71,26 +71,26 @@ func OpenShadow(ctx context.Context, url, reader string, version int, tables []s
 	return s, nil
 }
 
-// Close lets another process have it, at once: a server may notice later that a
-// connection is closed.
+// Close unlocks the shadow for other processes at once: a server may detect a closed connection
+// later.
 func (s *Shadow) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	_, _ = s.conn.Exec(ctx, `SELECT pg_advisory_unlock($1, hashtext($2))`, shadowLock, s.reader) // if it cannot, the close does
+	_, _ = s.conn.Exec(ctx, `SELECT pg_advisory_unlock($1, hashtext($2))`, shadowLock, s.reader) // if this fails, closing the connection unlocks
 	closeConn(s.conn)
 	return errors.Join(s.own.Close(), s.live.Close())
 }
 
-// DB has its tables.
+// DB is a handle to the shadow's tables.
 func (s *Shadow) DB() *sql.DB { return s.own }
 
-// Live has those that serve.
+// Live is a handle to the serving tables.
 func (s *Shadow) Live() *sql.DB { return s.live }
 
-// Prefix is empty: the schema tells its tables from those that serve.
+// Prefix is empty: the schema distinguishes the shadow's tables from the serving ones.
 func (s *Shadow) Prefix() string { return "" }
 
-// later holds the statements that make the indexes that loading does without.
+// later stores the statements that make the indexes deferred during loading.
 const later = `
 CREATE TABLE IF NOT EXISTS later (text text PRIMARY KEY)`
 
@@ -99,8 +99,8 @@ SELECT c.relname, pg_get_indexdef(c.oid) FROM pg_index i
 JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_class t ON t.oid = i.indrelid JOIN pg_namespace n ON n.oid = t.relnamespace
 WHERE n.nspname = $1 AND t.relname = ANY ($2) AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = c.oid)`
 
-// Prepare makes what is missing of it. What an earlier run left is not kept when the
-// tables that serve have been changed since, or another version has made its rows.
+// Prepare makes the missing tables of the shadow. It discards an earlier run's tables if the
+// serving tables have changed since, or another version has made the rows.
 func (s *Shadow) Prepare(ctx context.Context, fresh bool) error {
 	left, err := s.left(ctx)
 	if err == nil && left && !fresh {
@@ -151,16 +151,16 @@ func (s *Shadow) Prepare(ctx context.Context, fresh bool) error {
 	})
 }
 
-// left reports whether an earlier run has left it.
+// left reports whether an earlier run's shadow exists.
 func (s *Shadow) left(ctx context.Context) (there bool, err error) {
 	err = s.conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, s.schema+".later").Scan(&there)
 	return there, err
 }
 
-// made is the comment of its schema.
+// made is the comment of the shadow's schema.
 func (s *Shadow) made() string { return fmt.Sprintf("rows of version %d", s.version) }
 
-// fits reports whether what an earlier run has left can be gone on with.
+// fits reports whether an earlier run's shadow can be continued.
 func (s *Shadow) fits(ctx context.Context) (bool, error) {
 	var made string
 	err := s.conn.QueryRow(ctx, `SELECT coalesce(obj_description(to_regnamespace($1), 'pg_namespace'), '')`, s.schema).Scan(&made)
@@ -172,11 +172,11 @@ func (s *Shadow) fits(ctx context.Context) (bool, error) {
 	return !outdated, err
 }
 
-// isOutdated asks whether the tables that serve have been changed in ways that it has not.
+// isOutdated asks whether the serving tables have migrations that the shadow lacks.
 const isOutdated = `SELECT EXISTS (SELECT name FROM ` + liveSchema + `.view_migrations EXCEPT SELECT name FROM view_migrations)`
 
-// Load writes rows and moves the checkpoint. New rows are copied straight into the
-// table; if it has one of them all the same, they take the longer way.
+// Load writes rows and moves the checkpoint. New rows are copied straight into the table. If
+// the table has one of them already, they go through merge.
 func (s *Shadow) Load(ctx context.Context, from, to event.Position, changes []bulk.Change) error {
 	err := s.load(ctx, from, to, changes, true)
 	if code(err) == uniqueBroken {
@@ -204,7 +204,7 @@ func (s *Shadow) load(ctx context.Context, from, to event.Position, changes []bu
 	})
 }
 
-// loadTable writes what becomes of one table.
+// loadTable writes the changes of one table.
 type loadTable struct {
 	pgx.Tx
 	schema string
@@ -254,7 +254,7 @@ func (l loadTable) merge(ctx context.Context, name string, rows [][]any, conflic
 	return err
 }
 
-// stage copies values into a table that goes with the transaction.
+// stage copies values into a temporary table of the transaction.
 func (l loadTable) stage(ctx context.Context, name string, columns []string, rows [][]any) error {
 	_, err := l.Exec(ctx, `CREATE TEMPORARY TABLE `+l.staged(name)+` ON COMMIT DROP AS SELECT `+strings.Join(columns, ", ")+` FROM `+l.Table+` WITH NO DATA`)
 	if err == nil {
@@ -265,8 +265,8 @@ func (l loadTable) stage(ctx context.Context, name string, columns []string, row
 
 func (l loadTable) staged(name string) string { return "load_" + name + "_" + l.Table }
 
-// Index makes the indexes that were put off, and has the server look at the tables, for
-// it is to plan well from the first query on.
+// Index makes the deferred indexes and analyzes the tables, so that the first queries are
+// planned well.
 func (s *Shadow) Index(ctx context.Context) error {
 	if _, err := s.conn.Exec(ctx, `SET maintenance_work_mem = '256MB'`); err != nil {
 		return err
@@ -292,13 +292,14 @@ func (s *Shadow) Index(ctx context.Context) error {
 	return nil
 }
 
-// Drop removes it.
+// Drop removes the shadow.
 func (s *Shadow) Drop(ctx context.Context) error {
 	_, err := s.conn.Exec(ctx, `DROP SCHEMA IF EXISTS `+s.schema+` CASCADE`)
 	return err
 }
 
-// At is where the next rebuild goes on, if there is a shadow: 0 if it begins anew.
+// At is the position where the next rebuild continues, if there is a shadow: 0 if it begins
+// anew.
 func (s *Shadow) At(ctx context.Context) (at event.Position, there bool, err error) {
 	if there, err = s.left(ctx); err != nil || !there {
 		return 0, false, err
@@ -311,8 +312,8 @@ func (s *Shadow) At(ctx context.Context) (at event.Position, there bool, err err
 	return event.Position(position), true, err //nolint:gosec // positions are not negative
 }
 
-// OpenView opens a database's read models for those who read them from end to end, for
-// as long as that takes.
+// OpenView opens a database's read models for reading them from end to end, without a time
+// limit.
 func OpenView(url string) (*sql.DB, error) {
 	config, err := connConfig(url, Options{Application: "watchtower projections"}.withDefaults())
 	if err != nil {
@@ -321,9 +322,8 @@ func OpenView(url string) (*sql.DB, error) {
 	return stdlib.OpenDB(*withParams(withParams(config, shadowSettings), map[string]string{"search_path": liveSchema})), nil
 }
 
-// Snapshot begins to read tables that serve, as they are at one moment. They are locked
-// before that, as reading does: those that a swap puts in their place would have no rows
-// at that moment.
+// Snapshot begins a read of serving tables as of one moment. It takes read locks on them before
+// the snapshot: tables that a swap puts in their place later have no rows in it.
 func Snapshot(ctx context.Context, view *sql.DB, tables []string) (*sql.Tx, error) {
 	dbtx, err := view.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead})
 	if err != nil {
@@ -335,7 +335,7 @@ func Snapshot(ctx context.Context, view *sql.DB, tables []string) (*sql.Tx, erro
 	return dbtx, nil
 }
 
-// code is the server's, empty for other errors.
+// code is a server error's SQLSTATE; empty for other errors.
 func code(err error) string {
 	var server *pgconn.PgError
 	if errors.As(err, &server) {

@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// things makes a read model of one table, at position 5 and with the row 0.
+// things makes a read model with one table, at position 5 and with the row 0.
 func things(t *testing.T) *opener {
 	t.Helper()
 	op := open(t, postgres.Options{})
@@ -28,7 +28,7 @@ func makeThings(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// shadowOf opens the shadow of things, and makes it with one row. The test closes it.
+// shadowOf opens the shadow of things with one row. The test's cleanup closes it.
 func shadowOf(t *testing.T, url string, row int64) *postgres.Shadow {
 	t.Helper()
 	s, err := postgres.OpenShadow(soon(t), url, "things", 1, []string{"things"}, makeThings)
@@ -44,10 +44,10 @@ func rowsOf(t *testing.T, op *opener) (rows, first int64) {
 	return rows, first
 }
 
-// nothingLeft is for a swap that has nothing to fold.
+// nothingLeft is for a swap without remaining events.
 func nothingLeft(_ *sql.Tx, own, _ event.Position) (event.Position, error) { return own, nil }
 
-// Whatever a swap's server answers last: what the swap says came of it is so.
+// The swap returns the true outcome, whichever answer of the server is lost.
 func TestSwapLosesReplies(t *testing.T) {
 	op := things(t)
 	p, url := through(t, op.url)
@@ -68,7 +68,7 @@ func TestSwapLosesReplies(t *testing.T) {
 	}
 }
 
-// Who has lost the shadow to another process does not swap in what that has begun.
+// A process that has lost the shadow to another does not swap in the other's tables.
 func TestSwapOfALostShadow(t *testing.T) {
 	op := things(t)
 	s := shadowOf(t, op.url, 1)

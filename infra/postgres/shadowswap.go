@@ -11,15 +11,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// How a swap takes its locks. Whoever reads waits behind it, so it gives up soon and
-// comes again, for longer each time; at first well before a server looks for deadlocks.
+// A swap's lock waits. Readers queue behind a waiting swap, so it gives up soon and retries
+// with a longer wait each time. The first wait is well below the server's deadlock timeout.
 const (
 	swapLockFirst = 100 * time.Millisecond
 	swapLockMost  = 2 * time.Second
 	swapTries     = 60
 )
 
-// Swap puts its tables in the place of those that serve.
+// Swap replaces the serving tables by the shadow's.
 func (s *Shadow) Swap(ctx context.Context, last func(dbtx *sql.Tx, own, live event.Position) (event.Position, error)) error {
 	wait := swapLockFirst
 	for try := 1; ; try++ {
@@ -52,7 +52,7 @@ func (s *Shadow) swap(ctx context.Context, wait time.Duration, last func(dbtx *s
 	for i, table := range s.tables {
 		serving[i] = liveSchema + `.` + table
 	}
-	// In one statement, in the order in which queries lock them.
+	// One statement, in the order in which queries lock them.
 	texts := []string{`LOCK TABLE ` + strings.Join(serving, ", ") + ` IN ACCESS EXCLUSIVE MODE`}
 	for _, table := range s.tables {
 		same, err := s.rights(ctx, dbtx, table)
@@ -78,8 +78,8 @@ func (s *Shadow) swap(ctx context.Context, wait time.Duration, last func(dbtx *s
 	return s.committed(ctx, dbtx.Commit())
 }
 
-// alone asks whether the session that holds the lock is there. If it is, nobody else has
-// begun the shadow anew; and nobody can while its tables are locked, as they are now.
+// alone checks that the session with the lock exists. Then no other process has restarted the
+// shadow, and none can while its tables are locked, as they are now.
 func (s *Shadow) alone(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, swapLockMost)
 	defer cancel()
@@ -89,8 +89,8 @@ func (s *Shadow) alone(ctx context.Context) error {
 	return nil
 }
 
-// committed is what came of a swap whose commit was answered so. If that does not say it,
-// the shadow does: it goes with the swap.
+// committed returns a swap's outcome from its commit error. If the error is ambiguous, the
+// existence of the shadow decides: a committed swap removes it.
 func (s *Shadow) committed(ctx context.Context, err error) error {
 	err = unsure(err)
 	if !errors.Is(err, event.ErrUnknown) {
@@ -102,12 +102,11 @@ func (s *Shadow) committed(ctx context.Context, err error) error {
 	return nil
 }
 
-// hold locks the serving checkpoint, so that its projector stands still, and says where
-// both are.
+// hold locks the serving checkpoint, so that its projector stops, and returns both positions.
 func (s *Shadow) hold(ctx context.Context, dbtx *sql.Tx, wait time.Duration) (own, live event.Position, err error) {
 	for _, text := range []string{
 		fmt.Sprintf(`SET LOCAL lock_timeout = '%dms'`, wait.Milliseconds()),
-		`SET LOCAL idle_in_transaction_session_timeout = '5s'`, // a process that is stopped now would hold up others
+		`SET LOCAL idle_in_transaction_session_timeout = '5s'`, // a stopped process would block others
 	} {
 		if _, err := dbtx.ExecContext(ctx, text); err != nil {
 			return 0, 0, err
@@ -131,8 +130,7 @@ func (s *Shadow) hold(ctx context.Context, dbtx *sql.Tx, wait time.Duration) (ow
 	return event.Position(a), event.Position(b), err
 }
 
-// rights are the statements that give a new table the owner of the old one, and whoever
-// may use that the same rights.
+// rights are the statements that give a new table the old one's owner and privileges.
 func (s *Shadow) rights(ctx context.Context, dbtx *sql.Tx, table string) (texts []string, err error) {
 	const same = `
 SELECT format('ALTER TABLE %I.%I OWNER TO %I', $1::text, $2::text, pg_get_userbyid(c.relowner)) FROM pg_class c

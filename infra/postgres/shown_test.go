@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A clock is looked after when it is first seen, when it was set back, and once more when
-// that has settled; not for what clocks are put right by every day.
+// Rows are checked when a clock is first seen, when it was set back, and once more after that
+// has settled. Daily clock corrections do not cause a check.
 func TestClockThatWasSetBack(t *testing.T) {
 	var s shown
 	at := time.Unix(1_800_000_000, 0)

@@ -10,11 +10,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Snapshots keeps folded states, one a stream. A crash of the server may lose the last
-// ones.
+// Snapshots stores folded states, one per stream. A crash of the server may lose the newest.
 type Snapshots struct{ pool *pgxpool.Pool }
 
-// Snapshot is that of a stream; ok is false when there is none.
+// Snapshot returns a stream's snapshot; ok is false if there is none.
 func (s *Snapshots) Snapshot(ctx context.Context, stream event.Stream) (found event.Snapshot, ok bool, err error) {
 	var version, pos int64
 	var link []byte
@@ -30,7 +29,7 @@ func (s *Snapshots) Snapshot(ctx context.Context, stream event.Stream) (found ev
 	return found, err == nil && len(link) == len(found.Link), err
 }
 
-// KeepSnapshot puts a snapshot in the place of the stream's earlier one.
+// KeepSnapshot replaces the stream's snapshot.
 func (s *Snapshots) KeepSnapshot(ctx context.Context, kept event.Snapshot) error {
 	return retryRefused(ctx, func() error {
 		_, err := s.pool.Exec(ctx, `INSERT INTO work.snapshots (stream, version, pos, link, schema, data) VALUES ($1, $2, $3, $4, $5, $6)

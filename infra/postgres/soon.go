@@ -7,8 +7,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Soon returns the rows of a chain that are next to be leased and that nobody has
-// leased yet, soonest first.
+// Soon returns the unleased rows of a chain that are due next, soonest first.
 func (s *Work) Soon(ctx context.Context, id chain.ID, limit int) ([]tx.Work, error) {
 	return s.rows(ctx, `SELECT `+workColumns+` FROM work.queue q
 		WHERE q.chain = $1 AND q.phase = 'open' AND NOT q.parked AND q.holder IS NULL

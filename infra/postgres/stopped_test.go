@@ -8,9 +8,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// A process is stopped in the midst of a commit, with the lock that every append needs.
-// The server takes the lock from it, so others append meanwhile; when it goes on, it
-// appends what it was about to, once.
+// A process is stopped during a commit, holding the lock that every append needs. The server
+// takes the lock from it, so others append meanwhile. When it continues, it commits its append
+// once.
 func TestStoppedCommitter(t *testing.T) {
 	midst, goOn := make(chan struct{}), make(chan struct{})
 	var once sync.Once

@@ -14,20 +14,19 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/recent"
 )
 
-// How a subscription waits. The bell is rung by this process's commits and by
-// notifications of others'; it may stay silent (a pooler between us and the server
-// swallows notifications), so there is always a look at the log as well.
+// A subscription waits for the bell, which is rung by this process's commits and by other
+// processes' notifications. The bell may stay silent (a pooler in between drops notifications),
+// so the log is polled as well.
 const (
-	pollBusy = 20 * time.Millisecond // after something came
-	pollIdle = time.Second           // the most, when nothing comes
-	// lookEvery is how soon a subscription that found nothing for it asks the server again:
-	// one of narrow interest would ask with every commit of a busy log.
+	pollBusy = 20 * time.Millisecond // after a batch
+	pollIdle = time.Second           // the maximum, while idle
+	// lookEvery is the pause before a subscription that found no events asks the server again:
+	// with a narrow filter it would otherwise ask at every commit of a busy log.
 	lookEvery = 10 * time.Millisecond
 )
 
-// Subscribe yields batches after a position, waits at the head and goes on. The
-// first batch that is Live says that it has caught up; after that, batches come
-// when the log has grown.
+// Subscribe yields batches after a position, waits at the head and continues. The first Live
+// batch means that it has caught up; after that, batches come when the log has grown.
 func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
 	return func(yield func(event.Batch, error) bool) {
 		l.listen.Do(func() {
@@ -69,19 +68,19 @@ func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filte
 	}
 }
 
-// subscribed is a subscription: its place in the log and how it waits.
+// subscribed is the state of a subscription: its position and its waiting times.
 type subscribed struct {
 	recent.Place
 	log     *Log
-	vain    time.Time // of the last read of the server that found nothing
+	vain    time.Time // time of the last read of the server that found nothing
 	filter  event.Filter
 	max     int
 	wait    time.Duration
 	trouble bool
 }
 
-// read reads on: where it has caught up, what is in memory. A position is looked for in
-// the log itself first, which may not have it.
+// read returns the next batch: from memory once caught up. Before that it reads the log itself,
+// which detects a position beyond its head.
 func (s *subscribed) read(ctx context.Context) (event.Batch, error) {
 	if s.CaughtUp {
 		if b, ok := s.log.recent.Read(s.At, s.filter, min(max(s.max, 1), pageMost)); ok {
@@ -99,7 +98,7 @@ func (s *subscribed) read(ctx context.Context) (event.Batch, error) {
 	return b, err
 }
 
-// news moves on, and reports whether the reader gets the batch.
+// news advances the position, and reports whether the reader gets the batch.
 func (s *subscribed) news(b event.Batch) bool {
 	s.trouble = false
 	if !s.Advance(b, time.Now()) {
@@ -109,29 +108,29 @@ func (s *subscribed) news(b event.Batch) bool {
 	return true
 }
 
-// interrupted waits a while after trouble.
+// interrupted waits after an error.
 func (s *subscribed) interrupted(ctx context.Context, err error) {
 	if !s.trouble {
 		s.log.logger.Warn("subscription is interrupted", "position", uint64(s.At), "err", err)
 	}
 	s.trouble, s.wait = true, min(2*s.wait, pollIdle)
-	_ = pause(ctx, s.wait) // its end shows by itself
+	_ = pause(ctx, s.wait) // the loop sees the end of ctx
 }
 
-// listenPause is between tries to listen.
+// listenPause is the pause between attempts to listen.
 const listenPause = 500 * time.Millisecond
 
-// listener turns other processes' notifications into rings until the log closes.
+// listener rings the bell for other processes' notifications until the log closes.
 func (l *Log) listener() {
 	for l.open.Err() == nil {
 		if err := l.listenOn(l.open); err != nil && l.open.Err() == nil {
 			l.logger.Warn("notifications are interrupted, polling goes on", "err", err)
-			_ = pause(l.open, listenPause) // its end shows above
+			_ = pause(l.open, listenPause) // the loop condition sees its end
 		}
 	}
 }
 
-// listenOn listens on one connection until that breaks.
+// listenOn listens on one connection until it breaks.
 func (l *Log) listenOn(ctx context.Context) error {
 	conn, err := pgx.ConnectConfig(ctx, l.config)
 	if err != nil {
@@ -141,14 +140,14 @@ func (l *Log) listenOn(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, `LISTEN `+channel); err != nil {
 		return err
 	}
-	l.bell.Again() // for what was missed meanwhile
+	l.bell.Again() // for notifications missed meanwhile
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
 			return err
 		}
 		head, err := strconv.ParseInt(n.Payload, 10, 64)
-		if err != nil { // not ours, but who knows
+		if err != nil { // not our payload, ring all the same
 			l.bell.Again()
 			continue
 		}

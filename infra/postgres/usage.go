@@ -7,8 +7,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Usage returns what a client has in the queue, and the checkpoint of the reader that
-// feeds it, as of one moment.
+// Usage returns a client's usage of the queue, and the checkpoint of the reader that feeds the
+// queue, as of one moment.
 func (s *Work) Usage(ctx context.Context, reader, client string) (u tx.Usage, at event.Position, err error) {
 	err = retry(ctx, func() error {
 		var pos int64

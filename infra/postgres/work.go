@@ -17,27 +17,26 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Work is the due queue and the watcher's board: two views of the same rows.
+// Work is the due queue, and the open transactions for the watcher: two views of the same rows.
 //
-// Who changes rows and waits for others' locks does so under an advisory lock of
-// the chain: exclusive for Apply, Wake and Waiting, shared for Done, whose rows
-// belong to one holder anyway. So nobody waits in a circle. The rest never waits:
-// it skips rows that are locked.
+// Changes that wait for locked rows hold an advisory lock of the chain: exclusive for Apply,
+// Wake and Waiting, shared for Done, whose rows belong to one holder anyway. This prevents
+// deadlocks. All other changes never wait: they skip locked rows.
 type Work struct {
 	pool   *pgxpool.Pool
 	window int
 	lease  lease
-	pause  time.Duration // no pause between two attempts is longer
+	pause  time.Duration // the longest pause between two attempts; 0: unknown
 	skew   skew
 	shown  shown
 }
 
-// workColumns are those that scanWork reads.
+// workColumns are the columns that scanWork reads.
 const workColumns = `q.chain, q.hash, q.sender, q.nonce_key, q.nonce, q.eligible_at, q.expires_at, q.phase,
 q.verdict, q.block_number, q.block_hash, q.next_at, q.attempts, q.note, q.sent_at, q.parked, q.wait_nonce, q.wait_since,
 q.account, q.held_since, q.client, q.bytes, q.claimed`
 
-// scanWork reads a row, and whatever columns follow into more.
+// scanWork reads workColumns, and the columns after them into more.
 func scanWork(row pgx.Row, more ...any) (w tx.Work, err error) {
 	var id, nonce, eligible, expires, block int64
 	var hash, sender, key, blockHash []byte
@@ -91,8 +90,8 @@ func (s *Work) Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx
 	return found, s.tellWaits(ctx, found)
 }
 
-// tellWaits says of parked rows that are due what they wait for: what the first of
-// their sequence waits for, or is.
+// tellWaits sets the WaitNonce of parked rows that are due: the nonce for which the first row
+// of their sequence waits, or the one after that row's own.
 func (s *Work) tellWaits(ctx context.Context, found []tx.Work) error {
 	waiting := map[pgtype.UUID][]*tx.Work{}
 	for i := range found {
@@ -129,7 +128,7 @@ func (s *Work) tellWaits(ctx context.Context, found []tx.Work) error {
 	})
 }
 
-// sequenceID is the short name of a sequence.
+// sequenceID is the short id of a sequence.
 func sequenceID(s chain.Sequence) pgtype.UUID {
 	digest := chain.Keccak(binary.BigEndian.AppendUint64(nil, uint64(s.Chain)), s.Sender[:], s.Key[:])
 	return pgtype.UUID{Bytes: [16]byte(digest[:16]), Valid: true}
@@ -142,7 +141,7 @@ const (
 	lockShared    = `SELECT pg_advisory_xact_lock_shared($1, $2)`
 )
 
-// lockChains queues the locks of chains, in one order for all.
+// lockChains queues the locks of chains, in a fixed order.
 func lockChains(q *pgx.Batch, lock string, chains []chain.ID) {
 	keys := make([]int32, len(chains))
 	for i, id := range chains {
@@ -154,18 +153,18 @@ func lockChains(q *pgx.Batch, lock string, chains []chain.ID) {
 	}
 }
 
-// lockKey names a chain in an advisory lock. Chains that meet share a lock.
+// lockKey maps a chain to the key of an advisory lock. Chains with the same key share a lock.
 func lockKey(id chain.ID) int32 { return int32(uint32(id) ^ uint32(id>>32)) }
 
-// storedTime is a time as the queue keeps it.
+// storedTime is a time with the queue's precision.
 func storedTime(t time.Time) time.Time { return tx.StoredTime(t) }
 
-// optionalTime keeps the zero time as NULL.
+// optionalTime stores the zero time as NULL.
 func optionalTime(t time.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: storedTime(t), Valid: !t.IsZero()}
 }
 
-// timeOf is the zero time for null.
+// timeOf is the zero time for NULL.
 func timeOf(t pgtype.Timestamptz) time.Time {
 	if !t.Valid {
 		return time.Time{}
@@ -173,13 +172,13 @@ func timeOf(t pgtype.Timestamptz) time.Time {
 	return t.Time.UTC()
 }
 
-// optionalNonce keeps 0, "not waiting", as NULL.
+// optionalNonce stores 0, "not waiting", as NULL.
 func optionalNonce(n uint64) pgtype.Int8 { return pgtype.Int8{Int64: flip(n), Valid: n != 0} }
 
-// storedCount is a count as the queue keeps it.
+// storedCount limits a count to the queue's range.
 func storedCount(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }
 
-// storedText is what Postgres can keep of a text that may come from a node.
+// storedText makes a text, possibly from a node, acceptable to Postgres.
 func storedText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
 }

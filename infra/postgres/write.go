@@ -17,9 +17,9 @@ const (
 	selectTails = `SELECT name, no, version, last_pos FROM log.streams WHERE name = ANY($1::text[])`
 )
 
-// begin connects if need be, takes the head row's lock and reads where the streams
-// of the appends stand. READ COMMITTED is what makes this right: each statement
-// after the lock sees all that was committed before it.
+// begin connects if necessary, takes the head row's lock and reads the tails of the appends'
+// streams. This relies on READ COMMITTED: each statement after the lock sees everything
+// committed before it.
 func (c *committer) begin(ctx context.Context, taken []*pending) (*batch, error) {
 	if c.conn == nil {
 		conn, err := pgx.ConnectConfig(ctx, c.log.config)
@@ -44,8 +44,8 @@ func (c *committer) begin(ctx context.Context, taken []*pending) (*batch, error)
 	return b, c.extend(ctx, b.head)
 }
 
-// extend makes partitions ahead of need: rarely, as each lasts for millions of
-// positions, and inside the database transaction, which undoes it if it fails.
+// extend makes partitions ahead of need. That is rare, as each lasts for millions of positions.
+// It happens inside the database transaction, so a failure undoes it.
 func (c *committer) extend(ctx context.Context, head int64) error {
 	ahead := max(c.partition, 2*(batchEvents+event.MaxAppend))
 	if c.past-head > ahead/2 {
@@ -101,8 +101,8 @@ CROSS JOIN LATERAL (
 ) e
 ORDER BY u.ord, e.pos`
 
-// readStanding reads, for appends whose stream has moved past the version they
-// expect, which events stand there: perhaps their own.
+// readStanding reads the events at the expected versions of appends whose stream has moved on:
+// they may be the same events, from an earlier try.
 func (c *committer) readStanding(ctx context.Context, b *batch, taken []*pending) error {
 	var moved []*pending
 	var no, last, above, upto []int64
@@ -147,13 +147,13 @@ SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::uuid[], $5::t
 
 	moveHead = `UPDATE log.head SET pos = $1`
 
-	// channel is told the head with each commit: once a commit, as a NOTIFY for
-	// each append would cost more than half of the throughput.
+	// channel gets the head, once per commit: a NOTIFY per append would cost more than half of
+	// the throughput.
 	channel = "watchtower_log"
 	notify  = `SELECT pg_notify('` + channel + `', $1)`
 )
 
-// write sends the batch's rows and COMMIT in one go.
+// write sends the batch's rows and COMMIT in one round trip.
 func (c *committer) write(ctx context.Context, b *batch) error {
 	c.crash(beforeCommit)
 	q := &pgx.Batch{}
@@ -174,7 +174,7 @@ func (c *committer) write(ctx context.Context, b *batch) error {
 			return beforeLast(err)
 		}
 	}
-	if err := results.Close(); err != nil { // that of COMMIT
+	if err := results.Close(); err != nil { // the error of COMMIT
 		return err
 	}
 	c.extended = false
@@ -183,9 +183,8 @@ func (c *committer) write(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// beforeLast marks what the server itself says about a statement before COMMIT: it
-// works them off in turn, so it has not come to that one. A connection that breaks
-// says nothing.
+// beforeLast marks a server error on a statement before COMMIT. The server executes statements
+// in order, so it has not reached COMMIT. A broken connection proves nothing.
 func beforeLast(err error) error {
 	var server *pgconn.PgError
 	if errors.As(err, &server) {

@@ -11,7 +11,7 @@ const (
 	coolLast  = 5 * time.Second
 )
 
-// breaker keeps a Redis that is away, or slow, from being asked all the time.
+// breaker limits calls to a Redis that is away or slow.
 type breaker struct {
 	now func() time.Time
 
@@ -21,7 +21,7 @@ type breaker struct {
 	until    time.Time
 }
 
-// allows reports whether Redis may be asked now.
+// allows reports whether Redis may be called now.
 func (b *breaker) allows() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -34,7 +34,7 @@ func (b *breaker) closed() bool {
 	return b.failures < tripAfter
 }
 
-// fail counts a failure, and says whether it opened the breaker.
+// fail counts a failure, and reports whether it opened the breaker.
 func (b *breaker) fail() (opened bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +51,7 @@ func (b *breaker) fail() (opened bool) {
 	return opened
 }
 
-// succeed closes the breaker, and says whether it was open.
+// succeed closes the breaker, and reports whether it was open.
 func (b *breaker) succeed() (closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,18 +1,17 @@
-// Package redis tells the replicas' workers through Redis what has come due, sooner
-// than their next look at the due queue would; and it keeps leases, see [Leases].
+// Package redis notifies the replicas' workers through Redis of due work, sooner than polling
+// the due queue does. It also grants leases, see [Leases].
 //
-// Two sorted sets for each chain hold hashes of transactions, by the time in Unix
-// seconds at which they are due: watchtower:ready:{chain} those never attempted,
-// watchtower:retry:{chain} those to be attempted again. A replica whose worker is
-// idle takes members whose time has come out of the sets, and if there were any, has
-// the worker look at the due queue. What is in the sets decides nothing: the worker
-// leases what the queue has, and members are never even read. So whatever happens to
-// Redis, and whatever is put there, changes only how soon the queue is looked at, and
-// no more often than once for each look at the sets.
+// Two sorted sets per chain hold hashes of transactions, scored by their due time in Unix
+// seconds: watchtower:ready:{chain} for first attempts, watchtower:retry:{chain} for repeats. A
+// replica with an idle worker removes due members from the sets, and if there were any, wakes
+// the worker to look at the due queue. The sets decide nothing: the worker leases rows of the
+// queue, and members are never read. So any failure of Redis, and any content of the sets,
+// changes only how soon the queue is looked at. It is looked at no more than once per look at
+// the sets.
 //
-// Nothing about the sets makes its callers wait: what they say goes into a bounded memory, from
-// which one goroutine writes. What Redis does not take in time is dropped; the queue
-// has it.
+// Updates of the sets never block callers: hints go into a bounded buffer, from which one
+// goroutine writes. Hints that Redis does not accept in time are dropped; the queue has the
+// work.
 package redis
 
 import (
@@ -38,26 +37,26 @@ import (
 // Limits.
 const (
 	dialTimeout = time.Second
-	callTimeout = 500 * time.Millisecond // of one round trip
-	look        = 20 * time.Millisecond  // between looks at the sets
-	pendingMax  = 50_000                 // hints kept for the writer
-	writeMax    = 1000                   // hints written at once
-	keepMax     = 100_000                // members kept in a set: the soonest
-	rebuildMax  = 10_000                 // rows a rebuild begins with
-	refreshMax  = 1000                   // rows it adds later
-	refresh     = 15 * time.Second       // how often it does
+	callTimeout = 500 * time.Millisecond // for one round trip
+	look        = 20 * time.Millisecond  // interval between looks at the sets
+	pendingMax  = 50_000                 // hints buffered for the writer
+	writeMax    = 1000                   // hints per write
+	keepMax     = 100_000                // members per set: the soonest
+	rebuildMax  = 10_000                 // rows added by the first fill
+	refreshMax  = 1000                   // rows added by each later fill
+	refresh     = 15 * time.Second       // interval between fills
 )
 
-// Options are what hints are made from.
+// Options are the settings of Hints.
 type Options struct {
-	URL    string // redis:// or rediss://, as [Check] has it
+	URL    string // redis:// or rediss://, see [Check]
 	Chains []chain.ID
 	Now    func() time.Time
 	Log    *slog.Logger
 }
 
-// Hints is one process's part in the sets. Its methods may be called at any time and
-// never wait, but for Ping, Run and Rebuild.
+// Hints is one process's access to the sets. Its methods may be called at any time and never
+// block, except Ping, Run and Rebuild.
 type Hints struct {
 	client  *goredis.Client
 	chains  []chain.ID
@@ -67,12 +66,12 @@ type Hints struct {
 
 	mu      sync.Mutex
 	pending []hint
-	bell    chan struct{} // there are pending hints
+	bell    chan struct{} // signals pending hints
 
 	written, dropped, woken, failures atomic.Uint64
 }
 
-// hint is news of one transaction: due at a time, or, with none, not to be sent.
+// hint is a transaction's due time; without one, it is not to be sent.
 type hint struct {
 	chain chain.ID
 	hash  chain.Hash
@@ -80,8 +79,7 @@ type hint struct {
 	due   time.Time
 }
 
-// Check says what is wrong with a URL. Its errors do not show it, for it may hold a
-// password.
+// Check returns the fault in a URL. Its errors do not show the URL, which may hold a password.
 func Check(text string) error {
 	_, err := options(text)
 	return err
@@ -111,14 +109,14 @@ func options(text string) (*goredis.Options, error) {
 	return o, nil
 }
 
-// connect prepares connections to a server, of which each round trip is bounded.
+// connect prepares connections to a server with a time limit per round trip.
 func connect(url string, call time.Duration) (*goredis.Client, error) {
 	client, err := options(url)
 	if err != nil {
 		return nil, fmt.Errorf("the Redis URL %w", err)
 	}
-	// The library would write about lost connections to standard error by itself; we
-	// are told of them by errors, and log one line.
+	// The library logs lost connections to standard error by itself. We get them as errors, and
+	// log one line.
 	logging.Disable()
 	client.DialTimeout, client.ReadTimeout, client.WriteTimeout, client.PoolTimeout = dialTimeout, call, call, call
 	client.ContextTimeoutEnabled = true
@@ -130,8 +128,7 @@ func connect(url string, call time.Duration) (*goredis.Client, error) {
 	return goredis.NewClient(client), nil
 }
 
-// Open prepares the connection; it is made when it is needed, so a Redis that is down
-// is no error.
+// Open prepares the connection. It is made when needed, so an unreachable Redis is no error.
 func Open(o Options) (*Hints, error) {
 	client, err := connect(o.URL, callTimeout)
 	if err != nil {
@@ -143,26 +140,26 @@ func Open(o Options) (*Hints, error) {
 	}, nil
 }
 
-// Close ends the connections. Run must have returned.
+// Close closes the connections. Run must have returned.
 func (h *Hints) Close() error { return h.client.Close() }
 
-// Ping answers whether Redis can be reached.
+// Ping checks whether Redis can be reached.
 func (h *Hints) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout+callTimeout)
 	defer cancel()
 	return h.client.Ping(ctx).Err()
 }
 
-// Stats are figures since the start.
+// Stats are counts since the start.
 type Stats struct {
-	Up       bool   // the last round trips went well
-	Written  uint64 // hints that Redis took
-	Dropped  uint64 // hints that it was not given, or did not take
-	Woken    uint64 // looks at the due queue that hints caused
-	Failures uint64 // round trips that failed
+	Up       bool   // the last round trips succeeded
+	Written  uint64 // hints accepted by Redis
+	Dropped  uint64 // hints not sent, or not accepted
+	Woken    uint64 // looks at the due queue caused by hints
+	Failures uint64 // failed round trips
 }
 
-// Stats answers how it goes.
+// Stats returns the counts.
 func (h *Hints) Stats() Stats {
 	return Stats{
 		Up: h.breaker.closed(), Written: h.written.Load(), Dropped: h.dropped.Load(),
@@ -170,7 +167,7 @@ func (h *Hints) Stats() Stats {
 	}
 }
 
-// Applied tells what was put into the due queue.
+// Applied makes hints of changes to the due queue.
 func (h *Hints) Applied(changes []tx.Change) {
 	hints := make([]hint, 0, len(changes))
 	for _, c := range changes {
@@ -188,7 +185,7 @@ func (h *Hints) Applied(changes []tx.Change) {
 	h.add(hints)
 }
 
-// Done tells what workers have told the due queue.
+// Done makes hints of workers' reports.
 func (h *Hints) Done(done []tx.Done) {
 	hints := make([]hint, len(done))
 	for i, d := range done {
@@ -197,7 +194,7 @@ func (h *Hints) Done(done []tx.Done) {
 	h.add(hints)
 }
 
-// add leaves hints to the writer, as many as there is room for.
+// add buffers hints for the writer, as far as there is room.
 func (h *Hints) add(hints []hint) {
 	if len(hints) == 0 {
 		return
@@ -216,7 +213,7 @@ func (h *Hints) add(hints []hint) {
 	}
 }
 
-// taken hands the pending hints over.
+// taken returns the buffered hints and empties the buffer.
 func (h *Hints) taken() []hint {
 	h.mu.Lock()
 	defer h.mu.Unlock()

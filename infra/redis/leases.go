@@ -11,21 +11,21 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Leases hands out rights that lapse by the server's clock, to the millisecond. Each is a
-// key, watchtower:lease:{name}, that holds its holder and expires with it.
+// Leases grants leases that lapse by the server's clock, to the millisecond. Each is a key,
+// watchtower:lease:{name}, that holds its holder and expires with it.
 //
-// They are as good as the server's memory. One that is emptied, restarted without what it
-// held, or replaced by a replica that had not heard yet, gives a lease to somebody else
-// while its holder still believes in it, until that one asks again. Two holders at once are
-// so possible, and harmless only because nothing rests on there being one: what a former
-// holder still does to a lane is refused by the lane's fence, in the log.
+// Leases are as reliable as the server's memory. A server that is emptied, restarts without its
+// data, or is replaced by a lagging replica grants a lease to a second holder, while the first
+// holder relies on it until its next renewal. Two holders at once are possible. That is
+// harmless only because nothing relies on a single holder: the lane's fence, in the log,
+// refuses the former holder's writes.
 type Leases struct {
 	client  *goredis.Client
-	timeout time.Duration // of a call
+	timeout time.Duration // for one call
 }
 
-// OpenLeases prepares the connection to a server, by a URL as [Check] has it. It is made
-// when it is needed, so a Redis that is down is no error.
+// OpenLeases prepares the connection to a server, by a URL as in [Check]. It is made when
+// needed, so an unreachable Redis is no error.
 func OpenLeases(url string) (*Leases, error) { return openLeases(url, callTimeout) }
 
 func openLeases(url string, call time.Duration) (*Leases, error) {
@@ -33,19 +33,19 @@ func openLeases(url string, call time.Duration) (*Leases, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A connection may have to be made, and a script sent that the server does not know.
+	// A call may also have to connect, and to send the script.
 	return &Leases{client, dialTimeout + 2*call}, nil
 }
 
-// Close ends the connections; leases that are held lapse.
+// Close closes the connections; held leases lapse.
 func (l *Leases) Close() error { return l.client.Close() }
 
-// leaseSlack is how much longer than ours another's term may be. A lease that runs for
-// longer yet was given before the server's clock was set back, and one without an end is
-// not ours: nobody may wait for them.
+// leaseSlack is how much longer than ours another holder's term may be. A lease that runs even
+// longer was given before the server's clock was set back, and a lease without an end is not
+// ours: both count as lapsed.
 const leaseSlack = time.Minute
 
-// Redis runs a script as one step (redis.io/docs/latest/develop/programmability/eval-intro).
+// Redis runs a script atomically (redis.io/docs/latest/develop/programmability/eval-intro).
 var (
 	acquireLease = goredis.NewScript(`
 if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
@@ -61,10 +61,9 @@ return 0`)
 
 func leaseKey(name string) string { return "watchtower:lease:" + name }
 
-// Acquire takes or renews a lease for ttl, which is rounded up to a millisecond; held is
-// false while another holder's runs. The holder is a random value of one run of one
-// process: whoever gives the same has the same lease. After event.ErrUnknown the lease may
-// be held; asking again tells.
+// Acquire takes or renews a lease for ttl, rounded up to a millisecond. held is false while
+// another holder's runs. holder is a random value per run of a process: callers with the same
+// value share the lease. After event.ErrUnknown the lease may be held; a second call shows it.
 func (l *Leases) Acquire(ctx context.Context, name, holder string, ttl time.Duration) (held bool, err error) {
 	answer, err := l.run(ctx, acquireLease, name, holder, millis(ttl), millis(ttl+leaseSlack))
 	if err != nil {
@@ -73,7 +72,7 @@ func (l *Leases) Acquire(ctx context.Context, name, holder string, ttl time.Dura
 	return answer == 1, nil
 }
 
-// Release gives a lease up at once; not holding it is no error.
+// Release ends a lease at once. Not holding it is no error.
 func (l *Leases) Release(ctx context.Context, name, holder string) error {
 	if _, err := l.run(ctx, releaseLease, name, holder); err != nil {
 		return fmt.Errorf("release lease %s: %w", name, err)
@@ -81,8 +80,7 @@ func (l *Leases) Release(ctx context.Context, name, holder string) error {
 	return nil
 }
 
-// Lease tells who has a lease, and how long it runs still; nobody has it when the holder
-// is empty.
+// Lease returns a lease's holder, and its remaining term; an empty holder if nobody has it.
 func (l *Leases) Lease(ctx context.Context, name string) (holder string, left time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
@@ -101,7 +99,7 @@ func (l *Leases) Lease(ctx context.Context, name string) (holder string, left ti
 
 func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
-// run runs a script once: whether it ran, or still will, is not known without the answer.
+// run runs a script once: without an answer it is unknown whether it ran, or still will.
 func (l *Leases) run(ctx context.Context, script *goredis.Script, name string, args ...any) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()

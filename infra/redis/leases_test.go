@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 )
 
-// newLeases bear with a machine that is busy.
+// newLeases opens leases with time limits for a busy machine.
 func newLeases(t *testing.T, url string) *Leases {
 	t.Helper()
 	l, err := openLeases(url, patience)
@@ -25,7 +25,7 @@ func newLeases(t *testing.T, url string) *Leases {
 	return l
 }
 
-// redisClock is the server's, which is this machine's.
+// redisClock is the server's clock, which is this machine's.
 var redisClock = storetest.Clock{Grain: time.Millisecond}
 
 func TestLeases(t *testing.T) {
@@ -40,8 +40,8 @@ func TestLeases(t *testing.T) {
 	})
 }
 
-// TestLinearInTrouble loses answers while holders take, renew and give up leases: what
-// they are told is still what leases would have told that go from one to the other.
+// TestLinearInTrouble loses replies while holders take, renew and release leases. Their results
+// must still be linearizable.
 func TestLinearInTrouble(t *testing.T) {
 	s := newServer(t)
 	p := through(t, s.URL())
@@ -62,13 +62,13 @@ func acquire(t *testing.T, l *Leases, name, holder string, want bool) {
 	}
 }
 
-// The lease of an answer that was lost is held, and its holder is told only that nobody
-// knows; asking again tells.
+// After a lost reply the lease is held, and its holder gets an unknown outcome; a second call
+// shows it.
 func TestLostAnswer(t *testing.T) {
 	s := newServer(t)
 	p := through(t, s.URL())
 	l, other := newLeases(t, p.url()), newLeases(t, s.URL())
-	acquire(t, l, "warm", "a", true) // the server knows the script
+	acquire(t, l, "warm", "a", true) // so that the server has the script
 	p.loseEach(1)
 	if held, err := l.Acquire(t.Context(), "lane", "a", time.Minute); held || !errors.Is(err, event.ErrUnknown) {
 		t.Errorf("without an answer: %t, %v", held, err)
@@ -76,7 +76,7 @@ func TestLostAnswer(t *testing.T) {
 	p.loseEach(0)
 	acquire(t, other, "lane", "b", false)
 	acquire(t, l, "lane", "a", true)
-	must(t, other.Release(t.Context(), "warm", "a")) // so that the script is known
+	must(t, other.Release(t.Context(), "warm", "a")) // so that the server has the script
 	p.loseEach(1)
 	if err := l.Release(t.Context(), "lane", "a"); !errors.Is(err, event.ErrUnknown) {
 		t.Errorf("given up without an answer: %v", err)
@@ -85,8 +85,8 @@ func TestLostAnswer(t *testing.T) {
 	acquire(t, other, "lane", "b", true)
 }
 
-// A server that loses what it held gives a lease to two, of whom the first believes in it
-// until he asks again. Nothing here can prevent that: what rests on a lease has a fence.
+// A server that loses its data grants a lease to a second holder, while the first relies on it
+// until its next call. This package cannot prevent that: writes under a lease have a fence.
 func TestLeasesLost(t *testing.T) {
 	s := newServer(t)
 	a, b := newLeases(t, s.URL()), newLeases(t, s.URL())
@@ -112,14 +112,14 @@ func TestLeasesLost(t *testing.T) {
 			lose()
 			acquire(t, b, name, "b", true)
 			acquire(t, a, name, "a", false)
-			must(t, a.Release(t.Context(), name, "a")) // which is not his any more
+			must(t, a.Release(t.Context(), name, "a")) // it no longer holds the lease
 			acquire(t, b, name, "b", true)
 		})
 	}
 }
 
-// Whatever others put under a lease's name does not keep it from everybody for ever,
-// save what is no text: that is told.
+// A foreign value under a lease's name does not block the lease for ever. A key of another type
+// gives an error.
 func TestForeignLeases(t *testing.T) {
 	s := newServer(t)
 	l, c := newLeases(t, s.URL()), client(t, s)
@@ -144,7 +144,7 @@ func TestForeignLeases(t *testing.T) {
 	}
 }
 
-// A server that says nothing keeps nobody waiting for longer than a call may take.
+// A silent server delays callers for at most the time limit of a call.
 func TestSilentLeases(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections wait to be accepted
 	must(t, err)

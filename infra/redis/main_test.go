@@ -39,14 +39,14 @@ func newServer(t *testing.T) *server.Redis {
 	return s
 }
 
-// replica is a process that hears of due work.
+// replica is a process that gets hints of due work.
 type replica struct {
 	*Hints
 	wakes chan chain.ID
 	busy  atomic.Bool
 }
 
-// worker is a chain's worker of a replica.
+// worker is a replica's worker for a chain.
 type worker struct {
 	chain chain.ID
 	*replica
@@ -75,7 +75,7 @@ func newReplica(t *testing.T, url string) *replica {
 	return r
 }
 
-// quiet empties the news.
+// quiet discards pending wake-ups.
 func (r *replica) quiet() {
 	for {
 		select {
@@ -86,7 +86,7 @@ func (r *replica) quiet() {
 	}
 }
 
-// woken waits until one of these replicas hears of chain 1, and says when.
+// woken waits until one of these replicas is woken for chain 1, and returns the time.
 func woken(t *testing.T, a, b *replica) time.Time {
 	t.Helper()
 	deadline := time.After(patience)
@@ -125,7 +125,7 @@ func client(t *testing.T, s *server.Redis) *goredis.Client {
 	t.Helper()
 	o, err := goredis.ParseURL(s.URL())
 	must(t, err)
-	o.ReadTimeout, o.MaxRetries = time.Minute, -1 // a million members take their time
+	o.ReadTimeout, o.MaxRetries = time.Minute, -1 // a million members take time
 	c := goredis.NewClient(o)
 	t.Cleanup(func() { must(t, c.Close()) })
 	return c

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// proxy stands before a server and loses answers, with their connections.
+// proxy is a TCP proxy that loses replies together with their connections.
 type proxy struct {
 	server   string
 	listener net.Listener
 	running  sync.WaitGroup
 
 	mu      sync.Mutex
-	each    int // one answer in so many is lost; 0 is none
+	each    int // one of this many replies is lost; 0 means none
 	answers int
 	lost    int
 	conns   map[net.Conn]bool
@@ -63,7 +63,7 @@ func (p *proxy) lostSoFar() int {
 	return p.lost
 }
 
-// loses says whether the next answer is lost.
+// loses reports whether the next reply is lost.
 func (p *proxy) loses() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,8 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// What one replica puts into the queue, some replica hears of when it is due, not
-// before, and once.
+// Work added by one replica wakes some replica when it is due, not before, and once.
 func TestDueWorkIsHeardOf(t *testing.T) {
 	s := newServer(t)
 	a, b := newReplica(t, s.URL()), newReplica(t, s.URL())
@@ -49,7 +48,7 @@ func TestDueWorkIsHeardOf(t *testing.T) {
 	}
 }
 
-// A replica that has its hands full leaves what comes due to one that has not.
+// A busy replica leaves due work to an idle one.
 func TestBusyReplicaLeavesTheNews(t *testing.T) {
 	s := newServer(t)
 	busy, idle := newReplica(t, s.URL()), newReplica(t, s.URL())
@@ -63,8 +62,8 @@ func TestBusyReplicaLeavesTheNews(t *testing.T) {
 	}
 }
 
-// The sets are what the specification says they are: hashes by time, first attempts
-// apart from repeats; and what is not to be sent any more is in neither.
+// The sets match the specification: hashes by time, first attempts and repeats separate.
+// Transactions that are not to be sent are in neither.
 func TestSets(t *testing.T) {
 	s := newServer(t)
 	h := newReplica(t, s.URL())
@@ -90,8 +89,8 @@ func TestSets(t *testing.T) {
 	want("canceled", "watchtower:ready:1")
 }
 
-// Whatever others put under our names, work that comes due is heard of again before
-// long, and no garbage is passed on.
+// With foreign content under our keys, due work still wakes a worker before long, and no
+// foreign content is passed on.
 func TestPoison(t *testing.T) {
 	s := newServer(t)
 	a, b := newReplica(t, s.URL()), newReplica(t, s.URL())
@@ -108,7 +107,7 @@ func TestPoison(t *testing.T) {
 				return
 			case <-b.wakes:
 				return
-			case <-wait.C: // the hint was lost; the next is not
+			case <-wait.C: // that hint was lost; the next is not
 			}
 			if time.Now().After(end) {
 				t.Fatal("nothing is heard of any more")
@@ -132,7 +131,7 @@ func TestPoison(t *testing.T) {
 			return c.ZAdd(t.Context(), "watchtower:retry:1", goredis.Z{Score: 1, Member: strings.Repeat("x", 64<<20)}).Err()
 		},
 		"a million members": func() error {
-			// Half of them due, and half never.
+			// Half of them due, and half never due.
 			return c.Eval(t.Context(), `for i = 1, 1000000 do redis.call('ZADD', KEYS[1], i % 2 == 0 and '-inf' or '+inf', 'garbage' .. i) end return 1`,
 				[]string{"watchtower:ready:1"}).Err()
 		},
@@ -149,8 +148,8 @@ func TestPoison(t *testing.T) {
 	})
 }
 
-// A Redis that has no memory left, takes no writes, or needs a password, costs hints
-// and nothing else, and is used again when it can be.
+// A Redis without memory, in read-only mode, or with a password loses hints and nothing else.
+// It is used again when it recovers.
 func TestRefusals(t *testing.T) {
 	s := newServer(t)
 	a, b := newReplica(t, s.URL()), newReplica(t, s.URL())
@@ -159,7 +158,7 @@ func TestRefusals(t *testing.T) {
 	for name, value := range map[string]string{"maxmemory": "1mb", "requirepass": "other"} {
 		t.Run(name, func(t *testing.T) {
 			set(name, value)
-			if name == "requirepass" { // it asks only those who come anew
+			if name == "requirepass" { // only new connections need the password
 				must(t, c.ClientKillByFilter(t.Context(), "SKIPME", "yes").Err())
 			}
 			failures := a.Stats().Failures
@@ -178,7 +177,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Killed, and started again without what it held: the owner fills it from the queue.
+// After a restart without data, the owner fills the sets from the queue.
 func TestKilled(t *testing.T) {
 	s := newServer(t)
 	a := newReplica(t, s.URL())
@@ -222,8 +221,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// Nothing that Redis does makes a caller wait, grows memory without bound, or keeps
-// the process from ending: here it takes connections and never says a word.
+// A failing Redis never blocks a caller, grows memory without bound, or prevents the process
+// from ending. This one accepts connections and never answers.
 func TestSilence(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -254,7 +253,7 @@ func TestSilence(t *testing.T) {
 		a.Applied(batch)
 		longest = max(longest, time.Since(began))
 	}
-	if longest >= callTimeout { // the least that waiting for Redis takes; the machine may be busy
+	if longest >= callTimeout { // the shortest wait for Redis; the machine may be busy
 		t.Errorf("a caller waited %s", longest)
 	}
 	a.mu.Lock()
@@ -269,7 +268,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// With rediss the first thing on the wire is a TLS handshake: the password is not.
+// With rediss the first bytes sent are a TLS handshake, and not the password.
 func TestTLS(t *testing.T) {
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

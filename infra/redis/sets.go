@@ -19,20 +19,20 @@ import (
 func readyKey(id chain.ID) string { return fmt.Sprintf("watchtower:ready:%s", id) }
 func retryKey(id chain.ID) string { return fmt.Sprintf("watchtower:retry:%s", id) }
 
-// score is a time as the sets have it: Unix seconds, by the millisecond, rounded up so
-// that nobody looks too early.
+// score is a time in the sets: Unix seconds with milliseconds, rounded up so that nobody looks
+// too early.
 func score(at time.Time) float64 { return math.Ceil(float64(at.UnixMicro())/1000) / 1000 }
 
-// Worker is who looks at a chain's due queue. Its methods must not wait.
+// Worker looks at a chain's due queue. Its methods must not block.
 type Worker interface {
 	Wake()
-	// Idle reports whether it would take work now. One that would not leaves the
-	// news to others.
+	// Idle reports whether the worker would take work now. A busy worker leaves hints to
+	// others.
 	Idle() bool
 }
 
-// Run writes hints and looks for due ones until ctx ends; it wakes the worker of each
-// chain that has some.
+// Run writes hints and looks for due ones until ctx ends. It wakes the worker of each chain
+// with due hints.
 func (h *Hints) Run(ctx context.Context, workers map[chain.ID]Worker) {
 	var running sync.WaitGroup
 	running.Go(func() { h.write(ctx) })
@@ -40,7 +40,7 @@ func (h *Hints) Run(ctx context.Context, workers map[chain.ID]Worker) {
 	running.Wait()
 }
 
-// watch takes what is due out of the sets, by turns with the other replicas.
+// watch removes due members from the sets, taking turns with other replicas.
 func (h *Hints) watch(ctx context.Context, workers map[chain.ID]Worker) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -66,8 +66,8 @@ func (h *Hints) watch(ctx context.Context, workers map[chain.ID]Worker) {
 	}
 }
 
-// due removes the members whose time has come and says of which of the chains there
-// were some. It does not read them: whoever can write to Redis could make them any size.
+// due removes due members and returns the chains that had some. It does not read members: a
+// foreign writer could make them any size.
 func (h *Hints) due(ctx context.Context, chains []chain.ID) (due []chain.ID) {
 	if len(chains) == 0 {
 		return nil
@@ -88,7 +88,7 @@ func (h *Hints) due(ctx context.Context, chains []chain.ID) (due []chain.ID) {
 	return due
 }
 
-// write passes pending hints on.
+// write writes buffered hints.
 func (h *Hints) write(ctx context.Context) {
 	for {
 		select {
@@ -109,7 +109,7 @@ func (h *Hints) write(ctx context.Context) {
 	}
 }
 
-// put writes hints, the last of each transaction, and keeps the sets bounded.
+// put writes the last hint of each transaction, and bounds the sets.
 func (h *Hints) put(ctx context.Context, hints []hint) bool {
 	type name struct {
 		chain chain.ID
@@ -144,8 +144,8 @@ func (h *Hints) put(ctx context.Context, hints []hint) bool {
 	})
 }
 
-// ask makes one round trip under a deadline, and says whether all of it went well. A
-// key of ours that holds something else is deleted: what belongs there can be rebuilt.
+// ask makes one round trip under a deadline, and reports whether all of it succeeded. It
+// deletes a key of ours with a wrong type: its content can be rebuilt.
 func (h *Hints) ask(ctx context.Context, fill func(goredis.Pipeliner)) bool {
 	own, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -185,10 +185,9 @@ func (h *Hints) failed(err error) {
 	}
 }
 
-// Rebuild fills the sets from the due queue, and from then on adds what is due soon,
-// until ctx ends: for one replica at a time. soon answers the rows of a chain that are
-// due soonest. After a loss of Redis's data it so takes a while until all is there
-// again, in which workers poll.
+// Rebuild fills the sets from the due queue, and then keeps adding soon-due rows until ctx
+// ends. One replica runs it at a time. soon returns the rows of a chain that are due soonest.
+// After a loss of Redis's data, workers poll until the sets are complete again.
 func (h *Hints) Rebuild(ctx context.Context, soon func(ctx context.Context, id chain.ID, limit int) ([]tx.Work, error)) error {
 	anew := true
 	for {
@@ -209,7 +208,7 @@ func (h *Hints) Rebuild(ctx context.Context, soon func(ctx context.Context, id c
 	}
 }
 
-// fill adds the soonest rows of each chain, after clearing the sets if that is asked.
+// fill adds the soonest rows of each chain. If anew is set it clears the sets first.
 func (h *Hints) fill(ctx context.Context, soon func(context.Context, chain.ID, int) ([]tx.Work, error), anew bool) (ok bool, err error) {
 	limit := refreshMax
 	if anew {

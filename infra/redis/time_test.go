@@ -17,9 +17,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// Redis is never asked what time it is, nor told to forget something after a while: so
-// a jump of its clock is nothing to us. A set that vanishes because somebody else gave
-// it a time to live is one that was emptied, and is filled again.
+// No command reads Redis's clock or sets an expiry, so a jump of its clock has no effect. A set
+// that vanishes because of a foreign expiry is like an emptied one, and is filled again.
 func TestTimeOfRedis(t *testing.T) {
 	s := newServer(t)
 	c := client(t, s)
@@ -66,8 +65,8 @@ func TestTimeOfRedis(t *testing.T) {
 	}
 }
 
-// monitor listens to what a server is asked (redis.io/commands/monitor), and answers how
-// often it has been asked what. It is a connection of its own: the library's has a race.
+// monitor counts a server's commands (redis.io/commands/monitor). It uses a connection of its
+// own, because the library's has a race.
 func monitor(t *testing.T, s *server.Redis) (heard func() map[string]int) {
 	t.Helper()
 	u, err := url.Parse(s.URL())

@@ -1,5 +1,5 @@
-// Package retryafter reads how long an HTTP answer asks to wait. It is a leaf: all who
-// speak HTTP with servers that may be busy read it here.
+// Package retryafter reads the pause that an HTTP answer asks for. It has no dependencies
+// within the project: every HTTP client of servers that may be busy uses it.
 package retryafter
 
 import (
@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Of is how long an answer asks to wait before the next request; 0 when it does not, or
-// in words that are none. It may be years: whoever waits bounds it.
+// Of is the pause that an answer asks for before the next request; 0 if there is none, or it is
+// malformed. It may be years: the caller must bound it.
 //
-// Source: RFC 9110 section 10.2.3. A date counts from the answer's own Date, for the
-// server's clock may be another than ours.
+// Source: RFC 9110 section 10.2.3. A date counts from the answer's own Date, because the
+// server's clock may differ from ours.
 func Of(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {

@@ -168,7 +168,7 @@ func notTheSame(t *testing.T, o Opened[Log]) {
 			wantConflict(t, err, event.ConflictError{Stream: "one", Expected: c.expected, Actual: 3})
 		})
 	}
-	// The same ids in another stream are other events.
+	// The same ids in another stream are different events.
 	elsewhere, err := s.Append(ctx, "two", 0, events...)
 	check(t, err)
 	if elsewhere.Repeated {
@@ -176,7 +176,7 @@ func notTheSame(t *testing.T, o Opened[Log]) {
 	}
 }
 
-// whole reads while appends of five run: a reader never sees a part of one.
+// whole reads while appends of five events run: a reader never sees part of an append.
 func whole(t *testing.T, o Opened[Log]) {
 	ctx, s := soon(t), o.Port
 	const appends, size = 100, 5
@@ -243,7 +243,7 @@ func roundTrip(t *testing.T, o Opened[Log]) {
 	events := []event.Event{
 		{
 			ID: freshID(), Name: "test.full.v1",
-			Data: []byte("{ \"b\": 1.50,\n\t\"a\": \"\\u0000 é 雪\", \"b\": 2 }"), // byte for byte, not as JSON
+			Data: []byte("{ \"b\": 1.50,\n\t\"a\": \"\\u0000 é 雪\", \"b\": 2 }"), // kept byte for byte, not as JSON
 			Meta: event.Meta{Correlation: freshID(), Causation: freshID(), Actor: `a"b\c é`, Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Link: event.Link{31: 1}},
 		},
 		{ID: freshID(), Name: "test.bare.v1", Data: []byte("null")},
@@ -262,7 +262,7 @@ func roundTrip(t *testing.T, o Opened[Log]) {
 		if diff := cmp.Diff(want, r); diff != "" {
 			t.Error(diff)
 		}
-		// A microsecond either way: the store's clock is cut to one.
+		// A microsecond of tolerance: the store truncates its clock to microseconds.
 		if r.At.Before(before.Add(-clockSlack)) || r.At.After(after.Add(clockSlack)) {
 			t.Errorf("recorded at %s, appended from %s to %s", r.At, before, after)
 		}
@@ -360,9 +360,8 @@ func neighbours(t *testing.T, o Opened[Log]) {
 	inOrder(t, got)
 }
 
-// runOnOneStream sends appends at versions 0, 1, 2, … all at once: whichever of
-// them meet in one database transaction are chained there; one that came too
-// early conflicts and goes again.
+// runOnOneStream sends appends at versions 0, 1, 2, … concurrently. Appends of one database
+// transaction are chained there. An append that comes too early conflicts and is retried.
 func runOnOneStream(t *testing.T, o Opened[Log]) {
 	ctx, s := soon(t), o.Port
 	const n = 60

@@ -44,7 +44,7 @@ func rivals(t *testing.T, q *queue) {
 	if diff := cmp.Diff(q.find(20), got[slices.IndexFunc(got, func(w tx.Work) bool { return w.Hash == hash(20) })]); diff != "" {
 		t.Error("a rival differs from what Find says:", diff)
 	}
-	// A limit leaves out the announced ones first, whatever their sequence.
+	// A limit drops announced rows first, in any sequence.
 	for limit := 1; limit <= 5; limit++ {
 		got, announced := ask(limit, map[chain.Sequence]uint64{one: 5, two: 5}), 0
 		for _, w := range got {
@@ -94,8 +94,8 @@ func verdicts(t *testing.T, q *queue) {
 	q.wantSet("of another chain", got)
 }
 
-// verdictsInPages goes through more rows than one call takes, many of which rest on
-// one block.
+// verdictsInPages pages through more rows than one call returns, many of which rest on one
+// block.
 func verdictsInPages(t *testing.T, q *queue) {
 	ctx := soon(t)
 	var rows []tx.Work
@@ -161,7 +161,7 @@ func expiring(t *testing.T, q *queue) {
 	}
 }
 
-// watchedRows goes through what is watched, and nothing else, in pages.
+// watchedRows pages through the watched rows, and gets no others.
 func watchedRows(t *testing.T, q *queue) {
 	ctx := soon(t)
 	var rows []tx.Work
@@ -194,7 +194,7 @@ func watchedRows(t *testing.T, q *queue) {
 	}
 }
 
-// wait makes rows of chain 1 wait for a nonce (as WaitNonce has it), due in an hour.
+// wait makes rows of chain 1 wait for a nonce (see WaitNonce), due in an hour.
 func (q *queue) wait(nonce uint64, rows ...int) {
 	q.t.Helper()
 	q.lease("waiter", time.Hour, 1000)
@@ -219,7 +219,7 @@ func waitingInTurn(t *testing.T, q *queue) {
 	if len(none) != 0 {
 		t.Fatal("nobody waits, and Waiting says", none)
 	}
-	q.wait(7, 0, 1, 10, 11, 20, 30) // the rows of senders 0 and 1, and one each of 2 and 3
+	q.wait(7, 0, 1, 10, 11, 20, 30) // the rows of senders 0 and 1, and one row each of 2 and 3
 	turn := func(limit int) (senders []chain.Address) {
 		t.Helper()
 		got, err := q.Waiting(ctx, 1, limit)
@@ -232,7 +232,7 @@ func waitingInTurn(t *testing.T, q *queue) {
 		}
 		return senders
 	}
-	// Each is seen once before any is seen twice, however little is asked for.
+	// Each is returned once before any is returned twice, however small the limit is.
 	seen := map[chain.Address]int{}
 	for range 12 {
 		got := turn(1)
@@ -259,9 +259,9 @@ func waitingInTurn(t *testing.T, q *queue) {
 	}
 }
 
-// wake gives the nonces that the chain wants now. A row whose WaitNonce says that
-// it wanted k (WaitNonce k+1) is woken when it wants more than k: were it woken at
-// k, every look at a chain that stands still would send it again.
+// wake passes the chain's current next nonces. A row whose WaitNonce is k+1 was tried when the
+// next nonce was k. It is woken when the next nonce exceeds k. If it were woken at k, every
+// check of a chain without progress would send it again.
 func wake(t *testing.T, q *queue) {
 	ctx := soon(t)
 	q.apply(opens(q.row(1, address(1), 7), q.row(2, address(1), 9), q.row(3, address(2), 7), q.row(4, address(1), 6))...)
@@ -281,7 +281,7 @@ func wake(t *testing.T, q *queue) {
 		}
 		got := q.lease("a", time.Hour, 100)
 		q.wantSet(fmt.Sprint("the chain wants ", c.now), got, c.want...)
-		for _, w := range got { // tried, and it waits no more
+		for _, w := range got { // attempted, and no longer waiting
 			check(t, q.Done(ctx, "a", []tx.Done{{Chain: 1, Hash: w.Hash, NextAt: q.clock.Now().Add(time.Hour)}}))
 		}
 	}
@@ -301,7 +301,7 @@ func advance(t *testing.T, q *queue) {
 	away := later(9, soonest)
 	away.Chain = 2
 	q.apply(opens(later(1, soonest), later(2, soonest+1), later(3, soonest+50), later(4, soonest), later(5, 1<<64-1), away,
-		later(6, soonest-200))...) // the last is eligible by the wall clock too: what it waits for is something else
+		later(6, soonest-200))...) // the last is eligible by the wall clock too, so it waits for something else
 	q.apply(on(4, func(c *tx.Change) {
 		c.Attempt = &tx.Attempted{Number: 1, At: now, NextAt: now.Add(time.Hour)} // attempted before
 	}))

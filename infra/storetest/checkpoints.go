@@ -15,10 +15,10 @@ func Checkpoints(t *testing.T, open func(t *testing.T) Opened[CheckpointRows]) {
 		ctx, p := soon(t), open(t).Port
 		wantCheckpoint(t, p, "a", 0)
 		check(t, p.MoveCheckpoint(ctx, "a", 0, 7))
-		check(t, p.MoveCheckpoint(ctx, "a", 7, 7)) // to where it is
+		check(t, p.MoveCheckpoint(ctx, "a", 7, 7)) // from and to its current position
 		check(t, p.MoveCheckpoint(ctx, "a", 7, 1<<62))
 		wantCheckpoint(t, p, "a", 1<<62)
-		check(t, p.MoveCheckpoint(ctx, "a", 1<<62, 0)) // a reader may begin again
+		check(t, p.MoveCheckpoint(ctx, "a", 1<<62, 0)) // a reader may start again
 		check(t, p.MoveCheckpoint(ctx, "a", 0, 3))
 		wantCheckpoint(t, p, "a", 3)
 		wantCheckpoint(t, p, "b", 0)

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// defect is what is wrong with an adapter.
+// defect is an adapter's deliberate fault.
 type defect string
 
 const (
@@ -39,17 +39,17 @@ const (
 	answerForgotten defect = "forgets what it was told to keep"
 )
 
-// interleave gives others a turn between a check and an act.
+// interleave lets other goroutines run between a check and an act.
 func interleave() { <-time.After(200 * time.Microsecond) }
 
-// looseLog is a log in memory with a defect. Appends whose context has ended by the time
-// they are done are of unknown outcome.
+// looseLog is a log in memory with a defect. An append whose context has ended when it finishes
+// has an unknown outcome.
 type looseLog struct {
 	Log
 	defect  defect
 	mu      sync.Mutex
 	streams map[event.Stream][]event.Recorded
-	before  map[event.Stream][]event.Recorded // as they were before their last append
+	before  map[event.Stream][]event.Recorded // events of each stream before its last append
 	appends int
 	last    event.Position
 }
@@ -183,7 +183,8 @@ func (l *looseLeases) Release(_ context.Context, name, holder string) error {
 	return nil
 }
 
-// looseRequests are requests in memory with a defect. Who asks is at one of two replicas.
+// looseRequests are requests in memory with a defect. Each claim belongs to one of two
+// replicas.
 type looseRequests struct {
 	RequestRows
 	defect   defect
@@ -242,8 +243,8 @@ func (l *looseRequests) Release(_ context.Context, name request.Name, claim even
 	return nil
 }
 
-// TestDefectsAreJudgedWrong has the clients of the contract ask adapters that are broken
-// on purpose. Each must be judged wrong, and those that are not broken never.
+// TestDefectsAreJudgedWrong runs the contract's clients against deliberately broken adapters.
+// Each must be judged wrong, and the sound adapters must not be.
 func TestDefectsAreJudgedWrong(t *testing.T) {
 	streams := func(ctx context.Context, d defect, c Crowd) linear.Verdict {
 		l := &looseLog{defect: d, streams: map[event.Stream][]event.Recorded{}, before: map[event.Stream][]event.Recorded{}}
@@ -274,8 +275,8 @@ func TestDefectsAreJudgedWrong(t *testing.T) {
 	}
 }
 
-// caught demands that a defect is found with one of a few seeds, and drawn; and that
-// what is sound is never found wanting.
+// caught requires that one of a few seeds finds a defect, and that its picture can be drawn. A
+// sound adapter must never be judged wrong.
 func caught(t *testing.T, d defect, judge func(seed uint64) linear.Verdict) {
 	t.Helper()
 	const seeds = 5

@@ -14,8 +14,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// closing closes the store under load. Every append answers; what was said to
-// stand stands afterwards, and what was said not to, does not.
+// closing closes the store under load. Every append returns. Appends reported as stored are
+// stored afterwards, and appends reported as failed are not.
 func closing(t *testing.T, o Opened[Log]) {
 	ctx, s := soon(t), o.Port
 	sub := subscribe(t, s, 0, event.Filter{}, 10)
@@ -24,7 +24,7 @@ func closing(t *testing.T, o Opened[Log]) {
 	const writers = 32
 	var wrote atomic.Int64
 	enough := make(chan struct{})
-	kept := make([]map[event.Stream]bool, writers) // whether the append said that it stands
+	kept := make([]map[event.Stream]bool, writers) // whether the append was reported as stored
 	var all sync.WaitGroup
 	for w := range writers {
 		kept[w] = map[event.Stream]bool{}
@@ -76,9 +76,8 @@ func closing(t *testing.T, o Opened[Log]) {
 	}
 }
 
-// cutShort ends appends' contexts at every moment of their lives. The answer is a
-// success, a plain failure (nothing written), or ErrUnknown; and the same append
-// again is one effect.
+// cutShort ends appends' contexts at every stage. The result is a success, a plain failure
+// (nothing written), or ErrUnknown. Repeating the append has one effect in total.
 func cutShort(t *testing.T, o Opened[Log]) {
 	ctx, s := soon(t), o.Port
 	const rounds, beside = 150, 4

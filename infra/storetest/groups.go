@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// GroupRows keeps what is known of those who consume the log from outside.
+// GroupRows stores the state of consumer groups of the log's external feed.
 type GroupRows interface {
 	Claim(ctx context.Context, group, holder string, ttl time.Duration) (c consumer.Claim, held bool, err error)
 	Yield(ctx context.Context, group string, token uint64) error
@@ -40,7 +40,7 @@ func Groups(t *testing.T, open func(t *testing.T) Opened[GroupRows]) {
 	t.Run("limits", func(t *testing.T) { groupsLimits(t, open(t).Port) })
 }
 
-// claimed asks for a group for a minute.
+// claimed claims a group for a minute.
 func claimed(t *testing.T, p GroupRows, group, holder string, want bool) consumer.Claim {
 	t.Helper()
 	return claimedFor(t, p, group, holder, time.Minute, want)
@@ -66,7 +66,7 @@ func groupsOneHolder(t *testing.T, o Opened[GroupRows]) {
 	if again := claimed(t, p, "g", "a", true); again != first {
 		t.Errorf("renewed, the claim went from %v to %v", first, again)
 	}
-	check(t, p.Yield(ctx, "g", first.Token+1)) // nobody's
+	check(t, p.Yield(ctx, "g", first.Token+1)) // a token that no holder has
 	check(t, p.Yield(ctx, "unheard", 1))
 	claimed(t, p, "g", "b", false)
 	check(t, p.Yield(ctx, "g", first.Token))
@@ -75,7 +75,7 @@ func groupsOneHolder(t *testing.T, o Opened[GroupRows]) {
 	if second.Token <= first.Token {
 		t.Errorf("a new holder's token is %d, the one before had %d", second.Token, first.Token)
 	}
-	check(t, p.Yield(ctx, "g", first.Token)) // no longer its own
+	check(t, p.Yield(ctx, "g", first.Token)) // it no longer holds the claim
 	claimed(t, p, "g", "a", false)
 	check(t, p.Yield(ctx, "g", second.Token))
 	if third := claimed(t, p, "g", "b", true); third.Token <= second.Token {
@@ -158,7 +158,7 @@ func groupsSave(t *testing.T, o Opened[GroupRows]) {
 	}
 }
 
-// wantParked compares what is parked, whenever that was.
+// wantParked compares the parked streams, without their times.
 func wantParked(t *testing.T, p GroupRows, group string, want ...consumer.Parked) {
 	t.Helper()
 	all, err := p.Parked(soon(t), group)
@@ -186,7 +186,7 @@ func groupsPark(t *testing.T, o Opened[GroupRows]) {
 		t.Errorf("parked since %v, now is %v", since, clock.Now())
 	}
 	b = consumer.Parked{Stream: "tx-b", Version: 3, Position: 15, Error: "again", Attempts: 6}
-	check(t, p.Park(ctx, "g", c.Token, b)) // it went on, and stopped again
+	check(t, p.Park(ctx, "g", c.Token, b)) // it resumed, and stopped again
 	check(t, p.Unpark(ctx, "g", c.Token, "tx-a"))
 	check(t, p.Unpark(ctx, "g", c.Token, "tx-a"))
 	wantParked(t, p, "g", b)
@@ -240,10 +240,10 @@ func groupsWish(t *testing.T, p GroupRows) {
 		wished.Wish = w
 		wantParked(t, p, "g", wished)
 	}
-	check(t, p.Park(ctx, "g", c.Token, a)) // it was tried, in vain: the wish has been granted
+	check(t, p.Park(ctx, "g", c.Token, a)) // the retry failed: the command is done
 	wantParked(t, p, "g", a)
 
-	a.Version, a.Position = 2, 13 // it has got past that event, and not past the next
+	a.Version, a.Position = 2, 13 // it has processed that event, and not the next
 	check(t, p.Park(ctx, "g", c.Token, a))
 	if err := p.Wish(ctx, "g", "tx-a", 1, consumer.Skip); !errors.Is(err, consumer.ErrNotParked) {
 		t.Errorf("of an event that it was parked at before: %v", err)

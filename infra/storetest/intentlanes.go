@@ -10,17 +10,17 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// Lanes share a queue that is still being filled: nothing is claimed by two, and rows
-// come in order and by one lane at a time.
+// Lanes share a queue that is still being filled. No intent is claimed by two lanes, and each
+// ordering group's intents come in order and in one lane at a time.
 func intentLanes(t *testing.T, q *intentQueue) {
 	const rows, each, lanes = 3, 30, 4
-	const all = rows * each * 2 // half of them in no row
+	const all = rows * each * 2 // half of them in no ordering group
 	ctx := soon(t)
 	var mu sync.Mutex
 	met := map[chain.IntentID]int{}
-	in := map[intent.Row]int{}              // how many are open, by row,
-	of := map[intent.Row]int{}              // in which lane,
-	last := map[intent.Row]event.Position{} // and how far it has come
+	in := map[intent.Row]int{}              // number of open intents, by ordering group
+	of := map[intent.Row]int{}              // the lane of each group
+	last := map[intent.Row]event.Position{} // the position of its last intent
 	done := make(chan []intent.Change, all)
 	begin := func(n int, claimed []intent.Claimed) {
 		mu.Lock()
@@ -56,7 +56,7 @@ func intentLanes(t *testing.T, q *intentQueue) {
 				mu.Lock()
 				var changes []intent.Change
 				for _, w := range claimed {
-					in[w.Row]-- // before the queue is told: another may have the next at once
+					in[w.Row]-- // before the queue is updated: another lane may get the next at once
 					changes = append(changes, intent.Change{ID: w.ID, Close: true})
 				}
 				over := len(met) == all

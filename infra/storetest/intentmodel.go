@@ -14,10 +14,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// intentModel applies random changes and claims to a queue and to the plainest possible
-// model of one: a list that is looked through, with the rule as it is written.
+// intentModel applies random changes and claims to a queue and to a simple model of it: a list
+// that is scanned, with the rule as specified.
 func intentModel(t *testing.T, q *intentQueue) {
-	id := chain.ID(1) // each run has a chain of its own
+	id := chain.ID(1) // each run uses its own chain
 	rapid.Check(t, func(r *rapid.T) {
 		id++
 		m := &modelIntents{chain: id}
@@ -39,8 +39,8 @@ type modelIntents struct {
 
 type modelIntent struct {
 	intent.Waiting
-	lane   *chain.Sequence // that it has a nonce in, or that has claimed it
-	holder string          // of a claim
+	lane   *chain.Sequence // the lane in which it has a nonce, or that has claimed it
+	holder string          // of the claim
 }
 
 const modelIntentsMax = 9
@@ -75,7 +75,7 @@ func (m *modelIntents) step(r *rapid.T, q *intentQueue) {
 
 func (m *modelIntents) id(n int) chain.IntentID { return intentID(int(m.chain)*1000 + n) }
 
-// lane is one that claims.
+// lane returns a random lane's claim.
 func (m *modelIntents) lane(r *rapid.T) intent.Claim {
 	c := laneClaim(rapid.IntRange(0, 1).Draw(r, "signer"), byte(rapid.IntRange(0, 1).Draw(r, "key")), rapid.IntRange(1, 4).Draw(r, "limit"))
 	c.Lane.Chain = m.chain
@@ -91,7 +91,7 @@ func (m *modelIntents) lane(r *rapid.T) intent.Claim {
 	return c
 }
 
-// change makes one change, and carries it out.
+// change makes one random change, and applies it to the model.
 func (m *modelIntents) change(r *rapid.T) intent.Change {
 	n := rapid.IntRange(1, modelIntentsMax).Draw(r, "intent")
 	at := slices.IndexFunc(m.rows, func(row *modelIntent) bool { return row.ID == m.id(n) })
@@ -141,8 +141,8 @@ func (m *modelIntents) draw(r *rapid.T, n int) intent.Waiting {
 
 func modelClients() []string { return []string{"", "a", "b", "c"} }
 
-// claim is the rule: the next client in turn that has one gets the first of its rows that may
-// be given, again and again.
+// claim implements the rule: the next client in turn with a claimable intent gets its first
+// claimable intent, repeatedly.
 func (m *modelIntents) claim(c intent.Claim) (claimed []intent.Claimed) {
 	clients, turn := modelClients(), slices.Index(modelClients(), c.Turn)
 	for vain := 0; vain < len(clients) && len(claimed) < c.Limit; {
@@ -163,7 +163,8 @@ func (m *modelIntents) claim(c intent.Claim) (claimed []intent.Claimed) {
 	return claimed
 }
 
-// may reports whether a row may be given, and which one stands right before it.
+// may reports whether an intent may be claimed, and the intent just before it in its ordering
+// group.
 func (m *modelIntents) may(c intent.Claim, row *modelIntent) (behind chain.IntentID, may bool) {
 	may = row.lane == nil && row.Position > c.After && (row.Key == nil && !c.OnlyAsked || row.Key != nil && *row.Key == c.Lane.Key) &&
 		(row.From.Pool != "" && slices.Contains(c.Pools, row.From.Pool) || row.From.Signer != nil && *row.From.Signer == c.Lane.Sender)

@@ -68,7 +68,7 @@ type intentQueue struct {
 	at     event.Position
 }
 
-// The signers, and the pool that both are of.
+// The signers, and the pool of both.
 var (
 	signers    = []chain.Address{{19: 1}, {19: 2}}
 	intentPool = "hot"
@@ -80,7 +80,7 @@ func intentID(n int) (id chain.IntentID) {
 	return id
 }
 
-// intentOf is the n-th intent, for the pool unless it is told otherwise.
+// intentOf is the n-th intent, for the pool unless with says otherwise.
 func intentOf(n int, with ...func(*intent.Waiting)) intent.Waiting {
 	w := intent.Waiting{ID: intentID(n), Position: event.Position(n), Chain: 1, From: intent.From{Pool: intentPool}}
 	for _, change := range with {
@@ -127,7 +127,7 @@ func (q *intentQueue) apply(changes ...intent.Change) {
 	q.at++
 }
 
-// laneClaim is what a lane of a signer claims, for an hour.
+// laneClaim is the claim of a signer's lane, for an hour.
 func laneClaim(signer int, key byte, limit int) intent.Claim {
 	return intent.Claim{
 		Lane:  chain.Sequence{Chain: 1, Sender: signers[signer], Key: chain.NonceKey{31: key}},
@@ -135,7 +135,7 @@ func laneClaim(signer int, key byte, limit int) intent.Claim {
 	}
 }
 
-// claim claims, and expects these.
+// claim claims, and expects these intents.
 func (q *intentQueue) claim(c intent.Claim, want ...int) []intent.Claimed {
 	q.t.Helper()
 	claimed, err := q.Claim(soon(q.t), c)
@@ -153,7 +153,7 @@ func (q *intentQueue) claim(c intent.Claim, want ...int) []intent.Claimed {
 	return claimed
 }
 
-// returns gives back what a claim was given.
+// returns gives a claim's intents back.
 func (q *intentQueue) returns(c intent.Claim, all ...int) {
 	q.t.Helper()
 	var ids []chain.IntentID
@@ -163,7 +163,8 @@ func (q *intentQueue) returns(c intent.Claim, all ...int) {
 	check(q.t, q.Return(soon(q.t), c.Holder, ids))
 }
 
-// behind expects what was claimed to stand right behind these in their rows; 0 is nothing.
+// behind expects these intents just before the claimed ones in their ordering groups; 0 means
+// none.
 func (q *intentQueue) behind(claimed []intent.Claimed, want ...int) {
 	q.t.Helper()
 	for i, c := range claimed {
@@ -197,11 +198,11 @@ func intentFit(_ *testing.T, q *intentQueue) {
 	q.apply(asks(
 		intentOf(1, bySigner(0)), intentOf(2, bySigner(1)), intentOf(3), intentOf(4, other), intentOf(5, onChain(2)),
 		intentOf(6, underKey(0)), intentOf(7, underKey(9)), intentOf(8, bySigner(1), underKey(9)),
-		// A pool may be called as an account is.
+		// A pool may have the name of an account.
 		intentOf(9, func(w *intent.Waiting) { w.From.Pool = signers[0].String() }),
 	)...)
 	asked := laneClaim(1, 9, 1)
-	asked.OnlyAsked = true // 2 and 3 leave the key to the relay, and have come before
+	asked.OnlyAsked = true // 2 and 3 leave the key to the relay, and came earlier
 	q.claim(asked, 7)
 	q.claim(laneClaim(1, 9, 10), 2, 3, 8)
 	q.claim(laneClaim(0, 9, 10), 1)
@@ -228,7 +229,7 @@ func intentLapse(t *testing.T, q *intentQueue) {
 	q.apply(closes(2), closes(3), closes(4), asks(intentOf(2))[0])
 	check(t, q.Return(soon(t), others.Holder, []chain.IntentID{intentID(1)}))
 	q.claim(laneClaim(1, 0, 10), 1, 2)
-	check(t, q.Return(soon(t), short.Holder, []chain.IntentID{intentID(1), intentID(2), intentID(9)})) // not his any more
+	check(t, q.Return(soon(t), short.Holder, []chain.IntentID{intentID(1), intentID(2), intentID(9)})) // no longer claimed by it
 	q.claim(laneClaim(0, 0, 10))
 	check(t, q.Return(soon(t), laneClaim(1, 0, 1).Holder, []chain.IntentID{intentID(2)}))
 	check(t, q.Return(soon(t), laneClaim(1, 0, 1).Holder, nil))
@@ -239,11 +240,11 @@ func intentPlaced(t *testing.T, q *intentQueue) {
 	q.apply(asks(intentOf(1), intentOf(2), intentOf(3))...)
 	q.claim(laneClaim(0, 0, 1), 1)
 	q.apply(places(1, 0, 0), places(2, 1, 0))
-	check(t, q.Return(soon(t), laneClaim(0, 0, 1).Holder, []chain.IntentID{intentID(1)})) // it does not wait
+	check(t, q.Return(soon(t), laneClaim(0, 0, 1).Holder, []chain.IntentID{intentID(1)})) // it is not waiting
 	q.claim(laneClaim(1, 0, 10), 3)
 	q.apply(requeues(1))
 	q.claim(laneClaim(1, 0, 10), 1)
-	q.apply(requeues(1)) // which is claimed, and had lost its place before
+	q.apply(requeues(1)) // it is claimed, and had lost its place before
 	q.claim(laneClaim(0, 0, 10))
 	q.apply(places(1, 0, 0), requeues(2), closes(1))
 	q.claim(laneClaim(0, 0, 10), 2)
@@ -257,13 +258,13 @@ func intentRowOrder(t *testing.T, q *intentQueue) {
 	row := inRow("c", "o")
 	q.apply(asks(intentOf(1, row), intentOf(2, row), intentOf(3), intentOf(4, row), intentOf(5, row))...)
 	q.behind(q.claim(laneClaim(0, 0, 2), 1, 2), 0, 1)
-	q.claim(laneClaim(1, 0, 10), 3) // the row is the other lane's
+	q.claim(laneClaim(1, 0, 10), 3) // the ordering group is in the other lane
 	q.behind(q.claim(laneClaim(0, 0, 1), 4), 2)
 	next := laneClaim(0, 0, 1) // the lane's next holder
 	next.Holder = "next"
 	q.claim(next)
 	q.apply(places(1, 0, 0), places(2, 0, 0), places(4, 0, 0))
-	q.claim(laneClaim(0, 9, 10)) // the signer's, but another lane
+	q.claim(laneClaim(0, 9, 10)) // the signer's other lane
 	q.behind(q.claim(next, 5), 4)
 	check(t, q.Return(soon(t), "next", []chain.IntentID{intentID(5)}))
 	q.apply(closes(1), closes(4))
@@ -281,10 +282,10 @@ func intentRowBehind(_ *testing.T, q *intentQueue) {
 	q.apply(places(2, 0, 0), places(4, 0, 0))
 	q.behind(q.claim(laneClaim(0, 0, 10), 1, 5, 6, 7, 8), 0, 1, 4, 0, 6)
 	q.returns(laneClaim(0, 0, 10), 6, 7, 8)
-	q.apply(closes(4)) // before those ahead of it
+	q.apply(closes(4)) // before the intents ahead of it
 	q.behind(q.claim(laneClaim(0, 0, 1), 6), 2)
 	q.returns(laneClaim(0, 0, 1), 6)
-	q.apply(places(6, 0, 0), requeues(2)) // which has lost its nonce, and those behind it have not
+	q.apply(places(6, 0, 0), requeues(2)) // it has lost its nonce, and the intents behind it have not
 	q.behind(q.claim(laneClaim(0, 0, 10), 2, 7, 8), 0, 0, 6)
 	q.returns(laneClaim(0, 0, 10), 2, 7, 8)
 	q.apply(asks(intentOf(4, row))...) // its block has left the chain
@@ -334,9 +335,9 @@ func intentTwice(_ *testing.T, q *intentQueue) {
 	row := inRow("c", "o")
 	q.apply(places(1, 0, 0), requeues(1), closes(1))
 	q.apply(places(1, 0, 0), asks(intentOf(1, row))[0], asks(intentOf(2, row))[0])
-	q.claim(laneClaim(1, 0, 1), 1) // it had no row when it got a nonce
+	q.claim(laneClaim(1, 0, 1), 1) // it had no ordering group when it got a nonce
 	q.apply(asks(intentOf(1), intentOf(2))...)
-	q.claim(laneClaim(0, 0, 10)) // they are in their row
+	q.claim(laneClaim(0, 0, 10)) // they are in their ordering group
 	q.apply(places(1, 1, 0), places(1, 1, 0))
 	q.apply(requeues(1), requeues(1))
 	q.claim(laneClaim(0, 0, 10), 1, 2)
@@ -346,7 +347,7 @@ func intentTwice(_ *testing.T, q *intentQueue) {
 	q.claim(laneClaim(0, 0, 10), 1)
 	q.apply(closes(1), closes(2), asks(intentOf(3, row))[0], closes(3), asks(intentOf(4, row))[0])
 	q.claim(laneClaim(1, 0, 10), 4)
-	// What comes back with a block stands where it stood, before the others.
+	// An intent reopened by a reorg has its earlier place, before the others.
 	q.apply(closes(4))
 	q.apply(asks(intentOf(6, row), intentOf(5, row))...)
 	q.claim(laneClaim(0, 0, 1), 5)

@@ -10,8 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// intentCrowd: however much another client has asked for before, a client's intents come with
-// the next claim, and as many of them as of the other.
+// intentCrowd: a client's intents come with the next claim, as many as another client's,
+// however many intents the other has queued before.
 func intentCrowd(t *testing.T, q *intentQueue) {
 	const crowd, rows, batch = 2000, 20, 500
 	var asked []intent.Waiting
@@ -35,7 +35,8 @@ func intentCrowd(t *testing.T, q *intentQueue) {
 	one := laneClaim(0, 0, 1)
 	one.Turn = "crowd"
 	q.claim(one, crowd+3)
-	// What has lost its nonce is no different: the crowd's comes first of the crowd's alone.
+	// The same holds for intents that have lost their nonce: the crowd's come first only among
+	// the crowd's.
 	var back []intent.Change
 	for n := 1; n <= 300; n++ {
 		back = append(back, places(n, 0, 0))
@@ -48,8 +49,8 @@ func intentCrowd(t *testing.T, q *intentQueue) {
 	q.claim(laneClaim(0, 0, 3), 1, crowd+1, 2)
 }
 
-// intentTurns: claims for one intent each serve all clients alike, when each claim begins
-// behind the client of the one before.
+// intentTurns: claims for one intent each serve all clients equally, if each claim begins after
+// the client of the one before.
 func intentTurns(_ *testing.T, q *intentQueue) {
 	q.apply(asks(
 		intentOf(1, ofClient("b")), intentOf(2, ofClient("b")), intentOf(3, ofClient("b")), intentOf(4, ofClient("b"), bySigner(0)),
@@ -65,10 +66,10 @@ func intentTurns(_ *testing.T, q *intentQueue) {
 	q.claim(c, 7, 5, 2, 9, 3)
 	q.returns(c, 2, 3, 5, 7, 9)
 	c.Turn, c.After = "", 4
-	q.claim(c, 5, 7, 9) // each client's from there on
+	q.claim(c, 5, 7, 9) // each client's, beginning there
 }
 
-// intentTurnsInOrder: a client's turns change nothing of the order in its ordering groups.
+// intentTurnsInOrder: turns do not change the order within ordering groups.
 func intentTurnsInOrder(_ *testing.T, q *intentQueue) {
 	in := func(client, order string) func(*intent.Waiting) {
 		return func(w *intent.Waiting) {
@@ -81,7 +82,7 @@ func intentTurnsInOrder(_ *testing.T, q *intentQueue) {
 		intentOf(6, ofClient("c")), intentOf(7, in("a", "p"), bySigner(1)), intentOf(8, in("a", "p")), intentOf(9, ofClient("b")),
 	)...)
 	q.behind(q.claim(laneClaim(0, 0, 4), 1, 3, 6, 2), 0, 0, 0, 1)
-	q.claim(laneClaim(1, 0, 10), 7, 9, 8) // the other groups are the other lane's
+	q.claim(laneClaim(1, 0, 10), 7, 9, 8) // the other groups are in the other lane
 	next := laneClaim(0, 0, 4)
 	next.Turn = "a"
 	q.behind(q.claim(next, 5, 4), 3, 2)
@@ -107,8 +108,7 @@ func intentDemand(t *testing.T, q *intentQueue) {
 	}
 }
 
-// intentOpen counts whatever has not come out, on all chains: it waits, is claimed, or has a
-// nonce.
+// intentOpen counts all unfinished intents, on all chains: waiting, claimed, or with a nonce.
 func intentOpen(t *testing.T, q *intentQueue) {
 	open := func(client string, most, want int) {
 		t.Helper()

@@ -8,17 +8,16 @@ import (
 	"time"
 )
 
-// Holders may differ in how long they take a lease for, within what settings allow. A lease
-// that runs for much longer than that may be taken for one that was given before the
-// store's clock was set back.
+// The shortest and the longest term of a lease that settings allow. A lease that runs much
+// longer may count as given before the store's clock was set back.
 const (
 	shortestTerm = 500 * time.Millisecond
 	longestTerm  = time.Minute
 )
 
-// Leases is the contract of rights that lapse. A call that has returned without an error
-// has no effect after that, however often it was tried; how a store sees to it when an
-// early try comes late is for its own tests.
+// Leases is the contract of leases. A call that has returned without an error has no later
+// effect, however often it was tried. Each store tests by itself how it handles an early try
+// that arrives late.
 func Leases(t *testing.T, open func(t *testing.T) Opened[LeaseRows]) {
 	t.Run("one holder at a time", func(t *testing.T) {
 		p := open(t).Port
@@ -32,7 +31,7 @@ func Leases(t *testing.T, open func(t *testing.T) Opened[LeaseRows]) {
 		ctx, p := soon(t), open(t).Port
 		check(t, p.Release(ctx, "lane", "a"))
 		acquire(t, p, "lane", "a", time.Minute, true)
-		check(t, p.Release(ctx, "lane", "b")) // not the holder
+		check(t, p.Release(ctx, "lane", "b")) // it is not the holder
 		acquire(t, p, "lane", "b", time.Minute, false)
 		for i := range 6 {
 			holder := string(rune('a' + i%2))
@@ -53,7 +52,7 @@ func Leases(t *testing.T, open func(t *testing.T) Opened[LeaseRows]) {
 		clock.Elapse(ttl / 2)
 		acquire(t, p, "lane", "b", time.Minute, true)
 		acquire(t, p, "lane", "a", ttl, false)
-		check(t, p.Release(soon(t), "lane", "a")) // not the holder any more
+		check(t, p.Release(soon(t), "lane", "a")) // it is no longer the holder
 		acquire(t, p, "lane", "c", ttl, false)
 	})
 	t.Run("another's term is longer than ours", func(t *testing.T) {

@@ -15,25 +15,24 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/storetest/linear"
 )
 
-// Crowd is how many clients make a history, and how much each of them asks.
+// Crowd is the number of clients that make a history, and of each client's calls.
 type Crowd struct {
 	Clients, Calls int
 	Seed           uint64
-	// Again is set for an adapter that tries again by itself when a reply is lost, and
-	// waits at least so long before it does.
+	// Again is set for an adapter that retries by itself when a reply is lost. It is the least
+	// time that the adapter waits before it.
 	Again time.Duration
-	// Enough, when set, has the clients go on until it says yes, within reason.
+	// Enough, if set, keeps the clients running until it returns true, up to beyondReason.
 	Enough func() bool
 }
 
-// beyondReason is how many times its calls a crowd makes at most while it is not enough.
+// beyondReason is the factor on Calls that bounds a crowd with Enough.
 const beyondReason = 20
 
-// SmallCrowd makes a history in about a second, where nothing is in its way.
+// SmallCrowd makes a history in about a second without faults.
 func SmallCrowd(seed uint64) Crowd { return Crowd{Clients: 12, Calls: 60, Seed: seed} }
 
-// together runs the clients, each with a source of chance of its own, until all have
-// ended or ctx has.
+// together runs the clients, each with its own random source, until all have ended or ctx has.
 func (c Crowd) together(ctx context.Context, client func(n int, draw *rand.Rand, more func() bool)) {
 	var all sync.WaitGroup
 	for n := range c.Clients {
@@ -49,7 +48,7 @@ func (c Crowd) together(ctx context.Context, client func(n int, draw *rand.Rand,
 	all.Wait()
 }
 
-// judged fails a test whose history is wrong, and leaves a picture of it.
+// judged fails a test whose history is wrong, and saves a picture of it.
 func judged(t *testing.T, v linear.Verdict) {
 	t.Helper()
 	if v.Wrong == "" {
@@ -63,14 +62,15 @@ func judged(t *testing.T, v linear.Verdict) {
 	t.Errorf("not linearizable: %s; drawn in %s, which go test -artifacts keeps", v.Wrong, path)
 }
 
-// linearStreams is the case of the contract: a history without trouble.
+// linearStreams is the contract's case: a history without faults.
 func linearStreams(t *testing.T, o Opened[Log]) {
 	LinearStreams(t, o.Port, SmallCrowd(1))
 }
 
-// LinearStreams has clients append to a few streams and read them: at the version they
-// know and at others, again under the same ids, and with contexts that end too soon.
-// What they were told must be what one stream after the other would have told.
+// LinearStreams runs clients that append to a few streams and read them: at the version they
+// know and at others, again under the same ids, and with contexts that end too soon. Their
+// results must be linearizable: a store that runs one call after the other would return the
+// same.
 func LinearStreams(t *testing.T, s Log, c Crowd) {
 	t.Helper()
 	h := AskStreams(soon(t), s, c)
@@ -83,14 +83,14 @@ func LinearStreams(t *testing.T, s Log, c Crowd) {
 	judged(t, h.Judge())
 }
 
-// Clients go on to other streams all the time: after so many calls of theirs to the next
-// one, out of so many at once. A long stream is slow to judge.
+// Clients move on to other streams: each to the next one after a number of calls, with a number
+// of streams in use at once. Long streams are slow to judge.
 const (
 	streamsEach   = 40
 	streamsAtOnce = 5
 )
 
-// AskStreams makes the history of [LinearStreams] and leaves the judging to the caller.
+// AskStreams makes the history of [LinearStreams]; the caller judges it.
 func AskStreams(ctx context.Context, s Log, c Crowd) linear.Streams {
 	h := linear.NewStreams()
 	c.together(ctx, func(n int, draw *rand.Rand, more func() bool) {
@@ -115,17 +115,17 @@ type writer struct {
 	client  int
 	draw    *rand.Rand
 	at      map[event.Stream]event.Version
-	last    map[event.Stream]linear.Append // that stands
+	last    map[event.Stream]linear.Append // the last append that was stored
 }
 
-// turn does one of the things that clients do.
+// turn makes one random call.
 func (w *writer) turn(ctx context.Context, name event.Stream) {
 	a := linear.Append{Stream: name, Expected: w.at[name]}
 	switch dice := w.draw.IntN(10); {
 	case dice < 2:
 		w.read(ctx, name)
 		return
-	case dice == 2 && len(w.last[name].IDs) > 0: // as one does who missed the answer
+	case dice == 2 && len(w.last[name].IDs) > 0: // like a client that missed the answer
 		w.ask(ctx, w.last[name])
 		return
 	case dice == 3 && a.Expected > 0:
@@ -136,7 +136,7 @@ func (w *writer) turn(ctx context.Context, name event.Stream) {
 	for range 1 + w.draw.IntN(3) {
 		a.IDs = append(a.IDs, freshID())
 	}
-	// Who does not know asks again, with the same ids.
+	// If the outcome is unknown, the client retries with the same ids.
 	for range 4 {
 		short, cancel := ctx, context.CancelFunc(func() {})
 		if w.draw.IntN(4) == 0 {
@@ -174,7 +174,7 @@ func (w *writer) ask(ctx context.Context, a linear.Append) linear.Appended {
 	})
 }
 
-// read says whether it could be.
+// read reads the stream and reports whether that succeeded.
 func (w *writer) read(ctx context.Context, name event.Stream) bool {
 	out := w.history.Do(w.client, linear.Append{Stream: name}, func() (linear.Appended, bool) {
 		seen := linear.Appended{Outcome: linear.Seen}

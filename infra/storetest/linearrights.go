@@ -12,9 +12,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/storetest/linear"
 )
 
-// LinearLeases has holders take, renew, give up and let lapse a few leases. What they
-// were told must be what leases that go from one to the other would have told: nobody
-// has one while another's runs.
+// LinearLeases runs holders that take, renew, release and let lapse a few leases. Their results
+// must be linearizable: no holder has a lease while another's runs.
 func LinearLeases(t *testing.T, p LeaseRows, clock Clock, c Crowd) {
 	t.Helper()
 	h := AskLeases(soon(t), p, clock, c)
@@ -27,11 +26,11 @@ func LinearLeases(t *testing.T, p LeaseRows, clock Clock, c Crowd) {
 	judged(t, h.Judge())
 }
 
-// leaseSlack is how exactly a store keeps a lease's time: it cuts to microseconds, and
-// its machine's clock is nudged while we look at ours.
+// leaseSlack is the error of a store's lease times: it truncates to microseconds, and its
+// machine's clock is adjusted between our readings of ours.
 const leaseSlack = time.Millisecond
 
-// AskLeases makes the history of [LinearLeases] and leaves the judging to the caller.
+// AskLeases makes the history of [LinearLeases]; the caller judges it.
 func AskLeases(ctx context.Context, p LeaseRows, clock Clock, c Crowd) linear.Leases {
 	clock = clock.orReal()
 	h := linear.NewLeases(clock.Now)
@@ -64,9 +63,8 @@ func askLease(ctx context.Context, p LeaseRows, h linear.Leases, client int, a l
 	})
 }
 
-// LinearRequests has clients claim, answer and give back requests. What they were told
-// must be what requests that are dealt with one after the other would have told: each is
-// one's to carry out, and its answer everybody's.
+// LinearRequests runs clients that claim, answer and release requests. Their results must be
+// linearizable: each request is carried out by one client, and all get its answer.
 func LinearRequests(t *testing.T, p RequestRows, c Crowd) {
 	t.Helper()
 	h := AskRequests(soon(t), p, c)
@@ -79,10 +77,10 @@ func LinearRequests(t *testing.T, p RequestRows, c Crowd) {
 	judged(t, h.Judge())
 }
 
-// requestsEach is how many calls a request gets, about.
+// requestsEach is about the number of calls per request.
 const requestsEach = 8
 
-// AskRequests makes the history of [LinearRequests] and leaves the judging to the caller.
+// AskRequests makes the history of [LinearRequests]; the caller judges it.
 func AskRequests(ctx context.Context, p RequestRows, c Crowd) linear.Claims {
 	h := linear.NewClaims()
 	c.together(ctx, func(n int, draw *mathrand.Rand, more func() bool) {
@@ -96,7 +94,7 @@ func AskRequests(ctx context.Context, p RequestRows, c Crowd) linear.Claims {
 	return h
 }
 
-// carryOut claims a request and, if it may, carries it out.
+// carryOut claims a request and, if it gets the claim, carries it out.
 func carryOut(ctx context.Context, p RequestRows, h linear.Claims, client int, draw *mathrand.Rand, name request.Name) {
 	a := linear.Ask{Kind: linear.ToClaim, Name: name, Print: request.Print{byte(1 + draw.IntN(4)/3)}}
 	rand.Read(a.Claim[:]) //nolint:errcheck // never fails

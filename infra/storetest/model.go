@@ -15,8 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// againstModel applies random changes, leases and reports to a queue and to the
-// plainest possible model of one, and compares all rows after every step.
+// againstModel applies random changes, leases and reports to a queue and to a simple model of
+// it, and compares all rows after every step.
 func againstModel(t *testing.T, q *queue) {
 	for seed := range uint64(3) {
 		m := &model{q: q, draw: rand.New(rand.NewPCG(seed, 0)), first: 1000 * int(seed), rows: map[int]*modelRow{}}
@@ -27,7 +27,7 @@ func againstModel(t *testing.T, q *queue) {
 				t.Fatalf("seed %d, after: %v", seed, m.did)
 			}
 		}
-		for n := range m.rows { // or the next model would lease rows it knows nothing of
+		for n := range m.rows { // otherwise the next model would lease rows that it does not know
 			q.apply(closed(n))
 		}
 	}
@@ -38,7 +38,7 @@ const modelRows = 60
 type model struct {
 	q     *queue
 	draw  *rand.Rand
-	first int // rows are numbered from here
+	first int // number of the first row
 	rows  map[int]*modelRow
 	block uint64
 	did   []string
@@ -47,7 +47,7 @@ type model struct {
 type modelRow struct {
 	tx.Work
 	holder string
-	woken  bool // due now, whatever NextAt was
+	woken  bool // due now, independent of its NextAt
 }
 
 func (m *model) sequence(n int) (chain.Address, chain.NonceKey) {
@@ -77,7 +77,7 @@ func (m *model) step() {
 	m.park()
 }
 
-// change makes one change that makes sense for a random row, and carries it out.
+// change makes one valid change to a random row, and applies it to the model.
 func (m *model) change() (tx.Change, bool) {
 	n := m.first + m.draw.IntN(modelRows)
 	row := m.rows[n]
@@ -139,8 +139,8 @@ func (m *model) open(n int) tx.Change {
 	return opens(w)[0]
 }
 
-// place is where a row has its place: what is only claimed has it apart, with all else
-// of its client's that is.
+// place is the key of a row's sequence. A row with an unconfirmed sender shares a separate
+// place with its client's other such rows.
 func (m *model) place(row *modelRow) string {
 	if row.Claimed && row.Verdict != tx.StatusExecuted && !row.NonceKey.IsExpiring() {
 		return "claimed by " + row.Client
@@ -188,7 +188,7 @@ func (m *model) past() time.Time {
 	return m.q.clock.Now().UTC().Truncate(time.Microsecond).Add(-time.Minute)
 }
 
-// park marks what is parked by the rule as it is written.
+// park sets parked by the rule as specified.
 func (m *model) park() {
 	for _, row := range m.rows {
 		lower := 0
@@ -227,8 +227,7 @@ func (m *model) lease() {
 	m.note("lease by "+holder, len(got))
 }
 
-// fair checks that no client got less than its due rows while another got more than it and
-// an odd one.
+// fair checks that no client got fewer than its due rows while another got more by two or more.
 func (m *model) fair(due map[chain.Hash]*modelRow, got []tx.Work) {
 	has, took := map[string]int{}, counted(got)
 	for _, row := range due {
@@ -255,7 +254,7 @@ func (m *model) done() {
 			Chain: 1, Hash: row.Hash, Attempts: row.Attempts + m.draw.IntN(2), NextAt: m.someTime(),
 			Note: fmt.Sprint("said ", n), SentAt: m.past(),
 		}
-		if !row.NonceKey.IsExpiring() { // which is no sequence, so that nothing waits in it
+		if !row.NonceKey.IsExpiring() { // its nonces form no sequence, so nothing waits in it
 			d.WaitNonce = uint64(m.draw.IntN(3))
 		}
 		said = append(said, d)
@@ -269,7 +268,7 @@ func (m *model) done() {
 	check(m.q.t, m.q.Done(soon(m.q.t), holder, said))
 }
 
-// compare compares all rows, and takes over what the rules leave open.
+// compare compares all rows, and copies the fields that the rules leave open.
 func (m *model) compare(t *testing.T) {
 	t.Helper()
 	var hashes []chain.Hash
@@ -294,11 +293,11 @@ func (m *model) compare(t *testing.T) {
 		case row.woken:
 			row.NextAt = w.NextAt
 		}
-		if row.Phase != tx.Open { // what nobody looks at
+		if row.Phase != tx.Open { // these fields are unused then
 			row.WaitNonce, row.NextAt = w.WaitNonce, w.NextAt
 		}
 		if w.Parked && row.WaitNonce == 0 {
-			w.WaitNonce = 0 // parkedWait checks what it tells
+			w.WaitNonce = 0 // parkedWait checks this field
 		}
 		row.WaitSince = w.WaitSince
 		if diff := cmp.Diff(row.Work, w); diff != "" {

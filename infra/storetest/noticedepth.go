@@ -9,8 +9,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// noticeDepth counts what is queued as it is sent, fails, is given up and is disabled. Only
-// what a worker could send now is due.
+// noticeDepth checks the counts while notices are sent, fail, are given up and are disabled.
+// Only notices that a worker could send now are due.
 func noticeDepth(t *testing.T, q *noticeQueue) {
 	depth := func(what string, want notice.Depth) {
 		t.Helper()
@@ -27,7 +27,7 @@ func noticeDepth(t *testing.T, q *noticeQueue) {
 	depth("empty", notice.Depth{})
 	a1, a2, b1, c1, d1 := noticeKey(1, 1, 1), noticeKey(1, 1, 2), noticeKey(1, 2, 1), noticeKey(2, 1, 1), noticeKey(3, 1, 1)
 	q.enqueue(a1, a2, b1, c1, d1)
-	depth("queued", notice.Depth{Queued: 5, Due: 4, Working: 3}) // a2 waits for a1
+	depth("queued", notice.Depth{Queued: 5, Due: 4, Working: 3}) // a2 waits behind a1
 	q.clock.Elapse(time.Second)
 	if got, err := q.Depth(soon(t)); err != nil || got.OldestDue < time.Second {
 		t.Errorf("after a second the oldest has been due for %s, %v", got.OldestDue, err)

@@ -22,7 +22,7 @@ func noticeShare(_ *testing.T, q *noticeQueue) {
 	q.lease(10, all[0], all[1], other)
 	q.lease(10)
 	q.done(noticeFailed, all[0])
-	q.lease(10) // it fails: one at a time
+	q.lease(10) // it is failing: one at a time
 	q.done(noticeFailed, all[1])
 	leased, _, err := q.Lease(soon(q.t), notice.Claim{Holder: "a", TTL: time.Minute, Limit: 10})
 	check(q.t, err)
@@ -114,7 +114,7 @@ func noticeGone(t *testing.T, q *noticeQueue) {
 
 func noticeOperator(t *testing.T, q *noticeQueue) {
 	a1, a2 := noticeKey(1, 1, 1), noticeKey(1, 1, 2)
-	q.disable(1) // of which nothing is known
+	q.disable(1) // an unknown endpoint
 	if _, ok, err := q.Endpoint(soon(t), a1.Endpoint); ok || err != nil {
 		t.Fatalf("an endpoint came of nothing: %v", err)
 	}

@@ -40,8 +40,8 @@ func noticeRedeliver(t *testing.T, q *noticeQueue) {
 	if diff := cmp.Diff([]string{"1/1/1", "1/1/2", "1/3/1"}, listed); diff != "" {
 		t.Error(diff)
 	}
-	// A delivered one can be sent again, one of another endpoint and one that is queued
-	// are not concerned.
+	// A delivered notice can be redelivered. A notice of another endpoint, and a queued one,
+	// are not affected.
 	q.redeliver(1, all[3], all[2], all[1], all[5], noticeKey(1, 9, 9))
 	if d, err := q.Depth(soon(t)); err != nil || d.Queued != 5 {
 		t.Errorf("%d are queued, %v", d.Queued, err)
@@ -75,7 +75,7 @@ func noticeEnqueue(t *testing.T, q *noticeQueue) {
 	}
 	q.lease(10, k)
 	q.done(noticeTaken, k)
-	q.enqueue(k) // from a reader that was set back
+	q.enqueue(k) // from a reader whose checkpoint fell back
 	q.want(k, notice.Settled, 1)
 	q.enqueue()
 	q.lease(10)
@@ -127,8 +127,8 @@ func noticeReopened(t *testing.T, q *noticeQueue) {
 	q.lease(10, a)
 }
 
-// Workers share a queue that is still being filled: nothing is held by two, an endpoint
-// has no more at one time than its share, and every intent's notices come in order.
+// Workers share a queue that is still being filled. No notice is leased by two, an endpoint has
+// at most its share at one time, and every intent's notices come in order.
 func noticeWorkers(t *testing.T, q *noticeQueue) {
 	const endpoints, intents, each, workers = 4, 6, 4, 4
 	ctx := soon(t)
@@ -160,7 +160,7 @@ func noticeWorkers(t *testing.T, q *noticeQueue) {
 				reports = append(reports, notice.Report{Key: n.Key, Outcome: noticeTaken})
 			}
 			mu.Lock()
-			for _, n := range leased { // before Done: another may have the next one at once
+			for _, n := range leased { // before Done: another worker may get the next one at once
 				running[n.Endpoint[0]]--
 			}
 			left -= len(leased)

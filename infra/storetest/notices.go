@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// NoticeRows is the queue of notices.
+// NoticeRows is the queue of notices (webhook deliveries).
 type NoticeRows interface {
 	Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error
 	Lease(ctx context.Context, c notice.Claim) ([]notice.Sending, time.Duration, error)
@@ -35,7 +35,7 @@ type NoticeRows interface {
 // noticePause is the first pause of NoticePolicy.
 const noticePause = 200 * time.Millisecond
 
-// NoticePolicy is the policy that the contract of notices is held under.
+// NoticePolicy is the policy under which the contract of notices is tested.
 func NoticePolicy() notice.Policy {
 	p := notice.DefaultPolicy()
 	p.Pauses, p.Jitter, p.Concurrency, p.BreakAfter = []time.Duration{noticePause, time.Hour}, 0, 2, 1000
@@ -88,7 +88,7 @@ type noticeQueue struct {
 	at     event.Position
 }
 
-// noticeKey names a notice by endpoint, intent and sequence.
+// noticeKey makes a notice's key from endpoint, intent and sequence.
 func noticeKey(endpoint, intent byte, seq uint64) notice.Key {
 	return notice.Key{Endpoint: notice.EndpointID{endpoint}, Intent: chain.IntentID{intent}, Seq: seq}
 }
@@ -110,7 +110,7 @@ func (q *noticeQueue) enqueue(keys ...notice.Key) {
 	q.at++
 }
 
-// lease leases as "a" and expects these.
+// lease leases as "a" and expects these notices.
 func (q *noticeQueue) lease(limit int, want ...notice.Key) {
 	q.t.Helper()
 	leased, _, err := q.Lease(soon(q.t), notice.Claim{Holder: "a", TTL: time.Minute, Limit: limit})
@@ -138,7 +138,7 @@ var (
 	noticeUnfit  = notice.Outcome{Class: notice.Failed, Cause: notice.Unfit}
 )
 
-// done reports as "a" and returns the endpoints that this has disabled.
+// done reports as "a" and returns the endpoints that became disabled.
 func (q *noticeQueue) done(o notice.Outcome, keys ...notice.Key) []notice.Endpoint {
 	q.t.Helper()
 	var reports []notice.Report
@@ -185,7 +185,7 @@ func noticeOrder(_ *testing.T, q *noticeQueue) {
 	q.lease(10, a2)
 	q.done(noticeTaken, a2)
 	q.lease(10, a3)
-	q.done(noticeTaken, a2, a3) // once more is no report
+	q.done(noticeTaken, a2, a3) // a second report changes nothing
 	q.want(a2, notice.Settled, 1)
 	q.lease(10)
 }

@@ -24,7 +24,7 @@ func (q *noticeQueue) enable(endpoint byte) {
 	q.carryOut(notice.WasEnabled{Endpoint: notice.EndpointID{endpoint}})
 }
 
-// redeliver asks for notices again; without any, for all that are dead.
+// redeliver requests redelivery of notices; without keys, of all dead ones.
 func (q *noticeQueue) redeliver(endpoint byte, keys ...notice.Key) {
 	q.t.Helper()
 	w := notice.RedeliveryAsked{Endpoint: notice.EndpointID{endpoint}}
@@ -34,7 +34,7 @@ func (q *noticeQueue) redeliver(endpoint byte, keys ...notice.Key) {
 	q.carryOut(w)
 }
 
-// part sweeps some once, and says whose turn it was.
+// part sweeps once, and returns whose turn it was.
 func (q *noticeQueue) part(turn string, most int) (client string, found bool) {
 	q.t.Helper()
 	client, found, err := q.Sweep(soon(q.t), turn, most)
@@ -42,7 +42,7 @@ func (q *noticeQueue) part(turn string, most int) (client string, found bool) {
 	return client, found
 }
 
-// sweep sweeps until nothing is left to be done.
+// sweep sweeps until nothing is pending.
 func (q *noticeQueue) sweep() {
 	q.t.Helper()
 	for found := true; found; {
@@ -50,7 +50,7 @@ func (q *noticeQueue) sweep() {
 	}
 }
 
-// counts expects as many notices of an endpoint to be queued and dead.
+// counts expects these numbers of queued and dead notices of an endpoint.
 func (q *noticeQueue) counts(endpoint byte, queued, dead int) {
 	q.t.Helper()
 	for stage, want := range map[notice.Stage]int{notice.Queued: queued, notice.Dead: dead} {
@@ -60,7 +60,7 @@ func (q *noticeQueue) counts(endpoint byte, queued, dead int) {
 	}
 }
 
-// fill queues notices of some intents, of which each has a few.
+// fill queues a number of notices for each of some intents.
 func (q *noticeQueue) fill(endpoint byte, client string, intents, each int) {
 	q.t.Helper()
 	var keys []notice.Key
@@ -77,14 +77,14 @@ func (q *noticeQueue) fill(endpoint byte, client string, intents, each int) {
 	q.at++
 }
 
-// noticeSwept: a command is carried out in one step whatever waits, and then in parts of a
-// bounded size, each of which is done once even when the process ends between two of them.
+// noticeSwept: a command takes one step however many notices wait, followed by parts of bounded
+// size. Each part is done once, even if the process ends between two of them.
 func noticeSwept(t *testing.T, q *noticeQueue) {
 	q.fill(1, "c", 10, 4)
 	q.fill(2, "c", 3, 1)
 	q.disable(1)
 	q.counts(1, 40, 0)
-	q.lease(10, noticeKey(2, 0, 1), noticeKey(2, 1, 1)) // its neighbor's go out; of its own none
+	q.lease(10, noticeKey(2, 0, 1), noticeKey(2, 1, 1)) // the other endpoint's are leased, and none of its own
 	for done := 7; done <= 35; done += 7 {
 		if client, found := q.part("", 7); !found || client != "c" {
 			t.Fatalf("it was the turn of %q, %v", client, found)
@@ -118,7 +118,7 @@ func noticeSwept(t *testing.T, q *noticeQueue) {
 	}
 	q.counts(1, 40, 0)
 	q.lease(2, noticeKey(1, 0, 1), noticeKey(1, 1, 1))
-	// A command that was carried out is not again by a reader that does not know it.
+	// A command is not applied again by a reader that repeats it.
 	if err := q.CarryOut(soon(t), "notifier", q.at-1, q.at, notice.WasDisabled{Endpoint: notice.EndpointID{1}, Reason: notice.Operator}); !errors.Is(err, event.ErrMoved) {
 		t.Errorf("carried out once more: %v", err)
 	}
@@ -127,7 +127,7 @@ func noticeSwept(t *testing.T, q *noticeQueue) {
 	}
 }
 
-// noticeSweepTurns: parts go to clients in turn, and to a client's endpoints in turn.
+// noticeSweepTurns: clients take turns with parts, and so do a client's endpoints.
 func noticeSweepTurns(t *testing.T, q *noticeQueue) {
 	for endpoint := byte(1); endpoint <= 3; endpoint++ {
 		q.fill(endpoint, "crowd", 4, 1)
@@ -154,13 +154,13 @@ func noticeSweepTurns(t *testing.T, q *noticeQueue) {
 	}
 }
 
-// noticeSweepChanged: who is enabled before all is given up keeps the rest; who is disabled
-// before all is redelivered is redelivered no more.
+// noticeSweepChanged: an endpoint that is enabled before all is given up keeps the rest. An
+// endpoint that is disabled before all is redelivered gets no further redelivery.
 func noticeSweepChanged(t *testing.T, q *noticeQueue) {
 	q.fill(1, "c", 4, 2)
 	q.lease(10, noticeKey(1, 0, 1), noticeKey(1, 1, 1))
 	q.disable(1)
-	q.done(noticeTaken, noticeKey(1, 0, 1)) // it was under way, and came
+	q.done(noticeTaken, noticeKey(1, 0, 1)) // it was being sent, and arrived
 	q.want(noticeKey(1, 0, 1), notice.Settled, 1)
 	q.done(noticeFailed, noticeKey(1, 1, 1))
 	q.want(noticeKey(1, 1, 1), notice.Dead, 1)

@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// ofClientAt queues one notice of each of some intents, for each of a client's endpoints.
+// ofClientAt queues one notice per intent for each of a client's endpoints.
 func (q *noticeQueue) ofClientAt(client string, endpoints []byte, intents int) {
 	q.t.Helper()
 	var keys []notice.Key
@@ -26,7 +26,7 @@ func (q *noticeQueue) ofClientAt(client string, endpoints []byte, intents int) {
 	q.at++
 }
 
-// clients leases, and expects as many notices of each client as its letter is there.
+// clients leases, and expects as many notices of each client as its letter occurs in want.
 func (q *noticeQueue) clients(c notice.Claim, want string) []notice.Sending {
 	q.t.Helper()
 	c.Holder, c.TTL = "a", time.Minute
@@ -49,8 +49,8 @@ func endpointsFrom(first, n byte) (all []byte) {
 	return all
 }
 
-// noticeCrowd: however much is due at however many endpoints of another client, a client's
-// notices are leased with the next ones, first attempts and retries alike.
+// noticeCrowd: a client's notices are leased with the next ones, first attempts and retries
+// alike, however many are due at however many endpoints of another client.
 func noticeCrowd(t *testing.T, q *noticeQueue) {
 	q.ofClientAt("c", endpointsFrom(1, 40), 5)
 	q.ofClientAt("v", []byte{100}, 3)
@@ -70,7 +70,7 @@ func noticeCrowd(t *testing.T, q *noticeQueue) {
 	}
 }
 
-// noticeTurns: leases of one notice each serve all clients alike.
+// noticeTurns: leases of one notice each serve all clients equally.
 func noticeTurns(_ *testing.T, q *noticeQueue) {
 	q.ofClientAt("b", endpointsFrom(1, 3), 2)
 	q.ofClientAt("a", []byte{10}, 2)
@@ -81,7 +81,7 @@ func noticeTurns(_ *testing.T, q *noticeQueue) {
 		q.clients(notice.Claim{Limit: 1, Turn: turn}, want)
 		turn = want
 	}
-	// No endpoint of a client gets a second one before each has one.
+	// No endpoint of a client gets a second notice before each has one.
 	var at []byte
 	for _, n := range q.clients(notice.Claim{Limit: 10}, "bb") {
 		at = append(at, n.Endpoint[0])
@@ -91,8 +91,8 @@ func noticeTurns(_ *testing.T, q *noticeQueue) {
 	}
 }
 
-// noticeSlots: a client whose attempts take long leaves some of the worker's slots to others,
-// and is not what the worker is told to come back for.
+// noticeSlots: a client with slow attempts leaves some of the worker's slots to others. Its
+// notices do not shorten the time that the worker is told to wait.
 func noticeSlots(t *testing.T, q *noticeQueue) {
 	q.ofClientAt("c", endpointsFrom(1, 40), 1)
 	c := notice.Claim{Limit: 8, Slots: 8, Busy: map[string]int{}}
@@ -112,8 +112,8 @@ func noticeSlots(t *testing.T, q *noticeQueue) {
 	q.clients(c, "cv")
 }
 
-// noticeInUse: an endpoint is in use since an intent was asked for with it, and as long as
-// something is queued for it, unless it is disabled.
+// noticeInUse: an endpoint is in use for [notice.UseFor] after an intent that names it, and
+// while notices are queued for it, unless it is disabled.
 func noticeInUse(t *testing.T, q *noticeQueue) {
 	uses := func(client string, most int, want ...byte) {
 		t.Helper()
@@ -141,8 +141,8 @@ func noticeInUse(t *testing.T, q *noticeQueue) {
 	asked("b", 3)
 	asked("a", 1)
 	uses("a", 10, 1, 2)
-	q.clients(notice.Claim{Limit: 10}, "") // there is nothing to be told
-	q.ofClientAt("a", []byte{4}, 1)        // of an intent that was asked for before endpoints were noted
+	q.clients(notice.Claim{Limit: 10}, "") // nothing to send
+	q.ofClientAt("a", []byte{4}, 1)        // of an intent accepted before the use of endpoints was recorded
 	uses("a", 10, 1, 2, 4)
 	uses("b", 10, 3)
 	q.lease(10, noticeKey(4, 0, 1))

@@ -40,8 +40,8 @@ func Payloads(t *testing.T, open func(t *testing.T) Opened[PayloadRows]) {
 	}
 }
 
-// sealed makes a row whose bytes can be found on a medium: they repeat its
-// number every few bytes. try tells two seals of one payload apart.
+// sealed makes a row whose bytes can be found on a medium: they repeat its number every few
+// bytes. try distinguishes two seals of one payload.
 func sealed(id chain.ID, n, try, size int) payload.Sealed {
 	mark := func(what string, size int) []byte {
 		m := fmt.Sprintf("%s<%d.%06d.%d>", what, id, n, try)
@@ -102,8 +102,8 @@ func putTwice(t *testing.T, o Opened[PayloadRows]) {
 	wantPayload(t, p, sealed(1, 3, 0, 100))
 }
 
-// putRace puts the same payloads from many sides, each sealed under a data key of
-// its own: the row that stays must come with its own key.
+// putRace puts the same payloads concurrently, each sealed under its own data key: the stored
+// row must come with its own key.
 func putRace(t *testing.T, o Opened[PayloadRows]) {
 	ctx, p := soon(t), o.Port
 	const sides, rows = 16, 20
@@ -133,15 +133,15 @@ func erase(t *testing.T, o Opened[PayloadRows]) {
 	wantPayload(t, p, sealed(2, 1, 0, 100))
 	check(t, p.Erase(ctx, 1, []chain.Hash{hash(1)}))
 	check(t, p.Erase(ctx, 1, nil))
-	// Kept anew, it is there anew, with the new key.
+	// Put again, it is stored with the new key.
 	check(t, p.Put(ctx, []payload.Sealed{sealed(1, 1, 3, 100)}))
 	wantPayload(t, p, sealed(1, 1, 3, 100))
 }
 
 var marks = regexp.MustCompile(`(?:key|bytes)<\d+\.\d{6}\.\d+>`)
 
-// eraseMedium erases half of many rows, in an order that has nothing to do with
-// how they lie on the medium, and looks for what is left of them there.
+// eraseMedium erases half of many rows, in an order unrelated to their place on the medium, and
+// searches the medium for their remains.
 func eraseMedium(t *testing.T, o Opened[PayloadRows]) {
 	if o.Medium == nil {
 		t.Log("LEFT OUT: this store's medium cannot be read")
@@ -195,8 +195,8 @@ func eraseMedium(t *testing.T, o Opened[PayloadRows]) {
 	}
 }
 
-// eraseBeside erases while others put and read: no call fails, and a row is
-// either whole or gone.
+// eraseBeside erases while others put and read. No call fails, and a row is either whole or
+// gone.
 func eraseBeside(t *testing.T, o Opened[PayloadRows]) {
 	ctx, p := soon(t), o.Port
 	var all sync.WaitGroup
@@ -224,7 +224,7 @@ func eraseBeside(t *testing.T, o Opened[PayloadRows]) {
 		})
 	}
 	all.Wait()
-	// Whatever the race left behind, a put after an erase stands.
+	// A put after an erase is stored, however the race has ended.
 	var hashes []chain.Hash
 	for n := range 10 {
 		hashes = append(hashes, hash(n))
@@ -236,8 +236,8 @@ func eraseBeside(t *testing.T, o Opened[PayloadRows]) {
 	}
 }
 
-// orphans walks all rows page by page, in order of (chain, hash), erasing some of
-// what it was shown as it goes, the row it stands on among them.
+// orphans walks all rows page by page, in order of (chain, hash). It erases some of the
+// returned rows on the way, including the row at the cursor.
 func orphans(t *testing.T, o Opened[PayloadRows]) {
 	ctx, p, clock := soon(t), o.Port, o.Clock.orReal()
 	var rows []payload.Sealed
@@ -301,7 +301,7 @@ func orphansByAge(t *testing.T, o Opened[PayloadRows]) {
 	}
 }
 
-// orphanPutAgain puts a row again that somebody is about to erase as an orphan.
+// orphanPutAgain puts a row again that is about to be erased as an orphan.
 func orphanPutAgain(t *testing.T, o Opened[PayloadRows]) {
 	ctx, p, clock := soon(t), o.Port, o.Clock.orReal()
 	check(t, p.Put(ctx, []payload.Sealed{sealed(1, 1, 0, 100), sealed(1, 2, 0, 100)}))
@@ -321,8 +321,8 @@ func orphanPutAgain(t *testing.T, o Opened[PayloadRows]) {
 	wantPayload(t, p, sealed(1, 2, 2, 100))
 }
 
-// orphanRace erases rows as orphans of a time before, while others put them again:
-// what a put has kept is there.
+// orphanRace erases rows as orphans of an earlier time, while others put them again: a row that
+// was put is there.
 func orphanRace(t *testing.T, o Opened[PayloadRows]) {
 	ctx, p, clock := soon(t), o.Port, o.Clock.orReal()
 	for round := range 10 {

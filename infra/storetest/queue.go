@@ -15,8 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Queue is the contract of the due queue and of the watcher's board, which are
-// two views of the same rows.
+// Queue is the contract of the due queue and of the watcher's open transactions, which are two
+// views of the same rows.
 func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 	for _, c := range []struct {
 		name string
@@ -106,7 +106,7 @@ func (q *queue) apply(changes ...tx.Change) {
 	q.at++
 }
 
-// row is an open row of chain 1 that has been due for a while; n makes its hash.
+// row is an open row of chain 1 that is due for a while; its hash is made from n.
 func (q *queue) row(n int, sender chain.Address, nonce uint64) tx.Work {
 	return tx.Work{
 		Chain: 1, Hash: hash(n), Sender: sender, Nonce: nonce, Phase: tx.Open,
@@ -170,7 +170,7 @@ func (q *queue) lease(holder string, ttl time.Duration, limit int) []tx.Work {
 	return work
 }
 
-// horizon bounds what Lease answers for until.
+// horizon is the longest time that Lease returns in until.
 const horizon = tx.Horizon
 
 func (q *queue) wantHashes(what string, got []tx.Work, want ...int) {
@@ -259,7 +259,7 @@ func applyChecks(t *testing.T, q *queue) {
 	q.apply()
 	wantCheckpoint(t, q, feeder, 3)
 
-	// Of two feeders one applies.
+	// Of two concurrent feeders one applies.
 	var all sync.WaitGroup
 	results := make([]error, 2)
 	for i := range results {
@@ -304,7 +304,7 @@ func applyTwice(t *testing.T, q *queue) {
 	if rows, err := q.Find(soon(t), 1, []chain.Hash{hash(5)}); err != nil || len(rows) != 0 {
 		t.Errorf("the closed row is %v, %v", rows, err)
 	}
-	// Changes to rows that are not there.
+	// Changes to missing rows.
 	q.apply(announce(77, block(1)), seal(77, block(1)), watched(77), closed(77), reopen(77, tx.Open, at),
 		on(77, func(c *tx.Change) { c.Attempt = &tx.Attempted{Number: 1, At: at, NextAt: at} }))
 	if rows, err := q.Find(soon(t), 1, []chain.Hash{hash(77)}); err != nil || len(rows) != 0 {
@@ -343,7 +343,7 @@ func phases(t *testing.T, q *queue) {
 	if rows, err := q.Find(soon(t), 1, []chain.Hash{hash(1)}); err != nil || len(rows) != 0 {
 		t.Fatalf("closed, the row is %v, %v", rows, err)
 	}
-	// Reopened, it is due when it is said to be.
+	// A reopened row is due at the given time.
 	q.apply(opens(q.row(1, address(1), 0))...)
 	q.apply(announce(1, block(10)))
 	later := at.Add(time.Hour)
@@ -369,8 +369,8 @@ func attempts(t *testing.T, q *queue) {
 	if got.Attempts != 2 || !got.NextAt.Equal(at.Add(time.Hour)) || !got.SentAt.Equal(at) || got.Note != "attempt 2" {
 		t.Fatalf("after a recorded attempt: %+v", got)
 	}
-	q.apply(recorded(1, at)) // an older one, from a replay
-	q.apply(recorded(2, at)) // the same again: the worker has spoken since
+	q.apply(recorded(1, at)) // an older number, from a replay
+	q.apply(recorded(2, at)) // the same number again: the worker has reported since
 	if again := q.find(1); again.Attempts != 2 || !again.NextAt.Equal(got.NextAt) || again.Note != got.Note {
 		t.Fatalf("an older attempt changed %+v to %+v", got, again)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// claim is a row that an access key signed in a sender's name: its bytes name the same
-// sequence as row's.
+// claim is a row signed by an access key in a sender's name: its bytes name the same sequence
+// as row's.
 func (q *queue) claim(n int, sender chain.Address, nonce uint64, client string) tx.Work {
 	w := q.row(n, sender, nonce)
 	w.Claimed, w.Client, w.Bytes = true, client, 100
@@ -18,12 +18,12 @@ func (q *queue) claim(n int, sender chain.Address, nonce uint64, client string) 
 
 func confirm(n int) tx.Change { return on(n, func(c *tx.Change) { c.Confirm = true }) }
 
-// claimsApart checks that rows whose sender is only claimed take no place of the sender's,
+// claimsApart checks that rows with an unconfirmed sender take no place of the sender's,
 // however many they are, and share one window of their client's.
 func claimsApart(t *testing.T, q *queue) {
 	window, victim := q.window, address(1)
 	var claims []tx.Work
-	for n := range 2 * window { // at used nonces and free ones, and in another's name
+	for n := range 2 * window { // at used and free nonces, under the victim's name
 		claims = append(claims, q.claim(n, victim, uint64(n), "b"))
 	}
 	claims = append(claims, q.claim(900, address(2), 1000, "b"), q.claim(901, victim, 1000, "c"))
@@ -49,7 +49,7 @@ func claimsApart(t *testing.T, q *queue) {
 	if got := q.find(window); got.WaitNonce != 0 || got.Sender != victim || !got.Claimed || got.Bytes != 100 || got.Client != "b" {
 		t.Errorf("a parked claim comes back as %+v", got)
 	}
-	// What the chain has used up, claims have lost like everybody; but they come last.
+	// Claims at nonces that the chain has used are rivals like all other rows, but come last.
 	got, err := q.Rivals(soon(t), map[chain.Sequence]uint64{{Chain: 1, Sender: victim}: 5001}, 1)
 	check(t, err)
 	q.wantSet("the first rival", got, 100)
@@ -58,9 +58,8 @@ func claimsApart(t *testing.T, q *queue) {
 	q.wantSet("rivals", got, 0, 1)
 }
 
-// claimsConfirmed checks that a confirmed row moves into the sequence that it names, by
-// Confirm and by a block that holds it, and that a block that leaves the chain takes that
-// back.
+// claimsConfirmed checks that a confirmed row moves into the sequence that it names, by Confirm
+// and by a block that holds it. When that block leaves the chain, the row moves back.
 func claimsConfirmed(t *testing.T, q *queue) {
 	window, sender := q.window, address(1)
 	var rows []tx.Work
@@ -82,7 +81,7 @@ func claimsConfirmed(t *testing.T, q *queue) {
 	q.apply(closed(1))
 	q.wantParked("one gone", map[int]bool{last: false, 3: true})
 
-	// A block that holds it shows whose it is.
+	// A block that holds it proves its sender.
 	s := chain.Sequence{Chain: 1, Sender: sender}
 	free := func(what string, want uint64) {
 		t.Helper()

@@ -18,7 +18,7 @@ func depth(t *testing.T, q *queue) {
 	for n := range q.window + 2 { // one sequence: the last two are parked
 		rows = append(rows, q.row(n, address(1), uint64(n)))
 	}
-	for n := 100; n < 105; n++ { // each alone
+	for n := 100; n < 105; n++ { // each in its own sequence
 		rows = append(rows, q.row(n, address(n), 0))
 	}
 	rows[0].NextAt = q.clock.Now().Add(-time.Hour)
@@ -38,7 +38,7 @@ func depth(t *testing.T, q *queue) {
 	d.OldestDue = 0
 	want := tx.Depth{
 		Open: q.window + 3, Waiting: 1, Parked: 2, Watched: 1, Announced: 1, Sealed: 1,
-		Due: q.window - 1 + 2, // neither the first, which is not due, nor the one for later
+		Due: q.window - 1 + 2, // neither the first, which is not due, nor the row for later
 	}
 	if diff := cmp.Diff(want, d); diff != "" {
 		t.Error(diff)

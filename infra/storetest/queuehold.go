@@ -18,7 +18,7 @@ func (q *queue) of(account byte, n int) tx.Work {
 	return w
 }
 
-// say reports on a leased row of an account: due again in a while.
+// say reports on a leased row of an account, which is due again after in.
 func (q *queue) say(holder string, w tx.Work, s tx.Standing, in time.Duration) {
 	q.t.Helper()
 	check(q.t, q.Done(soon(q.t), holder, []tx.Done{{
@@ -27,13 +27,13 @@ func (q *queue) say(holder string, w tx.Work, s tx.Standing, in time.Duration) {
 	}}))
 }
 
-// pause is how long accounts are on hold here, and a little more than that.
+// pause is how long accounts are on hold here; passed is a little longer.
 const (
 	pause  = 300 * time.Millisecond
 	passed = pause + 50*time.Millisecond
 )
 
-// holds follows an account from its being found unable to its recovery.
+// holds follows an account from the first report that it is unable until its recovery.
 func holds(t *testing.T, q *queue) {
 	var rows []tx.Work
 	for n := range 12 {
@@ -55,7 +55,7 @@ func holds(t *testing.T, q *queue) {
 		t.Errorf("set aside since %s", held.HeldSince)
 	}
 
-	// One row probes, each time another, until one does well.
+	// One row probes, each time another, until one succeeds.
 	probed := map[chain.Hash]bool{first[0].Hash: true}
 	for range 3 {
 		q.clock.Elapse(passed)
@@ -86,8 +86,8 @@ func holds(t *testing.T, q *queue) {
 	}
 }
 
-// holdOfClient checks that a client's hold delays no row of another client that has the
-// same fee payer, and that each client's account is probed by itself.
+// holdOfClient checks that a client's hold delays no row of another client with the same fee
+// payer, and that each client's account is probed separately.
 func holdOfClient(t *testing.T, q *queue) {
 	const same = 20
 	var rows []tx.Work
@@ -135,7 +135,7 @@ func (q *queue) leaseAll(holder string, ttl time.Duration) (all []tx.Work) {
 	}
 }
 
-// holdEnds checks that an account whose rows have all gone is on hold no more.
+// holdEnds checks that an account without remaining rows is no longer on hold.
 func holdEnds(t *testing.T, q *queue) {
 	q.apply(opens(q.of(1, 1), q.of(1, 2))...)
 	for _, w := range q.leaseAll("a", time.Minute) {
@@ -159,8 +159,8 @@ func holdEnds(t *testing.T, q *queue) {
 	}
 }
 
-// holdOutlives checks that neither who probes nor who is set aside is lost: not with
-// a holder that dies, nor with a verdict.
+// holdOutlives checks that neither the probing row nor the rows set aside are lost, when a
+// holder dies or a row gets a verdict.
 func holdOutlives(t *testing.T, q *queue) {
 	q.apply(opens(q.of(1, 1), q.of(1, 2), q.of(1, 3))...)
 	for _, w := range q.leaseAll("a", time.Minute) {
@@ -183,7 +183,7 @@ func holdOutlives(t *testing.T, q *queue) {
 			t.Errorf("row %d is set aside since %s though a verdict came and went", n, w.HeldSince)
 		}
 	}
-	// All are due again, and the account is on hold still.
+	// All are due again, and the account is still on hold.
 	for range 20 {
 		for _, w := range q.leaseAll("b", ttl) {
 			q.say("b", w, tx.Able, time.Hour)
@@ -197,7 +197,7 @@ func holdOutlives(t *testing.T, q *queue) {
 	}
 }
 
-// holdOfNobody checks that rows of no account are never set aside.
+// holdOfNobody checks that rows without an account are never set aside.
 func holdOfNobody(t *testing.T, q *queue) {
 	q.apply(opens(q.of(0, 1), q.of(0, 2))...)
 	work := q.lease("a", time.Minute, 1)
@@ -207,7 +207,7 @@ func holdOfNobody(t *testing.T, q *queue) {
 	}
 }
 
-// holdUnclear checks that a probe which tells nothing is followed by another.
+// holdUnclear checks that an inconclusive probe is followed by another.
 func holdUnclear(t *testing.T, q *queue) {
 	q.apply(opens(q.of(1, 1), q.of(1, 2))...)
 	for _, w := range q.leaseAll("a", time.Minute) {
@@ -226,8 +226,8 @@ func holdUnclear(t *testing.T, q *queue) {
 	}
 }
 
-// holdUnasked checks that rows which have reasons of their own to wait do not use up the
-// turns in which an account is probed: another follows at once.
+// holdUnasked checks that rows with their own reasons to wait do not use up an account's
+// probes: another probe follows at once.
 func holdUnasked(t *testing.T, q *queue) {
 	const crowd = 5
 	var rows []tx.Work
@@ -256,8 +256,8 @@ func holdUnasked(t *testing.T, q *queue) {
 	q.wantSet("an account that is unable yet", q.leaseAll("a", time.Minute))
 }
 
-// manyAside checks that a crowd of rows of an account on hold does not keep one
-// other row waiting: a few calls put them all aside.
+// manyAside checks that many rows of an account on hold do not delay another row: a few calls
+// set them all aside.
 func manyAside(t *testing.T, q *queue) {
 	const crowd = 1200
 	rows := []tx.Work{}
@@ -282,7 +282,7 @@ func manyAside(t *testing.T, q *queue) {
 	}
 }
 
-// repeatsBounded checks that first attempts have their share whatever is repeated.
+// repeatsBounded checks that first attempts get their share, however many repeats are due.
 func repeatsBounded(t *testing.T, q *queue) {
 	var rows []tx.Work
 	for n := range 30 {
@@ -327,8 +327,8 @@ func repeatsBounded(t *testing.T, q *queue) {
 	}
 }
 
-// holdsBeside has workers lease and report well and ill of one account side by side:
-// in the end every row has been attempted, and none is left aside.
+// holdsBeside has workers lease and report good and bad results of one account concurrently. In
+// the end every row has been attempted, and none is left aside.
 func holdsBeside(t *testing.T, q *queue) {
 	const workers, rows = 4, 120
 	var all []tx.Work

@@ -63,11 +63,11 @@ func leaseUntil(t *testing.T, q *queue) {
 	if n, until := ask(2); n != 2 || until != 0 {
 		t.Fatalf("two of three due: %d rows, the next in %s", n, until)
 	}
-	// Leased rows are nobody's to wait for: asking again at once would find nothing.
+	// Rows leased by others do not count in until: asking again at once would find nothing.
 	if n, until := ask(2); n != 1 || until > 20*time.Second || until < 15*time.Second {
 		t.Fatalf("the last due: %d rows, the next in %s", n, until)
 	}
-	// A row leased for a shorter while may be waited for, until its lease lapses.
+	// A row with a shorter lease may count, until its lease lapses.
 	q.apply(opens(due(6, -time.Second))...)
 	work, until, err := q.Lease(ctx, 1, "b", 5*time.Second, 5, 5)
 	check(t, err)
@@ -158,7 +158,7 @@ func done(t *testing.T, q *queue) {
 	check(t, q.Done(ctx, "a", []tx.Done{
 		{Chain: 1, Hash: hash(1), Attempts: 1, NextAt: now.Add(-time.Millisecond), SentAt: sent, Note: "taken by 2 of 3"},
 		{Chain: 1, Hash: hash(2), Attempts: 0, NextAt: now.Add(time.Hour), Note: "nobody reached"},
-		{Chain: 1, Hash: hash(3), Attempts: 9, NextAt: now}, // not there
+		{Chain: 1, Hash: hash(3), Attempts: 9, NextAt: now}, // a missing row
 	}))
 	one, two := q.find(1), q.find(2)
 	if one.Attempts != 1 || !one.SentAt.Equal(sent) || one.Note != "taken by 2 of 3" || !one.NextAt.Equal(now.Add(-time.Millisecond)) {
@@ -232,9 +232,8 @@ func waitNonce(t *testing.T, q *queue) {
 	}
 }
 
-// workersBeside has workers lease, and report, and be interrupted, while a feeder
-// opens and ends rows: nobody holds a row that another holds, and in the end what
-// is parked follows the rule.
+// workersBeside has workers lease, report and be interrupted, while a feeder opens and ends
+// rows. No row has two holders, and in the end rows are parked by the rule.
 func workersBeside(t *testing.T, q *queue) {
 	ctx := soon(t)
 	const workers, senders, each = 4, 3, 30
@@ -268,7 +267,7 @@ func workersBeside(t *testing.T, q *queue) {
 				}
 				mu.Lock()
 				for _, hash := range hashes {
-					delete(held, hash) // before it is true, so that nobody is accused wrongly
+					delete(held, hash) // before Done, so that no worker is blamed wrongly
 				}
 				mu.Unlock()
 				if err := q.Done(ctx, name, said); err != nil {

@@ -13,7 +13,7 @@ func nextFree(t *testing.T, q *queue) {
 		return chain.Sequence{Chain: 1, Sender: address(n), Key: chain.NonceKey{31: key}}
 	}
 	var rows []tx.Work
-	for n, nonce := range []uint64{3, 4, 5, 5, 6, 8, 9, 1 << 63, 1<<63 + 1} { // 7 is missing, 5 is there twice
+	for n, nonce := range []uint64{3, 4, 5, 5, 6, 8, 9, 1 << 63, 1<<63 + 1} { // 7 is missing, 5 occurs twice
 		rows = append(rows, q.row(n, address(1), nonce))
 	}
 	other := q.row(20, address(1), 7)
@@ -40,7 +40,7 @@ func nextFree(t *testing.T, q *queue) {
 	wants("another sender", of(2, 0), 7, 8)
 	wants("nobody", of(3, 0), 7, 7)
 
-	// Of one client's rows, others leave gaps.
+	// Counting only one client's rows, other clients' rows are gaps.
 	ann, bob := q.row(30, address(4), 3), q.row(31, address(4), 4)
 	ann.Client, bob.Client = "ann", "bob"
 	q.apply(opens(ann, bob)...)

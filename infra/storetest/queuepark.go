@@ -22,8 +22,8 @@ func (q *queue) wantParked(what string, parked map[int]bool) {
 	}
 }
 
-// wantWindow checks that of the rows numbered first… the first open ones are free
-// and the others parked.
+// wantWindow checks that the first free rows from number from on are not parked, and the others
+// up to to are.
 func (q *queue) wantWindow(what string, from, to, free int) {
 	q.t.Helper()
 	parked := map[int]bool{}
@@ -60,14 +60,14 @@ func parks(t *testing.T, q *queue) {
 	q.wantParked("three gone", map[int]bool{n: false, 900: false, n + 1: false, 901: false, n + 2: true})
 }
 
-// parkedWait checks that parked rows say what they wait for, and since when.
+// parkedWait checks that parked rows tell the nonce they wait for, and since when.
 func parkedWait(t *testing.T, q *queue) {
 	n := q.window
 	var rows []tx.Work
 	for i := range n + 2 {
 		rows = append(rows, q.row(i, address(1), uint64(7+i)))
 	}
-	rows[n+1].NextAt = q.clock.Now().Add(time.Hour) // not due, so that it waits for nothing yet
+	rows[n+1].NextAt = q.clock.Now().Add(time.Hour) // not due, so it waits for nothing yet
 	q.apply(opens(rows...)...)
 	want := func(what string, nonce uint64) {
 		t.Helper()
@@ -100,7 +100,7 @@ func largeNonces(t *testing.T, q *queue) {
 	for i, nonce := range nonces {
 		rows = append(rows, q.row(i, address(1), nonce))
 	}
-	for i := range q.window - 2 { // so that two of the above have place
+	for i := range q.window - 2 { // so that two of the rows above fit
 		rows = append(rows, q.row(100+i, address(1), 0))
 	}
 	q.apply(opens(rows...)...)
@@ -126,8 +126,8 @@ func largeNonces(t *testing.T, q *queue) {
 	}
 }
 
-// parksApart checks that windows do not meet: other keys, senders and chains have
-// their own, and the expiring key has none.
+// parksApart checks that windows are separate: other keys, senders and chains have their own,
+// and the expiring key has none.
 func parksApart(t *testing.T, q *queue) {
 	n := q.window
 	var rows []tx.Work
@@ -146,7 +146,7 @@ func parksApart(t *testing.T, q *queue) {
 		q.wantWindow("opened", first, first+n+2, n)
 	}
 	q.wantWindow("expiring key", 3000, 3000+n+2, n+2)
-	// The expiring key's nonces mean nothing, whatever they are.
+	// The expiring key's nonces have no meaning.
 	odd := q.row(3900, address(1), 99)
 	odd.NonceKey = chain.ExpiringKey
 	q.apply(opens(odd)...)
@@ -156,7 +156,7 @@ func parksApart(t *testing.T, q *queue) {
 	q.wantWindow("elsewhere", 1000, 1000+n+2, n)
 }
 
-// parksInBulk shuffles changes to one long sequence into single applies.
+// parksInBulk applies shuffled changes to one long sequence in single calls.
 func parksInBulk(t *testing.T, q *queue) {
 	total := 20 * q.window
 	draw := rand.New(rand.NewPCG(3, 3))
@@ -182,7 +182,7 @@ func parksInBulk(t *testing.T, q *queue) {
 	}
 }
 
-// wantRule checks every open row of one sequence against the rule itself.
+// wantRule checks every open row of one sequence against the rule.
 func (q *queue) wantRule(open map[int]bool, nonce func(n int) uint64) {
 	q.t.Helper()
 	var standing []int
@@ -216,7 +216,7 @@ func verdictWakes(t *testing.T, q *queue) {
 		check(t, q.Done(ctx, "a", []tx.Done{
 			{Chain: 1, Hash: hash(n), NextAt: later},
 			{Chain: 1, Hash: hash(n + 1), NextAt: later, WaitNonce: 1},
-			{Chain: 1, Hash: hash(n + 2), NextAt: later},               // does not wait
+			{Chain: 1, Hash: hash(n + 2), NextAt: later},               // it does not wait
 			{Chain: 1, Hash: hash(n + 3), NextAt: later, WaitNonce: 1}, // in another sequence
 		}))
 		q.wantSet("nothing is due", q.lease("b", time.Hour, 10))
@@ -229,7 +229,7 @@ func verdictWakes(t *testing.T, q *queue) {
 	}
 }
 
-// verdictRepeats checks that a verdict that the row has already wakes nobody.
+// verdictRepeats checks that repeating a row's verdict wakes no row.
 func verdictRepeats(t *testing.T, q *queue) {
 	later := q.clock.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
 	for i, change := range []tx.Change{announce(0, block(1)), seal(10, block(1))} {

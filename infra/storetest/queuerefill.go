@@ -7,8 +7,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// refilled checks that rows as the version before clients wrote them are listed, and get what
-// they lack: a claim leaves the named sender's sequence, and each client uses its own.
+// refilled checks that rows written by the version before clients are listed, and get the
+// missing fields. A claim leaves the named sender's sequence, and each client's usage is
+// counted.
 func refilled(t *testing.T, q *queue) {
 	window, victim := q.window, address(1)
 	var old []tx.Work

@@ -7,9 +7,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// reopenedEarly withdraws the verdicts of rows that are not eligible yet: a stranger
-// had used their nonces, in a block that left the chain. Until they are eligible
-// nobody is to see their bytes; what was sent before is due again at once.
+// reopenedEarly withdraws the verdicts of rows that are not eligible yet: another transaction
+// had used their nonces, in a block that left the chain. Their bytes stay unpublished until
+// they are eligible. Rows that were sent before are due again at once.
 func reopenedEarly(t *testing.T, q *queue) {
 	now := q.clock.Now().Truncate(time.Second)
 	in := func(d time.Duration) time.Time { return now.Add(d).UTC() }

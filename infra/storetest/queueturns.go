@@ -8,7 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// dueOf is a due row of a client's, on its own account.
+// dueOf is a due row of a client, on its own account.
 func (q *queue) dueOf(client string, n int, due time.Duration) tx.Work {
 	w := q.row(n, address(n), 0)
 	w.Client, w.NextAt = client, q.clock.Now().Add(-due).UTC().Truncate(time.Microsecond)
@@ -16,7 +16,7 @@ func (q *queue) dueOf(client string, n int, due time.Duration) tx.Work {
 	return w
 }
 
-// flood opens rows of a client's that have been due for an hour.
+// flood opens rows of a client that have been due for an hour.
 func (q *queue) flood(client string, from, to int) {
 	q.t.Helper()
 	var rows []tx.Work
@@ -42,8 +42,8 @@ func (q *queue) wantCounts(what string, rows []tx.Work, want map[string]int) {
 	}
 }
 
-// firstsInTurn checks that a client's flood delays another's first attempts by its share
-// alone, and that nobody's share is left lying.
+// firstsInTurn checks that a client's flood delays another's first attempts only by its share,
+// and that no share is left unused.
 func firstsInTurn(t *testing.T, q *queue) {
 	q.flood("b", 1000, 1400)
 	q.apply(opens(q.dueOf("a", 1, 0), q.dueOf("a", 2, 0), q.dueOf("c", 3, 0))...)
@@ -62,7 +62,7 @@ func firstsInTurn(t *testing.T, q *queue) {
 	q.wantCounts("the rest at once", q.lease("w", time.Hour, 1000), map[string]int{"b": 400 - 3 - 6 - 3})
 }
 
-// repeatsInTurn does the same for what has been attempted before, beside first attempts.
+// repeatsInTurn does the same for repeats, next to first attempts.
 func repeatsInTurn(t *testing.T, q *queue) {
 	q.flood("b", 1000, 1100)
 	q.flood("a", 1, 5)
@@ -86,8 +86,8 @@ func repeatsInTurn(t *testing.T, q *queue) {
 	q.wantCounts("one has more", lease(6, 6), map[string]int{"a": 1, "b": 5})
 }
 
-// probesInTurn checks that accounts on hold, however many a client has, take no more than
-// the client's share.
+// probesInTurn checks that probes of accounts on hold, however many a client has, take no more
+// than the client's share.
 func probesInTurn(t *testing.T, q *queue) {
 	q.flood("b", 1000, 1040)
 	var done []tx.Done

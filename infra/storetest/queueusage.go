@@ -7,8 +7,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// usage checks that the queue counts what each client has waiting, through all phases, and
-// tells up to which event that counts.
+// usage checks that the queue counts each client's waiting rows through all phases, and returns
+// the position up to which it has counted.
 func usage(t *testing.T, q *queue) {
 	wants := func(what, client string, transactions, bytes int64) {
 		t.Helper()

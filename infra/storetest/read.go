@@ -91,7 +91,7 @@ func inOrder(t *testing.T, events []event.Recorded) {
 
 func readStream(t *testing.T, o Opened[Log]) {
 	ctx, s := soon(t), o.Port
-	const n = 2500 // more than a store may want to read at once
+	const n = 2500 // more than a store may read at once
 	for at := 0; at < n; at += event.MaxAppend {
 		_, err := s.Append(ctx, "one", event.Version(at), facts(event.MaxAppend)...)
 		check(t, err)
@@ -107,7 +107,7 @@ func readStream(t *testing.T, o Opened[Log]) {
 		t.Error("a stream that does not exist has", got)
 	}
 	seen := 0
-	for _, err := range s.ReadStream(ctx, "one", 0) { // leaving early is no trouble
+	for _, err := range s.ReadStream(ctx, "one", 0) { // leaving early is no error
 		check(t, err)
 		if seen++; seen == 3 {
 			break
@@ -146,7 +146,7 @@ func readAllPages(t *testing.T, o Opened[Log]) {
 			t.Fatalf("after position %d: %s", all[i].Position, diff)
 		}
 	}
-	for _, err := range s.ReadAll(ctx, 0, event.Filter{}, 1) { // leaving early is no trouble
+	for _, err := range s.ReadAll(ctx, 0, event.Filter{}, 1) { // leaving early is no error
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,8 +157,8 @@ func readAllPages(t *testing.T, o Opened[Log]) {
 	}
 }
 
-// differ is cmp.Diff for long lists of events. What is deeply equal has no difference,
-// and to see that takes a small part of the time. An empty list is none.
+// differ is cmp.Diff for long lists of events. Deeply equal lists have no difference, and
+// checking that is much faster. nil equals an empty list.
 func differ(want, got []event.Recorded) string {
 	if len(want)+len(got) == 0 || reflect.DeepEqual(want, got) {
 		return ""
@@ -201,7 +201,8 @@ func readAllFiltered(t *testing.T, o Opened[Log]) {
 				if diff := differ(want, got); diff != "" {
 					t.Fatal(diff)
 				}
-				// Whoever waits for a checkpoint to reach the head must not wait for ever.
+				// A caller that waits for a checkpoint to reach the head must not wait for
+				// ever.
 				if next != end {
 					t.Fatalf("the read ended at %d, the head is %d", next, end)
 				}
@@ -251,8 +252,8 @@ func head(t *testing.T, o Opened[Log]) {
 	}
 }
 
-// beyondHead reads after a position that the log has not reached. Whoever has it read
-// another log: if that were the end, what is appended up to there would be passed over.
+// beyondHead reads after a position beyond the log's head. The reader has it from another log:
+// if reads returned no events, events appended up to there would be skipped.
 func beyondHead(t *testing.T, o Opened[Log]) {
 	s := o.Port
 	a, err := s.Append(soon(t), "one", 0, facts(2)...)

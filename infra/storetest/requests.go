@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/request"
 )
 
-// RequestRows is the port of repeated requests.
+// RequestRows is the port of requests that clients may repeat.
 type RequestRows interface {
 	Claim(ctx context.Context, c request.Claim) (request.Stage, request.Answer, error)
 	Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error
@@ -22,7 +22,7 @@ type RequestRows interface {
 	Forget(ctx context.Context, b request.Bounds) (request.Forgotten, error)
 }
 
-// claimOf asks for a request of a name, with a claim of its own.
+// claimOf makes a claim of a request's name, with a fresh id.
 func claimOf(name, print byte) request.Claim {
 	c := request.Claim{Name: request.Name{name}, Print: request.Print{print}, Hold: time.Minute, Keep: time.Hour}
 	rand.Read(c.ID[:]) //nolint:errcheck // never fails
@@ -38,7 +38,7 @@ func claim(t *testing.T, p RequestRows, c request.Claim, want request.Stage) req
 	return a
 }
 
-// Requests is the contract of repeated requests.
+// Requests is the contract of requests that clients may repeat.
 func Requests(t *testing.T, open func(t *testing.T) Opened[RequestRows]) {
 	answer := request.Answer{Status: 200, Media: "application/json", Body: []byte(`{"a":1}`)}
 	t.Run("once", func(t *testing.T) {
@@ -46,11 +46,11 @@ func Requests(t *testing.T, open func(t *testing.T) Opened[RequestRows]) {
 		p, ctx := o.Port, soon(t)
 		first := claimOf(1, 1)
 		claim(t, p, first, request.Claimed)
-		claim(t, p, first, request.Claimed) // its answer was lost
+		claim(t, p, first, request.Claimed) // retried after its answer was lost
 		claim(t, p, claimOf(1, 1), request.Running)
 		claim(t, p, claimOf(1, 2), request.Differs)
 		claim(t, p, claimOf(2, 1), request.Claimed)
-		check(t, p.Answer(ctx, request.Name{1}, claimOf(1, 1).ID, request.Answer{Status: 500})) // not the holder
+		check(t, p.Answer(ctx, request.Name{1}, claimOf(1, 1).ID, request.Answer{Status: 500})) // it is not the holder
 		check(t, p.Answer(ctx, first.Name, first.ID, answer))
 		p = o.Reopen()
 		if diff := cmp.Diff(answer, claim(t, p, claimOf(1, 1), request.Answered)); diff != "" {
@@ -62,10 +62,10 @@ func Requests(t *testing.T, open func(t *testing.T) Opened[RequestRows]) {
 		p, ctx := open(t).Port, soon(t)
 		first := claimOf(1, 1)
 		claim(t, p, first, request.Claimed)
-		check(t, p.Release(ctx, first.Name, claimOf(1, 1).ID)) // not the holder
+		check(t, p.Release(ctx, first.Name, claimOf(1, 1).ID)) // it is not the holder
 		claim(t, p, claimOf(1, 1), request.Running)
 		check(t, p.Release(ctx, first.Name, first.ID))
-		claim(t, p, claimOf(1, 2), request.Claimed) // also for what differs
+		claim(t, p, claimOf(1, 2), request.Claimed) // also for a request with another print
 	})
 	t.Run("whoever died is followed", func(t *testing.T) {
 		o := open(t)
@@ -138,7 +138,7 @@ func Requests(t *testing.T, open func(t *testing.T) Opened[RequestRows]) {
 		claim(t, p, claimOf(6, 1), request.Running)
 		claim(t, p, claimOf(5, 1), request.Running)
 	})
-	// Attack 15: one client repeats no request and names very many.
+	// Attack 15: one client repeats no request and sends very many.
 	t.Run("one client has no other's request forgotten", func(t *testing.T) {
 		p, ctx := open(t).Port, soon(t)
 		of := func(client string, name byte) request.Claim {
@@ -153,8 +153,8 @@ func Requests(t *testing.T, open func(t *testing.T) Opened[RequestRows]) {
 			claim(t, p, of("flood", 10+i), request.Claimed)
 		}
 		claim(t, p, of("", 30), request.Claimed)
-		// Six are over the flood's share of three. While there are more to be removed at once
-		// than may be, none of another client's is.
+		// Six exceed the flood's share of three. While there are more of these than Limit
+		// removes at once, no other client's is removed.
 		forget := func(removed, largest int) {
 			t.Helper()
 			f, err := p.Forget(ctx, request.Bounds{Most: 8, Share: 3, Limit: 3})
@@ -178,7 +178,7 @@ func Requests(t *testing.T, open func(t *testing.T) Opened[RequestRows]) {
 	})
 }
 
-// victimAgain repeats a request with a claim of its own.
+// victimAgain is the same request under a fresh claim.
 func victimAgain(c request.Claim) request.Claim {
 	rand.Read(c.ID[:]) //nolint:errcheck // never fails
 	return c

@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// SnapshotRows keeps folded states.
+// SnapshotRows stores folded states.
 type SnapshotRows interface {
 	Snapshot(ctx context.Context, stream event.Stream) (s event.Snapshot, ok bool, err error)
 	KeepSnapshot(ctx context.Context, s event.Snapshot) error
@@ -32,7 +32,7 @@ func Snapshots(t *testing.T, open func(t *testing.T) Opened[SnapshotRows]) {
 		t.Helper()
 		got, ok, err := p.Snapshot(ctx, want.Stream)
 		check(t, err)
-		if !bytes.Equal(got.Data, want.Data) { // which cmp would look at byte by byte
+		if !bytes.Equal(got.Data, want.Data) { // cmp would compare it byte by byte
 			t.Fatalf("kept: %v, %d bytes of data, not the %d that were to be", ok, len(got.Data), len(want.Data))
 		}
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(event.Snapshot{}, "Data")); !ok || diff != "" {
@@ -47,7 +47,7 @@ func Snapshots(t *testing.T, open func(t *testing.T) Opened[SnapshotRows]) {
 	none("a'; --")
 	other := event.Snapshot{Stream: "é", Version: 1, Position: 1, Schema: 1, Data: make([]byte, 3<<20)}
 	check(t, p.KeepSnapshot(ctx, other))
-	older := first // whoever folds may have been overtaken; both are right
+	older := first // a slower fold may save an older state; both are valid
 	older.Version, older.Position, older.Data = 5, 1<<39, []byte{}
 	check(t, p.KeepSnapshot(ctx, older))
 	kept(older)

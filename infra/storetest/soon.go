@@ -7,8 +7,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// soonest checks the list of what may be leased next: nothing in it is parked, watched
-// or at its end; what is leased may be in it, but late.
+// soonest checks the list of rows to lease next. No row in it is parked, watched or ended. A
+// leased row may be in it, but late.
 func soonest(t *testing.T, q *queue) {
 	ctx, now := soon(t), q.clock.Now()
 	var rows []tx.Work

@@ -1,6 +1,6 @@
-// Package storetest is the contract that every adapter of the storage ports must
-// pass. The ports stand beside the code that calls them; the interfaces here are
-// the same by shape, so that an adapter's tests need nothing but this package.
+// Package storetest is the contract that every adapter of the storage ports must pass. The
+// ports are declared next to the code that calls them. The interfaces here have the same
+// methods, so that an adapter's tests need only this package.
 //
 // A suite opens a fresh, empty store for each of its cases.
 package storetest
@@ -25,28 +25,28 @@ import (
 type Opened[P any] struct {
 	// Port is the store, fresh and empty. The factory closes it with the test.
 	Port P
-	// Close closes it as the program does at its end; once more is no error.
+	// Close closes the store as the program does at its end. A second call is no error.
 	Close func() error
-	// Reopen closes it and opens the same data again.
+	// Reopen closes the store and opens the same data again.
 	Reopen func() P
-	// Clock is the store's. The zero Clock is real time.
+	// Clock is the store's clock. The zero Clock is real time.
 	Clock Clock
 	// Window is the parking window of a queue.
 	Window int
-	// Medium returns every byte that the store has on its medium. Where the
-	// medium cannot be read, it is nil and what needs it is left out.
+	// Medium returns every byte on the store's medium. If it cannot be read, Medium is nil and
+	// the cases that need it are skipped.
 	Medium func() []byte
 }
 
-// Clock tells a store's time and lets it pass.
+// Clock shows a store's time and can advance it.
 type Clock struct {
 	Now    func() time.Time
 	Elapse func(d time.Duration) // returns when d has passed
-	// Grain is what the store cuts times to, where that is more than a microsecond.
+	// Grain is the unit to which the store truncates times, if it is above a microsecond.
 	Grain time.Duration
 }
 
-// MovedClock is a clock that a test moves on. It also runs by itself, as clocks do.
+// MovedClock is a clock that a test advances. It also runs by itself.
 func MovedClock() Clock {
 	var ahead atomic.Int64
 	return Clock{
@@ -71,7 +71,7 @@ type Log interface {
 	Head(ctx context.Context) (event.Position, error)
 }
 
-// PayloadRows keeps sealed payloads.
+// PayloadRows stores sealed payloads.
 type PayloadRows interface {
 	Put(ctx context.Context, rows []payload.Sealed) error
 	Get(ctx context.Context, id chain.ID, hash chain.Hash) (payload.Sealed, error)
@@ -80,20 +80,20 @@ type PayloadRows interface {
 	Orphans(ctx context.Context, before time.Time, after payload.Ref, limit int) ([]payload.Ref, error)
 }
 
-// CheckpointRows keeps readers' positions.
+// CheckpointRows stores readers' positions.
 type CheckpointRows interface {
 	Checkpoint(ctx context.Context, reader string) (event.Position, error)
 	MoveCheckpoint(ctx context.Context, reader string, from, to event.Position) error
 }
 
-// LeaseRows hands out rights that lapse.
+// LeaseRows grants leases.
 type LeaseRows interface {
 	Acquire(ctx context.Context, name, holder string, ttl time.Duration) (held bool, err error)
 	Release(ctx context.Context, name, holder string) error
 }
 
-// WorkRows is the due queue together with the watcher's board: one adapter is both.
-// Checkpoints are those that Apply moves.
+// WorkRows is the due queue together with the watcher's open transactions: one adapter is both.
+// Its checkpoints are moved by Apply.
 type WorkRows interface {
 	CheckpointRows
 
@@ -120,7 +120,7 @@ type WorkRows interface {
 	Remember(ctx context.Context, id chain.ID, blocks []chain.Block, keep uint64) error
 }
 
-// patience bounds how long any one case waits before it fails.
+// patience bounds the waits of each case before it fails.
 const patience = time.Minute
 
 func soon(t *testing.T) context.Context {

@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// subscription runs a subscription beside the test.
+// subscription runs a subscription concurrently with the test.
 type subscription struct {
 	batches chan event.Batch
 	ended   chan error // its last error, once
@@ -41,7 +41,7 @@ func subscribe(t *testing.T, s Log, after event.Position, f event.Filter, max in
 	return sub
 }
 
-// next is the next batch.
+// next returns the next batch.
 func (sub *subscription) next(t *testing.T) event.Batch {
 	t.Helper()
 	select {
@@ -106,8 +106,8 @@ func catchUp(t *testing.T, o Opened[Log]) {
 	}
 }
 
-// besideWriters is the test of order: readers that start before, during and
-// after must each see every position after theirs once, whatever commits when.
+// besideWriters tests the order. Readers that start before, during and after the writes must
+// each see every later position once, in any order of commits.
 func besideWriters(t *testing.T, o Opened[Log]) {
 	ctx, s := soon(t), o.Port
 	const writers, appends, streams, readers = 16, 60, 40, 6
@@ -202,7 +202,7 @@ func follow(t *testing.T, sub *subscription, at event.Position, finish <-chan ev
 	return events
 }
 
-// drain keeps whoever sends on c from waiting for ever.
+// drain receives one value from c in the background, so that its sender does not block.
 func drain(c <-chan event.Position) {
 	if c != nil {
 		go func() { <-c }()
@@ -229,8 +229,8 @@ func subscribeFiltered(t *testing.T, o Opened[Log]) {
 	}
 }
 
-// wakes makes a subscriber and a writer wait for each other: a subscription that
-// looks only every second would need a second for each.
+// wakes makes a subscriber and a writer wait for each other in turn: a subscription that polls
+// only once a second would need a second for each turn.
 func wakes(t *testing.T, o Opened[Log]) {
 	ctx, s := soon(t), o.Port
 	sub := subscribe(t, s, 0, event.Filter{}, 10)
@@ -252,7 +252,7 @@ func subscriptionEnds(t *testing.T, o Opened[Log]) {
 	s := o.Port
 	_, err := s.Append(soon(t), "one", 0, facts(1)...)
 	check(t, err)
-	for _, reads := range []int{0, 1} { // before and while it waits at the head
+	for _, reads := range []int{0, 1} { // before waiting at the head, and while
 		sub := subscribe(t, s, 0, event.Filter{}, 10)
 		for range reads {
 			sub.next(t)
@@ -262,7 +262,7 @@ func subscriptionEnds(t *testing.T, o Opened[Log]) {
 			t.Errorf("stopped after %d batches, it ended with %v", reads, err)
 		}
 	}
-	for _, err := range s.Subscribe(soon(t), 0, event.Filter{}, 10) { // leaving is no trouble
+	for _, err := range s.Subscribe(soon(t), 0, event.Filter{}, 10) { // leaving is no error
 		check(t, err)
 		break
 	}

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// chromiumEnds is how long the browser may take to end.
+// chromiumEnds is the time limit for the browser to end.
 const chromiumEnds = 20 * time.Second
 
-// Browse opens a page in a Chromium of its own, without a window, until the test calls
-// stop. rules say where names lead, "MAP name address:port" each; no other name is asked
-// for. Without Chromium the test ends, as by [Need].
+// Browse opens a page in a separate headless Chromium, until the test calls stop. rules map
+// names to addresses, "MAP name address:port" each; no other name is resolved. Without Chromium
+// the test ends, as by [Need].
 func Browse(t testing.TB, page string, rules ...string) (stop func()) {
 	t.Helper()
 	program := os.Getenv(ChromiumVar)
@@ -51,7 +51,7 @@ func Browse(t testing.TB, page string, rules ...string) (stop func()) {
 		}
 		stopped = true
 		end()
-		_ = cmd.Wait() // it was told to end
+		_ = cmd.Wait() // stop has ended it, so an error means nothing
 		if t.Failed() {
 			t.Logf("chromium says: %s", &said)
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Explain says how a database carries a statement out, in its own words, a step a line.
+// Explain returns a database's plan for a statement as text, one step per line.
 func Explain(t *testing.T, db *sql.DB, text string, args ...any) string {
 	t.Helper()
 	word, column := "EXPLAIN QUERY PLAN ", 3 // SQLite's

@@ -1,6 +1,6 @@
-// Package testenv gives tests the real servers they need. cmd/testrun starts the
-// servers and says where they are; a test that cannot have one says so loudly,
-// and fails instead of skipping when WATCHTOWER_TEST_REQUIRE is set.
+// Package testenv gives tests the real servers they need. cmd/testrun starts the servers and
+// passes their addresses. A test without its server reports that visibly, and fails instead of
+// skipping if WATCHTOWER_TEST_REQUIRE is set.
 package testenv
 
 import (
@@ -19,28 +19,27 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/optional"
 )
 
-// The variables that cmd/testrun sets.
+// Variables set by cmd/testrun.
 const (
-	PostgresVar    = "WATCHTOWER_TEST_POSTGRES"     // URL of a database whose user may create others
-	PostgresBinVar = "WATCHTOWER_TEST_POSTGRES_BIN" // folder of initdb and postgres: for a server of one's own (testenv/server)
-	// PostgresSettingsVar is what the server that cmd/testrun starts is set to, name=value
+	PostgresVar    = "WATCHTOWER_TEST_POSTGRES"     // URL of a database whose user may create databases
+	PostgresBinVar = "WATCHTOWER_TEST_POSTGRES_BIN" // folder of initdb and postgres, for a separate server (testenv/server)
+	// PostgresSettingsVar holds the settings of the server that cmd/testrun starts: name=value
 	// each, separated by commas.
 	PostgresSettingsVar = "WATCHTOWER_TEST_POSTGRES_SETTINGS"
 	RedisVar            = "WATCHTOWER_TEST_REDIS"        // URL
 	RedisBinVar         = "WATCHTOWER_TEST_REDIS_BIN"    // path of redis-server
 	AnvilVar            = "WATCHTOWER_TEST_ANVIL"        // path of the anvil binary
 	GethVar             = "WATCHTOWER_TEST_GETH"         // path of go-ethereum's node
-	ChromiumVar         = "WATCHTOWER_TEST_CHROMIUM"     // path of Chromium; without it the one in PATH
+	ChromiumVar         = "WATCHTOWER_TEST_CHROMIUM"     // path of Chromium; default: found in PATH
 	ViemVar             = "WATCHTOWER_TEST_VIEM"         // folder whose node_modules holds viem
 	TypeScriptVar       = "WATCHTOWER_TEST_TYPESCRIPT"   // folder whose node_modules holds the compiler
-	EventStoreVar       = "WATCHTOWER_TEST_ESDB"         // URL of a real EventStoreDB or KurrentDB; nothing brings one up
-	ClusterVar          = "WATCHTOWER_TEST_ESDB_CLUSTER" // command that drives a cluster's nodes (docs/eventstoredb.md)
-	ProgramsVar         = "WATCHTOWER_TEST_PROGRAMS"     // folder of the programs that process tests start; without it they are built
-	RequireVar          = "WATCHTOWER_TEST_REQUIRE"      // set: a missing part is a failure
+	EventStoreVar       = "WATCHTOWER_TEST_ESDB"         // URL of a real EventStoreDB or KurrentDB; nothing here starts one
+	ClusterVar          = "WATCHTOWER_TEST_ESDB_CLUSTER" // command that controls a cluster's nodes (docs/eventstoredb.md)
+	ProgramsVar         = "WATCHTOWER_TEST_PROGRAMS"     // folder of the programs that process tests start; default: build them
+	RequireVar          = "WATCHTOWER_TEST_REQUIRE"      // if set, a missing part is a failure
 )
 
-// Need returns a variable's value, or ends the test: skipped, or failed when
-// [RequireVar] is set.
+// Need returns a variable's value, or ends the test: skipped, or failed if [RequireVar] is set.
 func Need(t testing.TB, name string) string {
 	t.Helper()
 	value := os.Getenv(name)
@@ -50,33 +49,33 @@ func Need(t testing.TB, name string) string {
 	return value
 }
 
-// Optional begins what a test says that [Offered] skips.
+// Optional begins the message of a test skipped by [Offered].
 const Optional = optional.Prefix
 
-// Offered is Need for what nothing here can bring up: the test is skipped without it,
-// also when [RequireVar] is set.
+// Offered is Need for environments that this project cannot start: without the variable the
+// test is skipped, even if [RequireVar] is set.
 func Offered(t testing.TB, name string) string {
 	t.Helper()
 	return optional.Offered(t, name)
 }
 
-// Unsuited ends the test of an engine that cannot have what is tested: it is skipped, also
-// when [RequireVar] is set, and says why.
+// Unsuited ends a test that the engine under test cannot support. The test is skipped with a
+// reason, even if [RequireVar] is set.
 func Unsuited(t testing.TB, why string) {
 	t.Helper()
 	t.Skipf("%s %s", Optional, why)
 }
 
-// Islands ends the test, skipped or failed as by [Need], where network namespaces
-// cannot be made: that takes root, and the programs ip and tc (iproute2).
+// Islands ends the test, skipped or failed as by [Need], if it cannot make network namespaces:
+// that needs root, and the programs ip and tc (iproute2).
 func Islands(t testing.TB) {
 	t.Helper()
 	Root(t)
 	Programs(t, "ip", "tc")
 }
 
-// Root ends the test, as Need does, unless it runs as root: it mounts file systems,
-// say, or traces another user's process.
+// Root ends the test, as Need does, unless it runs as root: for example to mount file systems,
+// or to trace another user's process.
 func Root(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -94,7 +93,7 @@ func Programs(t testing.TB, names ...string) {
 	}
 }
 
-// File returns the first path that a pattern matches, or ends the test, as Need does.
+// File returns the first path that matches a pattern, or ends the test, as Need does.
 func File(t testing.TB, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(pattern)
@@ -116,7 +115,7 @@ func missing(t testing.TB, what, remedy string) {
 	t.Skipf("MISSING: %s; %s", what, remedy)
 }
 
-// Postgres makes an empty database that lives as long as the test and returns its URL.
+// Postgres makes an empty database for the duration of the test and returns its URL.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	admin, err := url.Parse(Need(t, PostgresVar))
@@ -131,7 +130,7 @@ func Postgres(t testing.TB) string {
 	return own.String()
 }
 
-// Random is n random bytes in hex: for names that must not meet.
+// Random returns n random bytes in hex, for unique names.
 func Random(n int) string {
 	b := make([]byte, n)
 	rand.Read(b)

@@ -1,12 +1,10 @@
-// Package tracing tells OpenTelemetry collectors what becomes of transactions. It
-// makes spans of recorded facts, after the fact: nothing waits for it, and losing
-// it loses nothing.
+// Package tracing sends transactions' traces to OpenTelemetry collectors. It makes spans of
+// recorded facts afterwards: nothing waits for it, and lost spans cause no other loss.
 //
-// A transaction's trace has the first half of its hash as its id, so every replica
-// adds to the same trace without asking another, and whoever has a hash has the
-// trace. The root span carries the next 8 bytes as its id and is told when the
-// transaction is done with; its children are the facts on the way. The span of
-// Accepted links to the span of the request that brought the transaction in.
+// A transaction's trace id is the first half of its hash. So every replica adds to the same
+// trace without coordination, and a hash is enough to find the trace. The root span's id is the
+// next 8 bytes; it is sent when the transaction is done. Its children are the facts on the way.
+// The span of Accepted links to the span of the request that submitted the transaction.
 package tracing
 
 import (
@@ -28,17 +26,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Config says where spans go.
+// Config is the target and the extent of tracing.
 type Config struct {
-	// Endpoint is the URL of a collector that takes OTLP over HTTP, such as
-	// http://127.0.0.1:4318. What else the exporter can be told, it reads from the
-	// environment: OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_CERTIFICATE, ….
+	// Endpoint is the URL of a collector that accepts OTLP over HTTP, such as
+	// http://127.0.0.1:4318. The exporter reads further settings from the environment:
+	// OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_CERTIFICATE, ….
 	Endpoint string
-	// Percent of the transactions are traced. Their hashes decide which, so all
-	// replicas agree.
+	// Percent is the share of traced transactions. It is chosen by hash, so all replicas agree.
 	Percent int
-	Version string // of the service
-	Holder  string // this process
+	Version string // version of the service
+	Holder  string // name of this process
 	Log     *slog.Logger
 }
 
@@ -46,13 +43,13 @@ type Config struct {
 type Tracing struct {
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
-	below    uint64 // hashes that begin with a lower number are traced
+	below    uint64 // transactions with a hash below this are traced
 }
 
-// exportTimeout bounds one delivery to the collector.
+// exportTimeout bounds one export to the collector.
 const exportTimeout = 10 * time.Second
 
-// Open starts tracing. It does not wait for the collector to be there.
+// Open starts tracing. It does not wait for the collector.
 func Open(ctx context.Context, c Config) (*Tracing, error) {
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(c.Endpoint), otlptracehttp.WithTimeout(exportTimeout))
 	if err != nil {
@@ -63,7 +60,7 @@ func Open(ctx context.Context, c Config) (*Tracing, error) {
 		attribute.String("service.version", c.Version),
 		attribute.String("service.instance.id", c.Holder),
 	)
-	// What the collector does not take in time is dropped: the batcher's buffer is
+	// Spans that the collector does not accept in time are dropped: the batcher's buffer is
 	// bounded and never blocks.
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(&told{SpanExporter: exporter, log: c.Log}), sdk.WithResource(about), sdk.WithIDGenerator(ids{}), sdk.WithSampler(sdk.AlwaysSample()))
 	below := uint64(math.MaxUint64)
@@ -73,15 +70,15 @@ func Open(ctx context.Context, c Config) (*Tracing, error) {
 	return &Tracing{provider, provider.Tracer("github.com/tempo-watchtower/watchtower"), below}, nil
 }
 
-// told is an exporter that logs its own failures, when they begin and when they
-// end: OpenTelemetry would tell each to one handler for the whole process.
+// told is an exporter that logs when its failures begin and end: OpenTelemetry would pass each
+// to one handler for the whole process.
 type told struct {
 	sdk.SpanExporter
 	log    *slog.Logger
 	failed atomic.Bool
 }
 
-// ExportSpans delivers spans. What cannot be delivered is lost.
+// ExportSpans exports spans. On a failure they are lost.
 func (e *told) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	err := e.SpanExporter.ExportSpans(ctx, spans)
 	if was := e.failed.Swap(err != nil); err != nil && !was {
@@ -92,7 +89,7 @@ func (e *told) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error 
 	return nil
 }
 
-// Close hands over what is left, as long as ctx allows, and ends.
+// Close exports the remaining spans while ctx allows, and ends.
 func (t *Tracing) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -107,14 +104,14 @@ func (t *Tracing) traced(hash chain.Hash) bool {
 // TraceID is the id of a transaction's trace.
 func TraceID(hash chain.Hash) trace.TraceID { return trace.TraceID(hash[:16]) }
 
-// root is the place of a transaction's root span.
+// root is the span context of a transaction's root span.
 func root(hash chain.Hash) trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: TraceID(hash), SpanID: trace.SpanID(hash[16:24]), TraceFlags: trace.FlagsSampled, Remote: true,
 	})
 }
 
-// ids gives each span a random id, and the root spans those that they must have.
+// ids gives root spans their fixed ids, and all other spans random ones.
 type ids struct{}
 
 type rootKey struct{}

@@ -26,10 +26,10 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"))
 }
 
-// collector is a collector, and the log of the service that sends to it.
+// collector is a collector, with the log of the service that sends to it.
 type collector struct {
 	*tracetest.Collector
-	log bytes.Buffer // read after the service has ended
+	log bytes.Buffer // read once the service has ended
 }
 
 func newCollector(t *testing.T) *collector {
@@ -67,7 +67,7 @@ var began = time.Unix(1_800_000_000, 0).UTC()
 
 const request = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-// life tells a transaction's life as the service does, command by command.
+// life reports a transaction's life like the service, command by command.
 func life(t *testing.T, traces *tracing.Tracing, hash chain.Hash, commands ...tx.Command) {
 	t.Helper()
 	tell(t, traces, append([]tx.Command{tx.Accept{Accepted: tx.Accepted{Chain: 42431, Hash: hash, Nonce: 7, At: began}}}, commands...))
@@ -91,7 +91,7 @@ func tell(t *testing.T, traces *tracing.Tracing, commands []tx.Command) {
 	}
 }
 
-// The whole life is one trace, which the hash names and the root span spans.
+// A whole life is one trace, identified by the hash, under the root span.
 func TestLife(t *testing.T) {
 	c := newCollector(t)
 	traces := open(t, c, 100)
@@ -144,7 +144,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// What ends badly, or for its owner only, ends its root span once.
+// A failure, or an end for the owner only, ends the root span once.
 func TestBadEnds(t *testing.T) {
 	block := chain.Block{Number: 5, Hash: chain.Hash{5}, Time: uint64(began.Unix())}
 	for name, commands := range map[string][]tx.Command{
@@ -170,7 +170,7 @@ func TestBadEnds(t *testing.T) {
 	}
 }
 
-// What the chain says of an access key is told too.
+// Facts about access keys are traced too.
 func TestClaim(t *testing.T) {
 	c := newCollector(t)
 	traces := open(t, c, 100)
@@ -190,11 +190,11 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// The share is the hashes', so each replica traces the same transactions.
+// The share is chosen by hash, so each replica traces the same transactions.
 func TestPercent(t *testing.T) {
 	c := newCollector(t)
 	first, second := open(t, c, 25), open(t, c, 25)
-	const all = 2000 // a quarter of which fits the batcher's buffer
+	const all = 2000 // a quarter of these fits the batcher's buffer
 	for i := range all {
 		hash := chain.Keccak([]byte{byte(i), byte(i >> 8)})
 		life(t, first, hash)
@@ -216,7 +216,7 @@ func TestPercent(t *testing.T) {
 	}
 }
 
-// A request is told in its client's trace, if the client records it.
+// A request is part of its client's trace, if the client records it.
 func TestRequest(t *testing.T) {
 	c := newCollector(t)
 	traces := open(t, c, 100)
@@ -230,7 +230,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// Without tracing nothing is traced, and a collector that is away harms nobody.
+// Without tracing no spans are made, and an unreachable collector has no effect.
 func TestNobodyListens(t *testing.T) {
 	var none *tracing.Tracing
 	life(t, none, chain.Hash{1})

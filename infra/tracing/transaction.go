@@ -16,8 +16,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Transaction tells the facts that one append has added to a transaction, which
-// was in one state before and is in another after them.
+// Transaction makes spans of the facts that one append has added to a transaction. before and
+// after are its states around them.
 func (t *Tracing) Transaction(before, after tx.State, facts []tx.Event, meta event.Meta) {
 	hash := after.Accepted.Hash
 	if !t.traced(hash) {
@@ -32,11 +32,11 @@ func (t *Tracing) Transaction(before, after tx.State, facts []tx.Event, meta eve
 	}
 }
 
-// over reports whether a transaction is done with: sealed, invalid or canceled.
-// What the chain does with the latter two all the same adds to their traces.
+// over reports whether a transaction is done: sealed, invalid or canceled. If the chain still
+// includes an invalid or canceled transaction, that adds to its trace.
 func over(s tx.State) bool { return s.Sealed || s.Refused || s.Canceled }
 
-// fact is one span below the root.
+// fact makes one span below the root.
 func (t *Tracing) fact(ctx context.Context, fact tx.Event, meta event.Meta) {
 	when := at(fact)
 	point := func(name string, attributes ...attribute.KeyValue) {
@@ -78,8 +78,8 @@ func (t *Tracing) fact(ctx context.Context, fact tx.Event, meta event.Meta) {
 	}
 }
 
-// attempt is a span from when the first node was asked, with an event for each
-// node's answer.
+// attempt makes a span from the first request to a node on, with an event for each node's
+// answer.
 func (t *Tracing) attempt(ctx context.Context, n int, answers []tx.Answer, when time.Time, failure string) {
 	began := when
 	for _, a := range answers {
@@ -101,7 +101,7 @@ func (t *Tracing) attempt(ctx context.Context, n int, answers []tx.Answer, when 
 	span.End(trace.WithTimestamp(when))
 }
 
-// whole is the root span: from acceptance to the end.
+// whole makes the root span: from acceptance to the end.
 func (t *Tracing) whole(s tx.State, end time.Time) {
 	a := s.Accepted
 	ctx := context.WithValue(context.Background(), rootKey{}, root(a.Hash))
@@ -122,8 +122,8 @@ func (t *Tracing) span(ctx context.Context, name string, from, to time.Time, kin
 	span.End(trace.WithTimestamp(to))
 }
 
-// Request tells one answered HTTP request as part of its client's trace, if the
-// client has one and records it. traceparent is W3C Trace Context's.
+// Request makes a span of one answered HTTP request in its client's trace, if the client has
+// one and records it. traceparent is defined by W3C Trace Context.
 func (t *Tracing) Request(traceparent, route, method, code string, began time.Time, took time.Duration) {
 	if t == nil {
 		return
@@ -160,7 +160,7 @@ func block(b chain.Block) []attribute.KeyValue {
 	return []attribute.KeyValue{number("watchtower.block.number", b.Number), attribute.String("watchtower.block.hash", b.Hash.String())}
 }
 
-// number is text when OpenTelemetry's signed numbers cannot hold it.
+// number is a text if OpenTelemetry's signed numbers cannot hold it.
 func number(name string, n uint64) attribute.KeyValue {
 	if n > 1<<63-1 {
 		return attribute.String(name, strconv.FormatUint(n, 10))

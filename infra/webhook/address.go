@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// inside are networks that are not the public Internet.
-// Source: IANA's special-purpose address registries for IPv4 and IPv6.
+// inside are networks outside the public Internet. Source: IANA's special-purpose address
+// registries for IPv4 and IPv6.
 var inside = []netip.Prefix{ //nolint:gochecknoglobals // a table
 	netip.MustParsePrefix("10.0.0.0/8"),
 	netip.MustParsePrefix("100.64.0.0/10"),
@@ -19,14 +19,14 @@ var inside = []netip.Prefix{ //nolint:gochecknoglobals // a table
 	netip.MustParsePrefix("198.18.0.0/15"),
 	netip.MustParsePrefix("198.51.100.0/24"),
 	netip.MustParsePrefix("203.0.113.0/24"),
-	netip.MustParsePrefix("2001::/23"), // Teredo among them, which carries IPv4 addresses
+	netip.MustParsePrefix("2001::/23"), // including Teredo, which carries IPv4 addresses
 	netip.MustParsePrefix("2001:db8::/32"),
 	netip.MustParsePrefix("2002::/16"), // 6to4 carries IPv4 addresses
 	netip.MustParsePrefix("3fff::/20"),
 }
 
-// unicast is what of IPv6 is given to the public Internet: NAT64, IPv4 in IPv6, unique
-// local addresses and the loopback lie outside of it.
+// unicast is the part of IPv6 allocated to the public Internet. NAT64, IPv4 in IPv6, unique
+// local addresses and the loopback are outside of it.
 var unicast = netip.MustParsePrefix("2000::/3") //nolint:gochecknoglobals // a constant
 
 // public reports whether an address is of the public Internet.
@@ -37,8 +37,8 @@ func public(a netip.Addr) bool {
 	return !neverCalled(a) && !contains(inside, a)
 }
 
-// allows reports whether a connection may be made to an address. It has no zone and
-// is no IPv4 address in IPv6.
+// allows reports whether a connection to an address is allowed. The address has no zone and is
+// not IPv4-mapped.
 func (g *Guard) allows(a netip.Addr) bool {
 	switch {
 	case !a.IsValid() || a.Zone() != "" || a.Is4In6() || neverCalled(a):

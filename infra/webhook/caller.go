@@ -12,17 +12,17 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// Caller makes the attempts that a queue of notices wants. Any number of goroutines may
-// use it.
+// Caller makes the attempts for a queue of notices. It is safe for concurrent use.
 type Caller struct {
 	Sender *Sender
-	// Seal opens URLs as they are recorded.
+	// Seal decrypts recorded URLs.
 	Seal intent.Sealer
-	// Seeds are what each endpoint's secrets follow from, the newest first: see [Secret.For].
+	// Seeds are the secrets from which each endpoint's secrets are derived, newest first: see
+	// [Secret.For].
 	Seeds []Secret
 }
 
-// Call sends a notice once. One whose URL cannot be opened any more is unfit.
+// Call sends a notice once. A notice whose URL cannot be decrypted any more is unfit.
 func (c Caller) Call(ctx context.Context, n notice.Sending) notice.Outcome {
 	url, err := c.Seal.Open(n.URL)
 	if err != nil {
@@ -31,17 +31,17 @@ func (c Caller) Call(ctx context.Context, n notice.Sending) notice.Outcome {
 	return c.Sender.Send(ctx, Endpoint{URL: url, Secrets: c.Secrets(n.Endpoint)}, Message{ID: n.MessageID(), Body: n.Body})
 }
 
-// Try sends a [Ping] to a client's URL once, as it will be sent notices.
+// Try sends a [Ping] to a client's URL once, in the same way as notices.
 func (c Caller) Try(ctx context.Context, id notice.EndpointID, url, message string, at time.Time) notice.Outcome {
 	return c.Sender.Send(ctx, Endpoint{URL: url, Secrets: c.Secrets(id)}, Ping(message, at))
 }
 
-// Endpoint names the endpoint of a client's URL, as the feeder of the queue names it.
+// Endpoint is the id of a client's URL, as used in the queue.
 func (c Caller) Endpoint(client, url string) notice.EndpointID {
 	return notice.EndpointOf(client, c.Seal.Seal(url))
 }
 
-// Secrets are an endpoint's own, the newest first.
+// Secrets are an endpoint's secrets, newest first.
 func (c Caller) Secrets(id notice.EndpointID) []Secret {
 	own := make([]Secret, len(c.Seeds))
 	for i, seed := range c.Seeds {
@@ -50,16 +50,16 @@ func (c Caller) Secrets(id notice.EndpointID) []Secret {
 	return own
 }
 
-// For is the secret of an endpoint that follows from a seed: the HMAC-SHA-256 of the
-// endpoint's id under it. Who knows the secret of one endpoint can forge nothing for
-// another, and nobody has to keep the secrets of all.
+// For derives an endpoint's secret from a seed: the HMAC-SHA-256 of the endpoint's id under it.
+// The secret of one endpoint does not allow forgeries for another, and the individual secrets
+// need not be stored.
 func (s Secret) For(id notice.EndpointID) Secret {
 	mac := hmac.New(sha256.New, s.key())
 	mac.Write([]byte("watchtower webhook " + id.String()))
 	return secretOf(mac.Sum(nil))
 }
 
-// ParseSecrets reads secrets, one in a line, the newest first. Its errors quote nothing.
+// ParseSecrets reads secrets, one per line, newest first. Its errors quote nothing.
 func ParseSecrets(text string) (all []Secret, err error) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line == "" {

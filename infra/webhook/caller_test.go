@@ -16,8 +16,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// What is queued under a sealed URL arrives where the client wants it, signed with
-// secrets that are this endpoint's alone.
+// A notice queued under a sealed URL reaches the client's URL, signed with secrets of this
+// endpoint only.
 func TestCall(t *testing.T) {
 	type got struct {
 		*http.Request
@@ -66,7 +66,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// Each endpoint has a secret of its own, always the same.
+// Each endpoint has its own secret, always the same.
 func TestFor(t *testing.T) {
 	seed, err := ParseSecret("whsec_" + strings.Repeat("A", 43) + "=")
 	must(t, err)

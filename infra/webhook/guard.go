@@ -15,37 +15,36 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// Bounds of a guard's rules and of its work.
+// Limits of a guard's rules and of its work.
 const (
 	URLMax       = 2048 // characters of an endpoint's URL
 	PortsMax     = 16
 	HostsMax     = 1000
 	NetworksMax  = 100
-	addressesMax = 4 // that are tried of one host's
+	addressesMax = 4 // addresses tried per host
 	lookupTime   = 5 * time.Second
 	connectTime  = 5 * time.Second // for all addresses together
 )
 
-// Rules are an operator's settings of which URLs may be called. The zero Rules allow
-// https to port 443 of any host whose addresses are all public.
+// Rules are an operator's settings for allowed URLs. The zero Rules allow https to port 443 of
+// any host whose addresses are all public.
 type Rules struct {
-	// Development allows the loopback, by http and by https and at any port.
+	// Development allows the loopback, by http and https and at any port.
 	Development bool
-	// Ports that may be called; 443 when there are none.
+	// Ports are the allowed ports; empty means 443.
 	Ports []uint16
-	// Hosts that alone may be called, whole names; ".example.org" stands for all
-	// names below it. Any host may be called when there are none.
+	// Hosts are the only allowed hosts, as whole names; ".example.org" means all names below
+	// it. Empty means any host.
 	Hosts []string
-	// Networks that may be called though they are not public. Link-local, multicast
-	// and unspecified addresses and clouds' metadata stay refused.
+	// Networks are allowed although they are not public. Link-local, multicast and unspecified
+	// addresses and cloud metadata stay refused.
 	Networks []netip.Prefix
-	// Lookup finds a name's addresses; nil for the system's resolver. A name with
-	// dots is handed over with a dot at its end, so that no search list applies.
+	// Lookup resolves a name; nil means the system's resolver. A name with dots is passed with
+	// a trailing dot, so that no search list applies.
 	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 }
 
-// Guard says which URLs may be called, and makes connections only to addresses that
-// it has looked at.
+// Guard decides which URLs may be called, and connects only to addresses that it has checked.
 type Guard struct{ rules Rules }
 
 // NewGuard checks the rules.
@@ -81,11 +80,11 @@ func NewGuard(r Rules) (*Guard, error) {
 	return &Guard{r}, nil
 }
 
-// refused is why the guard or the network kept from an address.
+// refused is the reason why the guard or the network prevented a connection.
 type refused struct {
 	cause notice.Cause
 	text  string
-	err   error // that may pass by itself; nil when it is the URL's fault
+	err   error // an error that may pass by itself; nil if it is the URL's fault
 }
 
 func (r *refused) Error() string { return r.text }
@@ -95,16 +94,16 @@ func forbidden(format string, args ...any) error {
 	return &refused{cause: notice.Forbidden, text: fmt.Sprintf(format, args...)}
 }
 
-// Check says why a URL may not be called, as far as the URL itself tells. The errors
-// do not quote what may be secret: user, path and query.
+// Check returns the reason why a URL may not be called, judging by the URL alone. The errors do
+// not quote parts that may be secret: user, path and query.
 func (g *Guard) Check(text string) error {
 	_, err := g.parse(text)
 	return err
 }
 
-// CheckNow is Check, and looks up the host's addresses. They may be others when the
-// URL is called: then they are looked at again. An error that is a net.Error says that
-// nobody could look now, and nothing about the URL.
+// CheckNow is Check that also looks up the host's addresses. They may change until the URL is
+// called: then they are checked again. A net.Error means that the lookup failed, and says
+// nothing about the URL.
 func (g *Guard) CheckNow(ctx context.Context, text string) error {
 	u, err := g.parse(text)
 	if err != nil {
@@ -121,7 +120,7 @@ func (g *Guard) parse(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, forbidden("not a URL") // its error quotes it
+		return nil, forbidden("not a URL") // the error quotes the URL
 	case u.Opaque != "" || u.Host == "":
 		return nil, forbidden("the URL names no host")
 	case u.User != nil:
@@ -181,16 +180,15 @@ func (g *Guard) checkHost(host string, local bool) error {
 	return nil
 }
 
-// loopback reports whether a host says of itself that it is this machine.
-// Source: RFC 6761 section 6.3.
+// loopback reports whether a host's name means this machine. Source: RFC 6761 section 6.3.
 func loopback(host string) bool {
 	a, err := netip.ParseAddr(host)
 	return err == nil && a.IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// isName reports whether a host, in lower case, is a name: one that no resolver takes
-// for an address, as some do with 127.1, 0x7f000001 and 2130706433.
-// Sources: RFC 1123 section 2.1; the URL standard, "ends in a number".
+// isName reports whether a host, in lower case, is a name and not an address for any resolver:
+// some resolvers read 127.1, 0x7f000001 and 2130706433 as addresses. Sources: RFC 1123 section
+// 2.1; the URL standard, "ends in a number".
 func isName(host string) bool {
 	const nameMax, labelMax = 253, 63
 	if len(host) > nameMax {
@@ -209,8 +207,8 @@ func isName(host string) bool {
 	return last[0] < '0' || last[0] > '9'
 }
 
-// addresses looks a host up, once. When one of its addresses may not be called, the
-// host may not: a name that means both the public and the inside is up to something.
+// addresses looks a host up, once. If one of its addresses is refused, the host is: a name with
+// both public and inside addresses is suspicious.
 func (g *Guard) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
 	found := make([]netip.Addr, 1)
 	var err error
@@ -229,7 +227,7 @@ func (g *Guard) addresses(ctx context.Context, host string) ([]netip.Addr, error
 			return nil, &refused{cause: notice.Name, text: "the host's name does not resolve"}
 		}
 		for i, a := range found {
-			found[i] = a.Unmap() // how resolvers may write an IPv4 address
+			found[i] = a.Unmap() // resolvers may return an IPv4-mapped address
 		}
 	}
 	for _, a := range found {
@@ -240,8 +238,8 @@ func (g *Guard) addresses(ctx context.Context, host string) ([]netip.Addr, error
 	return found[:min(len(found), addressesMax)], nil
 }
 
-// dial connects to one of a host's addresses, which are looked at here: what a name
-// meant earlier is of no account.
+// dial connects to one of a host's addresses, which it looks up and checks here. Earlier
+// lookups do not count.
 func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -17,7 +17,7 @@ func guard(t *testing.T, r Rules) *Guard {
 	return g
 }
 
-// noLookup fails a test that looks a name up.
+// noLookup fails a test that looks up a name.
 func noLookup(t *testing.T) func(context.Context, string) ([]netip.Addr, error) {
 	return func(_ context.Context, name string) ([]netip.Addr, error) {
 		t.Errorf("%s was looked up", name)
@@ -36,13 +36,13 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{
-		// This machine and its neighbours, in words and in figures.
+		// This machine and its neighbours, as names and as numbers.
 		"https://127.0.0.1/", "https://localhost/", "https://a.localhost/", "https://LOCALHOST", "https://[::1]/", "https://0.0.0.0/", "https://[::]/",
 		"https://[::ffff:127.0.0.1]/", "https://[::ffff:8.8.8.8]/", "https://ⓛocalhost/", "https://%E2%93%9Bocalhost/",
 		"https://10.1.2.3/", "https://172.16.0.1/", "https://192.168.1.1/", "https://100.64.0.1/", "https://169.254.169.254/",
 		"https://[fd00:ec2::254]/", "https://[64:ff9b::7f00:1]/", "https://[fe80::1%25eth0]/", "https://224.0.0.1/", "https://255.255.255.255/",
 		"https://[2002:7f00:1::]/", "https://[2001:0:7f00:1::]/", "https://[::7f00:1]/", "https://[ff02::1]/", "https://168.63.129.16/",
-		// What some resolvers take for an address.
+		// Forms that some resolvers read as an address.
 		"https://2130706433/", "https://0x7f000001/", "https://0177.0.0.1/", "https://127.1/", "https://example.0x7f/", "https://127.0.0.1./",
 		// Other schemes, ports and parts.
 		"http://example.org/", "gopher://example.org/", "file:///etc/passwd", "ftp://example.org/", "javascript:alert(1)", "//example.org/", "example.org", "",
@@ -118,14 +118,14 @@ func TestNewGuardRefuses(t *testing.T) {
 	}
 }
 
-// One address that may not be called makes the whole name one that may not.
+// One refused address makes the whole name refused.
 func TestCheckNow(t *testing.T) {
 	for _, c := range []struct {
 		found []string
 		cause notice.Cause
 	}{
 		{[]string{"8.8.8.8"}, ""},
-		{[]string{"::ffff:8.8.8.8", "2606:4700:4700::1111"}, ""}, // how a resolver may write it
+		{[]string{"::ffff:8.8.8.8", "2606:4700:4700::1111"}, ""}, // an IPv4-mapped form that a resolver may return
 		{[]string{"::ffff:127.0.0.1"}, notice.Forbidden},
 		{[]string{"8.8.8.8", "10.0.0.1"}, notice.Forbidden},
 		{[]string{"8.8.8.8", "8.8.4.4", "1.1.1.1", "9.9.9.9", "169.254.169.254"}, notice.Forbidden},

@@ -2,13 +2,12 @@ package webhook
 
 import "net/netip"
 
-// never lists the addresses that no setting opens: webhooks.networks may cover them and
-// they stay refused. Those of clouds serve a machine's credentials, its configuration, or
-// both, without authentication. The list has the addresses that are published; the
-// link-local networks cover the addresses of the other clouds (169.254.169.254 of AWS,
-// Google Cloud, Azure, Oracle, OpenStack, DigitalOcean, Hetzner, Vultr; 169.254.170.2 and
-// .23 of AWS containers; 169.254.0.23 of Tencent; 169.254.42.42 of Scaleway;
-// fe80::a9fe:a9fe of OpenStack and Akamai).
+// never lists the addresses that no setting opens: they stay refused even if webhooks.networks
+// covers them. The clouds' addresses serve a machine's credentials, its configuration, or both,
+// without authentication. The list has the published addresses. The link-local networks cover
+// the addresses of the other clouds (169.254.169.254 of AWS, Google Cloud, Azure, Oracle,
+// OpenStack, DigitalOcean, Hetzner, Vultr; 169.254.170.2 and .23 of AWS containers;
+// 169.254.0.23 of Tencent; 169.254.42.42 of Scaleway; fe80::a9fe:a9fe of OpenStack and Akamai).
 var never = []netip.Prefix{ //nolint:gochecknoglobals // a table
 	thisNetwork,
 	netip.MustParsePrefix("169.254.0.0/16"), // link-local: RFC 3927
@@ -38,7 +37,7 @@ func neverCalled(a netip.Addr) bool {
 		return true
 	}
 	for _, inner := range embedded(a) {
-		// Nothing translates to this network: zeros there mean that another form is meant.
+		// No translator uses this network: zeros there mean that the address has another form.
 		if !thisNetwork.Contains(inner) && contains(never, inner) {
 			return true
 		}
@@ -46,10 +45,10 @@ func neverCalled(a netip.Addr) bool {
 	return false
 }
 
-// A carrier is an IPv6 prefix whose addresses carry an IPv4 address.
+// carrier is an IPv6 prefix whose addresses carry an IPv4 address.
 type carrier struct {
 	prefix netip.Prefix
-	octets [4]int // where in the 16 octets the IPv4 address is
+	octets [4]int // octets of the IPv4 address among the 16
 	mask   byte   // XORed onto each octet
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// everywhere is webhooks.networks that covers every address.
+// everywhere is a webhooks.networks that covers every address.
 func everywhere() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0"),
@@ -15,7 +15,7 @@ func everywhere() []netip.Prefix {
 	}
 }
 
-// Attack 14: an operator opens a network for their own receivers, a client registers a
+// Attack 14: an operator opens a network for their own receivers, and a client registers a
 // webhook there that leads to the cloud's credentials.
 func TestWebhookNeverReachesCloudCredentials(t *testing.T) {
 	g := guard(t, Rules{Networks: everywhere(), Lookup: noLookup(t)})
@@ -56,7 +56,8 @@ func TestWebhookNeverReachesCloudCredentials(t *testing.T) {
 	}
 }
 
-// carrying returns the IPv6 addresses that a translator or a tunnel turns into an IPv4 one.
+// carrying returns the IPv6 addresses that a translator or a tunnel converts to an IPv4
+// address.
 func carrying(a netip.Addr) (all []netip.Addr) {
 	v4 := a.As4()
 	at := func(prefix string, octets ...int) {

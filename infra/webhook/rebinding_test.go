@@ -14,8 +14,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// names is a DNS server that knows one IPv4 address for all names, and another after
-// each lookup: those of a list, in turn.
+// names is a DNS server that returns one IPv4 address for all names, and after each lookup the
+// next in a list.
 type names struct {
 	address string
 	mu      sync.Mutex
@@ -47,15 +47,15 @@ func newNames(t *testing.T, answers ...string) *names {
 	return n
 }
 
-// answer answers a question for A with an address, and any other with nothing.
-// The format is that of RFC 1035 section 4.
+// answer answers a question for A with an address, and any other with an empty answer. The
+// format is defined in RFC 1035 section 4.
 func (n *names) answer(question []byte) []byte {
 	const header, classIN, typeA = 12, 1, 1
 	end := header
-	for question[end] != 0 { // the name's labels
+	for question[end] != 0 { // labels of the name
 		end += int(question[end]) + 1
 	}
-	end += 5 // the root label, type and class
+	end += 5 // root label, type and class
 	reply := append([]byte{}, question[:end]...)
 	binary.BigEndian.PutUint16(reply[2:], 0x8180) // an answer, recursion available
 	binary.BigEndian.PutUint16(reply[6:], 0)
@@ -71,7 +71,7 @@ func (n *names) answer(question []byte) []byte {
 	return append(reply, a[:]...)
 }
 
-// lookup asks this server.
+// lookup queries this server.
 func (n *names) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	n.mu.Lock()
 	n.lookups++
@@ -82,8 +82,8 @@ func (n *names) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	return r.LookupNetIP(ctx, "ip", name)
 }
 
-// A name means one address when it is looked at and another when it is called. 127.0.0.1
-// stands for a public address here, 127.0.0.2 for one of the inside.
+// A name has one address when it is checked and another when it is called. 127.0.0.1 stands for
+// a public address here, 127.0.0.2 for an inside one.
 func TestRebinding(t *testing.T) {
 	const outside, within = "127.0.0.1", "127.0.0.2"
 	good := newSink(t, outside+":0", sinkName, nil, answers("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"))
@@ -93,13 +93,13 @@ func TestRebinding(t *testing.T) {
 	rules.Lookup = server.lookup
 	sender, e := newSender(t, rules, good.roots), endpoint(t, good)
 
-	must(t, sender.guard.CheckNow(t.Context(), e.URL)) // as it is registered
+	must(t, sender.guard.CheckNow(t.Context(), e.URL)) // the check at registration
 	want := notice.Outcome{Class: notice.Failed, Cause: notice.Forbidden}
 	if got := sender.Send(t.Context(), e, Ping("a", time.Now())); got != want {
 		t.Errorf("to the inside: %+v", got)
 	}
-	// It means the outside again, and is looked up once for one attempt: a second
-	// lookup would have led inside.
+	// The name has the public address again, and is looked up once per attempt: a second lookup
+	// would have returned the inside address.
 	if got := sender.Send(t.Context(), e, Ping("a", time.Now())); got.Class != notice.Delivered {
 		t.Errorf("to the outside: %+v", got)
 	}
@@ -114,7 +114,7 @@ func TestUnreachable(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	port := uint16(listener.Addr().(*net.TCPAddr).Port)
-	must(t, listener.Close()) // nobody listens there now
+	must(t, listener.Close()) // no server listens there now
 	rules := loopbackOnly(port)
 	ended := make(chan struct{})
 	defer close(ended)
@@ -145,7 +145,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// Where one of several addresses does not answer, another is tried.
+// If one of several addresses does not answer, another is tried.
 func TestNextAddress(t *testing.T) {
 	s := newSink(t, "127.0.0.1:0", sinkName, nil, answers("HTTP/1.1 200 OK\r\n\r\n"))
 	rules := loopbackOnly(s.port)

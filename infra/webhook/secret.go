@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Bounds of a secret's length in bytes, by the specification.
+// Limits of a secret's length in bytes, by the specification.
 const (
 	SecretMinBytes = 24
 	SecretMaxBytes = 64
@@ -25,11 +25,10 @@ const (
 	redacted      = "[redacted]"
 )
 
-// Secret is a key that a client and we share. It shows itself to nobody but who
-// calls Reveal.
+// Secret is a key shared with a client. Only Reveal shows it.
 type Secret struct {
-	// A function, because fmt looks into none: within an unexported field it cannot
-	// call a Secret's methods, and would print what it finds, also behind a pointer.
+	// A function, because fmt cannot look into one. Within an unexported field fmt cannot call
+	// a Secret's methods, and would print its contents, even behind a pointer.
 	key func() []byte
 }
 
@@ -37,7 +36,8 @@ func secretOf(key []byte) Secret { return Secret{func() []byte { return key }} }
 
 var errSecret = fmt.Errorf("a secret is %q and the base64 of %d to %d bytes", secretPrefix, SecretMinBytes, SecretMaxBytes)
 
-// ParseSecret reads "whsec_" and padded standard base64. Its errors do not quote the text.
+// ParseSecret reads "whsec_" followed by padded standard base64. Its errors do not quote the
+// text.
 func ParseSecret(text string) (Secret, error) {
 	encoded, ok := strings.CutPrefix(text, secretPrefix)
 	if !ok || len(encoded) > base64.StdEncoding.EncodedLen(SecretMaxBytes) || strings.ContainsAny(encoded, "\r\n") {
@@ -50,7 +50,7 @@ func ParseSecret(text string) (Secret, error) {
 	return secretOf(key), nil
 }
 
-// NewSecret makes a secret of 32 bytes.
+// NewSecret makes a random secret of 32 bytes.
 func NewSecret(random io.Reader) (Secret, error) {
 	key := make([]byte, newSecretSize)
 	if _, err := io.ReadFull(random, key); err != nil {
@@ -59,7 +59,7 @@ func NewSecret(random io.Reader) (Secret, error) {
 	return secretOf(key), nil
 }
 
-// Reveal is the secret's text, for its owner's eyes; empty for the zero Secret.
+// Reveal returns the secret's text, for its owner; empty for the zero Secret.
 func (s Secret) Reveal() string {
 	if s.key == nil {
 		return ""
@@ -73,8 +73,8 @@ func (Secret) Format(f fmt.State, _ rune)   { _, _ = io.WriteString(f, redacted)
 func (Secret) LogValue() slog.Value         { return slog.StringValue(redacted) }
 func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// Sign is the value of the signature header: a signature by each secret, in order.
-// Source: Standard Webhooks 1.0.0, "Signature scheme".
+// Sign returns the value of the signature header: a signature by each secret, in order. Source:
+// Standard Webhooks 1.0.0, "Signature scheme".
 func Sign(secrets []Secret, id string, at time.Time, body []byte) string {
 	signatures := make([]string, len(secrets))
 	for i, s := range secrets {

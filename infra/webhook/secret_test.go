@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The vector is that of the specification's own libraries.
+// The vector is taken from the specification's own libraries.
 func TestSign(t *testing.T) {
 	secret, err := ParseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	must(t, err)
@@ -61,7 +61,7 @@ func TestParseSecret(t *testing.T) {
 	}
 }
 
-// A secret does not show, however it is printed and whatever it is part of.
+// A secret is not shown, in any format and within any value.
 func TestSecretIsNotShown(t *testing.T) {
 	secret, err := ParseSecret("whsec_" + base64.StdEncoding.EncodeToString([]byte("canary-canary-canary-canary-0001")))
 	must(t, err)

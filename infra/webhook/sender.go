@@ -19,45 +19,46 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/retryafter"
 )
 
-// Bounds of one attempt.
+// Limits of one attempt.
 const (
 	TimeoutMin = time.Second
 	TimeoutMax = time.Minute
 	headerMax  = 32 << 10 // bytes of an answer's header
-	drainMax   = 64 << 10 // bytes of an answer's body that are read and thrown away
+	drainMax   = 64 << 10 // bytes of an answer's body that are read and discarded
 	drainTime  = time.Second
 	idleTime   = 30 * time.Second
-	idleMax    = 256 // connections that are kept
+	idleMax    = 256 // idle connections kept
 )
 
-// Options are what a Sender works with.
+// Options are the settings of a Sender.
 type Options struct {
 	Guard *Guard
-	// Timeout bounds one attempt, from the lookup of the name to the answer's header.
-	// The specification recommends 15 to 30 seconds.
+	// Timeout bounds one attempt, from the lookup of the name to the answer's header. The
+	// specification recommends 15 to 30 seconds.
 	Timeout time.Duration
-	// Roots are the certificates that sign receivers' certificates; nil for the system's.
+	// Roots are the certificate authorities for receivers' certificates; nil means the
+	// system's.
 	Roots *x509.CertPool
 	// Agent is the User-Agent header.
 	Agent string
 	Now   func() time.Time
-	// Transport carries requests in place of connections of the Sender's own, to hosts
-	// whose addresses the guard has looked at just before; nil is what programs have. It
-	// tells the request's httptrace.ClientTrace how far it came.
+	// Transport carries requests instead of the Sender's own connections, to hosts whose
+	// addresses the guard has just checked; nil means own connections. It must report progress
+	// to the request's httptrace.ClientTrace.
 	Transport http.RoundTripper
 }
 
-// Sender makes attempts. Any number of goroutines may use it.
+// Sender makes attempts. It is safe for concurrent use.
 type Sender struct {
 	guard     *Guard
 	timeout   time.Duration
 	agent     string
 	now       func() time.Time
 	transport http.RoundTripper
-	idle      interface{ CloseIdleConnections() } // nil: the connections are somebody else's
+	idle      interface{ CloseIdleConnections() } // nil if Transport is set: the connections are not ours
 }
 
-// carried lets another carry requests where the guard lets them go.
+// carried passes a request to another transport if the guard allows its host.
 type carried struct {
 	guard *Guard
 	by    http.RoundTripper
@@ -70,7 +71,7 @@ func (c carried) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.by.RoundTrip(r)
 }
 
-// New makes a Sender. It is closed at its end.
+// New makes a Sender, which the caller closes.
 func New(o Options) (*Sender, error) {
 	if o.Timeout < TimeoutMin || o.Timeout > TimeoutMax {
 		return nil, fmt.Errorf("an attempt's time is %s, not between %s and %s", o.Timeout, TimeoutMin, TimeoutMax)
@@ -80,8 +81,8 @@ func New(o Options) (*Sender, error) {
 		s.transport = carried{o.Guard, o.Transport}
 		return s, nil
 	}
-	// No proxy, whatever the environment says: it would connect for us, to where
-	// the guard has not looked. HTTP/1.1 only: one request to a connection.
+	// No proxy, even if the environment sets one: it would connect to addresses that the guard
+	// has not checked. HTTP/1.1 only: one request per connection.
 	own := &http.Transport{
 		DialContext:            o.Guard.dial,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.Roots},
@@ -97,27 +98,26 @@ func New(o Options) (*Sender, error) {
 	return s, nil
 }
 
-// Close closes the connections that are kept.
+// Close closes the idle connections.
 func (s *Sender) Close() {
 	if s.idle != nil {
 		s.idle.CloseIdleConnections()
 	}
 }
 
-// stage is how far an attempt came.
+// stage is the progress of an attempt.
 type stage = int32
 
 const (
 	connecting stage = iota
 	securing
-	sending // from here on it may have been received
-	hearing // the receiver says something
+	sending // from here on the receiver may have the message
+	hearing // the receiver is answering
 )
 
-// Send makes one attempt. It ends within the timeout and a second for the answer's
-// body, or with ctx: then the outcome is that of a connection that broke. Redirects
-// are not followed. What the receiver says beside its status and Retry-After is
-// thrown away.
+// Send makes one attempt. It ends within the timeout plus a second for the answer's body. If
+// ctx ends, the outcome is the same as for a broken connection. Redirects are not followed. Of
+// the receiver's answer only status and Retry-After are used.
 func (s *Sender) Send(ctx context.Context, e Endpoint, m Message) notice.Outcome {
 	if err := m.check(e.Secrets); err != nil {
 		return notice.Outcome{Class: notice.Failed, Cause: notice.Unfit}
@@ -130,7 +130,7 @@ func (s *Sender) Send(ctx context.Context, e Endpoint, m Message) notice.Outcome
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		TLSHandshakeStart: func() { at.Store(securing) },
 		GotConn:           func(httptrace.GotConnInfo) { at.Store(sending) },
-		// A receiver may answer before it has read all.
+		// A receiver may answer before it has read the whole request.
 		GotFirstResponseByte: func() { at.Store(hearing) },
 	})
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
@@ -140,7 +140,7 @@ func (s *Sender) Send(ctx context.Context, e Endpoint, m Message) notice.Outcome
 		return notice.Outcome{Class: notice.Failed, Cause: notice.Forbidden}
 	}
 	s.fill(request.Header, e, m)
-	// Without a Client there are no redirects, no cookies and no Referer.
+	// Without an http.Client there are no redirects, no cookies and no Referer.
 	response, err := s.transport.RoundTrip(request)
 	if err != nil {
 		return failed(err, at.Load())
@@ -158,8 +158,8 @@ func (s *Sender) fill(h http.Header, e Endpoint, m Message) {
 	h.Set(HeaderSignature, Sign(e.Secrets, m.ID, now, m.Body))
 }
 
-// drain reads a body to its end, so that the connection can be used again: a short one
-// that comes at once. Any other costs the receiver the connection.
+// drain reads a body to its end, so that the connection can be reused, if the body is short and
+// arrives at once. Otherwise the connection is closed.
 func drain(body io.ReadCloser, cancel func()) {
 	limit := time.AfterFunc(drainTime, cancel)
 	defer limit.Stop()
@@ -167,8 +167,8 @@ func drain(body io.ReadCloser, cancel func()) {
 	_ = body.Close()
 }
 
-// answered classes an answer by its header: whatever becomes of the body, a receiver
-// that says 2xx has received. Source: Standard Webhooks 1.0.0, "Delivery success and
+// answered classifies an answer by its header: a receiver that answers 2xx has received the
+// message, even if the body fails. Source: Standard Webhooks 1.0.0, "Delivery success and
 // failure".
 func answered(response *http.Response) notice.Outcome {
 	o := notice.Outcome{Class: notice.Failed, Cause: notice.Status, Status: response.StatusCode}
@@ -183,7 +183,7 @@ func answered(response *http.Response) notice.Outcome {
 	return o
 }
 
-// failed classes an attempt without an answer.
+// failed classifies an attempt without an answer.
 func failed(err error, at stage) notice.Outcome {
 	o := notice.Outcome{Class: notice.Failed, Cause: notice.Connect}
 	if at >= sending {
@@ -198,7 +198,7 @@ func failed(err error, at stage) notice.Outcome {
 		o.Cause = notice.Timeout
 	case at == securing:
 		o.Cause = notice.TLS
-	case at == sending: // who says nothing breaks no protocol; net/http has several words for it
+	case at == sending: // silence is no protocol error; net/http returns several errors for it
 		o.Cause = notice.Cut
 	case at == hearing && (errors.As(err, &network) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled)):

@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// read takes a request off a connection, body and all.
+// read reads a request from a connection, including the body.
 func read(conn net.Conn) (*http.Request, []byte, error) {
 	r, err := http.ReadRequest(bufio.NewReader(conn))
 	if err != nil {
@@ -26,7 +26,7 @@ func read(conn net.Conn) (*http.Request, []byte, error) {
 	return r, body, err
 }
 
-// answers reads one request and answers with a text.
+// answers reads one request and answers with text.
 func answers(text string) func(*sink, net.Conn) {
 	return func(_ *sink, conn net.Conn) {
 		if _, _, err := read(conn); err == nil {
@@ -35,7 +35,7 @@ func answers(text string) func(*sink, net.Conn) {
 	}
 }
 
-// trickle writes a text without end, a byte at a time.
+// trickle writes text without end, a byte at a time.
 func trickle(head, text string, pause time.Duration) func(*sink, net.Conn) {
 	return func(s *sink, conn net.Conn) {
 		if _, _, err := read(conn); err != nil {
@@ -59,7 +59,7 @@ func trickle(head, text string, pause time.Duration) func(*sink, net.Conn) {
 	}
 }
 
-// flood writes a text as often as it is taken.
+// flood writes text repeatedly while the client accepts it.
 func flood(head, text string) func(*sink, net.Conn) {
 	return func(_ *sink, conn net.Conn) {
 		if _, _, err := read(conn); err != nil {
@@ -72,7 +72,7 @@ func flood(head, text string) func(*sink, net.Conn) {
 	}
 }
 
-// closes is a sink that hangs up before it has answered.
+// closes is a sink that hangs up before answering.
 func closes(*sink, net.Conn) {}
 
 // silent reads and never answers.
@@ -132,7 +132,7 @@ func TestOutcomes(t *testing.T) {
 			s := newSink(t, "127.0.0.1:0", sinkName, nil, c.serve)
 			timeout := 30 * time.Second
 			if c.want.Cause == notice.Timeout {
-				timeout = 3 * time.Second // long enough to be connected
+				timeout = 3 * time.Second // long enough to connect
 			}
 			sender := newSenderWithin(t, timeout, loopbackOnly(s.port), s.roots)
 			got := sender.Send(t.Context(), endpoint(t, s), Message{ID: "msg_1", Body: []byte(`{}`)})

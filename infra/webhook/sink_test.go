@@ -27,19 +27,19 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// sinkName is the name that sinks have a certificate for.
+// sinkName is the name in the sinks' certificate.
 const sinkName = "sink.example.org"
 
-// sink is a receiver that may be up to anything: serve has each connection to itself,
-// and must end when the other side is gone or the test is.
+// sink is a receiver with any behaviour. serve handles each connection by itself, and must end
+// when the client is gone or the test ends.
 type sink struct {
 	port  uint16
 	roots *x509.CertPool
-	calls atomic.Int32  // connections that were made
-	ended chan struct{} // closed with the test
+	calls atomic.Int32  // connections so far
+	ended chan struct{} // closed by the test's cleanup
 }
 
-// newSink listens on an address of the loopback, with a certificate for a name.
+// newSink listens on a loopback address, with a certificate for a name.
 func newSink(t *testing.T, address, name string, config func(*tls.Config), serve func(s *sink, conn net.Conn)) *sink {
 	t.Helper()
 	certificate, roots := certify(t, name)
@@ -77,7 +77,7 @@ func newSink(t *testing.T, address, name string, config func(*tls.Config), serve
 	return s
 }
 
-// certify makes a certificate that signs itself.
+// certify makes a self-signed certificate.
 func certify(t *testing.T, name string) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -95,7 +95,7 @@ func certify(t *testing.T, name string) (tls.Certificate, *x509.CertPool) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
 }
 
-// at answers every name with these addresses.
+// at resolves every name to these addresses.
 func at(addresses ...string) func(context.Context, string) ([]netip.Addr, error) {
 	return func(context.Context, string) (found []netip.Addr, _ error) {
 		for _, a := range addresses {
@@ -105,15 +105,15 @@ func at(addresses ...string) func(context.Context, string) ([]netip.Addr, error)
 	}
 }
 
-// loopbackOnly are rules under which 127.0.0.1 is like a public address, and nothing
-// else of the loopback.
+// loopbackOnly are rules that treat 127.0.0.1 like a public address, and no other loopback
+// address.
 func loopbackOnly(ports ...uint16) Rules {
 	return Rules{Ports: ports, Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Lookup: at("127.0.0.1")}
 }
 
 func newSender(t *testing.T, r Rules, roots *x509.CertPool) *Sender {
 	t.Helper()
-	return newSenderWithin(t, 30*time.Second, r, roots) // a busy machine is not what is tested
+	return newSenderWithin(t, 30*time.Second, r, roots) // long, so that a busy machine does not matter
 }
 
 func newSenderWithin(t *testing.T, timeout time.Duration, r Rules, roots *x509.CertPool) *Sender {

@@ -14,13 +14,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// roundTrip is a way that a function goes.
+// roundTrip is an http.RoundTripper made from a function.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Who carries requests for a Sender is handed none that the guard has not let go, also of a
-// name that was public before; and how far he says a request came decides what its end means.
+// A Transport gets only requests that the guard allows, even for a name that was public before.
+// The progress that it reports decides the meaning of an error.
 func TestTransport(t *testing.T) {
 	reset := errors.New("reset")
 	address, asked, fires := "93.184.216.34", 0, func(*httptrace.ClientTrace) {}

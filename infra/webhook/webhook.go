@@ -1,10 +1,9 @@
-// Package webhook sends notices to HTTP endpoints by the Standard Webhooks
-// specification, version 1.0.0: three headers, of which one signs the other two and
-// the body. It makes one attempt at a time; when there is another is decided in
-// domain/notice.
+// Package webhook sends notices to HTTP endpoints by the Standard Webhooks specification,
+// version 1.0.0: three headers, one of which signs the other two and the body. It makes single
+// attempts; domain/notice decides on retries.
 //
-// The URLs are strangers' wishes, so a Guard says which of them may be called, and
-// connects to no address that it has not looked at.
+// Clients choose the URLs. So a Guard decides which of them may be called, and connects only to
+// addresses that it has checked.
 package webhook
 
 import (
@@ -21,30 +20,30 @@ const (
 	HeaderSignature = "webhook-signature"
 )
 
-// Bounds of what is sent.
+// Limits of a message.
 const (
-	BodyMax    = 64 << 10 // the specification recommends less than 20 kB
+	BodyMax    = 64 << 10 // bytes; the specification recommends less than 20 kB
 	IDMax      = 64       // characters of an id
-	SecretsMax = 4        // secrets that sign at the same time
+	SecretsMax = 4        // secrets that sign one message
 )
 
-// Message is what is sent to an endpoint.
+// Message is one message to an endpoint.
 type Message struct {
-	// ID names the event, and is the same in every attempt: receivers know by it what
-	// they have received before. It has letters, digits, '-' and '_'.
+	// ID identifies the event and is the same in every attempt: receivers use it to detect
+	// repeats. It consists of letters, digits, '-' and '_'.
 	ID   string
 	Body []byte // JSON
 }
 
-// Endpoint is where a client wants its notices.
+// Endpoint is the target of a client's notices.
 type Endpoint struct {
 	URL string
-	// Secrets sign each message: the newest first, and with it, while a secret is being
-	// replaced, the one before.
+	// Secrets sign each message, newest first. While a secret is being replaced, the previous
+	// one signs too.
 	Secrets []Secret
 }
 
-// check says whether a message can be sent at all.
+// check checks whether a message can be sent at all.
 func (m Message) check(secrets []Secret) error {
 	switch {
 	case m.ID == "" || len(m.ID) > IDMax || strings.ContainsFunc(m.ID, notInID):
@@ -66,10 +65,10 @@ func notInID(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
-// PingType is the type of a message that only tries whether an endpoint answers.
+// PingType is the type of a message that only tests whether an endpoint answers.
 const PingType = "ping"
 
-// Ping is a message that tells nothing: a client tries its endpoint with it.
+// Ping is a message without an event, with which a client tests its endpoint.
 func Ping(id string, at time.Time) Message {
 	body, err := json.Marshal(struct {
 		Type      string    `json:"type"`
@@ -77,7 +76,7 @@ func Ping(id string, at time.Time) Message {
 		Data      struct{}  `json:"data"`
 	}{Type: PingType, Timestamp: at.UTC()})
 	if err != nil {
-		panic(fmt.Sprintf("a ping at %s: %v", at, err)) // a year beyond 9999
+		panic(fmt.Sprintf("a ping at %s: %v", at, err)) // a year above 9999
 	}
 	return Message{ID: id, Body: body}
 }

@@ -61,45 +61,47 @@ func (q Query) ByKey(ctx context.Context, client string, from intent.From, key s
 
 // ByHash returns the rows of the intents that have an attempt with a hash, newest first.
 func (q Query) ByHash(ctx context.Context, hash chain.Hash) ([]Row, error) {
-	return projections.Documents[Row](ctx, q.DB, Name, `SELECT i.data FROM intents i JOIN intent_attempts a ON a.intent = i.intent
-		WHERE a.hash = $1 ORDER BY i.position DESC`, hash[:])
+	return projections.Documents[Row](ctx, q.DB, Name, byHash, hash[:])
 }
+
+const byHash = `SELECT i.data FROM intent_attempts a CROSS JOIN intents i
+	WHERE a.hash = $1 AND i.intent = a.intent ORDER BY i.position DESC`
 
 // List returns at most limit rows requested before a position (0: from the newest
 // on), newest first.
-func (q Query) List(ctx context.Context, f Filters, before event.Position, limit int) ([]Row, error) {
-	text, args := list(f, 0, before, limit)
-	return projections.Documents[Row](ctx, q.DB, Name, text, args...)
+func (q Query) List(ctx context.Context, f Filters, before event.Position, limit int) (rows []Row, err error) {
+	for more := true; more && len(rows) < limit && err == nil; more = before != 0 {
+		var some []Row
+		some, before, err = q.Step(ctx, f, before, limit-len(rows))
+		rows = append(rows, some...)
+	}
+	return rows, err
 }
 
-// Step reads one step of a list: at most limit of the rows that [projections.StepRows]
-// entries of its index lead to, newest first. rest is the position before which the next
-// step begins; 0 means that the list is at its end.
+// Step reads one step of a list: see [projections.Walk]. A list by the hash of an attempt
+// has one step, for few intents share an attempt.
 func (q Query) Step(ctx context.Context, f Filters, before event.Position, limit int) (rows []Row, rest event.Position, err error) {
-	var floor event.Position
-	if f.Hash == nil { // few intents share an attempt
-		if floor, err = f.walk().Floor(ctx, q.DB, before); err != nil {
-			return nil, 0, err
-		}
+	if f.Hash == nil {
+		return f.walk().Step(ctx, q.DB, before, limit)
 	}
-	text, args := list(f, floor, before, limit)
-	if rows, err = projections.Documents[Row](ctx, q.DB, Name, text, args...); err != nil || len(rows) == 0 {
-		return nil, floor, err
+	if rows, err = q.ByHash(ctx, *f.Hash); err != nil {
+		return nil, 0, err
 	}
-	return rows, projections.Next(len(rows), limit, rows[len(rows)-1].Position, floor), nil
+	rows = slices.DeleteFunc(rows, func(r Row) bool { return !f.Fits(r) || before != 0 && r.Position >= before })
+	if len(rows) > limit {
+		return rows[:limit], rows[limit-1].Position, nil
+	}
+	return rows, 0, nil
 }
 
-// walk is along the index that leads to the fewest rows which the filters do not leave.
-func (f Filters) walk() projections.Walk {
-	w := projections.Walk{Table: "intents", Position: "position"}
+// walk is along the index that leads to the fewest rows which the filters exclude.
+func (f Filters) walk() projections.Walk[Row] {
+	w := projections.Walk[Row]{
+		Model: Name, Table: "intents", Position: "position", Keys: []string{"intent"},
+		Rows: "intents", Where: f.where(), At: func(r Row) event.Position { return r.Position },
+	}
 	equal := func(column string, values ...any) {
 		w.Equal = append(w.Equal, projections.Equal{Column: column, Values: values})
-	}
-	conditions := 0
-	for _, given := range []bool{f.Chain != 0, f.From != nil, f.Signer != nil, f.Key != "", f.Subject != "", len(f.Statuses) > 0} {
-		if given {
-			conditions++
-		}
 	}
 	if f.Client != nil {
 		equal("client", *f.Client)
@@ -113,11 +115,29 @@ func (f Filters) walk() projections.Walk {
 		equal("signer", f.Signer[:])
 	case len(f.Statuses) > 0:
 		equal("status", projections.Texts(f.Statuses)...)
-	default:
-		conditions++ // none of them has an index
 	}
-	w.Filtered = conditions > 1
 	return w
+}
+
+// where has all filters but the client, which the walk is along, and the hash.
+func (f Filters) where() (where projections.Where) {
+	if f.Chain != 0 {
+		where.And("t.chain = %s", int64(f.Chain))
+	}
+	if f.From != nil {
+		where.And("t.wants = %s", f.From.Name())
+	}
+	if f.Signer != nil {
+		where.And("t.signer = %s", f.Signer[:])
+	}
+	if f.Key != "" {
+		where.And("t.wish = %s", f.Key)
+	}
+	if f.Subject != "" {
+		where.And("t.subject = %s", f.Subject)
+	}
+	projections.AndIn(&where, "t.status", f.Statuses)
+	return where
 }
 
 // Waiting returns at most limit rows of a chain's intents that have no nonce, and are for
@@ -128,34 +148,4 @@ func Waiting(ctx context.Context, db projections.Querier, on chain.ID, from []st
 	where.And("status = %s", string(intent.StatusWaiting))
 	projections.AndIn(&where, "wants", from)
 	return projections.Documents[Row](ctx, db, Name, fmt.Sprintf("SELECT data FROM intents%s ORDER BY position LIMIT %d", &where, limit), where.Args...)
-}
-
-// list is the statement that answers List, of the rows from a position on (0: from the
-// oldest on).
-func list(f Filters, from, before event.Position, limit int) (text string, args []any) {
-	var where projections.Where
-	if f.Client != nil {
-		where.And("client = %s", *f.Client)
-	}
-	if f.Chain != 0 {
-		where.And("chain = %s", int64(f.Chain))
-	}
-	if f.From != nil {
-		where.And("wants = %s", f.From.Name())
-	}
-	if f.Signer != nil {
-		where.And("signer = %s", f.Signer[:])
-	}
-	if f.Key != "" {
-		where.And("wish = %s", f.Key)
-	}
-	if f.Hash != nil {
-		where.And("intent IN (SELECT intent FROM intent_attempts WHERE hash = %s)", f.Hash[:])
-	}
-	if f.Subject != "" {
-		where.And("subject = %s", f.Subject)
-	}
-	projections.AndIn(&where, "status", f.Statuses)
-	projections.AndWithin(&where, "position", from, before)
-	return fmt.Sprintf("SELECT data FROM intents%s ORDER BY position DESC LIMIT %d", &where, limit), where.Args
 }

@@ -2,4 +2,4 @@ package transactions
 
 // ListStatement is the statement that answers [Query.List], for who asks how the
 // databases carry it out.
-func ListStatement(f Filters, limit int) (text string, args []any) { return list(f, 0, 0, limit) }
+func ListStatement(f Filters, limit int) (text string, args []any) { return f.walk().Statement(limit) }

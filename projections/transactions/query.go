@@ -3,7 +3,6 @@ package transactions
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"slices"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -65,111 +64,79 @@ func (q Query) FindAll(ctx context.Context, id chain.ID, hashes []chain.Hash) ([
 
 // List returns at most limit rows accepted before a position (0: from the newest
 // on), newest first.
-func (q Query) List(ctx context.Context, f Filters, before event.Position, limit int) ([]Row, error) {
-	text, args := list(f, 0, before, limit)
-	return projections.Documents[Row](ctx, q.DB, Name, text, args...)
+func (q Query) List(ctx context.Context, f Filters, before event.Position, limit int) (rows []Row, err error) {
+	for more := true; more && len(rows) < limit && err == nil; more = before != 0 {
+		var some []Row
+		some, before, err = q.Step(ctx, f, before, limit-len(rows))
+		rows = append(rows, some...)
+	}
+	return rows, err
 }
 
-// Step reads one step of a list: at most limit of the rows that [projections.StepRows]
-// entries of its index lead to, newest first. rest is the position before which the next
-// step begins; 0 means that the list is at its end.
+// Step reads one step of a list: see [projections.Walk].
 func (q Query) Step(ctx context.Context, f Filters, before event.Position, limit int) (rows []Row, rest event.Position, err error) {
-	floor, err := f.walk().Floor(ctx, q.DB, before)
-	if err != nil {
-		return nil, 0, err
-	}
-	text, args := list(f, floor, before, limit)
-	if rows, err = projections.Documents[Row](ctx, q.DB, Name, text, args...); err != nil || len(rows) == 0 {
-		return nil, floor, err
-	}
-	return rows, projections.Next(len(rows), limit, rows[len(rows)-1].Position, floor), nil
+	return f.walk().Step(ctx, q.DB, before, limit)
 }
 
-// walk is along the index that leads to the fewest rows which the filters do not leave.
-func (f Filters) walk() projections.Walk {
-	w := projections.Walk{Table: "transactions t", Position: "t.position", Filtered: f.Chain != 0 || f.Ungrouped}
+// walk is along the index that leads to the fewest rows which the filters exclude.
+func (f Filters) walk() projections.Walk[Row] {
+	w := projections.Walk[Row]{
+		Model: Name, Table: "transactions", Position: "position", Keys: []string{"chain", "hash"},
+		Rows: "transactions", Where: f.where(), At: func(r Row) event.Position { return r.Position },
+	}
 	equal := func(column string, values ...any) {
 		w.Equal = append(w.Equal, projections.Equal{Column: column, Values: values})
 	}
-	if in := f.Within; in != nil && len(in.Senders) == 0 {
-		w.Table, w.Position = "transaction_owners o", "o.position"
-		equal("o.owner", projections.Names(in.Owners)...)
-		w.Filtered = w.Filtered || len(f.Statuses) > 0 || len(f.Senders) > 0
-		if f.Sender != nil {
-			equal("o.sender", f.Sender[:])
-		}
-		switch {
-		case f.Group != nil && f.Sender != nil:
-			equal("o.group_id", f.Group[:])
-		case f.Group != nil:
-			w.Filtered = true
-		}
-		return w
-	}
 	senders := f.Senders
-	if f.Within != nil {
-		senders, w.Filtered = f.Within.Senders, true
+	if in := f.Within; in != nil && len(in.Senders) == 0 {
+		// From the client's own rows: the cost does not grow with the rows of others.
+		w.Table, senders = "transaction_owners", nil
+		equal("owner", projections.Names(in.Owners)...)
+	} else if in != nil {
+		senders = in.Senders
 	}
 	if f.Sender != nil {
-		w.Filtered = w.Filtered || len(senders) > 0
 		senders = []chain.Address{*f.Sender}
 	}
 	switch {
 	case len(senders) > 0:
-		equal("t.sender", addresses(senders)...)
-		w.Filtered = w.Filtered || len(f.Statuses) > 0
+		equal("sender", addresses(senders)...)
 		if f.Group != nil {
-			equal("t.group_id", f.Group[:])
+			equal("group_id", f.Group[:])
 		}
+	case w.Table != "transactions":
 	case f.Group != nil:
-		equal("t.group_id", f.Group[:])
-		w.Filtered = w.Filtered || len(f.Statuses) > 0
+		equal("group_id", f.Group[:])
 	case len(f.Statuses) > 0:
-		equal("t.status", projections.Texts(f.Statuses)...)
+		equal("status", projections.Texts(f.Statuses)...)
 	}
 	return w
 }
 
-// list is the statement that answers List, of the rows from a position on (0: from the
-// oldest on).
-func list(f Filters, from, before event.Position, limit int) (text string, args []any) {
-	var where projections.Where
-	table, by := "transactions t", "t"
-	if w := f.Within; w != nil && len(w.Senders) == 0 {
-		// From the client's own rows: what it costs does not grow with what others own.
-		// Of a client with several names, a transaction may have several rows.
-		table, by = "transaction_owners o JOIN transactions t ON t.chain = o.chain AND t.hash = o.hash", "o"
-		where.And("o.owner IN (%s)", projections.Names(w.Owners)...)
-		if len(w.Owners) > 1 {
-			where.And("NOT EXISTS (SELECT 1 FROM transaction_owners p WHERE p.chain = o.chain AND p.hash = o.hash AND p.owner < o.owner AND p.owner IN (%s))",
-				projections.Names(w.Owners)...)
-		}
-	} else if w != nil {
+// where has all filters but the client's names, which the walk is along.
+func (f Filters) where() (where projections.Where) {
+	if w := f.Within; w != nil && len(w.Senders) > 0 {
 		where.And("t.sender IN (%s)", addresses(w.Senders)...)
 		where.And("(NOT EXISTS (SELECT 1 FROM transaction_claims c WHERE c.chain = t.chain AND c.hash = t.hash)"+
 			" OR EXISTS (SELECT 1 FROM transaction_owners o WHERE o.chain = t.chain AND o.hash = t.hash AND o.owner IN (%s)))", projections.Names(w.Owners)...)
 	}
 	if f.Chain != 0 {
-		where.And(by+".chain = %s", int64(f.Chain))
+		where.And("t.chain = %s", int64(f.Chain))
 	}
 	if f.Sender != nil {
-		where.And(by+".sender = %s", f.Sender[:])
+		where.And("t.sender = %s", f.Sender[:])
 	}
 	if len(f.Senders) > 0 {
 		where.And("t.sender IN (%s)", addresses(f.Senders)...)
 	}
 	if f.Group != nil {
 		where.And("t.group_id = %s", f.Group[:])
-		if by == "o" { // it finds them sooner
-			where.And("o.group_id = %s", f.Group[:])
-		}
 	}
 	if f.Ungrouped {
 		where.And("t.group_id IS NULL")
 	}
 	projections.AndIn(&where, "t.status", f.Statuses)
-	projections.AndWithin(&where, by+".position", from, before)
-	return fmt.Sprintf("SELECT t.data FROM %s%s ORDER BY %s.position DESC LIMIT %d", table, &where, by, limit), where.Args
+	return where
 }
 
 func addresses(all []chain.Address) []any {

@@ -10,8 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Rivals returns rows of these sequences, not sealed, with a nonce below the one
-// given, announced ones last.
+// Rivals returns unsealed rows of these sequences with a nonce below the given one, announced
+// rows last.
 func (s *Store) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) (found []tx.Work, err error) {
 	err = s.enter(ctx, func() {
 		for _, announced := range []bool{false, true} {
@@ -36,7 +36,7 @@ func (s *Store) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limi
 	return found, err
 }
 
-// ordered are the keys of a map in an order that does not change from run to run.
+// ordered are the keys of a map in an order that is the same in each run.
 func ordered[V any](m map[chain.Sequence]V) []chain.Sequence {
 	keys := make([]chain.Sequence, 0, len(m))
 	for s := range m {
@@ -48,8 +48,8 @@ func ordered[V any](m map[chain.Sequence]V) []chain.Sequence {
 	return keys
 }
 
-// Verdicts returns rows whose verdict rests on a block of these, lowest first and by
-// hash within a block; of block from only those with a hash above after.
+// Verdicts returns rows with a verdict based on a block in the given range, ordered by block and
+// hash. In block from it returns only rows with a hash above after.
 func (s *Store) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) (found []tx.Work, err error) {
 	err = s.enter(ctx, func() {
 		x := s.book(id).verdicts[phase]
@@ -66,7 +66,7 @@ func (s *Store) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from,
 	return found, err
 }
 
-// Expiring returns open and watched rows that are past their time.
+// Expiring returns open and watched rows whose time has passed.
 func (s *Store) Expiring(ctx context.Context, id chain.ID, time uint64, limit int) (found []tx.Work, err error) {
 	err = s.enter(ctx, func() {
 		for _, phase := range []tx.Phase{tx.Open, tx.Watched} {
@@ -81,7 +81,7 @@ func (s *Store) Expiring(ctx context.Context, id chain.ID, time uint64, limit in
 	return found, err
 }
 
-// Waiting returns sequences that wait, longest unseen first, and marks them seen.
+// Waiting returns waiting sequences, longest unseen first, and marks them as seen.
 func (s *Store) Waiting(ctx context.Context, id chain.ID, limit int) (found []chain.Sequence, err error) {
 	err = s.enter(ctx, func() {
 		b := s.book(id)
@@ -107,7 +107,7 @@ func (s *Store) Waiting(ctx context.Context, id chain.ID, limit int) (found []ch
 	return found, err
 }
 
-// Wake makes due the rows that wait for a nonce which the chain has gone past.
+// Wake makes rows due whose nonce has been reached by the chain.
 func (s *Store) Wake(ctx context.Context, now map[chain.Sequence]uint64) (woken int, err error) {
 	err = s.enter(ctx, func() {
 		for _, q := range ordered(now) {
@@ -120,7 +120,7 @@ func (s *Store) Wake(ctx context.Context, now map[chain.Sequence]uint64) (woken 
 	return woken, err
 }
 
-// Advance makes due what the chain's clock says is eligible before ours does.
+// Advance makes rows due that are eligible by the chain's clock before ours.
 func (s *Store) Advance(ctx context.Context, id chain.ID, blockTime uint64) (advanced int, err error) {
 	err = s.enter(ctx, func() {
 		b, now := s.book(id), uint64(s.now().Unix())
@@ -151,7 +151,7 @@ func (s *Store) Blocks(ctx context.Context, id chain.ID) (blocks []chain.Block, 
 	return blocks, err
 }
 
-// Remember replaces the blocks from the first of these on, and forgets those below keep.
+// Remember replaces the blocks from the first of blocks on, and deletes the blocks below keep.
 func (s *Store) Remember(ctx context.Context, id chain.ID, blocks []chain.Block, keep uint64) error {
 	return s.enter(ctx, func() {
 		left := slices.DeleteFunc(s.blocks[id], func(b chain.Block) bool {
@@ -166,7 +166,7 @@ func (s *Store) Remember(ctx context.Context, id chain.ID, blocks []chain.Block,
 	})
 }
 
-// Watched returns watched rows with a hash above after, in the order of their hashes.
+// Watched returns watched rows with a hash above after, ordered by hash.
 func (s *Store) Watched(ctx context.Context, id chain.ID, after chain.Hash, limit int) (found []tx.Work, err error) {
 	err = s.enter(ctx, func() {
 		for _, r := range s.book(id).byHash {

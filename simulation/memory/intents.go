@@ -10,13 +10,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// Intents is the work queue of intents; see commands/relayer.Queue for what it promises.
+// Intents is the work queue of intents; see commands/relayer.Queue for its contract.
 type Intents struct{ *Store }
 
 // Intents is the work queue of intents.
 func (s *Store) Intents() Intents { return Intents{s} }
 
-// Apply makes changes, in order, and moves the reader's checkpoint, together.
+// Apply applies changes in order and moves the reader's checkpoint, atomically.
 func (s Intents) Apply(ctx context.Context, reader string, from, to event.Position, changes []intent.Change) error {
 	return s.applied(ctx, reader, from, to, func() {
 		changed := map[chain.IntentID]bool{}
@@ -43,7 +43,7 @@ func (s Intents) Apply(ctx context.Context, reader string, from, to event.Positi
 	})
 }
 
-// Claim gives rows to a holder: [intent.Claim.Choose] says which.
+// Claim assigns rows to a holder, chosen by [intent.Claim.Choose].
 func (s Intents) Claim(ctx context.Context, c intent.Claim) (claimed []intent.Claimed, err error) {
 	err = s.enter(ctx, func() {
 		now := micro(s.now())
@@ -77,8 +77,8 @@ func (s Intents) Return(ctx context.Context, holder string, ids []chain.IntentID
 	})
 }
 
-// Demand counts a chain's rows by client: those that wait by whom and under which key they
-// want to be carried out, those that have a nonce by their lane.
+// Demand counts a chain's rows by client: waiting rows by requested signer and nonce key, rows
+// with a nonce by lane.
 func (s Intents) Demand(ctx context.Context, id chain.ID) (all []intent.Demand, err error) {
 	err = s.enter(ctx, func() {
 		for _, w := range s.intents {
@@ -94,7 +94,7 @@ func (s Intents) Demand(ctx context.Context, id chain.ID) (all []intent.Demand, 
 	return intent.Sum(all), err
 }
 
-// Open counts a client's rows, up to a number.
+// Open counts a client's rows, up to most.
 func (s Intents) Open(ctx context.Context, client string, most int) (n int, err error) {
 	err = s.enter(ctx, func() {
 		for _, e := range s.intents {

@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	horizon   = tx.Horizon // bounds what Lease answers for until
-	asideMax  = 1000       // rows of accounts on hold that one Lease sets aside
-	grantsMax = 1 << 20    // rows of an account that are let go at once
+	horizon   = tx.Horizon // maximum for the second result of Lease
+	asideMax  = 1000       // maximum number of rows of accounts on hold that one Lease sets aside
+	grantsMax = 1 << 20    // maximum number of an account's rows released at once
 )
 
-// hold is an account whose rows are set aside.
+// hold is an account on hold, whose rows are set aside.
 type hold struct {
 	account tx.Account
 	client  string
 	chain   chain.ID
 	since   time.Time
 	until   time.Time // when one row may go again
-	grants  int       // how many rows may, beyond one
+	grants  int       // further rows that may go
 }
 
-// leasing is one Lease under way.
+// leasing is a Lease in progress.
 type leasing struct {
 	*data
 	book   *book
@@ -41,7 +41,7 @@ type leasing struct {
 	until time.Duration
 }
 
-// Lease gives due rows of a chain to a holder; see scheduler.Queue.
+// Lease leases due rows of a chain to a holder; see scheduler.Queue.
 func (s *Store) Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) (work []tx.Work, until time.Duration, err error) {
 	err = s.enter(ctx, func() {
 		l := &leasing{data: s.data, book: s.book(id), chain: id, now: micro(s.now()), holder: holder, ttl: ttl}
@@ -72,7 +72,7 @@ func (l *leasing) run(limit, repeats int) {
 
 // ready finds the clients with due rows.
 func (l *leasing) ready() (ready []tx.Ready) {
-	clients := map[string]bool{} // whether it has repeats
+	clients := map[string]bool{} // value: whether it has repeats
 	for client, x := range l.book.first {
 		if len(x.items) > 0 && !x.items[0].due().After(l.now) {
 			clients[client] = false
@@ -94,7 +94,7 @@ func (l *leasing) ready() (ready []tx.Ready) {
 	return ready
 }
 
-// share leases what one client may have: probes first.
+// share leases one client's rows: probes first.
 func (l *leasing) share(may tx.Share) (got tx.Share) {
 	got.Client = may.Client
 	before := len(l.work)
@@ -113,7 +113,7 @@ func (l *leasing) share(may tx.Share) (got tx.Share) {
 	return got
 }
 
-// due finds rows of one kind, oldest due first, passing over those of accounts on hold.
+// due finds rows of one kind, first due first, skipping rows of accounts on hold.
 func (l *leasing) due(x *index, limit int) (found []*row) {
 	if x == nil {
 		return nil
@@ -139,7 +139,7 @@ func (l *leasing) take(r *row) {
 	})
 }
 
-// probe lets rows of a client's accounts go whose time has come.
+// probe releases due rows of a client's accounts on hold.
 func (l *leasing) probe(client string, limit int) {
 	most := len(l.work) + limit
 	var ripe []*hold
@@ -158,7 +158,7 @@ func (l *leasing) probe(client string, limit int) {
 	}
 }
 
-// release lets rows of one account go. A hold without rows ends.
+// release releases rows of one account. A hold without rows ends.
 func (l *leasing) release(h *hold, limit int) {
 	n := min(max(h.grants, 1), limit)
 	var found []*row
@@ -181,13 +181,13 @@ func (l *leasing) release(h *hold, limit int) {
 		return
 	}
 	until, left := l.now.Add(l.ttl), 0
-	if len(found) == n && h.grants > n { // more may go, by the next Lease
+	if len(found) == n && h.grants > n { // the next Lease may release more
 		until, left = l.now, h.grants-n
 	}
 	h.until, h.grants = micro(until), left
 }
 
-// next finds how long it is until there may be more.
+// next computes the time until more rows may be due.
 func (l *leasing) next(full bool) {
 	l.until = horizon
 	if len(l.aside) >= asideMax {
@@ -211,7 +211,7 @@ func (l *leasing) next(full bool) {
 	}
 }
 
-// noteStanding takes in what a report says of its account.
+// noteStanding applies a report's news about its account.
 func (d *data) noteStanding(now time.Time, done tx.Done) {
 	if done.Account == (tx.Account{}) {
 		return

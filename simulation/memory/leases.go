@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// lease is a right that lapses; without a holder it was given up.
+// lease is a right with an expiry; without a holder it was released.
 type lease struct {
 	holder string
 	until  time.Time
@@ -28,15 +28,15 @@ func (s *Store) Acquire(ctx context.Context, name, holder string, ttl time.Durat
 	return held, err
 }
 
-// ForgetLeases loses the leases whose names begin so, as a store does that kept them in
-// memory.
+// ForgetLeases deletes the leases with a name prefix, like a store that keeps them in memory and
+// loses it.
 func (s *Store) ForgetLeases(prefix string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.leases, func(name string, _ lease) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// Release gives a lease up.
+// Release releases a lease.
 func (s *Store) Release(ctx context.Context, name, holder string) error {
 	return s.enter(ctx, func() {
 		if l := s.leases[name]; l.holder == holder {
@@ -46,23 +46,23 @@ func (s *Store) Release(ctx context.Context, name, holder string) error {
 	})
 }
 
-// Checkpoint is how far a reader has come.
+// Checkpoint is a reader's position.
 func (s *Store) Checkpoint(ctx context.Context, reader string) (at event.Position, err error) {
 	err = s.enter(ctx, func() { at = s.checkpoints[reader] })
 	return at, err
 }
 
-// MoveCheckpoint moves a checkpoint that stands at from; else event.ErrMoved.
+// MoveCheckpoint moves a checkpoint that equals from, or returns event.ErrMoved.
 func (s *Store) MoveCheckpoint(ctx context.Context, reader string, from, to event.Position) error {
 	return s.Apply(ctx, reader, from, to, nil)
 }
 
-// Apply makes changes to the queue and moves the reader's checkpoint, together.
+// Apply applies changes to the queue and moves the reader's checkpoint, atomically.
 func (s *Store) Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error {
 	return s.applied(ctx, reader, from, to, func() { s.change(changes) })
 }
 
-// applied makes changes and moves the reader's checkpoint, if that stands at from.
+// applied makes a change and moves the reader's checkpoint, if the checkpoint is from.
 func (s *Store) applied(ctx context.Context, reader string, from, to event.Position, change func()) error {
 	var moved error
 	err := s.enter(ctx, func() {

@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Append adds events to a stream; see commands.Store for what it promises.
+// Append adds events to a stream; see commands.Store for its contract.
 func (s *Store) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (a event.Appended, err error) {
 	if err := check(stream, events); err != nil {
 		return a, err
@@ -60,8 +60,8 @@ func (d *data) append(stream event.Stream, expected event.Version, events []even
 	return event.Appended{Version: at, Position: d.head()}, nil
 }
 
-// Commit adds events of another log, with the versions, positions and times that they have
-// there. A store that is given events like this takes no appends.
+// Commit adds events of another log with their versions, positions and times. A store used in
+// this way accepts no appends.
 func (s *Store) Commit(events ...event.Recorded) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (d *data) head() event.Position {
 	return d.events[len(d.events)-1].Position
 }
 
-// repeated tells whether what follows the expected version is these very events.
+// repeated reports whether exactly these events follow the expected version.
 func (d *data) repeated(stream event.Stream, expected event.Version, events []event.Event) (event.Appended, bool) {
 	places := d.streams[stream]
 	if expected > event.Version(len(places)) || len(places[expected:]) < len(events) {
@@ -134,8 +134,8 @@ func (s *Store) ReadAll(ctx context.Context, after event.Position, f event.Filte
 
 const pageMax = 1000 // events in one batch
 
-// Page is one batch of ReadAll. grown, when the batch is live, is closed when there
-// is more.
+// Page is one batch of ReadAll. If the batch is live, grown is closed when there are more
+// events.
 func (s *Store) Page(ctx context.Context, after event.Position, f event.Filter, most int) (b event.Batch, grown <-chan struct{}, err error) {
 	if most < 1 {
 		return b, nil, fmt.Errorf("read of at most %d events", most)

@@ -1,6 +1,5 @@
-// Package memory is the store of simulated worlds: every storage port, in memory,
-// without goroutines, and so quick that it costs a world next to nothing. It passes
-// the contract that every adapter passes, see infra/storetest.
+// Package memory is the store of simulated worlds: every storage port, in memory, without
+// goroutines, and fast. It passes the contract of all adapters, see infra/storetest.
 package memory
 
 import (
@@ -16,28 +15,28 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Options are what a store is made from.
+// Options configure a store.
 type Options struct {
 	Now    func() time.Time // the store's clock; nil is time.Now
-	Window int              // how many open transactions of a sequence are worked on at once; 0 is 16
+	Window int              // maximum of open transactions of a sequence in work; 0: 16
 }
 
-// Store holds everything. It is safe for concurrent use.
+// Store implements all storage ports. It is safe for concurrent use.
 type Store struct {
 	*data
 	closing chan struct{}
 	once    sync.Once
 }
 
-// data outlives the Store that is open on it.
+// data survives the Store that is open on it.
 type data struct {
 	now    func() time.Time
 	window int
 
 	mu          sync.Mutex
-	events      []event.Recorded       // by rising position
+	events      []event.Recorded       // by position
 	streams     map[event.Stream][]int // indexes in events
-	grown       chan struct{}          // closed when events grows; nil when nobody waits
+	grown       chan struct{}          // closed when events grows; nil without waiting readers
 	payloads    map[payload.Ref]kept
 	checkpoints map[string]event.Position
 	leases      map[string]lease
@@ -45,18 +44,18 @@ type data struct {
 	blocks      map[chain.ID][]chain.Block // lowest first
 	books       map[chain.ID]*book
 	holds       map[tx.Account]*hold
-	used        map[string]tx.Usage // what clients have waiting
+	used        map[string]tx.Usage // usage by client
 	turns       map[chain.ID]tx.Turns
 	intents     []intent.Entry // by position
 	boxes       []*box         // by endpoint
 	lastLetter  int
 	lastRow     int64
-	turn        int64 // the last number given to a waiting sequence that was looked at
+	turn        int64 // number of the last turn of a waiting sequence
 }
 
 const defaultWindow = 16
 
-// Open makes an empty store.
+// Open creates an empty store.
 func Open(o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -76,13 +75,13 @@ func Open(o Options) *Store {
 
 func (d *data) open() *Store { return &Store{data: d, closing: make(chan struct{})} }
 
-// Reopen closes the store and opens what it holds anew.
+// Reopen closes the store and opens its data again.
 func (s *Store) Reopen() *Store {
 	s.Close() //nolint:errcheck // never fails
 	return s.data.open()
 }
 
-// Close ends subscriptions; from then on every call answers event.ErrClosed.
+// Close ends subscriptions; further calls return event.ErrClosed.
 func (s *Store) Close() error {
 	s.once.Do(func() { close(s.closing) })
 	return nil
@@ -91,7 +90,7 @@ func (s *Store) Close() error {
 // Ping reports whether the store is open.
 func (s *Store) Ping(ctx context.Context) error { return s.enter(ctx, func() {}) }
 
-// enter runs f alone, unless the store is closed or the caller has gone.
+// enter runs f exclusively, unless the store is closed or the caller's context has ended.
 func (s *Store) enter(ctx context.Context, f func()) error {
 	select {
 	case <-s.closing:
@@ -107,7 +106,7 @@ func (s *Store) enter(ctx context.Context, f func()) error {
 	return nil
 }
 
-// micro is a time as databases keep it: in UTC, to the microsecond.
+// micro is a time with the precision of databases: in UTC, in microseconds.
 func micro(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -115,8 +114,8 @@ func micro(t time.Time) time.Time {
 	return time.UnixMicro(tx.StoredTime(t).UnixMicro()).UTC()
 }
 
-// LoseWork takes away all that follows from the log: the queues, checkpoints, leases,
-// and what is remembered of requests. Nobody may use the store meanwhile.
+// LoseWork deletes the data derived from the log: the queues, checkpoints, leases, and
+// remembered requests. The store must not be in use.
 func (s *Store) LoseWork() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -77,8 +77,8 @@ func TestCheckpoints(t *testing.T) {
 	})
 }
 
-// taking are requests that let others run before they answer, as a database does:
-// else hardly anybody would find a request running.
+// taking lets other goroutines run before each answer, as a database does: otherwise requests
+// would rarely find another in progress.
 type taking struct{ memory.Requests }
 
 func (r taking) Claim(ctx context.Context, c request.Claim) (request.Stage, request.Answer, error) {

@@ -11,25 +11,25 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// Notices is the queue of notices to endpoints; see commands/notifier for what it promises.
+// Notices is the queue of webhook deliveries; see commands/notifier for its contract.
 type Notices struct {
 	*Store
 	policy notice.Policy
 }
 
-// Notices is the queue of notices, under a policy.
+// Notices is the queue of webhook deliveries, under a policy.
 func (s *Store) Notices(p notice.Policy) Notices { return Notices{s, p} }
 
-// letter is a notice in the queue. Queued is its stage also while somebody sends it.
+// letter is a webhook delivery in the queue. Its stage is Queued also while it is leased.
 type letter struct {
 	notice.Notice
-	no      int       // of two that are due at one time, the first that came goes first
-	holder  string    // of the lease; empty: there is none
-	until   time.Time // it runs
+	no      int       // arrival order, for deliveries due at the same time
+	holder  string    // of the lease; empty: not leased
+	until   time.Time // end of the lease
 	settled time.Time // when it was delivered or given up
 }
 
-// told is a notice as it is shown.
+// told converts a letter to a notice.
 func (l *letter) told(now time.Time) notice.Notice {
 	n := l.Notice
 	n.Body = bytes.Clone(n.Body)
@@ -39,21 +39,21 @@ func (l *letter) told(now time.Time) notice.Notice {
 	return n
 }
 
-// box is an endpoint and its notices, by intent and sequence.
+// box is an endpoint and its deliveries, by intent and sequence.
 type box struct {
 	notice.Endpoint
 	letters []*letter
-	open    []*letter // those that are queued
-	due     time.Time // when something may be leased; zero: nothing ever, as yet
-	asked   time.Time // when an intent was last asked for with it
+	open    []*letter // the queued letters
+	due     time.Time // when a letter may be leased; zero: none at present
+	asked   time.Time // when an intent with this endpoint was last requested
 	sweep   notice.Sweep
-	swept   notice.Key // how far
+	swept   notice.Key // progress of Sweep
 	sweptAt time.Time
 }
 
 func compareLetters(l *letter, k notice.Key) int { return l.Key.Compare(k) }
 
-// find is the letter with a key, and nil if there is none.
+// find returns the letter with a key; nil if there is none.
 func (b *box) find(k notice.Key) *letter {
 	if at, ok := slices.BinarySearchFunc(b.letters, k, compareLetters); ok {
 		return b.letters[at]
@@ -61,7 +61,7 @@ func (b *box) find(k notice.Key) *letter {
 	return nil
 }
 
-// queue has a letter be among those that are queued, or not any more, as its stage says.
+// queue adds a letter to the queued ones or removes it, according to its stage.
 func (b *box) queue(l *letter) {
 	at, is := slices.BinarySearchFunc(b.open, l.Key, compareLetters)
 	switch to := l.Stage == notice.Queued; {
@@ -72,7 +72,7 @@ func (b *box) queue(l *letter) {
 	}
 }
 
-// heads yields the first of each intent that is queued.
+// heads yields the first queued letter of each intent.
 func (b *box) heads(yield func(*letter) bool) {
 	for i, l := range b.open {
 		if (i == 0 || b.open[i-1].Intent != l.Intent) && !yield(l) {
@@ -81,7 +81,7 @@ func (b *box) heads(yield func(*letter) bool) {
 	}
 }
 
-// offered is what the policy decides by, and when the first lease lapses.
+// offered returns the input of the policy, and the expiry of the first lease.
 func (b *box) offered(p notice.Policy, now time.Time) (o notice.Offer, lapse time.Time) {
 	o.Endpoint = b.Endpoint
 	var heads []*letter
@@ -103,7 +103,7 @@ func (b *box) offered(p notice.Policy, now time.Time) (o notice.Offer, lapse tim
 	return o, lapse
 }
 
-// sooner is the earlier of two times, of which a zero one is none.
+// sooner is the earlier of two times; zero means none.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -111,13 +111,13 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// move says when the endpoint is due.
+// move computes when the endpoint is due.
 func (b *box) move(p notice.Policy, now time.Time) {
 	o, lapse := b.offered(p, now)
 	b.due = p.DueAt(o, lapse, now)
 }
 
-// box is an endpoint's; nil when nothing was ever for it.
+// box returns an endpoint's box; nil if it never had a delivery.
 func (d *data) box(id notice.EndpointID) *box {
 	if at, ok := slices.BinarySearchFunc(d.boxes, id, compareBox); ok {
 		return d.boxes[at]
@@ -127,8 +127,8 @@ func (d *data) box(id notice.EndpointID) *box {
 
 func compareBox(b *box, id notice.EndpointID) int { return bytes.Compare(b.ID[:], id[:]) }
 
-// Enqueue takes in news and moves the reader's checkpoint, together. What is there already
-// stays as it is. At an endpoint that is disabled, news are dead.
+// Enqueue adds deliveries and moves the reader's checkpoint, atomically. Existing deliveries
+// stay unchanged. At a disabled endpoint, new deliveries are dead.
 func (s Notices) Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error {
 	return s.applied(ctx, reader, from, to, func() {
 		now := micro(s.now())
@@ -163,9 +163,9 @@ func (d *data) post(n notice.News, now time.Time) *box {
 	return b
 }
 
-// Done ends the holder's leases with what came of the attempts. It returns the endpoints
-// that are disabled by it: Sweep gives up what is queued for them. Reports of notices that
-// the holder does not hold any more change nothing.
+// Done ends the holder's leases with the outcomes of the attempts. It returns the endpoints that
+// it disabled: Sweep gives up their queued deliveries. Reports of deliveries that the holder no
+// longer has leased change nothing.
 func (s Notices) Done(ctx context.Context, holder string, reports []notice.Report) (disabled []notice.Endpoint, err error) {
 	err = s.enter(ctx, func() {
 		now := micro(s.now())

@@ -9,8 +9,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// Lease gives notices to a holder: [notice.Policy.Choose] says which. until is how long it is
-// until there may be more: 0 when there may be now, a minute when nothing is due before.
+// Lease leases deliveries to a holder, chosen by [notice.Policy.Choose]. until is the time until
+// there may be more: 0 if there may be more now, a minute if nothing is due before.
 func (s Notices) Lease(ctx context.Context, c notice.Claim) (leased []notice.Sending, until time.Duration, err error) {
 	if c.Limit <= 0 {
 		return nil, 0, nil
@@ -39,8 +39,8 @@ func (s Notices) Lease(ctx context.Context, c notice.Claim) (leased []notice.Sen
 	return leased, until, err
 }
 
-// due are endpoints at which something is due, as many as there can be notices: those of each
-// client in turn, and of a client the one that has been due for longest first.
+// due lists endpoints with due deliveries, at most one per free slot. Clients take turns; a
+// client's endpoints are ordered by due time.
 func (d *data) due(c notice.Claim, now time.Time) []*box {
 	full, byClient := c.Full(), map[string][]*box{}
 	for _, b := range d.boxes {
@@ -54,7 +54,7 @@ func (d *data) due(c notice.Claim, now time.Time) []*box {
 	return fair.Deal(c.Turn, c.Limit, byClient)
 }
 
-// lapse ends the leases whose time is over.
+// lapse ends the expired leases.
 func (b *box) lapse(now time.Time) {
 	for _, l := range b.open {
 		if l.holder != "" && !l.until.After(now) {
@@ -63,7 +63,7 @@ func (b *box) lapse(now time.Time) {
 	}
 }
 
-// next is how long it is until something may be due, but for clients that have no more slots.
+// next is the time until something may be due, except for clients without free slots.
 func (d *data) next(now time.Time, full []string) time.Duration {
 	until := horizon
 	for _, b := range d.boxes {
@@ -88,7 +88,7 @@ func (s Notices) Find(ctx context.Context, k notice.Key) (n notice.Notice, ok bo
 	return n, ok, err
 }
 
-// Dead lists an endpoint's dead notices behind a key, ordered by intent and sequence.
+// Dead lists an endpoint's dead deliveries after a key, ordered by intent and sequence.
 func (s Notices) Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) (dead []notice.Notice, err error) {
 	after.Endpoint = endpoint
 	err = s.enter(ctx, func() {
@@ -105,7 +105,7 @@ func (s Notices) Dead(ctx context.Context, endpoint notice.EndpointID, after not
 	return dead, err
 }
 
-// Open lists what is queued for an endpoint, for judges.
+// Open lists an endpoint's queued deliveries, for judges.
 func (s Notices) Open(endpoint notice.EndpointID) (open []notice.Notice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s Notices) Open(endpoint notice.EndpointID) (open []notice.Notice) {
 	return open
 }
 
-// Endpoint is how an endpoint stands; ok is false for one that nothing was ever for.
+// Endpoint returns an endpoint's state; ok is false for an endpoint that never had a delivery.
 func (s Notices) Endpoint(ctx context.Context, id notice.EndpointID) (e notice.Endpoint, ok bool, err error) {
 	err = s.enter(ctx, func() {
 		if b := s.box(id); b != nil {
@@ -127,7 +127,7 @@ func (s Notices) Endpoint(ctx context.Context, id notice.EndpointID) (e notice.E
 	return e, ok, err
 }
 
-// Endpoints lists endpoints behind an id, ordered by it.
+// Endpoints lists endpoints after an id, ordered by id.
 func (s Notices) Endpoints(ctx context.Context, after notice.EndpointID, limit int) (found []notice.Endpoint, err error) {
 	err = s.enter(ctx, func() {
 		for _, b := range s.boxes {
@@ -139,7 +139,7 @@ func (s Notices) Endpoints(ctx context.Context, after notice.EndpointID, limit i
 	return found, err
 }
 
-// Forget removes at most limit notices that were delivered or given up before a time.
+// Forget removes at most limit deliveries that were settled before a time.
 func (s Notices) Forget(ctx context.Context, before time.Time, limit int) (gone int, err error) {
 	err = s.enter(ctx, func() {
 		var old []*letter
@@ -161,7 +161,7 @@ func (s Notices) Forget(ctx context.Context, before time.Time, limit int) (gone 
 	return gone, err
 }
 
-// Depth counts the notices that are queued or dead, and the endpoints.
+// Depth counts queued and dead deliveries, and the endpoints.
 func (s Notices) Depth(ctx context.Context) (d notice.Depth, err error) {
 	err = s.enter(ctx, func() {
 		now := micro(s.now())
@@ -200,7 +200,7 @@ func (b *box) count(d *notice.Depth, now time.Time) {
 	}
 }
 
-// InUse lists a client's endpoints that are in use, up to a number.
+// InUse lists a client's endpoints in use, up to most.
 func (s Notices) InUse(ctx context.Context, client string, most int) (used []notice.EndpointID, err error) {
 	err = s.enter(ctx, func() {
 		now := micro(s.now())

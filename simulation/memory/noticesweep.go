@@ -10,8 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// put has an endpoint stand so. What is queued for one that is disabled by it is given up by
-// Sweep; one that is enabled before that is done keeps the rest.
+// put sets an endpoint's state. Sweep gives up the queued deliveries of an endpoint disabled by
+// that. An endpoint enabled before Sweep has finished keeps the rest.
 func (b *box) put(e notice.Endpoint) {
 	switch {
 	case e.Disabled != notice.Enabled && b.Disabled == notice.Enabled:
@@ -22,7 +22,7 @@ func (b *box) put(e notice.Endpoint) {
 	b.Endpoint = e
 }
 
-// CarryOut carries out a wish about an endpoint and moves the reader's checkpoint, together.
+// CarryOut applies a command about an endpoint and moves the reader's checkpoint, atomically.
 func (s Notices) CarryOut(ctx context.Context, reader string, from, to event.Position, wish notice.Event) error {
 	return s.applied(ctx, reader, from, to, func() {
 		now := micro(s.now())
@@ -62,8 +62,8 @@ func (b *box) requeue(l *letter, now time.Time) {
 	b.queue(l)
 }
 
-// Sweep does the next part of what is to be done to all notices of an endpoint: at most so many
-// of them. Clients take turns, and of a client each endpoint.
+// Sweep does the next part of an endpoint's pending work: on up to most deliveries. Clients
+// take turns, and so do a client's endpoints.
 func (s Notices) Sweep(ctx context.Context, turn string, most int) (client string, found bool, err error) {
 	err = s.enter(ctx, func() {
 		now := micro(s.now())
@@ -93,7 +93,7 @@ func (s Notices) Sweep(ctx context.Context, turn string, most int) (client strin
 	return client, found, err
 }
 
-// some does the next part, and says how many notices that were.
+// some does the next part, and returns the number of deliveries.
 func (b *box) some(most int, now time.Time) (n int) {
 	if b.sweep == notice.GivingUp {
 		open := slices.Clone(b.open)
@@ -114,7 +114,7 @@ func (b *box) some(most int, now time.Time) (n int) {
 	return n
 }
 
-// Count counts an endpoint's notices at a stage: those that are queued, or those that are dead.
+// Count counts an endpoint's deliveries at a stage, queued or dead.
 func (s Notices) Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage) (n int, err error) {
 	err = s.enter(ctx, func() {
 		if b := s.box(endpoint); b != nil {

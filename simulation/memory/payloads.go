@@ -20,10 +20,10 @@ type kept struct {
 // Payloads are the store's sealed payloads.
 type Payloads struct{ *Store }
 
-// Payloads keeps sealed payloads.
+// Payloads returns the store's sealed payloads.
 func (s *Store) Payloads() Payloads { return Payloads{s} }
 
-// Put keeps rows; one that is there already stays, and counts as kept now.
+// Put stores rows. An existing row stays, and counts as stored now.
 func (p Payloads) Put(ctx context.Context, sealed []payload.Sealed) error {
 	return p.enter(ctx, func() {
 		now := micro(p.now())
@@ -65,12 +65,12 @@ func (p Payloads) Erase(ctx context.Context, id chain.ID, hashes []chain.Hash) e
 
 func (d *data) erase(ref payload.Ref) {
 	row := d.payloads[ref]
-	clear(row.Wrapped) // nothing of it is left in memory
+	clear(row.Wrapped) // so that nothing of it is left in memory
 	clear(row.Bytes)
 	delete(d.payloads, ref)
 }
 
-// EraseOrphan is Erase of one row, unless it was kept since a time.
+// EraseOrphan is Erase of one row, unless it was stored after a time.
 func (p Payloads) EraseOrphan(ctx context.Context, ref payload.Ref, before time.Time) error {
 	return p.enter(ctx, func() {
 		if row, ok := p.payloads[ref]; ok && row.at.Before(before) {
@@ -79,7 +79,7 @@ func (p Payloads) EraseOrphan(ctx context.Context, ref payload.Ref, before time.
 	})
 }
 
-// Orphans lists payloads kept before a time, by chain and hash.
+// Orphans lists payloads stored before a time, by chain and hash.
 func (p Payloads) Orphans(ctx context.Context, before time.Time, after payload.Ref, limit int) (refs []payload.Ref, err error) {
 	err = p.enter(ctx, func() {
 		for ref, row := range p.payloads {
@@ -96,7 +96,7 @@ func compareRefs(a, b payload.Ref) int {
 	return cmp.Or(cmp.Compare(a.Chain, b.Chain), bytes.Compare(a.Hash[:], b.Hash[:]))
 }
 
-// Medium is every byte of every payload and key that is kept.
+// Medium returns every byte of every stored payload and key.
 func (s *Store) Medium() (all [][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -48,7 +48,7 @@ func (d *data) change(changes []tx.Change) {
 	}
 }
 
-// stored puts what a fold says of a row into it, as databases keep it.
+// stored sets a row to a fold's values, with the precision of databases.
 func stored(at *row, r tx.Row) *row {
 	at.Work, at.holder, at.leaseUntil = r.Work, r.Holder, micro(r.Until)
 	at.NextAt, at.SentAt, at.WaitSince = micro(at.NextAt), micro(at.SentAt), micro(at.WaitSince)
@@ -58,7 +58,7 @@ func stored(at *row, r tx.Row) *row {
 	return at
 }
 
-// wake makes due what waits for a nonce in a sequence.
+// wake makes rows due that wait for a nonce in a sequence.
 func (d *data) wake(b *book, s chain.Sequence) {
 	if x := b.sequences[s]; x != nil {
 		d.hurry(b, x, func(r *row) bool { return r.WaitNonce != 0 && r.Phase == tx.Open })
@@ -77,13 +77,13 @@ func (d *data) hurry(b *book, x *index, which func(*row) bool) (hurried int) {
 	return hurried
 }
 
-// nextTurn numbers the moments at which somebody looked at a waiting sequence.
+// nextTurn numbers the times at which a waiting sequence was seen.
 func (d *data) nextTurn(now time.Time) int64 {
 	d.turn = max(d.turn+1, now.UnixMicro())
 	return d.turn
 }
 
-// Done ends leases with what came of them.
+// Done ends leases with the outcomes of the attempts.
 func (s *Store) Done(ctx context.Context, holder string, done []tx.Done) error {
 	return s.enter(ctx, func() {
 		now := micro(s.now())
@@ -138,8 +138,8 @@ func (s *Store) Find(ctx context.Context, id chain.ID, hashes []chain.Hash) (fou
 	return found, err
 }
 
-// told is a row that says, if it is parked though it is due, what it waits for: what
-// the first of its sequence waits for, or is.
+// told converts a row. If the row is parked though due, it includes the blocker: the blocker of
+// the first row of its sequence, or that row.
 func (b *book) told(r *row, now time.Time) tx.Work {
 	w := r.Work
 	if !r.Parked || r.WaitNonce != 0 || r.NextAt.After(now) || r.Apart() {
@@ -154,7 +154,7 @@ func (b *book) told(r *row, now time.Time) tx.Work {
 	return w
 }
 
-// Soon returns the rows of a chain that are next to be leased, soonest first.
+// Soon returns the rows of a chain that are due next, soonest first.
 func (s *Store) Soon(ctx context.Context, id chain.ID, limit int) (soon []tx.Work, err error) {
 	err = s.enter(ctx, func() {
 		b := s.book(id)
@@ -205,9 +205,9 @@ func count(d *tx.Depth, r *row, now time.Time) {
 	}
 }
 
-// NextFree is the first nonce of a sequence, from the given one on, that no row has
-// that is open or announced as executed. Of the rows those count that one of the clients
-// submitted first; nil counts all.
+// NextFree is the first nonce of a sequence, starting at from, without a row that is open or
+// announced as executed. Only rows that one of the clients submitted first count; nil counts
+// all.
 func (s *Store) NextFree(ctx context.Context, q chain.Sequence, from uint64, clients []string) (uint64, error) {
 	next := from
 	err := s.enter(ctx, func() {
@@ -225,14 +225,13 @@ func (s *Store) NextFree(ctx context.Context, q chain.Sequence, from uint64, cli
 	return next, err
 }
 
-// Usage returns what a client has in the queue, and the checkpoint of the reader that
-// feeds it.
+// Usage returns a client's usage of the queue, and the checkpoint of the reader that feeds it.
 func (s *Store) Usage(ctx context.Context, reader, client string) (u tx.Usage, at event.Position, err error) {
 	err = s.enter(ctx, func() { u, at = s.used[client], s.checkpoints[reader] })
 	return u, at, err
 }
 
-// Unfilled lists rows whose Bytes are 0, behind one, by chain and hash.
+// Unfilled lists rows with Bytes 0 after a ref, by chain and hash.
 func (s *Store) Unfilled(ctx context.Context, after tx.Ref, limit int) (refs []tx.Ref, err error) {
 	order := func(a, b tx.Ref) int {
 		return cmp.Or(cmp.Compare(a.Chain, b.Chain), bytes.Compare(a.Hash[:], b.Hash[:]))

@@ -23,13 +23,13 @@ type remembered struct {
 	answer    *request.Answer
 }
 
-// Requests remembers requests that clients may repeat, and what was answered.
+// Requests stores requests that clients may repeat, and their answers.
 type Requests struct{ *Store }
 
-// Requests are what is remembered of requests.
+// Requests returns the remembered requests.
 func (s *Store) Requests() Requests { return Requests{s} }
 
-// Claim asks for a request. The answer is there when the stage is request.Answered.
+// Claim claims a request. The answer is set if the stage is request.Answered.
 func (r Requests) Claim(ctx context.Context, c request.Claim) (stage request.Stage, answer request.Answer, err error) {
 	err = r.enter(ctx, func() {
 		now := r.now()
@@ -53,7 +53,7 @@ func (r Requests) Claim(ctx context.Context, c request.Claim) (stage request.Sta
 	return stage, answer, err
 }
 
-// Answer keeps what was answered, if the claim is still held.
+// Answer stores the answer, if the claim is still held.
 func (r Requests) Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error {
 	return r.enter(ctx, func() {
 		if at := r.requests[name]; at != nil && at.claim == claim {
@@ -62,7 +62,7 @@ func (r Requests) Answer(ctx context.Context, name request.Name, claim event.ID,
 	})
 }
 
-// Release lets whoever asks next carry a request out, if the claim is still held.
+// Release lets the next caller execute a request, if the claim is still held.
 func (r Requests) Release(ctx context.Context, name request.Name, claim event.ID) error {
 	return r.enter(ctx, func() {
 		if at := r.requests[name]; at != nil && at.claim == claim {
@@ -71,8 +71,9 @@ func (r Requests) Release(ctx context.Context, name request.Name, claim event.ID
 	})
 }
 
-// Forget removes requests that have expired, those that one client has beyond its share,
-// and, when none has, the oldest of all beyond the most: at most b.Limit of each.
+// Forget removes expired requests, and requests of a client beyond its share. If no client
+// exceeds its share, it removes the oldest requests beyond the maximum. It removes at most
+// b.Limit of each.
 func (r Requests) Forget(ctx context.Context, b request.Bounds) (f request.Forgotten, err error) {
 	err = r.enter(ctx, func() {
 		remove := func(all []*remembered) {
@@ -111,7 +112,7 @@ func (r Requests) Forget(ctx context.Context, b request.Bounds) (f request.Forgo
 	return f, err
 }
 
-// byAge are all requests, the first to expire first.
+// byAge lists all requests, first to expire first.
 func (r Requests) byAge() (all []*remembered) {
 	for _, at := range r.requests {
 		all = append(all, at)

@@ -16,10 +16,10 @@ type row struct {
 	no         int64
 	holder     string
 	leaseUntil time.Time
-	seen       int64 // when the watcher last looked at its waiting sequence, in turns
+	seen       int64 // when the watcher last saw its waiting sequence, in turns
 }
 
-// due is when the row may be leased next: a lease that runs hides it.
+// due is when the row may be leased next: a current lease hides it.
 func (r *row) due() time.Time {
 	if r.leaseUntil.After(r.NextAt) {
 		return r.leaseUntil
@@ -27,7 +27,7 @@ func (r *row) due() time.Time {
 	return r.NextAt
 }
 
-// index is some of the rows, in an order.
+// index is a set of rows in an order.
 type index struct {
 	items   []*row
 	compare func(a, b *row) int
@@ -41,23 +41,23 @@ func (x *index) find(r *row) int {
 func (x *index) add(r *row)    { x.items = slices.Insert(x.items, x.find(r), r) }
 func (x *index) remove(r *row) { at := x.find(r); x.items = slices.Delete(x.items, at, at+1) }
 
-// by makes an index in the order of a key and, within it, of age.
+// by creates an index ordered by a key and, within it, by age.
 func by(key func(a, b *row) int) *index {
 	return &index{compare: func(a, b *row) int { return cmp.Or(key(a, b), cmp.Compare(a.no, b.no)) }}
 }
 
-// book is the due queue of one chain. A row is changed by update alone, so that the
-// indexes follow.
+// book is the due queue of one chain. Only update changes a row, so that the indexes stay
+// correct.
 type book struct {
 	byHash    map[chain.Hash]*row
 	sequences map[chain.Sequence]*index // by nonce
-	named     map[chain.Sequence]*index // rows apart from the sequences that they name: by nonce
-	first     map[string]*index         // to be leased, never attempted, of each client: by when they are due
-	again     map[string]*index         // to be leased, attempted before: likewise
-	unsent    *index                    // open and never attempted: by when they are eligible
-	expiring  map[tx.Phase]*index       // by when they expire
+	named     map[chain.Sequence]*index // rows that name another sequence than their own, by that: by nonce
+	first     map[string]*index         // leasable and never attempted, by client: by due time
+	again     map[string]*index         // leasable and attempted before, by client: by due time
+	unsent    *index                    // open and never attempted: by eligibility
+	expiring  map[tx.Phase]*index       // by expiry
 	verdicts  map[tx.Phase]*index       // by block and hash
-	waiting   *index                    // by when they were seen
+	waiting   *index                    // by the time when they were seen
 	held      map[tx.Account]map[*row]bool
 }
 
@@ -85,7 +85,7 @@ func (d *data) book(id chain.ID) *book {
 	return b
 }
 
-// indexes are those that a row belongs to as it is.
+// indexes lists the indexes that contain a row in its present state.
 func (b *book) indexes(r *row) []*index {
 	in := make([]*index, 0, 6)
 	if r.Phase == tx.Open {
@@ -168,7 +168,7 @@ func (b *book) update(r *row, change func()) {
 	b.enter(r)
 }
 
-// park sets aside what is behind a full window of open rows, and lets the rest go.
+// park parks the rows behind a full window of open rows, and releases the others.
 func (b *book) park(s chain.Sequence, window int) {
 	x := b.sequences[s]
 	if x == nil || s.Key.IsExpiring() {

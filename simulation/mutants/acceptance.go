@@ -1,6 +1,6 @@
 package main
 
-// acceptance are defects in taking transactions on.
+// acceptance are mutants in accepting transactions.
 func acceptance() []mutant {
 	return []mutant{
 		{

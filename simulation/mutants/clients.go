@@ -1,7 +1,7 @@
 package main
 
-// clients are defects by which one client harms others or the service: limits that do not
-// count, and connections to places of a client's choice.
+// clients are mutants through which one client harms others or the service: limits without
+// effect, and connections to addresses of a client's choice.
 func clients() []mutant {
 	return []mutant{
 		{

@@ -1,6 +1,6 @@
 package main
 
-// clusters are defects of the adapter for EventStoreDB.
+// clusters are mutants of the adapter for EventStoreDB.
 func clusters() []mutant {
 	const appends, subscribes = "infra/eventstoredb/append.go", "infra/eventstoredb/subscribe.go"
 	return []mutant{

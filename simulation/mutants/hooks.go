@@ -1,6 +1,6 @@
 package main
 
-// hooks are defects in what webhooks are told.
+// hooks are mutants in webhook deliveries.
 func hooks() []mutant {
 	return []mutant{
 		{

@@ -16,17 +16,17 @@ import (
 	"github.com/tempo-watchtower/watchtower/simulation"
 )
 
-// bench is where mutants are tried: binaries in which all of them sleep.
+// bench runs mutants: its test binaries contain all of them, asleep.
 type bench struct {
 	root     string // of the module
-	folder   string // for what is built
+	folder   string // for build results
 	overlay  string
 	hours    float64
 	seeds    int
-	patience time.Duration // with one process
+	patience time.Duration // timeout of one process
 }
 
-// build makes a package's test binary with all mutants in it.
+// build builds a package's test binary with all mutants in it.
 func (b *bench) build(ctx context.Context, pkg string) (string, error) {
 	out := filepath.Join(b.folder, strings.ReplaceAll(pkg, "/", "_")+".test")
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-overlay", b.overlay, "-o", out, "./"+pkg) //nolint:gosec // packages of the table
@@ -37,10 +37,10 @@ func (b *bench) build(ctx context.Context, pkg string) (string, error) {
 	return out, nil
 }
 
-// twinHours is how long worlds are beset that are lived through twice.
+// twinHours is the time with faults in twin worlds, in hours.
 const twinHours = 0.05
 
-// hoursOf is how long the worlds of a mutant have faults.
+// hoursOf is the time with faults in a mutant's worlds, in hours.
 func (b *bench) hoursOf(m mutant) float64 {
 	if m.Twins {
 		return twinHours
@@ -48,23 +48,24 @@ func (b *bench) hoursOf(m mutant) float64 {
 	return b.hours
 }
 
-// result is what came of trying a mutant.
+// result is the result of running a mutant.
 type result struct {
 	Mutant    string
 	Breaks    string
 	Is        string
 	Masked    string        `json:",omitempty"`
-	Caught    bool          // something was found to be wrong
-	By        string        // the promise that was reported, or the test that failed
-	Evidence  string        // of it
+	Caught    bool          // a defect was found
+	By        string        // the reported promise, or the failed test
+	Evidence  string        // the report's text
 	Relay     bool          `json:",omitempty"` // in worlds with a relay half
-	Seeds     int           // worlds lived through
-	Simulated time.Duration // in them
+	Seeds     int           // number of worlds run
+	Simulated time.Duration // simulated time in them
 	Wall      time.Duration
-	Trouble   string `json:",omitempty"` // why it could not be tried
+	Trouble   string `json:",omitempty"` // why it could not be run
 }
 
-// try wakes a mutant, or nobody by the zero mutant, and looks whether that is noticed.
+// try runs with a mutant awake, or with none for the zero mutant, and checks whether that is
+// noticed.
 func (b *bench) try(ctx context.Context, m mutant, binary string, seeds int) result {
 	r := result{Mutant: m.Name, Breaks: m.Breaks, Is: m.Is, Masked: m.Masked, Relay: m.Relay}
 	args, dir := []string{"-test.run=^TestWorlds$", "-test.v", "-test.timeout=0"}, "simulation"
@@ -97,8 +98,8 @@ func (b *bench) try(ctx context.Context, m mutant, binary string, seeds int) res
 	return r
 }
 
-// judgeWorlds reads what worlds have told. A process that has ended badly without a
-// promise broken has panicked, or stands still for ever, in the world after the last.
+// judgeWorlds reads the output of worlds. A process that failed without a broken promise has
+// panicked, or hangs, in the world after the last report.
 func (r *result) judgeWorlds(said []byte) {
 	for line := range bytes.Lines(said) {
 		text, ok := bytes.CutPrefix(line, []byte(simulation.ReportMark))
@@ -123,7 +124,7 @@ func (r *result) judgeWorlds(said []byte) {
 	}
 }
 
-// judgeTest reads what a test has told: that it was skipped is trouble.
+// judgeTest reads the output of a test: a skipped test counts as trouble.
 func (r *result) judgeTest(m mutant, said []byte) {
 	r.By = m.Test.name()
 	switch {

@@ -1,6 +1,6 @@
 package main
 
-// lanes are defects in who holds a lane, and in what becomes of its nonces.
+// lanes are mutants in the ownership of lanes, and in the handling of nonces.
 func lanes() []mutant {
 	return []mutant{
 		{

@@ -1,11 +1,10 @@
-// Program mutants shows that the proof would notice. It makes defects in the service,
-// one at a time, each of which somebody could make, and looks how many simulated
-// worlds it takes until one of them is judged to break a promise. Defects below the
-// simulation, in the stores, are to be found by the tests that the stores have to pass.
+// Program mutants shows that the tests detect defects. It makes plausible defects (mutants) in
+// the service, one at a time, and counts the simulated worlds until one of them breaks a
+// promise. Mutants below the simulation, in the stores, must be found by the stores' tests.
 //
-// All defects are built into one binary, in which they sleep, by replacing files for
-// the compiler (go help build, -overlay): no file of the module is touched. A process
-// wakes one of them. With none awake nothing may be found.
+// All mutants are built into one binary, in which they sleep, by replacing files for the
+// compiler (go help build, -overlay): no file of the module is changed. A process wakes one of
+// them. With none awake nothing may be found.
 package main
 
 import (
@@ -31,7 +30,7 @@ func main() {
 	}
 }
 
-// wanted is what the command line says.
+// wanted holds the command line's options.
 type wanted struct {
 	only     *regexp.Regexp
 	seeds    int
@@ -95,7 +94,7 @@ func run(ctx context.Context, args []string, out, say io.Writer) error {
 	return errors.Join(err, verdict(results))
 }
 
-// all tries the mutants that are wanted, some at once, and last nobody.
+// all runs the selected mutants, some concurrently, and finally the unchanged product.
 func (b *bench) all(ctx context.Context, w wanted, say io.Writer) ([]result, error) {
 	var chosen []mutant
 	binaries := map[string]string{}
@@ -119,10 +118,10 @@ func (b *bench) all(ctx context.Context, w wanted, say io.Writer) ([]result, err
 	return append(results, b.nobody(ctx, chosen, results, binaries, w.workers, say)...), ctx.Err()
 }
 
-// asItIs is what a process is in which no mutant is awake.
+// asItIs describes a process without an awake mutant.
 const asItIs = "The product, as it is."
 
-// nobody tries the worlds and tests that have caught somebody with all asleep.
+// nobody runs the worlds and tests that have caught mutants, with all mutants asleep.
 func (b *bench) nobody(ctx context.Context, chosen []mutant, tried []result, binaries map[string]string, workers int, say io.Writer) []result {
 	type kind struct{ relay, hostile, twins, cluster bool } // of worlds
 	kindOf := func(m mutant) kind { return kind{m.Relay, m.Hostile, m.Twins, m.Cluster} }
@@ -158,7 +157,7 @@ func packageOf(m mutant) string {
 	return "simulation"
 }
 
-// each does something with each mutant, some at once.
+// each calls do for each mutant, some concurrently.
 func (b *bench) each(all []mutant, workers int, do func(i int)) {
 	var working sync.WaitGroup
 	slots := make(chan struct{}, workers)

@@ -12,8 +12,8 @@ import (
 
 const root = "../.."
 
-// The table speaks of the product as it is: each edit fits, no two are in each other's
-// way, and what comes of them compiles.
+// The table matches the present code: each edit applies, no two overlap, and the result
+// compiles.
 func TestTableFits(t *testing.T) {
 	files, err := mutated(root, mutants())
 	if err != nil {
@@ -31,14 +31,14 @@ func TestTableFits(t *testing.T) {
 	}
 	slices.Sort(packages)
 	cmd := exec.Command("go", append([]string{"build", "-overlay", overlay}, packages...)...) //nolint:noctx // the test's deadline ends it
-	// Without cgo, as CI has built everything else before.
+	// Without cgo, as CI has built everything before.
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if said, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
 }
 
-// What is in the table can be told from each other, and says what it is.
+// Each mutant has a unique name and a description.
 func TestTableTells(t *testing.T) {
 	met := map[string]bool{}
 	for _, m := range mutants() {
@@ -79,7 +79,7 @@ func TestEditsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// What processes have told is read as it is meant.
+// The output of processes is parsed correctly.
 func TestJudging(t *testing.T) {
 	const calm, broken = `world: {"Simulated":60000000000}` + "\n", `world: {"Simulated":1,"Violations":["P8: it was sent"]}` + "\n"
 	for name, c := range map[string]struct {

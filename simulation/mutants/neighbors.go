@@ -1,6 +1,6 @@
 package main
 
-// neighbors are defects by which one client can harm another, or a web page everybody.
+// neighbors are mutants through which one client can harm another, or a web page anybody.
 func neighbors() []mutant {
 	return []mutant{
 		{

@@ -1,6 +1,6 @@
 package main
 
-// nodes are defects by which one client can keep others' calls, or broadcasts, from nodes.
+// nodes are mutants through which one client can keep others' calls or broadcasts from nodes.
 func nodes() []mutant {
 	return []mutant{
 		{

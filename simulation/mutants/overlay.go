@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// awakeVar names the mutant that bites in a process built with all of them. In one
-// without it they are all asleep, and it does what the product does.
+// awakeVar names the awake mutant of a process built with all of them. Without the variable all
+// are asleep, and the process behaves like the product.
 const awakeVar = "WATCHTOWER_MUTANT"
 
-// asleep is what each package needs that has mutants in it.
+// asleep is the source file added to each package with mutants.
 const asleep = `package %s
 
 import (
@@ -30,15 +30,15 @@ var mutantMemory sync.Map
 func mutantAwake(name string) bool { return mutantName == name }
 `
 
-// change is a replacement at a place of a file.
+// change is a replacement at an offset of a file.
 type change struct {
 	from, to int
 	text     string
 }
 
-// mutated applies the edits of all mutants to the files of the module below root: the
-// changed files by their names in it. An edit that does not fit is an error, so that
-// the table keeps up with what it speaks of.
+// mutated applies the edits of all mutants to the files of the module below root. It returns the
+// changed files by name. An edit that does not apply is an error, so that the table keeps up
+// with the code.
 func mutated(root string, all []mutant) (map[string][]byte, error) {
 	changes := map[string][]change{}
 	texts := map[string]string{}
@@ -70,7 +70,7 @@ func mutated(root string, all []mutant) (map[string][]byte, error) {
 	return files, nil
 }
 
-// changed makes changes to a text, none of which may touch another.
+// changed applies changes to a text; they must not overlap.
 func changed(text string, changes []change) (string, error) {
 	slices.SortFunc(changes, func(a, b change) int { return a.from - b.from })
 	var out strings.Builder
@@ -91,9 +91,8 @@ var packageClause = regexp.MustCompile(`(?m)^package (\w+)`)
 
 func packageName(text string) string { return packageClause.FindStringSubmatch(text)[1] }
 
-// writeOverlay puts changed files into a folder, with what has the go command take
-// them in place of those of the module (go help build, -overlay). The module is not
-// touched.
+// writeOverlay writes changed files to a folder, with the overlay file that makes the go command
+// use them in place of the module's (go help build, -overlay). The module is not changed.
 func writeOverlay(root, folder string, files map[string][]byte) (string, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {

@@ -1,6 +1,6 @@
 package main
 
-// schedule are defects in following the log and in finding what is due.
+// schedule are mutants in following the log and in finding due work.
 func schedule() []mutant {
 	return []mutant{
 		{
@@ -47,7 +47,7 @@ func schedule() []mutant {
 	}
 }
 
-// owners are defects in who does what of which there is to be one.
+// owners are mutants in work that one replica at a time may do.
 func owners() []mutant {
 	lease := []edit{
 		{"commands/lease.go", "case !held:\n", "case !held && !AWAKE:\n"},
@@ -68,7 +68,7 @@ func owners() []mutant {
 	}
 }
 
-// canceling are defects in what an owner's wish comes to.
+// canceling are mutants in owners' cancels.
 func canceling() []mutant {
 	return []mutant{
 		{

@@ -1,6 +1,6 @@
 package main
 
-// sealing are defects in what shows that somebody has altered the log.
+// sealing are mutants in the detection of changes to the log.
 func sealing() []mutant {
 	return []mutant{
 		{

@@ -1,6 +1,6 @@
 package main
 
-// sending are defects in handing bytes to nodes.
+// sending are mutants in sending bytes to nodes.
 func sending() []mutant {
 	return []mutant{
 		{

@@ -1,7 +1,7 @@
 package main
 
-// shares takes back each fix that keeps one client from using up the fees, the balance,
-// the nodes or the rate that others share with it, or from learning of others by them.
+// shares reverts each fix that keeps one client from using up the fees, balance, nodes or rate
+// that it shares with others, or from learning about others through them.
 func shares() []mutant {
 	return []mutant{
 		{
@@ -137,8 +137,14 @@ func shares() []mutant {
 		},
 		{
 			Name: "lists-without-end", Breaks: "P36", Test: &command{"projections/transactions", "^TestSteps$"},
-			Is:    "One step of a list reads every row that its filter excludes.",
-			Edits: []edit{{"projections/walk.go", `if !w.Filtered && !w.merges() {`, `if AWAKE || !w.Filtered && !w.merges() {`}},
+			Is: "One step of a list reads every row that its filter excludes.",
+			Edits: []edit{{"projections/walk.go", `	if err != nil || len(ranges) == 1 {
+		return rows, floor, err`, `	if AWAKE && err == nil && floor != 0 {
+		more, rest, err := w.Step(ctx, db, floor, limit-len(rows))
+		return append(rows, more...), rest, err
+	}
+	if err != nil || len(ranges) == 1 {
+		return rows, floor, err`}},
 		},
 		{
 			Name: "lists-take-all-places", Breaks: "P36", Test: &command{"api", "^TestListsTakeTurns$"},

@@ -1,6 +1,6 @@
 package main
 
-// stores are defects below the simulation, which has a store of its own.
+// stores are mutants below the simulation, which has its own store.
 func stores() []mutant {
 	return []mutant{
 		{

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// tell says what came of one while the others are still tried.
+// tell prints the result of one mutant while others still run.
 func tell(say io.Writer, r result) {
 	what := "NOT CAUGHT"
 	switch {
@@ -33,7 +33,7 @@ func nameOf(r result) string {
 	return r.Mutant
 }
 
-// printTable tells the results as a table in Markdown.
+// printTable prints the results as a Markdown table.
 func printTable(out io.Writer, results []result) error {
 	var text strings.Builder
 	text.WriteString("| mutant | what it is | breaks | reported | worlds | simulated | wall |\n|---|---|---|---|---|---|---|\n")
@@ -61,8 +61,7 @@ func printTable(out io.Writer, results []result) error {
 	return err
 }
 
-// verdict is an error when a mutant was not caught, or something was found that is
-// nobody's.
+// verdict is an error if a mutant was not caught, or something was found without a mutant.
 func verdict(results []result) error {
 	var all []error
 	for _, r := range results {

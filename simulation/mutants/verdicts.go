@@ -1,6 +1,6 @@
 package main
 
-// verdicts are defects in what is made of the chain's news.
+// verdicts are mutants in processing the chain's news.
 func verdicts() []mutant {
 	return []mutant{
 		{

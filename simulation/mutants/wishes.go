@@ -1,7 +1,7 @@
 package main
 
-// wishes are defects in how intents are carried out: holes that keep others waiting, what
-// is offered for gas, rows, cancels, and who is asked before anything is signed.
+// wishes are mutants in carrying out intents: nonce gaps that hold back others, gas offers,
+// ordering groups, cancels, and the guards of signatures.
 func wishes() []mutant {
 	return []mutant{
 		{

@@ -18,21 +18,21 @@ import (
 	"github.com/tempo-watchtower/watchtower/simulation"
 )
 
-// lives runs worlds in processes of their own.
+// lives runs worlds, each in its own process.
 type lives struct {
 	binary string
 	out    io.Writer
-	trace  string // a file for all that happens; empty: as the environment says
+	trace  string // output file for the whole history; empty: from the environment
 }
 
-// lived is how long a process may take for each simulated hour, and at least.
+// The timeout of a process: per simulated hour, and at least.
 const (
 	lived      = 10 * time.Minute
 	livedLeast = 10 * time.Minute
-	livedPast  = time.Minute // until it is killed, if it does not end by itself then
+	livedPast  = time.Minute // after its own timeout, until it is killed
 )
 
-// live lives through a world. An error says that there is no report.
+// live runs a world. An error means that there is no report.
 func (l lives) live(ctx context.Context, p simulation.Plan) (r simulation.Report, err error) {
 	patience := livedLeast + time.Duration(p.Hours*float64(lived))
 	// Its own timeout cannot interrupt a goroutine that never waits: see lots.
@@ -61,8 +61,8 @@ func tail(text string) string {
 	return text[max(0, len(text)-most):]
 }
 
-// replay lives through one world again and again, as often at once as it is told to, and
-// fails unless it is the same.
+// replay runs one world several times, some concurrently, and fails unless all runs are the
+// same.
 func (l lives) replay(ctx context.Context, p simulation.Plan, o options) error {
 	reports, errs := make([]simulation.Report, o.replays), make([]error, o.replays)
 	slots := make(chan struct{}, max(o.procs, 1))
@@ -94,14 +94,13 @@ func (l lives) replay(ctx context.Context, p simulation.Plan, o options) error {
 	return nil
 }
 
-// kept is a world in which a promise was broken, in a file.
+// kept is a file with a world in which a promise was broken.
 type kept struct {
-	Found string // what was wrong, in a sentence
+	Found string // the defect, in one sentence
 	Plan  simulation.Plan
 }
 
-// again lives through worlds that are kept in files. It fails if a promise is broken in
-// one of them, now.
+// again runs worlds from files. It fails if a promise is broken in one of them now.
 func (l lives) again(ctx context.Context, files []string) error {
 	var all []error
 	for _, name := range files {
@@ -128,7 +127,7 @@ func (l lives) again(ctx context.Context, files []string) error {
 	return errors.Join(all...)
 }
 
-// explain makes a world in which a promise was broken small, and says what it is.
+// explain shrinks a world in which a promise was broken, and prints it.
 func (l lives) explain(ctx context.Context, r simulation.Report, o options) error {
 	promise, _, _ := strings.Cut(r.Violations[0], ":")
 	fmt.Fprintf(l.out, "\nseed %d of commit %s: %s\nthe world: %s\nmade smaller …\n", r.Plan.Seed, commit(), r.Violations[0], r.Plan) //nolint:errcheck // for people
@@ -155,7 +154,7 @@ func (l lives) explain(ctx context.Context, r simulation.Report, o options) erro
 	return fmt.Errorf("a promise was broken after %d worlds: %s", r.Plan.Seed-o.seed+1, r.Violations[0])
 }
 
-// commit is the version of the code, as far as the program knows.
+// commit is the version of the code, if known.
 func commit() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {

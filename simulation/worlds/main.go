@@ -1,10 +1,9 @@
-// Command worlds lives through many simulated worlds, as many at once as there are
-// processors, each in a process of its own. It ends with the first in which a promise
-// is broken, having made that world as small as it can; else it says what was lived
-// through, and fails if something did not happen in any of the worlds that should have.
+// Command worlds runs many simulated worlds, concurrently on all processors, each in its own
+// process. It stops at the first broken promise, and shrinks that world. Otherwise it prints a
+// summary, and fails if an event that must happen in some world never did.
 //
-//	worlds [flags]          worlds that are made up
-//	worlds [flags] FILE...  those that -keep has left, or anybody else
+//	worlds [flags]          generated worlds
+//	worlds [flags] FILE...  worlds from files, for example those kept by -keep
 package main
 
 import (
@@ -76,7 +75,7 @@ func main() {
 	}
 }
 
-// plan is the world of a seed.
+// plan is the plan of a seed's world.
 func (o options) plan(seed uint64) simulation.Plan {
 	p := simulation.Expand(seed, o.each)
 	if o.relay {
@@ -91,7 +90,7 @@ func (o options) plan(seed uint64) simulation.Plan {
 	return p
 }
 
-// expected lists what has to happen in some world.
+// expected lists the events that must happen in some world.
 func (o options) expected() []string {
 	all := simulation.Sometimes(o.relay)
 	if o.hostile {
@@ -103,10 +102,10 @@ func (o options) expected() []string {
 	return all
 }
 
-// twinHours is how long twins are beset.
+// twinHours is the time with hostile parties in twin worlds, in hours.
 const twinHours = 0.1
 
-// plans are the worlds of a seed.
+// plans are the plans of a seed's worlds.
 func (o options) plans(seed uint64) []simulation.Plan {
 	all := []simulation.Plan{o.plan(seed)}
 	if o.twins > 0 && seed%uint64(o.twins) == 0 {
@@ -163,7 +162,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	return nil
 }
 
-// all lives through the worlds, until one shows a mistake.
+// all runs the worlds, until one breaks a promise.
 func (l lives) all(ctx context.Context, o options) (*sum, *simulation.Report, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

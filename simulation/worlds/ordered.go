@@ -13,26 +13,25 @@ import (
 	"strings"
 )
 
-// lots are where Go's runtime leaves an order to chance on purpose, so that nobody relies
-// on it, or to the machine's clock: which of several timers of one instant rings first,
-// where the time is made up; which of several channels a select takes that are ready at
-// once; where the walk through a map begins, and how its keys are hashed; when a goroutine
-// has had its processor for long enough; and after how many turns, counted since the process
-// began, one is taken from the queue of all processors. A world in which several attempts have
-// one deadline would be another each time, and so would one in which a context has several
-// children when it is canceled, for it keeps them in a map. So would one on a busy machine:
-// the runtime's watchdog (sysmon) takes a goroutine off its processor and puts it behind the
-// others when 10 ms have gone by, also those in which the machine ran somebody else. So it
-// sleeps for ever, which does no harm where goroutines wait for each other alone and the time
-// is made up.
+// lots are the places where Go's runtime leaves an order to chance on purpose, or to the
+// machine's clock. These are: which of several timers of one instant fires first; which of
+// several ready channels a select takes; where a map iteration starts, and how map keys are
+// hashed; when a goroutine is preempted; and after how many turns, counted since the process
+// began, a goroutine is taken from the global queue.
 //
-// Timers of one instant ring in the order in which they were set, whatever the heap looks like
-// that holds them: they are counted in raceCtx, which nobody else uses without the race detector.
-// Maps by pointers are walked in the order of hashes of addresses, so the heap has a fixed base.
+// A world with several attempts at one deadline would differ in each run. So would a world in
+// which a context with several children is canceled, since it keeps them in a map. So would a
+// world on a busy machine: the runtime's watchdog (sysmon) preempts a goroutine after 10 ms,
+// even if the machine ran other processes in that time. The changed watchdog sleeps for ever.
+// That is harmless where goroutines wait only for each other and time is simulated.
 //
-// The runtime that is installed is not changed: the compiler is given other texts for these
-// files (go help build, -overlay). None of them may move a line or declare anything, or the
-// other packages, which were compiled with the installed one, do not fit.
+// Timers of one instant fire in the order in which they were set, for any shape of the heap of
+// timers: they are counted in raceCtx, which is unused without the race detector. Maps with
+// pointer keys are iterated in the order of hashes of addresses, so the heap has a fixed base.
+//
+// The installed runtime is not changed: the compiler gets other texts for these files (go help
+// build, -overlay). These must not move a line or declare anything. Otherwise the other
+// packages, which were compiled with the installed runtime, would not fit.
 var lots = []struct { //nolint:gochecknoglobals // constant
 	file  string
 	drawn []lot
@@ -51,10 +50,10 @@ var lots = []struct { //nolint:gochecknoglobals // constant
 	}},
 }
 
-// lot is a text of the runtime, and one that leaves nothing to chance.
+// lot is a text of the runtime, and its deterministic replacement.
 type lot struct{ old, new string }
 
-// build makes the tests of ./simulation, with a runtime that draws no lots.
+// build builds the tests of ./simulation with a deterministic runtime.
 func build(ctx context.Context, binary string) (err error) {
 	dir, err := os.MkdirTemp("", "worlds-")
 	if err != nil {
@@ -80,7 +79,7 @@ func build(ctx context.Context, binary string) (err error) {
 			text = bytes.Replace(text, []byte(d.old), []byte(d.new), 1)
 		}
 		replace[at] = filepath.Join(dir, filepath.Base(l.file))
-		names = append(names, replace[at]+"=>$GOROOT/"+l.file) // as the compiler names what is installed
+		names = append(names, replace[at]+"=>$GOROOT/"+l.file) // the compiler's name for installed files
 		if err := os.WriteFile(replace[at], text, 0o600); err != nil {
 			return err
 		}
@@ -112,13 +111,13 @@ func build(ctx context.Context, binary string) (err error) {
 	return nil
 }
 
-// runtimeVar names the file with the other runtime to a process of this program that the
+// runtimeVar names the file with the other runtime. It is for processes of this program that the
 // go command starts in place of its tools (go help build, -toolexec).
 const runtimeVar = "WATCHTOWER_WORLD_RUNTIME"
 
-// tool runs a tool of the go command as it was to be run, but has the linker take the
-// other runtime. So it is the only package that is compiled anew, and the linker refuses
-// it if it looks any different to the others.
+// tool runs a tool of the go command unchanged, except that the linker gets the other runtime.
+// So only the runtime is compiled again, and the linker refuses it if it looks different to the
+// other packages.
 func tool(archive string, line []string) error {
 	if at := slices.Index(line, "-importcfg"); strings.HasPrefix(filepath.Base(line[0]), "link") && at >= 0 {
 		packages, err := os.ReadFile(line[at+1])
@@ -131,7 +130,7 @@ func tool(archive string, line []string) error {
 			return fmt.Errorf("%s names no runtime", line[at+1])
 		}
 		all[n] = "packagefile runtime=" + archive + "\n"
-		if err := os.WriteFile(line[at+1], []byte(strings.Join(all, "")), 0o600); err != nil { // the go command's own, for this once
+		if err := os.WriteFile(line[at+1], []byte(strings.Join(all, "")), 0o600); err != nil { // the go command's own file, replaced this once
 			return err
 		}
 	}

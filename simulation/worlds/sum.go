@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/simulation"
 )
 
-// sum is what several worlds came to.
+// sum is the summary of several worlds.
 type sum struct {
 	worlds, broken            int
 	faulty, simulated         time.Duration
@@ -23,12 +23,12 @@ type sum struct {
 	wall, busy                time.Duration
 	faults, some, points      map[string]int
 	judged                    map[string]int // cases of each promise
-	in                        map[string]int // how many worlds had a fault, or something that happened
+	in                        map[string]int // number of worlds with a fault or event
 	twins                     int
-	alone, beside             delays // of victims, over all twins
+	alone, beside             delays // of victims, over all twin worlds
 }
 
-// delays are those of one client.
+// delays are one client's delays.
 type delays struct{ sends, submits []time.Duration }
 
 func (d *delays) add(l promise.Life) {
@@ -112,7 +112,7 @@ func (s *sum) print(out io.Writer) {
 	}
 }
 
-// compared says what hostile clients do to a delay.
+// compared describes the effect of hostile clients on a delay.
 func compared(alone, beside []time.Duration) string {
 	if len(alone) == 0 || len(beside) == 0 {
 		return "none"
@@ -122,7 +122,7 @@ func compared(alone, beside []time.Duration) string {
 		without.Round(10*time.Microsecond), with.Round(10*time.Microsecond), float64(with)/float64(max(without, 1)), len(alone), len(beside))
 }
 
-// happened fails if something did not happen in any world that should have in some.
+// happened returns an error if an expected event happened in no world.
 func (s *sum) happened(expected []string) error {
 	var missing []string
 	for _, name := range expected {

@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// node is a chain that mines each transaction as it comes.
+// node is a chain that mines each transaction at once.
 type node struct {
 	t   *testing.T
 	url string
@@ -67,8 +67,8 @@ func (n node) call(method string, result any, params ...any) {
 	}
 }
 
-// executes fails the test unless the chain mines the bytes, under the hash and
-// from the sender that they should have, and they succeed.
+// executes fails the test unless the chain mines the bytes successfully, with the expected hash
+// and sender.
 func (n node) executes(what string, raw []byte, sender chain.Address) {
 	n.t.Helper()
 	var hash chain.Hash

@@ -1,6 +1,5 @@
-// Package wallet signs transactions for demonstrations and tests. Its keys are
-// public knowledge: nothing of value may ever belong to them. The delivery
-// service must not link it.
+// Package wallet signs transactions for demonstrations and tests. Its keys are public knowledge:
+// never use them for anything of value. The delivery service must not link it.
 package wallet
 
 import (
@@ -20,17 +19,16 @@ import (
 // Key is an account's key.
 type Key interface {
 	Address() chain.Address
-	// Sign signs a digest, in the form that a Tempo transaction carries
-	// (a primitive signature). The same digest gives the same signature.
+	// Sign signs a digest in the form of a Tempo transaction (a primitive signature). It is
+	// deterministic.
 	Sign(digest chain.Hash) []byte
 }
 
-// Devs is how many accounts [Dev] knows.
+// Devs is the number of accounts of [Dev].
 const Devs = len(devKeys)
 
-// devKeys belong to the mnemonic "test test test test test test test test test
-// test test junk" at m/44'/60'/0'/0/i. anvil, hardhat and our own simulated chain
-// give these accounts money.
+// devKeys belong to the mnemonic "test test test test test test test test test test test junk"
+// at m/44'/60'/0'/0/i. anvil, hardhat and our own simulated chain fund these accounts.
 var devKeys = [...]string{
 	"ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
 	"59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
@@ -57,14 +55,14 @@ func Dev(i int) Secp256k1 {
 	return key
 }
 
-// DevSecret is the key of [Dev] in hex, for a program that is given keys.
+// DevSecret is the key of [Dev] in hex, for a program that takes keys.
 func DevSecret(i int) string { return devKeys[i] }
 
-// Secp256k1 is the kind of key that Ethereum accounts have.
+// Secp256k1 is a key of the kind of Ethereum accounts.
 type Secp256k1 struct{ key *ecdsa.PrivateKey }
 
-// NewSecp256k1 is the key with this number; zero and what is not below the
-// curve's order are refused.
+// NewSecp256k1 returns the key with this number; zero and numbers not below the curve's order
+// are refused.
 func NewSecp256k1(secret [32]byte) (Secp256k1, error) {
 	key, err := ethcrypto.ToECDSA(secret[:])
 	if err != nil {
@@ -73,12 +71,12 @@ func NewSecp256k1(secret [32]byte) (Secp256k1, error) {
 	return Secp256k1{key}, nil
 }
 
-// Address is the account's.
+// Address is the account's address.
 func (k Secp256k1) Address() chain.Address {
 	return chain.Address(ethcrypto.PubkeyToAddress(k.key.PublicKey))
 }
 
-// Sign gives r, s and 27 or 28, with the lower s (EIP-2).
+// Sign returns r, s and 27 or 28, with the lower s (EIP-2).
 func (k Secp256k1) Sign(digest chain.Hash) []byte {
 	sig, err := ethcrypto.Sign(digest[:], k.key)
 	if err != nil {
@@ -88,11 +86,11 @@ func (k Secp256k1) Sign(digest chain.Hash) []byte {
 	return sig
 }
 
-// P256 is the kind of key that phones and security chips hold.
+// P256 is a key of the kind in phones and security chips.
 type P256 struct{ key *ecdsa.PrivateKey }
 
-// NewP256 is the key with this number; zero and what is not below the curve's
-// order are refused.
+// NewP256 returns the key with this number; zero and numbers not below the curve's order are
+// refused.
 func NewP256(secret [32]byte) (P256, error) {
 	key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), secret[:])
 	if err != nil {
@@ -101,22 +99,22 @@ func NewP256(secret [32]byte) (P256, error) {
 	return P256{key}, nil
 }
 
-// public is the public key's x and y.
+// public returns the public key's x and y.
 func (k P256) public() []byte {
 	point, err := k.key.PublicKey.Bytes()
 	if err != nil {
 		panic(err) // it came from a valid key
 	}
-	return point[1:] // after the byte that says "uncompressed"
+	return point[1:] // without the first byte, which means "uncompressed"
 }
 
-// Address is the account's.
+// Address is the account's address.
 func (k P256) Address() chain.Address {
 	hash := chain.Keccak(k.public())
 	return chain.Address(hash[12:])
 }
 
-// Sign gives 0x01, r, s, x, y and 0: the digest was not hashed again.
+// Sign returns 0x01, r, s, x, y and 0: the digest was not hashed again.
 func (k P256) Sign(digest chain.Hash) []byte {
 	der, err := k.key.Sign(nil, digest[:], crypto.SHA256) // RFC 6979: no randomness
 	if err != nil {
@@ -128,7 +126,7 @@ func (k P256) Sign(digest chain.Hash) []byte {
 	}
 	order := elliptic.P256().Params().N
 	if half := new(big.Int).Rsh(order, 1); n.S.Cmp(half) > 0 {
-		n.S.Sub(order, n.S) // Tempo takes the lower s only
+		n.S.Sub(order, n.S) // Tempo accepts the lower s only
 	}
 	sig := make([]byte, 1+32+32, 130)
 	sig[0] = 0x01

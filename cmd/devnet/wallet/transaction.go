@@ -8,11 +8,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
-// PathUSD is the token in which a Tempo chain takes fees unless told otherwise.
-// anvil gives every development account plenty of it.
+// PathUSD is the default token for fees on a Tempo chain. anvil funds every development account
+// with it.
 var PathUSD = chain.Address{0: 0x20, 1: 0xc0}
 
-// Tempo is a Tempo transaction before it is signed.
+// Tempo is an unsigned Tempo transaction.
 type Tempo struct {
 	Chain                  chain.ID
 	MaxPriorityFee, MaxFee uint64 // attodollars per gas
@@ -21,10 +21,10 @@ type Tempo struct {
 	NonceKey               chain.NonceKey
 	Nonce                  uint64
 	Window                 chain.Window
-	FeeToken               *chain.Address // nil leaves it to the account and the chain
+	FeeToken               *chain.Address // nil: the account's or the chain's default
 }
 
-// Sign gives the signed bytes.
+// Sign returns the signed bytes.
 func (tx Tempo) Sign(key Key) []byte {
 	unsigned := chain.Unsigned{
 		Type: tempo.Type, Chain: tx.Chain, NonceKey: tx.NonceKey, Nonce: tx.Nonce, Gas: tx.Gas,
@@ -35,7 +35,7 @@ func (tx Tempo) Sign(key Key) []byte {
 	return must(tempo.Encode(unsigned, signature, nil))
 }
 
-// Ethereum is an Ethereum transaction of type 2 (EIP-1559) before it is signed.
+// Ethereum is an unsigned Ethereum transaction of type 2 (EIP-1559).
 type Ethereum struct {
 	Chain                  chain.ID
 	MaxPriorityFee, MaxFee uint64 // wei per gas
@@ -44,7 +44,7 @@ type Ethereum struct {
 	Call                   chain.Call
 }
 
-// Sign gives the signed bytes.
+// Sign returns the signed bytes.
 func (tx Ethereum) Sign(key Secp256k1) []byte {
 	unsigned := chain.Unsigned{
 		Type: ethereum.DynamicFee, Chain: tx.Chain, Nonce: tx.Nonce, Gas: tx.Gas,
@@ -54,8 +54,8 @@ func (tx Ethereum) Sign(key Secp256k1) []byte {
 	return must(ethereum.Encode(unsigned, key.Sign(chain.Keccak(must(ethereum.Payload(unsigned))))))
 }
 
-// Transfer is the call that moves a token's units to another account: TIP-20's
-// and ERC-20's transfer(address,uint256).
+// Transfer is the call that transfers a token's units to another account:
+// transfer(address,uint256) of TIP-20 and ERC-20.
 func Transfer(token, to chain.Address, units uint64) chain.Call {
 	input := make([]byte, 4+32+32)
 	copy(input, []byte{0xa9, 0x05, 0x9c, 0xbb})
@@ -64,7 +64,7 @@ func Transfer(token, to chain.Address, units uint64) chain.Call {
 	return chain.Call{To: &token, Input: input}
 }
 
-// must is for transactions of a kind that can be written, as these are.
+// must panics on an error: transactions of these kinds can always be encoded.
 func must(b []byte, err error) []byte {
 	if err != nil {
 		panic(err)

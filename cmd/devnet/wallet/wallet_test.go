@@ -60,7 +60,7 @@ func drawTempo(t *rapid.T) wallet.Tempo {
 	}
 }
 
-// What is signed here says, to the decoder of the service, what it was made of.
+// The service's decoder reads back the fields of transactions signed here.
 func TestTempoIsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tx := drawTempo(t)
@@ -86,10 +86,10 @@ func TestTempoIsReadBack(t *testing.T) {
 	})
 }
 
-// drawKey draws a key of either kind. Nearly every 32 bytes are one.
+// drawKey draws a key of either kind. Nearly all 32-byte strings are keys.
 func drawKey(t *rapid.T) (wallet.Key, chain.SignatureKind) {
 	secret := array[[32]byte](t, "secret")
-	secret[0] = 0x01 // neither zero nor beyond an order
+	secret[0] = 0x01 // neither zero nor above an order
 	var key wallet.Key
 	var err error
 	kind := rapid.SampledFrom([]chain.SignatureKind{chain.Secp256k1, chain.P256}).Draw(t, "kind")
@@ -133,7 +133,7 @@ func TestEthereumIsReadBack(t *testing.T) {
 	})
 }
 
-// The accounts are those that anvil prints.
+// The accounts equal those printed by anvil.
 func TestDev(t *testing.T) {
 	for i, want := range map[int]string{
 		0: "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266",

@@ -1,5 +1,5 @@
-// Package failover changes the leader of an EventStoreDB cluster under load: process tests
-// of delivery and of the relay show with it that a change of leader is only a delay.
+// Package failover changes the leader of an EventStoreDB cluster under load. Process tests of
+// delivery and of the relay use it to show that a change of leader is only a delay.
 package failover
 
 import (
@@ -22,7 +22,7 @@ import (
 type Cluster interface {
 	// Status returns the nodes, and the URL of all nodes if the cluster knows it.
 	Status(ctx context.Context) (Status, error)
-	// Do carries out a command on the node with a number.
+	// Do runs a command on the node with a number.
 	Do(ctx context.Context, command string, node int) error
 }
 
@@ -66,9 +66,9 @@ func (s Status) whole() bool {
 	return s.leader() > 0
 }
 
-// Open returns the cluster that [testenv.ClusterVar] drives, or else a double of a cluster
-// of three that is as hard as real servers were seen to be, with a URL for clients. The test
-// stops the double.
+// Open returns the cluster that [testenv.ClusterVar] controls, or else a double of a three-node
+// cluster with the faults observed on real servers, and a URL for clients. The test stops the
+// double.
 func Open(t *testing.T) (c Cluster, url string) {
 	t.Helper()
 	if command := os.Getenv(testenv.ClusterVar); command != "" {
@@ -95,7 +95,7 @@ func Open(t *testing.T) (c Cluster, url string) {
 	return c, url
 }
 
-// driven is a shell command that drives a cluster.
+// driven is a shell command that controls a cluster.
 type driven string
 
 func (d driven) Status(ctx context.Context) (Status, error) {

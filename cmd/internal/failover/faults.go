@@ -20,7 +20,7 @@ func (t Tally) String() string {
 		t.LeadersKilled, t.FollowersKilled, t.Resigned, spread(t.Vacant))
 }
 
-// faults changes the leader of a cluster again and again.
+// faults changes the leader of a cluster repeatedly.
 type faults struct {
 	Cluster
 	every time.Duration
@@ -30,11 +30,11 @@ type faults struct {
 
 const (
 	statusEvery  = 50 * time.Millisecond
-	recoveryMost = 2 * time.Minute // for a new leader to stand, and for a started node to follow
+	recoveryMost = 2 * time.Minute // for the election of a leader, and for a started node to follow
 )
 
-// run changes the leader every interval, by turns in three ways, until stop is closed. A
-// turn begins late if the cluster is not whole yet. When run returns all nodes are alive.
+// run changes the leader every interval, in three ways in turn, until stop is closed. A turn
+// begins late if the cluster is not whole yet. When run returns all nodes are alive.
 func (f *faults) run(ctx context.Context, stop <-chan struct{}) error {
 	ticks := time.NewTicker(f.every)
 	defer ticks.Stop()
@@ -95,7 +95,7 @@ func (f *faults) change(ctx context.Context, turn int) error {
 	return f.Do(ctx, Start, killed)
 }
 
-// await asks for the status until it is as wanted.
+// await polls the status until it satisfies want.
 func (f *faults) await(ctx context.Context, want func(Status) bool) (s Status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, recoveryMost)
 	defer cancel()

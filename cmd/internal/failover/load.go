@@ -85,8 +85,8 @@ func (f Figures) Judge(t *testing.T) {
 	}
 }
 
-// Run asks at a steady rate while the leader of a cluster changes. ask sends request n,
-// counted from 0, on a goroutine of its own. Its error is a refusal.
+// Run sends requests at a steady rate while the leader of a cluster changes. ask sends request
+// n, counted from 0, on its own goroutine. Its error is a refusal.
 func Run(ctx context.Context, t *testing.T, c Cluster, s Settings, ask func(ctx context.Context, n int) error) Figures {
 	t.Helper()
 	f := &faults{Cluster: c, every: s.Every, log: t.Logf}
@@ -103,7 +103,7 @@ func Run(ctx context.Context, t *testing.T, c Cluster, s Settings, ask func(ctx 
 	return figures
 }
 
-// load asks at a steady rate, whether or not earlier requests are answered.
+// load sends requests at a steady rate, without waiting for earlier answers.
 func load(ctx context.Context, s Settings, ask func(ctx context.Context, n int) error) Figures {
 	figures := Figures{Settings: s, Refused: map[int]error{}}
 	var mu sync.Mutex

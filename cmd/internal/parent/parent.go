@@ -1,4 +1,4 @@
-// Package parent lets a program end with the one that started it.
+// Package parent ends a program together with the program that started it.
 package parent
 
 import (
@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-const interval = 500 * time.Millisecond // between two looks whether the parent still lives
+const interval = 500 * time.Millisecond // interval between checks of the parent
 
-// Watch cancels when the process with the id of parent is our parent no more: make and
-// go run die of SIGTERM without passing it on. The channel is closed when the watching
-// has ended.
+// Watch cancels when the process parent is no longer our parent: make and go run die of SIGTERM
+// without passing it on. The channel is closed when the watch has ended.
 func Watch(ctx context.Context, cancel context.CancelFunc, parent int) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestOrphanIsTold(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	done := Watch(ctx, cancel, os.Getppid()+1) // as if the parent had been another
+	done := Watch(ctx, cancel, os.Getppid()+1) // as if another process had been the parent
 	select {
 	case <-done:
 	case <-time.After(30 * time.Second):

@@ -38,15 +38,15 @@ func Cancel(ctx context.Context, url string, owner wallet.Key, key chain.NonceKe
 	return c, nil
 }
 
-// Delete asks the service to look whether a transaction's nonce is used up. It returns
-// the answer's status code, and the transaction's status or the problem's code.
+// Delete asks the service to check whether a transaction's nonce is used up. It returns the
+// status code, and the transaction's status or the problem's code.
 func Delete(ctx context.Context, url string, hash chain.Hash) (status int, says string, err error) {
 	told, err := ask(ctx, http.MethodDelete, url+"/v1/transactions/"+hash.String(), nil, nil)
 	if err != nil {
 		return 0, "", err
 	}
 	var answer struct {
-		Status json.RawMessage `json:"status"` // a problem's is a number
+		Status json.RawMessage `json:"status"` // a problem's status is a number
 		Code   string          `json:"code"`
 	}
 	if err := json.Unmarshal(told.body, &answer); err != nil {

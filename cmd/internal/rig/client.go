@@ -23,7 +23,7 @@ type Result struct {
 	} `json:"problem"`
 }
 
-// Transaction is what GET shows of one, as far as judges care.
+// Transaction is the part of a GET response used by tests and judges.
 type Transaction struct {
 	ChainID   chain.ID   `json:"chainId"`
 	TxHash    chain.Hash `json:"txHash"`
@@ -43,7 +43,7 @@ type Transaction struct {
 	} `json:"receipt"`
 }
 
-// Event is one recorded event as the audit trail shows it.
+// Event is one recorded event in the audit trail.
 type Event struct {
 	Name    string          `json:"name"`
 	Version uint64          `json:"version"`
@@ -74,7 +74,7 @@ func Submit(ctx context.Context, url string, id chain.ID, raws ...[]byte) (resul
 	return parsed.Results, nil
 }
 
-// Get asks for one transaction.
+// Get requests one transaction.
 func Get(ctx context.Context, url string, hash chain.Hash) (t Transaction, err error) {
 	began := time.Now()
 	told, err := getJSON(ctx, url+"/v1/transactions/"+hash.String(), &t)
@@ -82,14 +82,14 @@ func Get(ctx context.Context, url string, hash chain.Hash) (t Transaction, err e
 	return t, err
 }
 
-// Events asks for a transaction's audit trail.
+// Events requests a transaction's audit trail.
 func Events(ctx context.Context, url string, hash chain.Hash) ([]Event, error) {
 	var parsed struct{ Events []Event }
 	_, err := getJSON(ctx, url+"/v1/transactions/"+hash.String()+"/events", &parsed)
 	return parsed.Events, err
 }
 
-// getJSON returns the answer too, if one came.
+// getJSON also returns the reply, if one arrived.
 func getJSON(ctx context.Context, url string, into any) (*reply, error) {
 	told, err := ask(ctx, http.MethodGet, url, nil, nil)
 	if err != nil {
@@ -101,10 +101,10 @@ func getJSON(ctx context.Context, url string, into any) (*reply, error) {
 	return told, nil
 }
 
-// Await asks for a transaction until want is satisfied with it.
+// Await polls a transaction until it satisfies want.
 func Await(ctx context.Context, url string, hash chain.Hash, want func(Transaction) bool) (t Transaction, err error) {
 	for {
-		// Trouble is expected while servers are being killed: only the deadline counts.
+		// Errors are expected while servers are being killed: only the deadline counts.
 		var now Transaction
 		if now, err = Get(ctx, url, hash); err == nil {
 			if t = now; want(t) {
@@ -126,8 +126,8 @@ func last(outer, inner error) error {
 	return fmt.Errorf("%w; last answer: %w", outer, inner)
 }
 
-// Executed is satisfied with a transaction that a block holds.
+// Executed reports whether a block holds the transaction.
 func Executed(t Transaction) bool { return t.Status == "executed" }
 
-// Sealed is satisfied with a transaction whose block is final.
+// Sealed reports whether the transaction's block is final.
 func Sealed(t Transaction) bool { return t.Status == "executed" && t.Finalized }

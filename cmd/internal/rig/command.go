@@ -16,18 +16,18 @@ import (
 	_ "modernc.org/sqlite" // opens view.db
 )
 
-// Command is a program's run to its end: what it said, and how it ended, which is -1 if
-// it was killed.
+// Command is a finished run of a program: its output, and its exit status, which is -1 if it was
+// killed.
 type Command struct {
 	Stdout, Stderr string
 	Status         int
 }
 
-// Says is all that it said.
+// Says returns all output.
 func (c Command) Says() string { return c.Stdout + c.Stderr }
 
-// Run runs a command of a program, with these variables beside those of this process. The
-// error says that it could not be run, or that it has a data race.
+// Run runs a command of a program, with env added to this process's environment. The error says
+// that it could not run, or that it has a data race.
 func Run(ctx context.Context, stdin io.Reader, env []string, program string, args ...string) (Command, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env, cmd.Stdin = append(os.Environ(), env...), stdin
@@ -45,8 +45,8 @@ func Run(ctx context.Context, stdin io.Reader, env []string, program string, arg
 	return c, nil
 }
 
-// OnView runs statements on the read models of a database, embedded:FOLDER or
-// postgres://…, in one database transaction, while a service may be at work on them.
+// OnView runs statements on the read models of a database, embedded:FOLDER or postgres://…, in
+// one database transaction. A service may be running.
 func OnView(ctx context.Context, database string, statements ...string) error {
 	dir, embedded := strings.CutPrefix(database, "embedded:")
 	if !embedded {

@@ -12,25 +12,25 @@ import (
 	"time"
 )
 
-// Disk is an ext4 file system in a file, mounted over a loop device: its power can
-// be cut, and it can run full. Only root can have one.
+// Disk is an ext4 file system in a file, mounted over a loop device. Its power can be cut, and
+// it can be filled up. It requires root.
 //
-// The file holds what has reached the device. What programs wrote and nobody
-// flushed is in the kernel's memory alone, and not in a copy of the file.
+// The file holds the data that has reached the device. Written but unflushed data is only in the
+// kernel's memory, and not in a copy of the file.
 type Disk struct {
-	Dir string // where it is mounted; every user may pass through
+	Dir string // mount point; accessible to every user
 
 	folder, image, snapshot string
 	mounted                 bool
 }
 
-// unmountPatience is for processes that were killed and have not ended yet.
+// unmountPatience is the time for killed processes to end.
 const unmountPatience = 20 * time.Second
 
-// DiskPrograms are what a Disk needs in PATH.
+// DiskPrograms are the programs that a Disk needs in PATH.
 func DiskPrograms() []string { return []string{"mkfs.ext4", "mount", "umount", "cp", "sync"} }
 
-// NewDisk makes and mounts a disk of some size; what is not used takes no space.
+// NewDisk creates and mounts a disk of a size in bytes; unused space takes no room.
 func NewDisk(ctx context.Context, bytes int64) (*Disk, error) {
 	folder, err := os.MkdirTemp("", "wt-disk-")
 	if err != nil {
@@ -53,8 +53,8 @@ func (d *Disk) make(ctx context.Context, bytes int64) error {
 	if err := run(ctx, "truncate", "-s", strconv.FormatInt(bytes, 10), d.image); err != nil {
 		return err
 	}
-	// Nothing is kept back for root, who fills it up too, and no thread of the kernel
-	// goes on making the file system after mkfs.
+	// Without blocks reserved for root, because root fills the disk too; and without a kernel
+	// thread that keeps initializing the file system after mkfs.
 	if err := run(ctx, "mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", d.image); err != nil {
 		return err
 	}
@@ -70,14 +70,14 @@ func (d *Disk) mount(ctx context.Context) error {
 	return err
 }
 
-// Snapshot keeps what has reached the device, as it would be found after a power cut
-// now. Whoever writes to the disk must stand still meanwhile.
+// Snapshot copies the data that has reached the device: the disk's state after a power cut at
+// this moment. Writers must be stopped meanwhile.
 func (d *Disk) Snapshot(ctx context.Context) error {
 	return run(ctx, "cp", "--sparse=always", d.image, d.snapshot)
 }
 
-// Restore puts the snapshot in the disk's place: the power is back. Nobody may use
-// the disk.
+// Restore replaces the disk by the snapshot, as after the power cut. The disk must not be in
+// use.
 func (d *Disk) Restore(ctx context.Context) error {
 	if err := d.unmount(ctx); err != nil {
 		return err
@@ -88,10 +88,10 @@ func (d *Disk) Restore(ctx context.Context) error {
 	return d.mount(ctx)
 }
 
-// Sync flushes all that was written so far: the state from which a test begins.
+// Sync flushes all data written so far: the initial state of a test.
 func (d *Disk) Sync(ctx context.Context) error { return run(ctx, "sync", "-f", d.Dir) }
 
-// Fill takes all the space that is left, but for some bytes.
+// Fill uses up the free space except leave bytes.
 func (d *Disk) Fill(leave int64) error {
 	var free syscall.Statfs_t
 	if err := syscall.Statfs(d.Dir, &free); err != nil {
@@ -103,7 +103,7 @@ func (d *Disk) Fill(leave int64) error {
 	}
 	defer f.Close()                                         //nolint:errcheck // it is only in the way of others
 	left := int64(free.Bavail)*free.Bsize - leave           //nolint:gosec // far below 2^63
-	for piece := int64(1 << 20); piece >= 512; piece /= 2 { // the last bytes go in small pieces
+	for piece := int64(1 << 20); piece >= 512; piece /= 2 { // the last bytes are written in small pieces
 		for ; left >= piece; left -= piece {
 			if _, err := f.Write(make([]byte, piece)); errors.Is(err, syscall.ENOSPC) {
 				break
@@ -115,7 +115,7 @@ func (d *Disk) Fill(leave int64) error {
 	return f.Sync()
 }
 
-// Free gives back what Fill took.
+// Free releases the space taken by Fill.
 func (d *Disk) Free() error { return os.Remove(d.ballast()) }
 
 func (d *Disk) ballast() string { return filepath.Join(d.Dir, "ballast") }
@@ -145,7 +145,7 @@ func (d *Disk) Remove() error {
 	return errors.Join(d.unmount(context.Background()), os.RemoveAll(d.folder))
 }
 
-// run runs a program to its end; an error tells what it printed.
+// run runs a program to its end; an error includes its output.
 func run(ctx context.Context, name string, args ...string) error {
 	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// History is what clients asked for and were told, for a judge.
+// History records clients' requests and responses, for a judge.
 type History struct {
 	mu    sync.Mutex
 	calls []promise.Call
@@ -20,19 +20,19 @@ type History struct {
 
 type historyKey struct{}
 
-// Record has the calls that are made under a context written down.
+// Record returns a context under which calls are recorded.
 func (h *History) Record(ctx context.Context) context.Context {
 	return context.WithValue(ctx, historyKey{}, h)
 }
 
-// Calls are those written down so far, in the order in which they ended.
+// Calls are the calls recorded so far, in the order in which they ended.
 func (h *History) Calls() []promise.Call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]promise.Call(nil), h.calls...)
 }
 
-// note writes calls down, if anybody wants that.
+// note records calls if the context has a History.
 func note(ctx context.Context, began time.Time, calls ...promise.Call) {
 	h, ok := ctx.Value(historyKey{}).(*History)
 	if !ok {
@@ -47,7 +47,7 @@ func note(ctx context.Context, began time.Time, calls ...promise.Call) {
 	}
 }
 
-// noteSubmit writes a submission down: as many calls as it has transactions.
+// noteSubmit records a submission, one call per transaction.
 func noteSubmit(ctx context.Context, began time.Time, id chain.ID, raws [][]byte, told *reply, results []Result) {
 	calls := make([]promise.Call, len(raws))
 	for i, raw := range raws {
@@ -68,7 +68,7 @@ func noteSubmit(ctx context.Context, began time.Time, id chain.ID, raws [][]byte
 	note(ctx, began, calls...)
 }
 
-// noteGet writes a read of a transaction down.
+// noteGet records a read of a transaction.
 func noteGet(ctx context.Context, began time.Time, id chain.ID, hash chain.Hash, told *reply, t Transaction) {
 	c := promise.Call{Kind: promise.Read, Chain: cmp.Or(id, TempoChain), Hash: hash, Result: answered(told), Status: tx.Status(t.Status)}
 	if told != nil && told.code == http.StatusNotFound {
@@ -78,7 +78,7 @@ func noteGet(ctx context.Context, began time.Time, id chain.ID, hash chain.Hash,
 	note(ctx, began, c)
 }
 
-// answered sorts an answer; nil is none.
+// answered classifies a reply; nil is no reply.
 func answered(told *reply) promise.Result {
 	switch {
 	case told == nil:

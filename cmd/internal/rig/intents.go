@@ -7,7 +7,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// IntentStatus asks a relayer how an intent stands.
+// IntentStatus asks a relayer for an intent's status.
 func IntentStatus(ctx context.Context, url string, id chain.IntentID) (intent.Status, error) {
 	var shown struct{ Status intent.Status }
 	_, err := getJSON(ctx, url+"/v1/intents/"+id.String(), &shown)

@@ -11,22 +11,19 @@ import (
 	"syscall"
 )
 
-// Island is a network namespace of its own. What runs there sees the world only
-// through the cables that are laid to it, and the kernel itself loses what passes
-// over one that is cut: no end is closed, no error is sent.
+// Island is a network namespace. Its processes reach the outside only through its cables. The
+// kernel drops packets on a cut cable: no end is closed, no error is sent.
 //
-// It takes root, and the programs ip and tc.
+// It requires root, and the programs ip and tc.
 type Island struct {
 	name   string
 	cables []*Cable
 }
 
-// islandPrefix begins the names of our namespaces; the number of the process that
-// made one follows.
+// islandPrefix begins the names of our namespaces; the creating process's id follows.
 const islandPrefix = "wt-"
 
-// NewIsland makes an island. Those of processes that ended without removing theirs
-// are removed.
+// NewIsland creates an island. It removes islands left behind by ended processes.
 func NewIsland() (*Island, error) {
 	if err := removeOrphans(); err != nil {
 		return nil, err
@@ -60,31 +57,31 @@ func removeOrphans() error {
 	return nil
 }
 
-// Wrap is what a command line begins with to run on the island.
+// Wrap is the prefix of a command line that runs on the island.
 func (i *Island) Wrap() []string { return []string{"ip", "netns", "exec", i.name} }
 
-// Close removes the island with its cables. What runs there keeps it alive until it
-// has ended.
+// Close removes the island with its cables. A process on the island keeps it alive until the
+// process has ended.
 func (i *Island) Close() error {
 	var errs []error
-	for _, c := range i.cables { // else they would outlive it by a moment
+	for _, c := range i.cables { // otherwise they would exist a moment longer
 		errs = append(errs, command("ip", "link", "del", c.device))
 	}
 	return errors.Join(append(errs, command("ip", "netns", "del", i.name))...)
 }
 
-// Cable joins an island to the world by two addresses that nothing else uses.
+// Cable connects an island to the outside through two addresses of its own.
 type Cable struct {
-	Near, Far string // addresses of the world's end and the island's
+	Near, Far string // addresses of the outer end and of the island's end
 
-	device string // the world's end; the island's has an i before it
+	device string // the outer end; the island's end has the prefix i
 	island string
 	bent   bool
 }
 
-// Cable lays a cable.
+// Cable adds a cable.
 func (i *Island) Cable() (*Cable, error) {
-	// 198.18.0.0/15 is for measurements on closed networks (RFC 2544, appendix C.2.2).
+	// 198.18.0.0/15 is reserved for measurements on closed networks (RFC 2544, appendix C.2.2).
 	var b [3]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		return nil, err
@@ -117,7 +114,7 @@ func (i *Island) Cable() (*Cable, error) {
 	return c, nil
 }
 
-// Cut loses what the island sends, what it is sent, or both, until [Cable.Mend].
+// Cut drops packets from the island, to the island, or both, until [Cable.Mend].
 func (c *Cable) Cut(fromIsland, toIsland bool) error {
 	var errs []error
 	for direction, cut := range map[string]bool{"ingress": fromIsland, "egress": toIsland} {
@@ -129,8 +126,7 @@ func (c *Cable) Cut(fromIsland, toIsland bool) error {
 	return errors.Join(errs...)
 }
 
-// Narrow lets through so many bits per second each way, and drops what has waited
-// for long.
+// Narrow limits the cable to bitsPerSecond each way, and drops packets that wait for long.
 func (c *Cable) Narrow(bitsPerSecond int) error {
 	c.bent = true
 	shape := func(device string) []string {
@@ -140,7 +136,7 @@ func (c *Cable) Narrow(bitsPerSecond int) error {
 	return errors.Join(command(shape(c.device)...), command(far...))
 }
 
-// Mend makes the cable whole.
+// Mend removes all faults of the cable.
 func (c *Cable) Mend() error {
 	errs := []error{
 		command("tc", "filter", "del", "dev", c.device, "ingress"),
@@ -161,5 +157,5 @@ func command(args ...string) error {
 	return nil
 }
 
-// letters are so many characters for names that must not meet.
+// letters returns n random characters for names that must not collide.
 func letters(n int) string { return strings.ToLower(rand.Text()[:n]) }

@@ -10,9 +10,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// Observe brings a ledger up to date with a node's chain: blocks that it does not have,
-// or has otherwise, with what they executed. A block is final that has so many confirmations,
-// its own among them.
+// Observe updates a ledger to a node's chain: it adds new blocks, and replaces blocks that
+// differ, with their executed transactions. A block with at least confirmations confirmations,
+// itself included, is final.
 func Observe(ctx context.Context, ledger *promise.Ledger, node string, confirmations uint64) error {
 	head, err := blockNumber(ctx, node)
 	if err != nil {
@@ -22,7 +22,7 @@ func Observe(ctx context.Context, ledger *promise.Ledger, node string, confirmat
 		ledger.Rewind(head)
 	}
 	first := uint64(0)
-	for n := ledger.Head().Number; n > 0; n-- { // what it has and the chain has too
+	for n := ledger.Head().Number; n > 0; n-- { // down to the last common block
 		b, _, err := blockAt(ctx, node, n)
 		if err != nil {
 			return err

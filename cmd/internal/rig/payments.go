@@ -14,15 +14,14 @@ import (
 // TempoChain is the chain id of [server.TempoFlags].
 const TempoChain chain.ID = 42431
 
-// Payment is a signed transaction that moves units of a token, and its names.
+// Payment is a signed transaction that transfers units of a token, with its hashes.
 type Payment struct {
 	Raw  []byte
-	Hash chain.Hash // as the chain calls it; here also the keccak of Raw
+	Hash chain.Hash // hash on the chain; here also the keccak of Raw
 }
 
-// Payments signs n independent transfers of one unit each to one account that
-// nobody else pays. Each has a nonce key of its own, so none waits for another.
-// series tells one load from another.
+// Payments signs n independent transfers of one unit each to an account without other payments.
+// Each has its own nonce key, so none waits for another. series distinguishes loads.
 func Payments(series uint32, n int) ([]Payment, chain.Address) {
 	to := chain.Address{0: 0x77, 19: 1}
 	binary.BigEndian.PutUint32(to[4:], series)
@@ -46,7 +45,7 @@ func Pay(key wallet.Key, t wallet.Tempo) Payment {
 	return Payment{Raw: raw, Hash: chain.Keccak(raw)}
 }
 
-// Balance asks a node for an account's units of a TIP-20 token.
+// Balance asks a node for an account's balance of a TIP-20 token, in units.
 func Balance(ctx context.Context, node string, token, account chain.Address) (uint64, error) {
 	data := fmt.Sprintf("0x70a08231%064s", strings.TrimPrefix(account.String(), "0x")) // balanceOf(address)
 	var answer string

@@ -2,7 +2,7 @@ package rig
 
 import "syscall"
 
-// dieWithParent makes the child end with us, however we end.
+// dieWithParent kills the child when this process ends in any way.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -17,9 +17,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Proxy stands between the service and a node. It keeps every payload that was
-// sent, counts calls by method, and may cut the reply after the node has taken
-// the bytes.
+// Proxy is between the service and a node. It records every payload sent, counts calls by
+// method, and may cut the reply after the node has received the bytes.
 type Proxy struct {
 	URL string
 
@@ -28,7 +27,7 @@ type Proxy struct {
 	done   chan struct{}
 
 	mu    sync.Mutex
-	cut   float64 // of the replies to sends
+	cut   float64 // share of replies to sends
 	dice  *rand.Rand
 	cuts  int
 	calls map[string]int
@@ -36,19 +35,19 @@ type Proxy struct {
 	all   []Delivery
 }
 
-// Delivery is one time that a payload was handed to the node.
+// Delivery is one send of a payload to the node.
 type Delivery struct {
 	Raw []byte
 	At  time.Time
-	// Door is by which endpoint it came, where several lead to the proxy: what the
-	// request says in DoorHeader.
+	// Door names the endpoint of the send, where several endpoints lead to the proxy: the value
+	// of DoorHeader.
 	Door string
 }
 
-// DoorHeader is for endpoints that lead to one proxy to tell it which of them they are.
+// DoorHeader names the endpoint in a request, where several endpoints share a proxy.
 const DoorHeader = "X-Door"
 
-// NewProxy starts a proxy before the node at a URL. seed decides which replies are cut.
+// NewProxy starts a proxy before the node at a URL. seed determines which replies are cut.
 func NewProxy(node string, seed uint64) (*Proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it listens until it is closed
 	if err != nil {
@@ -61,7 +60,7 @@ func NewProxy(node string, seed uint64) (*Proxy, error) {
 	p.server = &http.Server{Handler: http.HandlerFunc(p.serve)} //nolint:gosec // a test's own server on loopback
 	go func() {
 		defer close(p.done)
-		_ = p.server.Serve(listener) // always an error: that it was closed
+		_ = p.server.Serve(listener) // always returns an error: that it was closed
 	}()
 	return p, nil
 }
@@ -80,28 +79,28 @@ func (p *Proxy) Cut(share float64) {
 	p.cut = share
 }
 
-// Cuts is how many replies were cut.
+// Cuts is the number of cut replies.
 func (p *Proxy) Cuts() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cuts
 }
 
-// Calls counts the calls by method, one by one inside batches.
+// Calls counts the calls by method, also inside batches.
 func (p *Proxy) Calls() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.calls)
 }
 
-// Sent counts how often each payload was handed to the node, by the keccak of its bytes.
+// Sent counts the sends of each payload to the node, by the keccak of its bytes.
 func (p *Proxy) Sent() map[chain.Hash]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.sent)
 }
 
-// Deliveries are all payloads that were handed to the node, in order.
+// Deliveries are all sends to the node, in order.
 func (p *Proxy) Deliveries() []Delivery {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +119,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "node away", http.StatusBadGateway)
 		return
 	case cut:
-		// The node has the bytes; the caller gets a connection that ends.
+		// The node has the bytes; the caller's connection ends without a reply.
 		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 			_ = conn.Close()
 		}
@@ -131,7 +130,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(told.body) // a caller that has gone misses it
 }
 
-// note keeps what a request asks, and says whether its reply is to be cut.
+// note records a request, and reports whether its reply is to be cut.
 func (p *Proxy) note(body []byte, door string) (cut bool) {
 	type call struct {
 		Method string

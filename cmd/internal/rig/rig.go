@@ -1,6 +1,6 @@
-// Package rig runs the built service as its users do, beside real chains, and
-// judges it from outside: what clients were told, what nodes were handed, and
-// what the chain executed. Process tests and benchmarks stand on it.
+// Package rig runs the built service as its users do, beside real chains, and judges it from
+// outside: by client responses, broadcasts to nodes, and the chain's executions. Process tests
+// and benchmarks use it.
 package rig
 
 import (
@@ -29,7 +29,7 @@ func Build(ctx context.Context, dir string, flags ...string) (string, error) {
 	return BuildProgram(ctx, dir, "watchtower", flags...)
 }
 
-// BuildProgram compiles a program of folder cmd into a folder and returns its path.
+// BuildProgram compiles a program of directory cmd into a folder and returns its path.
 func BuildProgram(ctx context.Context, dir, name string, flags ...string) (string, error) {
 	program := filepath.Join(dir, name)
 	args := append([]string{"build", "-o", program}, flags...)
@@ -40,13 +40,12 @@ func BuildProgram(ctx context.Context, dir, name string, flags ...string) (strin
 	return program, nil
 }
 
-// CrashProgram returns the path of a program of folder cmd that has crash points: the file
-// in the folder that [testenv.ProgramsVar] names, or else a new one in dir, built with the
-// race detector.
+// CrashProgram returns the path of a program of directory cmd with crash points: the file in the
+// folder named by [testenv.ProgramsVar], or else a new build in dir with the race detector.
 func CrashProgram(ctx context.Context, dir, name string) (string, error) {
 	prebuilt := os.Getenv(testenv.ProgramsVar)
 	if prebuilt == "" {
-		// Without SQLite, which is C made into Go and ten times as slow under the detector.
+		// Not for SQLite, which is C translated to Go and ten times as slow under the detector.
 		return BuildProgram(ctx, dir, name, "-race", "-gcflags=modernc.org/...=-race=false", "-tags", "crash")
 	}
 	program, err := filepath.Abs(filepath.Join(prebuilt, name))
@@ -63,18 +62,18 @@ func CrashProgram(ctx context.Context, dir, name string) (string, error) {
 type Service struct {
 	Program string
 	Args    []string // after "serve"
-	Env     []string // beside the process's own
-	Log     string   // path that its output is appended to
-	Wrap    []string // command that runs the program, such as [Island.Wrap]; it must not stay its parent
-	Listen  string   // where its API is to listen; empty is a free port, another one each time
+	Env     []string // added to the process's own environment
+	Log     string   // file to which its output is appended
+	Wrap    []string // command that runs the program, such as [Island.Wrap]; it must replace itself by the program
+	Listen  string   // listen address of its API; empty: a free port, different each time
 
-	URL     string // where its API listens, once started
-	Metrics string // where its metrics listen
+	URL     string // URL of its API, once started
+	Metrics string // address of its metrics
 
 	cmd   *exec.Cmd
-	from  int64 // where in the log this start begins
+	from  int64 // offset in the log at which this start begins
 	ended chan struct{}
-	err   error // of Wait, once ended
+	err   error // result of Wait, once ended
 }
 
 // Start runs the service on free ports and waits until it is ready.
@@ -113,10 +112,10 @@ func (s *Service) Launch() error {
 	return nil
 }
 
-// pollEvery is the pause between two looks at something that has no event to wait for.
+// pollEvery is the polling interval where no event can be awaited.
 const pollEvery = 20 * time.Millisecond
 
-// Ready waits until /readyz says yes.
+// Ready waits until /readyz succeeds.
 func (s *Service) Ready(ctx context.Context) error {
 	for {
 		if s.URL == "" {
@@ -137,14 +136,14 @@ func (s *Service) Ready(ctx context.Context) error {
 	}
 }
 
-// listening reads the addresses off the log of this start.
+// listening reads the addresses from the log of this start.
 func (s *Service) listening() (api, metrics string) {
 	var entry struct{ API, Metrics string }
 	s.Said("listening", &entry)
 	return entry.API, entry.Metrics
 }
 
-// Said reads what this start has said first with a message of the log, if it has.
+// Said reads the first line of this start's log with a message. said reports whether it exists.
 func (s *Service) Said(msg string, into any) (said bool) {
 	for line := range s.Logged(msg) {
 		if said = json.Unmarshal(line, into) == nil; said {
@@ -154,7 +153,7 @@ func (s *Service) Said(msg string, into any) (said bool) {
 	return said
 }
 
-// Logged are the lines that this start has logged with a message, so far.
+// Logged yields the lines of this start's log with a message, so far.
 func (s *Service) Logged(msg string) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		log, err := os.ReadFile(s.Log)
@@ -170,7 +169,7 @@ func (s *Service) Logged(msg string) iter.Seq[[]byte] {
 	}
 }
 
-// Pid is the process's number while it runs.
+// Pid is the process's id while it runs.
 func (s *Service) Pid() int { return s.cmd.Process.Pid }
 
 // Ended is closed when the process has ended.
@@ -179,7 +178,7 @@ func (s *Service) Ended() <-chan struct{} { return s.ended }
 // Signal sends a signal to the process.
 func (s *Service) Signal(sig syscall.Signal) error { return s.cmd.Process.Signal(sig) }
 
-// Kill ends the service as kill -9 does, and waits until it is gone.
+// Kill kills the service as kill -9 does, and waits until it has ended.
 func (s *Service) Kill() {
 	if s.cmd != nil {
 		_ = s.cmd.Process.Kill() // an error means that it has ended
@@ -187,7 +186,7 @@ func (s *Service) Kill() {
 	}
 }
 
-// Stop ends the service gracefully and returns how it ended.
+// Stop stops the service gracefully and returns its error.
 func (s *Service) Stop(ctx context.Context) error {
 	if s.cmd == nil {
 		return nil
@@ -202,7 +201,7 @@ func (s *Service) Stop(ctx context.Context) error {
 	}
 }
 
-// Tail is the end of the log, for a test that failed.
+// Tail is the end of the log, for a failed test.
 func (s *Service) Tail() string {
 	log, err := os.ReadFile(s.Log)
 	if err != nil {
@@ -212,20 +211,20 @@ func (s *Service) Tail() string {
 	return string(log[max(0, len(log)-enough):])
 }
 
-// client keeps connections for many workers to one host.
+// client keeps open connections for many workers to one host.
 var client = sync.OnceValue(func() *http.Client { //nolint:gochecknoglobals // a connection pool, made once
 	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 512, IdleConnTimeout: 10 * time.Second}}
 })
 
-// reply is an answer that came whole.
+// reply is a complete response.
 type reply struct {
 	code   int
-	status string // the code in words
+	status string // the code's text
 	header http.Header
 	body   []byte
 }
 
-// ask makes a request and reads what is answered, whatever that is.
+// ask sends a request and reads the response, with any status.
 func ask(ctx context.Context, method, url string, header http.Header, body []byte) (*reply, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
@@ -249,7 +248,7 @@ func ask(ctx context.Context, method, url string, header http.Header, body []byt
 	return r, nil
 }
 
-// parsed reads the JSON of an answer that is a success.
+// parsed decodes the JSON of a successful response.
 func (r *reply) parsed(into any) error {
 	if r.code != http.StatusOK {
 		return fmt.Errorf("answered %s: %s", r.status, r.body)

@@ -13,26 +13,26 @@ import (
 	"time"
 )
 
-// TracePrograms are what Inject needs in PATH.
+// TracePrograms are the programs that Inject needs in PATH.
 func TracePrograms() []string { return []string{"strace"} }
 
-// Injection has the kernel answer a process's system calls as strace says.
+// Injection makes the kernel answer a process's system calls as strace says.
 type Injection struct {
 	log string
 	cmd *exec.Cmd
 }
 
-// Flushes are the calls that bring files to the disk. Postgres brings its log there by the
-// second (wal_sync_method), and tables and indexes by the first.
+// Flushes are the system calls that flush files to disk. Postgres flushes its log by LogFlushes
+// (wal_sync_method), and tables and indexes by fsync.
 const (
 	Flushes    = "fsync,fdatasync"
 	LogFlushes = "fdatasync"
 )
 
-// Inject traces processes and all that they make, and has each of their calls of some
-// kinds, such as [Flushes], answered by what (strace(1), -e inject): "error=EIO:when=30+30" fails
-// some, "retval=0" claims success and does nothing. It returns once every process
-// is under its hand, or has ended: those of a database server come and go.
+// Inject traces processes and their children, and injects the answer of some calls, such as
+// [Flushes]. The answer has the form of strace(1), -e inject: "error=EIO:when=30+30" fails some,
+// "retval=0" claims success without effect. It returns once every process is traced or has
+// ended: the processes of a database server come and go.
 func Inject(ctx context.Context, folder, calls, what string, pids ...int) (*Injection, error) {
 	i := &Injection{log: filepath.Join(folder, fmt.Sprintf("strace-%d", time.Now().UnixNano()))}
 	args := []string{"-f", "-q", "-o", i.log, "-e", "trace=" + calls, "-e", "inject=" + calls + ":" + what}
@@ -69,9 +69,8 @@ func Inject(ctx context.Context, folder, calls, what string, pids ...int) (*Inje
 	}
 }
 
-// traces tells whether every thread of a process is under strace's hand, and whether
-// there is the process at all. One that has ended, and waits for its parent to notice,
-// is none.
+// traces reports whether every thread of a process is traced, and whether the process exists. A
+// zombie does not count as existing.
 func (i *Injection) traces(pid int) (traced, there bool) {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid)) // the pattern is well formed
 	tracer := []byte("TracerPid:\t" + strconv.Itoa(i.cmd.Process.Pid) + "\n")
@@ -86,7 +85,7 @@ func (i *Injection) traces(pid int) (traced, there bool) {
 	return traced, there
 }
 
-// Hits is how many flushes were answered otherwise than by the disk.
+// Hits is the number of injected answers.
 func (i *Injection) Hits() int {
 	log, err := os.ReadFile(i.log)
 	if err != nil {
@@ -95,7 +94,7 @@ func (i *Injection) Hits() int {
 	return bytes.Count(log, []byte("(INJECTED)"))
 }
 
-// End lets the processes go on by themselves.
+// End stops tracing.
 func (i *Injection) End() error {
 	if i.cmd.ProcessState != nil {
 		return nil

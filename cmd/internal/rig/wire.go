@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Wire is a stretch of network between the service and its store, which can be
-// made slow, lose what passes in one direction or both, or break.
+// Wire is a network connection between the service and its store. It can be slowed, lose data in
+// one direction or both, or break.
 type Wire struct {
-	Addr string // where the service finds the store
+	Addr string // address of the store for the service
 
 	to       string
 	listener net.Listener
@@ -22,21 +22,21 @@ type Wire struct {
 	closed  bool
 }
 
-// Weather is what a wire does to what passes over it. The zero Weather is fine.
+// Weather is the faults of a wire. The zero Weather has none.
 type Weather struct {
-	// Delay holds up every piece of an answer.
+	// Delay is added to every piece of an answer.
 	Delay time.Duration
-	// BytesPerSecond bounds each connection and direction; 0 does not.
+	// BytesPerSecond limits each connection and direction; 0: no limit.
 	BytesPerSecond int
-	// Mute loses answers, Deaf questions: the connections stay, and nothing of
-	// what was lost comes later.
+	// Mute drops answers, Deaf drops requests. The connections stay open, and dropped data never
+	// arrives.
 	Mute, Deaf bool
 }
 
 // NewWire starts a wire to a TCP address.
 func NewWire(to string) (*Wire, error) { return NewWireAt("127.0.0.1", to) }
 
-// NewWireAt starts a wire whose near end is at an IP address of this machine.
+// NewWireAt starts a wire that listens at an IP address of this machine.
 func NewWireAt(ip, to string) (*Wire, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(ip, "0")) //nolint:noctx // it listens until it is closed
 	if err != nil {
@@ -47,8 +47,8 @@ func NewWireAt(ip, to string) (*Wire, error) {
 	return w, nil
 }
 
-// Set changes the weather. A connection that has lost something never recovers:
-// it is reset when the weather clears.
+// Set changes the weather. A connection that has lost data never recovers: it is reset when the
+// faults end.
 func (w *Wire) Set(now Weather) {
 	w.mu.Lock()
 	was := w.weather
@@ -61,7 +61,7 @@ func (w *Wire) Set(now Weather) {
 	}
 }
 
-// Reset breaks every connection that there is, both ways.
+// Reset resets every open connection, at both ends.
 func (w *Wire) Reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,7 +71,7 @@ func (w *Wire) Reset() {
 	}
 }
 
-// Close ends the wire and all that passes over it.
+// Close closes the wire and all its connections.
 func (w *Wire) Close() error {
 	w.mu.Lock()
 	w.closed = true
@@ -116,7 +116,7 @@ func (w *Wire) keep(pair ...*net.TCPConn) bool {
 	return !w.closed
 }
 
-// carry copies one direction until it ends, and then ends both.
+// carry copies one direction until it ends, and then closes both.
 func (w *Wire) carry(to, from *net.TCPConn, answers bool) {
 	defer func() {
 		w.mu.Lock()
@@ -140,7 +140,7 @@ func (w *Wire) carry(to, from *net.TCPConn, answers bool) {
 	}
 }
 
-// pass holds a piece up as the weather says, and tells whether it arrives.
+// pass delays a piece as the weather says, and reports whether it arrives.
 func (w *Wire) pass(n int, answers bool) bool {
 	w.mu.Lock()
 	now, changed := w.weather, w.changed

@@ -5,8 +5,7 @@ import (
 	"os/exec"
 )
 
-// Chromium is the browser, of the system only: its packages are too many to be unpacked
-// beside it.
+// Chromium is the system's browser only: its packages are too many to be unpacked here.
 func (b Box) Chromium(ctx context.Context) (Tool, error) {
 	return b.first(ctx, func(ctx context.Context, program string) (string, error) {
 		line, err := answer(ctx, nil, program, "--version")

@@ -15,9 +15,9 @@ import (
 	"strings"
 )
 
-// debian unpacks a package, and the libraries it needs that are not installed,
-// into Dir/debian-name: nothing is installed, no root is needed. The lists of
-// packages are fetched anew, for the machine's may be missing or out of date.
+// debian unpacks a package, and its libraries that are not installed, into Dir/debian-name.
+// Nothing is installed, no root is needed. The package lists are fetched again, since the
+// machine's may be missing or outdated.
 func (b Box) debian(ctx context.Context, name string, whole func(dir string) bool) (string, error) {
 	return b.fetch(ctx, "debian-"+name, whole, func(ctx context.Context, dir string) error {
 		for _, program := range []string{"apt-get", "apt-cache", "dpkg", "dpkg-query"} {
@@ -40,8 +40,7 @@ func (b Box) debian(ctx context.Context, name string, whole func(dir string) boo
 	})
 }
 
-// apt keeps its state in a folder of its own; only the list of what is installed
-// is the machine's.
+// apt keeps its state in its own folder; only the list of installed packages is the machine's.
 type apt struct {
 	dir     string
 	options []string
@@ -62,9 +61,8 @@ func newAPT(dir string) (apt, error) {
 	}}, nil
 }
 
-// missing names the packages to unpack for one: all that it depends on, however
-// far away, of which we take the libraries that are not installed, and the
-// versioned package it stands for (postgresql-15 for postgresql).
+// missing names the packages to unpack for one: of all its transitive dependencies the libraries
+// that are not installed, and the versioned package behind it (postgresql-15 for postgresql).
 func (a apt) missing(ctx context.Context, name string) ([]string, error) {
 	if _, err := run(ctx, a.dir, "apt-get", append(a.options, "update")...); err != nil {
 		return nil, err
@@ -81,11 +79,11 @@ func (a apt) missing(ctx context.Context, name string) ([]string, error) {
 	return choosePackages(name, out, listed)
 }
 
-// never are libraries that no machine lacks, or that a server started by us does
-// not load: the compiler of queries, Perl, the installer's dialogues.
+// never are libraries that every machine has, or that a server started by us does not load: the
+// query compiler, Perl, the installer's dialogues.
 var never = regexp.MustCompile(`^(libc6|libc-bin|libllvm.*|libz3.*|lib.*-?perl.*|libpython.*|libdebian-installer.*|libnewt.*|libslang.*)$`)
 
-// choosePackages reads what apt-cache depends and dpkg-query printed.
+// choosePackages reads the output of apt-cache depends and dpkg-query.
 func choosePackages(name string, depends, listed []byte) ([]string, error) {
 	installed := map[string]bool{}
 	for line := range strings.Lines(string(listed)) {
@@ -93,16 +91,15 @@ func choosePackages(name string, depends, listed []byte) ([]string, error) {
 			installed[pkg] = true
 		}
 	}
-	// The server itself, under its versioned name, is taken even if installed: it
-	// was looked for and not found whole. redis-server needs redis-tools, where its
-	// program lies.
+	// The server itself, under its versioned name, is unpacked even if installed: no complete
+	// one was found. redis-server needs redis-tools, which contains its program.
 	server := regexp.MustCompile("^(" + regexp.QuoteMeta(name) + `(-[0-9.]+)?|redis-tools)$`)
 	var chosen []string
 	lines := bufio.NewScanner(bytes.NewReader(depends))
 	for lines.Scan() {
 		pkg := lines.Text()
 		if pkg == "" || strings.ContainsAny(pkg, " <|:") {
-			continue // what a package depends on is indented; virtual ones stand in <>
+			continue // dependencies are indented; virtual packages are in <>
 		}
 		library := strings.HasPrefix(pkg, "lib") || strings.HasPrefix(pkg, "lua-")
 		if server.MatchString(pkg) || library && !never.MatchString(pkg) && !installed[pkg] {

@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 )
 
-// gethVersion is the newest one that builds from what Go's module proxy has.
+// gethVersion is the newest version that builds from Go's module proxy.
 const gethVersion = "v1.16.7"
 
-// Geth is go-ethereum's node: the machine's, or one that is built here, which takes
-// minutes the first time.
+// Geth is go-ethereum's node: the system's, or one built here, which takes minutes the first
+// time.
 func (b Box) Geth(ctx context.Context) (Tool, error) {
 	return b.first(ctx, gethAnswers,
 		source{"system", func(context.Context) (string, error) { return exec.LookPath("geth") }},

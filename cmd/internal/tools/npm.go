@@ -13,18 +13,18 @@ import (
 	"strings"
 )
 
-// What comes from npm, pinned: newer ones that the registry calls latest need
-// packages that cannot be had everywhere.
+// Pinned versions from npm: newer versions tagged latest need packages that are not available
+// everywhere.
 const (
 	anvilVersion    = "1.7.1"
 	viemVersion     = "2.57.1"
 	oxVersion       = "0.14.45"
-	tsVersion       = "5.9.3"          // the last whose compiler is JavaScript: it runs wherever node does
-	postgresVersion = "18.4.0-beta.17" // Postgres 18.4: initdb, pg_ctl and postgres, nothing else
+	tsVersion       = "5.9.3"          // the last version with a compiler in JavaScript: it runs wherever node does
+	postgresVersion = "18.4.0-beta.17" // Postgres 18.4: only initdb, pg_ctl and postgres
 	nodeMajorMin    = 20
 )
 
-// Anvil is a development chain that knows Tempo's transactions (--network tempo).
+// Anvil is a development chain that supports Tempo's transactions (--network tempo).
 func (b Box) Anvil(ctx context.Context) (Tool, error) {
 	return b.first(ctx, anvilAnswers,
 		source{"system", func(context.Context) (string, error) { return exec.LookPath("anvil") }},
@@ -32,7 +32,7 @@ func (b Box) Anvil(ctx context.Context) (Tool, error) {
 	)
 }
 
-// anvilAnswers makes sure of the network as well: older ones only know Ethereum.
+// anvilAnswers also checks the network: older versions support Ethereum only.
 func anvilAnswers(ctx context.Context, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
@@ -56,14 +56,14 @@ func (b Box) anvilFromNPM(ctx context.Context) (string, error) {
 	return filepath.Join(dir, "node_modules", platform, "bin", "anvil"), nil // as npm's own wrapper runs it
 }
 
-// Viem is a folder whose node_modules holds viem and ox: a client that people use.
+// Viem is a folder whose node_modules contains viem and ox, a widely used client.
 func (b Box) Viem(ctx context.Context) (Tool, error) {
 	return b.first(ctx, nodeRuns, source{"npm", func(ctx context.Context) (string, error) {
 		return b.npm(ctx, "viem", pins{"viem": viemVersion, "ox": oxVersion})
 	}})
 }
 
-// TypeScript is a folder whose node_modules holds the compiler.
+// TypeScript is a folder whose node_modules contains the compiler.
 func (b Box) TypeScript(ctx context.Context) (Tool, error) {
 	return b.first(ctx, compilerRuns, source{"npm", func(ctx context.Context) (string, error) {
 		return b.npm(ctx, "typescript", pins{"typescript": tsVersion})
@@ -89,7 +89,7 @@ func nodeRuns(ctx context.Context, _ string) (string, error) {
 func (b Box) postgresFromNPM(ctx context.Context) (string, error) {
 	arch := runtime.GOARCH
 	if arch == "amd64" {
-		arch = "x64" // node's name for it
+		arch = "x64" // node's name of the architecture
 	}
 	platform := "@embedded-postgres/" + runtime.GOOS + "-" + arch
 	dir, err := b.npm(ctx, "postgres-npm", pins{platform: postgresVersion})
@@ -103,8 +103,8 @@ func (b Box) postgresFromNPM(ctx context.Context) (string, error) {
 	return filepath.Join(native, "bin"), nil
 }
 
-// linkLibraries makes the links that an npm package cannot carry; the package
-// lists them for its own install script, which we do not run.
+// linkLibraries creates the links that an npm package cannot contain. The package lists them for
+// its install script, which we do not run.
 func linkLibraries(native string) error {
 	list, err := os.ReadFile(filepath.Join(native, "pg-symlinks.json"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -138,8 +138,7 @@ func linkLibraries(native string) error {
 // pins are npm packages and their exact versions.
 type pins map[string]string
 
-// npm puts packages into Dir/name and answers that folder. No package's scripts
-// are run.
+// npm installs packages into Dir/name and returns that folder. No package's scripts are run.
 func (b Box) npm(ctx context.Context, name string, want pins) (string, error) {
 	return b.fetch(ctx, name, want.in, func(ctx context.Context, dir string) error {
 		if _, err := exec.LookPath("npm"); err != nil {
@@ -154,7 +153,7 @@ func (b Box) npm(ctx context.Context, name string, want pins) (string, error) {
 	})
 }
 
-// in tells whether a folder holds all of them, each in its version.
+// in reports whether a folder contains all packages in the pinned versions.
 func (p pins) in(dir string) bool {
 	for pkg, version := range p {
 		text, err := os.ReadFile(filepath.Join(dir, "node_modules", pkg, "package.json"))
@@ -169,8 +168,8 @@ func (p pins) in(dir string) bool {
 	return true
 }
 
-// versionIn is the first word of a program's answer that looks like a version:
-// "v20.1.0", "postgres (PostgreSQL) 15.18 (Debian …)", "Redis server v=7.0.15 sha=…".
+// versionIn is the first word of a program's output that looks like a version: "v20.1.0",
+// "postgres (PostgreSQL) 15.18 (Debian …)", "Redis server v=7.0.15 sha=…".
 func versionIn(line string) string {
 	for word := range strings.FieldsSeq(line) {
 		word = strings.TrimLeft(word, "v=")
@@ -182,7 +181,7 @@ func versionIn(line string) string {
 	return line
 }
 
-// major is the number before a version's first dot; -1 when it has none.
+// major is the number before a version's first dot; -1 if there is none.
 func major(version string) int {
 	text, _, _ := strings.Cut(version, ".")
 	n, err := strconv.Atoi(text)

@@ -12,10 +12,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// postgresMajorMin is the oldest Postgres that its makers still mend.
+// postgresMajorMin is the oldest Postgres version that is still maintained.
 const postgresMajorMin = 14
 
-// Postgres is a folder that holds initdb and postgres.
+// Postgres is a folder with initdb and postgres.
 func (b Box) Postgres(ctx context.Context) (Tool, error) {
 	return b.first(ctx, postgresAnswers,
 		source{"system", postgresOfSystem},
@@ -37,9 +37,8 @@ func postgresAnswers(ctx context.Context, bin string) (string, error) {
 	return v, nil
 }
 
-// postgresOfSystem looks where Debian puts it, then where pg_config says, then in
-// PATH. pg_config comes with the client's headers too, and then names a folder
-// that holds no server.
+// postgresOfSystem searches Debian's folders, then pg_config's, then PATH. pg_config also comes
+// with the client's headers, and then names a folder without a server.
 func postgresOfSystem(ctx context.Context) (string, error) {
 	folders, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	newestFirst(folders)

@@ -8,8 +8,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// Redis is the program redis-server. Neither npm nor Go carries one, so a machine
-// without it and without Debian's packages has to do without.
+// Redis is the program redis-server. Neither npm nor Go has it, so on a machine without it and
+// without Debian's packages it is unavailable.
 func (b Box) Redis(ctx context.Context) (Tool, error) {
 	return b.first(ctx, redisAnswers,
 		source{"system", func(context.Context) (string, error) { return exec.LookPath("redis-server") }},

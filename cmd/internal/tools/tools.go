@@ -1,6 +1,6 @@
-// Package tools finds the programs that tests and the playground run besides our
-// own: Postgres, Redis, anvil, viem. What the machine does not have is fetched
-// into a folder of the clone, never into the system.
+// Package tools finds the programs that tests and the playground run besides our own: Postgres,
+// Redis, anvil, viem. Missing ones are fetched into a folder of the clone, never into the
+// system.
 package tools
 
 import (
@@ -19,34 +19,32 @@ import (
 )
 
 const (
-	fetchPatience  = 5 * time.Minute // for one download, with its unpacking
+	fetchPatience  = 5 * time.Minute // for one download, including unpacking
 	answerPatience = 20 * time.Second
 )
 
-// Box looks for tools, and keeps the ones it had to fetch.
+// Box finds tools, and keeps the tools that it fetched.
 type Box struct {
-	Dir string    // where fetched tools lie; made when needed
-	Say io.Writer // told, a line each, what is being fetched
-	// Sources, when not empty, limits where tools may come from: the names that
-	// Tool.From has.
+	Dir string    // folder of fetched tools; created when needed
+	Say io.Writer // receives one line per fetched tool
+	// Sources, when not empty, limits the sources of tools, named as in Tool.From.
 	Sources []string
 }
 
-// Tool is a program, or a folder of programs, that is there and answers.
+// Tool is a program, or a folder of programs, that exists and responds.
 type Tool struct {
 	Path    string // absolute
 	Version string
 	From    string // "system", "debian", "npm" or "go"
 }
 
-// source is one place to have a tool from. find uses no network when the tool is
-// there already.
+// source is one source of a tool. find uses no network if the tool is there already.
 type source struct {
 	name string
 	find func(context.Context) (path string, err error)
 }
 
-// first takes the first source that has the tool; the error tells why none has.
+// first returns the tool of the first source that has it; the error lists each source's failure.
 func (b Box) first(ctx context.Context, version func(ctx context.Context, path string) (string, error), sources ...source) (Tool, error) {
 	var why []string
 	for _, s := range sources {
@@ -70,9 +68,9 @@ func (b Box) allows(source string) bool {
 	return len(b.Sources) == 0 || slices.Contains(b.Sources, source)
 }
 
-// fetch makes Dir/name by calling make with an empty folder, unless whole says
-// that it is there already. The folder appears whole or not at all, and two
-// programs that fetch the same do it one after the other.
+// fetch creates Dir/name by calling make with an empty folder, unless whole reports that it
+// exists. The folder appears completely or not at all. Two programs that fetch the same do so
+// one after the other.
 func (b Box) fetch(ctx context.Context, name string, whole func(dir string) bool, make func(ctx context.Context, dir string) error) (string, error) {
 	dir, err := filepath.Abs(filepath.Join(b.Dir, name))
 	if err != nil {
@@ -86,7 +84,7 @@ func (b Box) fetch(ctx context.Context, name string, whole func(dir string) bool
 		return "", err
 	}
 	defer unlock()
-	if whole(dir) { // somebody else's work meanwhile
+	if whole(dir) { // another program fetched it meanwhile
 		return dir, nil
 	}
 	fmt.Fprintf(b.Say, "fetching %s into %s\n", name, dir)
@@ -127,7 +125,7 @@ func lock(dir string) (unlock func(), err error) {
 	return func() { f.Close() }, nil //nolint:errcheck // closing lets go of the lock
 }
 
-// run executes a program; a failure tells what it printed.
+// run runs a program; a failure includes its output.
 func run(ctx context.Context, dir, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
@@ -141,7 +139,7 @@ func run(ctx context.Context, dir, name string, args ...string) ([]byte, error) 
 	return out.Bytes(), nil
 }
 
-// answer is the first line a program prints when asked a short question.
+// answer is the first line that a program prints for a short query.
 func answer(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()

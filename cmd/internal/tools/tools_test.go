@@ -104,7 +104,7 @@ func TestLinkLibrariesStaysInItsFolder(t *testing.T) {
 	write(t, filepath.Join(dir, "lib/libicu.so.60.2"), "library", 0o644)
 	write(t, filepath.Join(dir, "pg-symlinks.json"),
 		`[{"source":"native/lib/libicu.so.60.2","target":"native/lib/libicu.so.60"}]`, 0o644)
-	for range 2 { // it is done again each time
+	for range 2 { // the links are made again each time
 		if err := linkLibraries(dir); err != nil {
 			t.Fatal(err)
 		}

@@ -1,13 +1,12 @@
-// Package app is the relayer as one object: the delivery service, and beside it in the
-// same process what takes intents on, carries them out and hands what it has signed to
-// that.
+// Package app is the relayer as one object: the delivery service, and beside it in the same
+// process the relay, which accepts intents, carries them out, and hands signed transactions to
+// delivery.
 //
-// What it does today: it serves the API of intents on a listener of its own; signs with
-// keys from files, the environment and a remote signer; gives every signer a lane on
-// every chain, and lanes under other nonce keys when intents ask for them. It asks
-// safeguards, budgets and signers before it takes an intent on and before it signs, and
-// watches what signers have; operators act on the internal listener. It tells the webhooks
-// that intents were asked for with what becomes of them.
+// It serves the API of intents on its own listener. It signs with keys from files, the
+// environment and a remote signer. Every signer has a lane on every chain, plus lanes under
+// other nonce keys when intents ask for them. The relay checks safeguards, budgets and signers
+// before it accepts an intent and before it signs, and watches the signers' balances. Operators
+// use the internal listener. It delivers events to the webhooks that intents name.
 package app
 
 import (
@@ -33,14 +32,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/redis"
 )
 
-// Options are what serving needs beside the settings.
+// Options are serving's inputs beside the settings.
 type Options struct {
 	delivery.Options
-	Environ []string // where keys may stand, as os.Environ gives it
+	Environ []string // environment that may hold keys, in the form of os.Environ
 }
 
-// Serve is the whole program: it opens the keys and what delivery needs, serves until ctx
-// ends, and closes everything. Being stopped while it opens is no error.
+// Serve is the whole program: it opens the keys and delivery's stores, serves until ctx ends,
+// and closes everything. Being stopped while it opens is not an error.
 func Serve(ctx context.Context, s settings.Settings, o Options) error {
 	err := serve(ctx, s, o)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -60,7 +59,7 @@ func serve(ctx context.Context, s settings.Settings, o Options) error {
 	if err != nil {
 		return err
 	}
-	defer closeKeys() // when nobody signs any more
+	defer closeKeys() // after the last signature
 	o.Beside = func(ctx context.Context, in delivery.Inside) (delivery.Part, error) {
 		r, err := newRelay(s, in, ring, Way{})
 		if err != nil {
@@ -76,7 +75,7 @@ func serve(ctx context.Context, s settings.Settings, o Options) error {
 	return delivery.Serve(ctx, s.Delivery, o.Options)
 }
 
-// relay is what runs beside delivery.
+// relay is the part that runs beside delivery.
 type relay struct {
 	settings settings.Settings
 	in       delivery.Inside
@@ -87,9 +86,9 @@ type relay struct {
 	ring     *keys.Ring
 	owner    commands.Owner // of lanes
 	chains   []*served
-	notices  *notices // nil when no webhooks are called
+	notices  *notices // nil when webhooks are off
 	close    func() error
-	feeds    atomic.Bool // the queue of intents
+	feeds    atomic.Bool // whether this process feeds the queue of intents
 	crowds   crowds
 	metrics  *figures.Metrics
 	log      *slog.Logger
@@ -128,12 +127,12 @@ func newRelay(s settings.Settings, in delivery.Inside, ring *keys.Ring, way Way)
 	return r, nil
 }
 
-// attempts tells which bytes the lanes may still want.
+// attempts reports which bytes the lanes may still need.
 func (r *relay) attempts() relayer.Attempts {
 	return relayer.Attempts{Lanes: r.lanes, Vault: r.in.Vault, Decode: delivery.Decode}
 }
 
-// ofLanes tells the points of lanes' appends from those of others.
+// ofLanes prefixes the crash points of lanes' appends, to distinguish them from others.
 func ofLanes(crash func(point string)) func(point string) {
 	if crash == nil {
 		return nil
@@ -141,7 +140,7 @@ func ofLanes(crash func(point string)) func(point string) {
 	return func(point string) { crash("lane." + point) }
 }
 
-// Queue is the intents' work queue in the database that delivery's due queue is in.
+// Queue is the intents' work queue, in the database of delivery's due queue.
 func Queue(database any) (relayer.Queue, error) {
 	switch db := database.(type) {
 	case *postgres.DB:
@@ -154,7 +153,7 @@ func Queue(database any) (relayer.Queue, error) {
 	return nil, fmt.Errorf("a %T has no queue of intents", database)
 }
 
-// run carries intents out until ctx ends, and waits for all that it has begun.
+// run carries out intents until ctx ends, and waits for all its goroutines.
 func (r *relay) run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { r.in.Read(ctx, relayer.Reader, r.feed) })
@@ -165,7 +164,7 @@ func (r *relay) run(ctx context.Context) {
 	for _, c := range r.chains {
 		running.Go(func() { r.again(ctx, fmt.Sprintf("no news for the lanes of chain %s", c.Chain), c.News.Run) })
 	}
-	if r.register(ctx) == nil { // else ctx has ended
+	if r.register(ctx) == nil { // otherwise ctx has ended
 		r.carryOut(ctx, &running)
 	}
 	running.Wait()
@@ -174,7 +173,7 @@ func (r *relay) run(ctx context.Context) {
 	}
 }
 
-// carryOut works on lanes, and watches who signs for them.
+// carryOut runs lanes, and watches their signers.
 func (r *relay) carryOut(ctx context.Context, running *sync.WaitGroup) {
 	running.Go(func() { r.watchSigners(ctx) })
 	running.Go(func() { r.watchGuard(ctx) })
@@ -186,7 +185,7 @@ func (r *relay) carryOut(ctx context.Context, running *sync.WaitGroup) {
 	}
 }
 
-// work holds a lane whenever it can be had.
+// work runs a lane while this process holds its lease.
 func (r *relay) work(ctx context.Context, l *relayer.Lane) {
 	r.owner.Own(ctx, l.LeaseName(), func(ctx context.Context) error {
 		err := l.Run(ctx)
@@ -213,19 +212,19 @@ func (r *relay) abroad() relayer.Abroad {
 	return relayer.Abroad{Store: r.in.Store, Codec: r.intents.Codec, Feeds: r.feeds.Load, Fed: r.wake}
 }
 
-// wake has the lanes of all chains look for intents.
+// wake makes the lanes of all chains look for intents.
 func (r *relay) wake(fresh []intent.Waiting, more bool) {
 	for _, c := range r.chains {
 		c.News.Wake(fresh, more)
 	}
 }
 
-// again runs what tells lanes of something until ctx ends, also after trouble.
+// again runs a notifier of lanes until ctx ends, and restarts it after errors.
 func (r *relay) again(ctx context.Context, trouble string, run func(context.Context) error) {
 	for ctx.Err() == nil {
 		if err := run(ctx); ctx.Err() == nil {
 			r.log.Warn(trouble, "err", err)
 		}
-		_ = commands.Pause(ctx, r.settings.Delivery.Owner.LeaseRenew) // the loop asks the context
+		_ = commands.Pause(ctx, r.settings.Delivery.Owner.LeaseRenew) // the loop checks the context
 	}
 }

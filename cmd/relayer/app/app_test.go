@@ -58,8 +58,8 @@ func list(all ...chain.Address) string {
 	return strings.Join(texts, ",")
 }
 
-// What nobody with these settings would ever carry out is refused, and nothing of it
-// stands in the log; the rest is taken once.
+// An intent that no process with these settings could carry out is refused, without events in
+// the log. Any other is accepted once.
 func TestDesk(t *testing.T) {
 	alice, bob := wallet.Dev(0).Address(), wallet.Dev(1).Address()
 	db, err := embedded.Open("", embedded.Options{Window: 16})
@@ -110,7 +110,7 @@ func TestDesk(t *testing.T) {
 	if head, err := db.Log().Head(t.Context()); err != nil || head != 0 {
 		t.Errorf("the log is at %d (%v)", head, err)
 	}
-	for i, id := range []chain.ID{onTempo, onOther, onTempo} { // the last one again
+	for i, id := range []chain.ID{onTempo, onOther, onTempo} { // the last one is a repetition
 		r := good(id)
 		r.Key += id.String()
 		if id == onOther {
@@ -134,8 +134,8 @@ func TestDesk(t *testing.T) {
 	}
 }
 
-// Lanes under other nonce keys than 0 are opened by who has the key that is asked for;
-// of a pool by one of its signers, always the same.
+// A lane under a nonce key other than 0 is opened by the process with the requested signer's
+// key. Of a pool it is always the same signer.
 func TestWanted(t *testing.T) {
 	alice, bob, carol := wallet.Dev(0).Address(), wallet.Dev(1).Address(), wallet.Dev(2).Address()
 	s := resolved(t, "--signers-allowed="+list(alice, bob, carol), "--pools=hot="+list(alice, bob, carol)+";away="+list(carol))
@@ -173,7 +173,7 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-// Keys that nobody asked for, or named, keep the program from starting.
+// Keys that are not configured, or configured but missing, keep the program from starting.
 func TestKeys(t *testing.T) {
 	alice, bob := wallet.Dev(0).Address(), wallet.Dev(1).Address()
 	log := slog.New(slog.DiscardHandler)
@@ -205,7 +205,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// What the relay calls failures of signers, and a token of Tempo's, are what others call so.
+// The relay's names for failures of signers, and for a Tempo token, equal the names in other
+// packages.
 func TestNames(t *testing.T) {
 	for theirs, ours := range map[event.Refusal]event.Refusal{
 		keys.ErrWrongKey: relayer.ErrWrongKey, keys.ErrUnknownKey: relayer.ErrUnknownKey,

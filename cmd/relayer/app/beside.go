@@ -12,9 +12,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
 )
 
-// Beside makes what runs beside delivery in a process: it carries intents out with the
-// keys of a ring, and calls webhooks over the way, which stay the caller's. Nothing listens:
-// what clients ask is answered by the handler.
+// Beside builds the part that runs beside delivery in a process. It carries out intents with the
+// keys of a ring, and calls webhooks over the way; both still belong to the caller. It opens no
+// listener: the returned handler serves the API of intents.
 func Beside(s settings.Settings, in delivery.Inside, ring *keys.Ring, way Way) (delivery.Part, http.Handler, error) {
 	r, err := newRelay(s, in, ring, way)
 	if err != nil {
@@ -28,16 +28,15 @@ func Beside(s settings.Settings, in delivery.Inside, ring *keys.Ring, way Way) (
 	return delivery.Part{Run: r.run, Admin: routes, Kinds: kinds, Wants: r.attempts().Wanted}, handler, nil
 }
 
-// Way is how webhooks are called. The zero Way is the program's own.
+// Way configures how webhooks are called. The zero Way is the program's own.
 type Way struct {
-	// Seeds are what their secrets follow from, in place of those in the file that the
-	// settings name.
+	// Seeds are the seeds of webhook secrets, in place of the configured file.
 	Seeds []webhook.Secret
-	// Transport is that of [webhook.Options].
+	// Transport is used as [webhook.Options.Transport].
 	Transport http.RoundTripper
 }
 
-// Engine is a database other than the two that the program knows.
+// Engine is a database other than the two known to the program.
 type Engine interface {
 	Intents() relayer.Queue
 	Notices(p notice.Policy) NoticeRows

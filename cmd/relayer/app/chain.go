@@ -13,11 +13,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
-// served is one chain that intents are carried out on.
+// served is one chain on which intents are carried out.
 type served struct {
 	*relayer.Relayer
 	relay   *relay
-	signers []chain.Address // who may sign here
+	signers []chain.Address // signers with a key here
 }
 
 func (r *relay) serve(id chain.ID, pool *rpc.Pool) *served {
@@ -40,7 +40,7 @@ func (r *relay) serve(id chain.ID, pool *rpc.Pool) *served {
 	return c
 }
 
-// lane is one of a signer whose key is here.
+// lane builds a lane of a signer whose key is here.
 func (c *served) lane(signer chain.Address, key chain.NonceKey) *relayer.Lane {
 	l := &relayer.Lane{
 		Relayer: c.Relayer, ID: chain.Sequence{Chain: c.Chain, Sender: signer, Key: key},
@@ -54,20 +54,20 @@ func (c *served) lane(signer chain.Address, key chain.NonceKey) *relayer.Lane {
 	return l
 }
 
-// signer is that of an address of the ring.
+// signer returns the signer of an address in the ring.
 func (r *relay) signer(a chain.Address) relayer.Signer {
 	signer, err := r.ring.Signer(a)
 	if err != nil {
-		panic(err) // its address is the ring's
+		panic(err) // the address comes from the ring
 	}
 	return counted{signer, r.metrics}
 }
 
-// tempoFirst is how much more gas the first transaction of an account takes on Tempo, or
-// under a nonce key: 250,000, for new state, and what storing that costs. Source: TIP-1000.
+// tempoFirst is the additional gas on Tempo for an account's first transaction, or the first
+// under a nonce key: 250,000 for new state, plus the cost of storing that. Source: TIP-1000.
 const tempoFirst = 300_000
 
-// written is how transactions of a format are written, and read as delivery reads them.
+// written returns the format in which transactions are written, and read as delivery reads them.
 func written(f settings.Format) relayer.Format {
 	if f == settings.Tempo {
 		return relayer.Format{
@@ -84,13 +84,13 @@ func written(f settings.Format) relayer.Format {
 	}
 }
 
-// node is a chain as its endpoints tell of it.
+// node reads a chain from its endpoints.
 type node struct {
 	relayer.Estimator
 	reader *rpc.Reader
 }
 
-// nodeOf is a chain as its lanes ask it.
+// nodeOf builds a lane's access to a chain.
 func nodeOf(s settings.Settings, id chain.ID, pool *rpc.Pool) node {
 	reader, policy := pool.Reader(), s.On(id).Fee
 	return node{reader: reader, Estimator: relayer.Estimator{
@@ -99,8 +99,7 @@ func nodeOf(s settings.Settings, id chain.ID, pool *rpc.Pool) node {
 	}}
 }
 
-// Next is what nonce the chain wants next, as of a block that as many endpoints as have
-// to agree know.
+// Next is the account's next nonce at a block that a quorum of endpoints knows.
 func (n node) Next(ctx context.Context, s chain.Sequence, final bool) (lane.Witness, error) {
 	at, err := n.reader.Newest(ctx)
 	if err == nil && final {
@@ -118,7 +117,7 @@ func (n node) Next(ctx context.Context, s chain.Sequence, final bool) (lane.Witn
 	}, err
 }
 
-// At is the block of a height that as many endpoints as have to agree have there.
+// At is the block at a height on which a quorum of endpoints agrees.
 func (n node) At(ctx context.Context, number uint64) (chain.Block, error) {
 	b, _, err := n.reader.BlockAt(ctx, number)
 	if err != nil {

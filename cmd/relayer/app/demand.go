@@ -18,21 +18,21 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// protocolKey is the nonce key that every account has on every chain.
+// protocolKey is the nonce key of every account's default sequence, on every chain.
 var protocolKey chain.NonceKey //nolint:gochecknoglobals // a constant, if arrays could be one
 
-// demandShare bounds how much of the time goes into counting what intents ask for, which
-// may take reading all of them: one part in so many.
+// demandShare limits the time spent counting the demand of intents, which may read all of them:
+// at most 1/demandShare of the time.
 const demandShare = 20
 
-// follow runs lanes of other nonce keys than 0 for as long as intents ask for them, and
-// a while longer, but not before all that has landed in them is final: a lane that is not
-// held learns nothing of what has become of its nonces, and tells nobody of a fork.
+// follow runs lanes of nonce keys other than 0 while intents ask for them, and for a while
+// after. It keeps a lane until all its landed transactions are final: without a holder, nonces
+// are not closed, and nobody is notified of a fork.
 func (r *relay) follow(ctx context.Context, c *served) {
 	open := heldLanes{most: r.settings.Lane.Extra, share: r.settings.Lane.PerClient(), lanes: map[chain.Sequence]*heldLane{}}
 	var running sync.WaitGroup
 	defer running.Wait()
-	var look time.Time // for lanes that nothing asks for, not before that
+	var look time.Time // next search for lanes without demand
 	kept := leftovers{lanes: map[chain.Sequence]bool{}, ago: r.in.Ports.Storage.Ago}
 	for next := r.settings.Lane.Poll; commands.Pause(ctx, next) == nil; {
 		began := r.in.Ports.Now()
@@ -71,7 +71,7 @@ func (r *relay) follow(ctx context.Context, c *served) {
 				continue
 			}
 			if settled, err := c.settled(ctx, id); err != nil || !settled {
-				held.wanted = now // it is looked at again after as long
+				held.wanted = now // so that it is checked again after the same time
 				continue
 			}
 			held.stop()
@@ -81,23 +81,22 @@ func (r *relay) follow(ctx context.Context, c *served) {
 	}
 }
 
-// inOrder puts a chain's lanes in an order that is always the same.
+// inOrder orders a chain's lanes deterministically.
 func inOrder(a, b chain.Sequence) int {
 	return cmp.Or(bytes.Compare(a.Sender[:], b.Sender[:]), bytes.Compare(a.Key[:], b.Key[:]))
 }
 
-// verdicts are what delivery knows of transactions in blocks.
+// verdicts are delivery's verdicts on transactions in blocks.
 type verdicts interface {
 	Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) ([]tx.Work, error)
 }
 
-// rowsMax bounds how many rows are read at once.
+// rowsMax limits the number of rows read at once.
 const rowsMax = 1000
 
-// landed are the lanes of other nonce keys than 0 in which something has landed, and some
-// nonce is not closed: its block is not final, or one of those that were told with it. No
-// intent asks for them any more if it has come out before that. Those that are held are left
-// out.
+// landed lists the lanes of nonce keys other than 0 with a landed transaction and an open nonce:
+// its block is not final, or another block reported with it is not. If the intent ended before
+// that, no intent asks for the lane. Lanes that this process holds are left out.
 func (c *served) landed(ctx context.Context, board verdicts, held func(chain.Sequence) bool) ([]chain.Sequence, error) {
 	blocks, err := c.Blocks.Blocks(ctx, c.Chain)
 	if err != nil || len(blocks) == 0 {
@@ -139,9 +138,9 @@ func (c *served) landed(ctx context.Context, board verdicts, held func(chain.Seq
 	return lanes, nil
 }
 
-// settled reports whether no nonce of a lane is open that an intent holds, or for which
-// anything was signed or a no-op chosen. That one has landed a holder may have told its
-// intent, and not the lane.
+// settled reports whether a lane has no open nonce that an intent holds, that has a signed
+// attempt, or that was chosen for a no-op. A holder may have recorded a landing for the intent
+// but not yet for the lane.
 func (c *served) settled(ctx context.Context, id chain.Sequence) (bool, error) {
 	held, err := c.Lanes.Load(ctx, lane.Stream(id))
 	if err != nil {
@@ -155,7 +154,7 @@ func (c *served) settled(ctx context.Context, id chain.Sequence) (bool, error) {
 	return true, nil
 }
 
-// waiting notes how many intents there are, by what they have.
+// waiting counts the waiting intents, with and without a nonce.
 func (r *relay) waiting(on chain.ID, demand []intent.Demand) {
 	waiting, assigned := 0, 0
 	for _, d := range demand {
@@ -164,10 +163,10 @@ func (r *relay) waiting(on chain.ID, demand []intent.Demand) {
 	r.metrics.Waiting(on.String(), waiting, assigned)
 }
 
-// wanted lists the lanes of other nonce keys than 0 that clients' intents ask for and this
-// process has the key of.
+// wanted lists the lanes of nonce keys other than 0 that clients' intents ask for, and whose key
+// is in this process.
 func (c *served) wanted(demand []intent.Demand) (lanes []laneDemand) {
-	at := map[laneDemand]int{} // without the position
+	at := map[laneDemand]int{} // keyed without the position
 	for _, d := range demand {
 		if d.Key == nil || *d.Key == protocolKey {
 			continue
@@ -186,8 +185,8 @@ func (c *served) wanted(demand []intent.Demand) (lanes []laneDemand) {
 	return lanes
 }
 
-// chosen is who signs under a nonce key: of a pool always the same one, as long as the
-// same keys are here, so that a key is one lane and not as many as the pool has signers.
+// chosen returns the signer for a nonce key. Of a pool it is always the same signer while the
+// keys stay the same, so that a nonce key is one lane and not one per signer of the pool.
 func (c *served) chosen(from intent.From, key chain.NonceKey) (chain.Address, bool) {
 	if from.Signer != nil {
 		return *from.Signer, slices.Contains(c.signers, *from.Signer)

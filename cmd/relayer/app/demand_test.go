@@ -15,8 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-// Lanes are held again in which something has landed that may still leave the chain, though
-// no intent asks for them any more: what was told of it may change.
+// A lane with a landed transaction that may still leave the chain is held again, though no
+// intent asks for it: published confirmations may change.
 func TestLanded(t *testing.T) {
 	alice, bob := wallet.Dev(0).Address(), wallet.Dev(1).Address()
 	db, err := embedded.Open("", embedded.Options{Window: 16})
@@ -26,8 +26,8 @@ func TestLanded(t *testing.T) {
 	must(t, db.Work().Remember(t.Context(), onTempo, []chain.Block{block(50), block(51)}, 0))
 	lanes := relayer.Lanes{Store: db.Log(), Codec: lane.Codec()}
 	var changes []tx.Change
-	// lands has the first nonce of a lane land; what came of its transaction delivery knows,
-	// and the lane, unless its holder has died before that.
+	// lands makes the first nonce of a lane land. Delivery has the verdict; the lane has it
+	// unless its holder died before.
 	lands := func(who chain.Address, key byte, at uint64, sealed, closed, died bool) chain.Sequence {
 		t.Helper()
 		id := chain.Sequence{Chain: onTempo, Sender: who, Key: chain.NonceKey{31: key}}
@@ -55,11 +55,11 @@ func TestLanded(t *testing.T) {
 		return id
 	}
 	announced := lands(alice, 1, 10, false, false, false)
-	told := lands(alice, 2, 50, true, false, false) // blocks that were told with it are not final
+	told := lands(alice, 2, 50, true, false, false) // blocks reported with it are not final
 	untold := lands(alice, 6, 51, true, false, true)
 	lands(alice, 3, 51, true, true, false)
-	lands(alice, 0, 50, false, false, false) // is held anyway
-	lands(bob, 4, 50, false, false, false)   // is another's
+	lands(alice, 0, 50, false, false, false) // this lane is held anyway
+	lands(bob, 4, 50, false, false, false)   // this lane is another signer's
 	here := lands(alice, 5, 49, false, false, false)
 	must(t, db.Work().Apply(t.Context(), "test", 0, 1, changes))
 	c := &served{Relayer: &relayer.Relayer{Chain: onTempo, Lanes: lanes, Blocks: db.Work()}, signers: []chain.Address{alice}}

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// enabledVariable is a switch that other relayers have: whoever turns it off must not find
-// that it was turned off for nothing.
+// enabledVariable is a switch of other relayers. An operator who turns it off must not find it
+// ignored.
 const enabledVariable = "RELAYER_ENABLED"
 
-// checkEnabled refuses to serve where the environment says that nothing is to be relayed, or
-// does not say clearly whether anything is.
+// checkEnabled refuses to serve if the environment switches relaying off, or has an unclear
+// value.
 func checkEnabled(environ []string) error {
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")

@@ -7,7 +7,7 @@ import (
 	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 )
 
-// Where relaying is switched off, or nobody can say, nothing is served.
+// The program refuses to serve if relaying is switched off, or the switch is unclear.
 func TestEnabled(t *testing.T) {
 	s := resolved(t, "--store=embedded::memory:")
 	for value, want := range map[string]string{

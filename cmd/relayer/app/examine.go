@@ -23,25 +23,25 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/redis"
 )
 
-// Examination is the stores and chains of a configuration, opened to be read only, beside
-// relayers that may be at work on them.
+// Examination is the stores and chains of a configuration, opened read-only, beside relayers
+// that may be running on them.
 type Examination struct {
 	settings settings.Settings
 	pools    map[chain.ID]*rpc.Pool
-	leases   *redis.Leases // nil when they are in the database
+	leases   *redis.Leases // nil when leases are in the database
 	now      func() time.Time
 	log      *slog.Logger
 }
 
-// How much is asked about one lane, and how long that may take.
+// Limits for the examination of one lane: its duration, and the number of requests.
 const (
 	examineTime = 20 * time.Second
-	knownMost   = 3 // attempts at one nonce that nodes are asked for, the newest
+	knownMost   = 3 // newest attempts at one nonce that nodes are asked for
 	answerMost  = 1 << 20
-	namesMost   = 1000 // lanes that are listed in one go
+	namesMost   = 1000 // lanes listed at once
 )
 
-// Examine opens them.
+// Examine opens the stores and chains of s.
 func Examine(ctx context.Context, s settings.Settings, now func() time.Time, log *slog.Logger) (*Examination, error) {
 	e := &Examination{settings: s, pools: map[chain.ID]*rpc.Pool{}, now: now, log: log}
 	for _, c := range s.Delivery.Chains {
@@ -60,7 +60,7 @@ func Examine(ctx context.Context, s settings.Settings, now func() time.Time, log
 	return e, nil
 }
 
-// Close ends what was opened.
+// Close closes the stores and chains.
 func (e *Examination) Close() error {
 	for _, p := range e.pools {
 		p.Close()
@@ -71,8 +71,8 @@ func (e *Examination) Close() error {
 	return nil
 }
 
-// Lanes are those of these signers on these chains, all that are configured if none is
-// named: under the nonce key that every account has, and those that somebody has opened.
+// Lanes lists the lanes of the given signers on the given chains; empty means all that are
+// configured. It lists the default nonce key's lane, and the lanes opened under other keys.
 func (e *Examination) Lanes(ctx context.Context, on []chain.ID, signers []chain.Address) (all []chain.Sequence, err error) {
 	if len(on) == 0 {
 		for _, c := range e.settings.Delivery.Chains {
@@ -113,8 +113,8 @@ func (e *Examination) Lanes(ctx context.Context, on []chain.ID, signers []chain.
 	}
 }
 
-// Facts are those of a lane. The chain is asked before the log is read, so that what lies
-// between the two is not taken for somebody else's.
+// Facts reads the facts of a lane. It asks the chain before it reads the log, so that
+// transactions sent in between are not taken for another sender's.
 func (e *Examination) Facts(ctx context.Context, id chain.Sequence) (doctor.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, examineTime)
 	defer cancel()
@@ -137,7 +137,7 @@ func (e *Examination) Facts(ctx context.Context, id chain.Sequence) (doctor.Fact
 	if err := e.readFront(ctx, in, &f); err != nil {
 		return f, err
 	}
-	if f.NodeErr == nil && f.Regressed() { // or it was final before the log was read
+	if f.NodeErr == nil && f.Regressed() { // otherwise it was final before the log was read
 		f.Witness, f.NodeErr = e.node(id.Chain).Next(ctx, id, false)
 	}
 	f.Waits, err = e.waits(ctx, in, f)
@@ -146,12 +146,12 @@ func (e *Examination) Facts(ctx context.Context, id chain.Sequence) (doctor.Fact
 
 func (e *Examination) node(id chain.ID) node { return nodeOf(e.settings, id, e.pools[id]) }
 
-// askChain asks what the chain says. What it does not is left out, or said why.
+// askChain reads the chain's state. A missing answer is left out, or its error is recorded.
 func (e *Examination) askChain(ctx context.Context, f *doctor.Facts) {
 	id, pool := f.ID, e.pools[f.ID.Chain]
 	if f.Witness, f.NodeErr = e.node(id.Chain).Next(ctx, id, false); f.NodeErr != nil {
 		f.MarketErr = f.NodeErr
-		return // nor would it say anything else
+		return // the other requests would fail as well
 	}
 	f.Market, f.MarketErr = pool.Reader().Market(f.Rules.Policy.History, f.Rules.Policy.Percentiles()...).Market(ctx)
 	f.BaseFee = f.Market.Next
@@ -163,7 +163,7 @@ func (e *Examination) askChain(ctx context.Context, f *doctor.Facts) {
 	}
 }
 
-// pendingNonce is the nonce after what one node's pool has; nil if that is not known.
+// pendingNonce is the nonce after the transactions in one node's pool; nil if unknown.
 func pendingNonce(ctx context.Context, pool *rpc.Pool, of chain.Address) *uint64 {
 	answer, err := pool.Ask(ctx, "", "eth_getTransactionCount", json.RawMessage(fmt.Sprintf(`["%s","pending"]`, of)), answerMost, nil)
 	var text string
@@ -177,7 +177,7 @@ func pendingNonce(ctx context.Context, pool *rpc.Pool, of chain.Address) *uint64
 	return &n
 }
 
-// isKnown asks one node after the other for a transaction; nil when that is not known.
+// isKnown asks each node in turn for a transaction; nil if unknown.
 func isKnown(ctx context.Context, pool *rpc.Pool, hash chain.Hash) *bool {
 	has := func(result json.RawMessage) bool { return len(result) > 0 && !bytes.Equal(result, []byte("null")) }
 	answer, err := pool.Ask(ctx, "", "eth_getTransactionByHash", json.RawMessage(fmt.Sprintf(`["%s"]`, hash)), answerMost, has)
@@ -188,7 +188,7 @@ func isKnown(ctx context.Context, pool *rpc.Pool, hash chain.Hash) *bool {
 	return &known
 }
 
-// lease is who may work on a lane, by the database or by Redis.
+// lease returns the holder of a lane's lease, according to the database or Redis.
 func (e *Examination) lease(ctx context.Context, in delivery.Inspection, id chain.Sequence, now time.Time) (l doctor.Lease) {
 	name := (&relayer.Lane{ID: id}).LeaseName()
 	var err error
@@ -208,15 +208,15 @@ func (e *Examination) lease(ctx context.Context, in delivery.Inspection, id chai
 	return l
 }
 
-// streamMost is how many events of a stream are read at once.
+// streamMost is the number of events of a stream read at once.
 const streamMost = 500
 
-// streamed is a log of which streams are read.
+// streamed is a log that is read by stream.
 type streamed interface {
 	Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error)
 }
 
-// fold adds a stream up; each is called for every fact of it.
+// fold reads a stream and calls each for every event.
 func fold[E any](ctx context.Context, log streamed, name event.Stream, codec event.Codec[E], each func(E)) error {
 	for after := event.Version(0); ; {
 		page, err := log.Stream(ctx, name, after, streamMost)

@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// readLog reads what the log has of a lane, of its signer, and of what operators have said.
+// readLog reads a lane, its signer and the operators' settings from the log.
 func readLog(ctx context.Context, log streamed, f *doctor.Facts) error {
 	id := f.ID
 	err := fold(ctx, log, lane.Stream(id), lane.Codec(), func(e lane.Event) {
@@ -38,7 +38,7 @@ func readLog(ctx context.Context, log streamed, f *doctor.Facts) error {
 	return fold(ctx, log, budget.Stream(id.Chain), budget.Codec(), func(e budget.Event) { f.Budget = f.Budget.Evolve(e) })
 }
 
-// readFront reads about the nonces that wait: their intents, and the attempts at the first.
+// readFront reads the intents of the waiting nonces, and the attempts at the first nonce.
 func (e *Examination) readFront(ctx context.Context, in delivery.Inspection, f *doctor.Facts) error {
 	f.Intents, f.Txs = map[chain.IntentID]intent.State{}, map[chain.Hash]doctor.Tx{}
 	for slot := range f.Lane.Slots() {
@@ -78,7 +78,7 @@ func (e *Examination) readFront(ctx context.Context, in delivery.Inspection, f *
 	return err
 }
 
-// readTx is a transaction as delivery has recorded it.
+// readTx reads a transaction as recorded by delivery.
 func readTx(ctx context.Context, log streamed, on chain.ID, hash chain.Hash) (t doctor.Tx, err error) {
 	err = fold(ctx, log, tx.Stream(on, hash), tx.Codec(), func(e tx.Event) {
 		switch e := e.(type) {

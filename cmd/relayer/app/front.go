@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/intents"
 )
 
-// front opens the listener of the API of intents, and makes what answers on it.
+// front opens the listener of the API of intents, and builds its server.
 func (r *relay) front(ctx context.Context) (net.Listener, *http.Server, error) {
 	if err := r.settings.CheckAccess(r.in.Front.Access.Keys().Closed()); err != nil {
 		return nil, nil, err
@@ -30,7 +30,7 @@ func (r *relay) front(ctx context.Context) (net.Listener, *http.Server, error) {
 	return listener, api.Server(handler, r.in.Front.Limits, r.log), nil
 }
 
-// handler answers clients.
+// handler builds the handler of the API of intents.
 func (r *relay) handler() (http.Handler, error) {
 	common := r.in.Front
 	common.Rates.Address = api.Rate(r.settings.Front.Address)

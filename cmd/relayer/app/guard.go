@@ -22,8 +22,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// Guard is what is asked before anything is taken on or signed: it heeds what stands in a
-// log. snapshots are those of budgets; nil has all of their events read.
+// Guard builds the guard that is asked before an intent is accepted or signed. It follows the
+// safeguards, budgets and signers in a log. snapshots hold budgets; nil reads all their events.
 func Guard(s settings.Settings, store commands.Store, snapshots *commands.Snapshots[budget.State], crash func(string), now func() time.Time, random io.Reader, log *slog.Logger) *guard.Guard {
 	numbers := guard.DefaultSettings()
 	numbers.Failures = s.Signers.Failures
@@ -35,7 +35,7 @@ func Guard(s settings.Settings, store commands.Store, snapshots *commands.Snapsh
 	})
 }
 
-// rates are the buckets that all replicas count in; nil where there is one process.
+// rates are the rate limit buckets that all replicas share; nil with a single process.
 func rates(database any) *postgres.Rates {
 	if db, shared := database.(*postgres.DB); shared {
 		return db.Rates()
@@ -43,7 +43,7 @@ func rates(database any) *postgres.Rates {
 	return nil
 }
 
-// Buckets that are full are forgotten now and then: two replicas that do so hinder nobody.
+// Full buckets are deleted periodically. Several replicas may do so at once.
 const (
 	bucketsMost  = 10_000
 	bucketsEvery = time.Minute
@@ -61,7 +61,7 @@ func (r *relay) forgetRates(ctx context.Context) {
 	}
 }
 
-// snapshots spare the relayer the reading of a whole budget when it starts.
+// snapshots spare the relayer reading a whole budget when it starts.
 func (r *relay) snapshots() *commands.Snapshots[budget.State] {
 	if r.in.Ports.Storage.Snapshots == nil || r.in.Settings.SnapshotsEvery == 0 {
 		return nil
@@ -75,7 +75,7 @@ func (r *relay) snapshots() *commands.Snapshots[budget.State] {
 	}
 }
 
-// operators are their routes.
+// operators are the dependencies of the operators' routes.
 func (r *relay) operators() rest.Operators {
 	o := rest.Operators{
 		Guard: r.guard, Signers: r.settings.Signers.Allowed, Now: r.in.Ports.Now,
@@ -91,7 +91,7 @@ func (r *relay) admin() ([]api.Route, []api.Kind) {
 	return r.operators().Routes(), r.operators().Kinds()
 }
 
-// register says whose keys are here, on every chain, before any of them signs.
+// register records whose keys are here, for every chain, before any of them signs.
 func (r *relay) register(ctx context.Context) error {
 	for _, c := range r.chains {
 		if err := r.guard.Registered(ctx, c.Chain, r.settings.Pools.Of, c.signers, r.settings.Delivery.Owner.LeaseRenew); err != nil {
@@ -101,7 +101,7 @@ func (r *relay) register(ctx context.Context) error {
 	return nil
 }
 
-// watchSigners looks what signers have, chain by chain, until ctx ends.
+// watchSigners watches signers' balances, for each chain, until ctx ends.
 func (r *relay) watchSigners(ctx context.Context) {
 	var running sync.WaitGroup
 	for i, c := range r.chains {
@@ -112,16 +112,16 @@ func (r *relay) watchSigners(ctx context.Context) {
 	running.Wait()
 }
 
-// pathUSD is the token that fees on Tempo are paid in where neither a transaction nor its
-// payer's account names another. Source: docs.tempo.xyz, "Fees", and the tempoxyz/tempo
-// node, DEFAULT_FEE_TOKEN.
+// pathUSD is the default token for fees on Tempo, where neither the transaction nor its payer's
+// account names another. Source: docs.tempo.xyz, "Fees", and the tempoxyz/tempo node,
+// DEFAULT_FEE_TOKEN.
 var pathUSD = chain.Address{0x20, 0xc0} //nolint:gochecknoglobals // a constant, if arrays could be one
 
-// attodollars are the smallest unit of Tempo's fees, of which a unit of a TIP-20 token,
-// which has six decimals, is so many.
+// attodollars is the number of Tempo's smallest fee units per unit of a TIP-20 token, which has
+// six decimals.
 const attodollars = 1_000_000_000_000
 
-// money tells what accounts can pay fees with.
+// money reads the balances from which accounts pay fees.
 type money struct {
 	*rpc.Reader
 	token *chain.Address
@@ -131,7 +131,7 @@ type money struct {
 func newMoney(s settings.Settings, on chain.ID, pool *rpc.Pool) money {
 	m := money{pool.Reader(), nil, 1}
 	if s.Formats.Of(on) == settings.Tempo {
-		// An account has no other money there: what nodes call its balance is a constant.
+		// Tempo has no native money: the balance that nodes report is a constant.
 		m.token, m.unit = &pathUSD, attodollars
 		if tokens := s.On(on).Fee.Tokens; len(tokens) > 0 {
 			m.token = &tokens[0]
@@ -140,7 +140,7 @@ func newMoney(s settings.Settings, on chain.ID, pool *rpc.Pool) money {
 	return m
 }
 
-// Balances are those of accounts, in the smallest unit that fees are reckoned in.
+// Balances are the balances of accounts, in the smallest unit of fees.
 func (m money) Balances(ctx context.Context, of []chain.Address) ([]chain.Amount, error) {
 	all, err := m.Reader.Balances(ctx, m.token, of)
 	for i := range all {

@@ -13,11 +13,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// batchAtOnce is how many intents of one batch are taken on at once.
+// batchAtOnce is the number of intents of one batch accepted concurrently.
 const batchAtOnce = 64
 
-// Desk takes intents on, into the log: whoever has the keys carries them out. It refuses
-// what nobody with these settings ever would.
+// Desk accepts intents into the log, to be carried out by the processes with the keys. It
+// refuses intents that no process with these settings could carry out.
 func Desk(s settings.Settings, intents relayer.Intents, now func() time.Time, random io.Reader) *intake.Desk {
 	d := &intake.Desk{
 		Intents: intents, Chains: map[chain.ID]func(intent.Request) error{},
@@ -30,7 +30,7 @@ func Desk(s settings.Settings, intents relayer.Intents, now func() time.Time, ra
 	return d
 }
 
-// serves refuses what nobody with these settings would ever carry out.
+// serves refuses intents that no process with these settings could carry out.
 func serves(s settings.Settings, r intent.Request) error {
 	key, chosen := r.LaneKey()
 	switch onTempo := s.Formats.Of(r.Chain) == settings.Tempo; {
@@ -43,8 +43,9 @@ func serves(s settings.Settings, r intent.Request) error {
 	case !onTempo && (len(r.Calls) > 1 || r.Gas.FeeToken != nil || r.Gas.Sponsored):
 		return intake.ErrNotServed.Because("chain %s has no batches of calls, fee tokens and sponsors", r.Chain)
 	case onTempo && slices.ContainsFunc(r.Calls, func(c intent.Call) bool { return !c.Value.IsZero() }):
-		// Its nodes take no such transaction, and estimate none: the intent would wait for ever.
-		// Source: tempoxyz/tempo, crates/revm, TempoInvalidTransaction::ValueTransferNotAllowed.
+		// Tempo's nodes neither accept nor estimate such a transaction: the intent would wait
+		// for ever. Source: tempoxyz/tempo, crates/revm,
+		// TempoInvalidTransaction::ValueTransferNotAllowed.
 		return intake.ErrNotServed.Because("chain %s has no money of its own that calls could move: a value has to be 0, and tokens move by their contracts", r.Chain)
 	case r.Gas.Limit != 0 && r.Gas.Limit < fee.GasMin:
 		return intake.ErrNotServed.Because("a gas limit of %d pays for no transaction: each takes %d at least", r.Gas.Limit, fee.GasMin)

@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 )
 
-// openKeys opens all sources of keys. The function that comes with the ring closes them.
+// openKeys opens all sources of keys. The returned function closes them.
 func openKeys(ctx context.Context, s settings.Signers, environ []string, log *slog.Logger) (ring *keys.Ring, end func(), err error) {
 	var all []*keys.Signer
 	var remote *keys.Remote
@@ -33,7 +33,7 @@ func openKeys(ctx context.Context, s settings.Signers, environ []string, log *sl
 		all = append(all, more...)
 		return err
 	}
-	// Keys in the environment that nobody has asked for are refused, and not ignored.
+	// Keys in the environment that are not configured are refused, not ignored.
 	if err := take(keys.Environment(environ, s.Environment, log)); err != nil {
 		return nil, end, err
 	}
@@ -77,10 +77,10 @@ func remoteOf(s settings.Remote) keys.RemoteSettings {
 	}
 }
 
-// checkPayer refuses a fee payer whose signatures no chain takes.
+// checkPayer refuses a fee payer whose signatures no chain accepts.
 func checkPayer(payer *chain.Address, ring *keys.Ring) error {
 	if payer == nil || !slices.Contains(ring.Addresses(), *payer) {
-		return nil // another replica has the key
+		return nil // another replica may have the key
 	}
 	signer, err := ring.Signer(*payer)
 	if err == nil && signer.Kind() != chain.Secp256k1 {

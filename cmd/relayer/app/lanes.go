@@ -11,35 +11,33 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// laneDemand is a lane of another nonce key than 0 that a client's intents ask for.
+// laneDemand is a lane of a nonce key other than 0 that a client's intents ask for.
 type laneDemand struct {
 	id     chain.Sequence
 	client string
 	first  event.Position // of the earliest of these intents
-	// unfinished means that no intent asks for the lane, and that something in it is open: it
-	// is no client's.
+	// unfinished marks a lane without demand that has open nonces: it belongs to no client.
 	unfinished bool
 }
 
 // heldLane is a lane that runs because of a laneDemand.
 type heldLane struct {
 	stop   context.CancelFunc
-	client string    // that the lane counts for
-	wanted time.Time // last
-	looked time.Time // when it was last asked whether it can be evicted
-	idle   bool      // nobody wants it now
+	client string    // client to which the lane is counted
+	wanted time.Time // last time it was wanted
+	looked time.Time // last time it was checked for eviction
+	idle   bool      // no demand at present
 }
 
-// heldLanes are the lanes of other nonce keys than 0 that this process holds. Clients share
-// them: each has at most share of them. A lane that is idle and settled is evicted for
-// another one that is wanted.
+// heldLanes are the lanes of nonce keys other than 0 that this process holds. Each client has at
+// most share of them. An idle and settled lane is evicted when another lane is wanted.
 type heldLanes struct {
 	most, share int
 	lanes       map[chain.Sequence]*heldLane
 }
 
-// limit is how many lanes a client can have. Without API keys everybody is the client without
-// a name, which has nobody to share with.
+// limit is the number of lanes that a client may have. Without API keys all requests are of the
+// nameless client, which shares with nobody.
 func (h *heldLanes) limit(d laneDemand) int {
 	if d.unfinished || d.client == "" {
 		return h.most
@@ -47,8 +45,8 @@ func (h *heldLanes) limit(d laneDemand) int {
 	return min(h.share, h.most)
 }
 
-// want notes which lanes are wanted now. A lane counts for the client that it was opened for,
-// until only others want it.
+// want records the lanes wanted at present. A lane counts for the client that it was opened for,
+// until only other clients want it.
 func (h *heldLanes) want(wanted []laneDemand, now time.Time) {
 	by := map[chain.Sequence][]laneDemand{}
 	for _, d := range wanted {
@@ -70,7 +68,7 @@ func byFirst(a, b laneDemand) int {
 	return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(a.first, b.first), cmp.Compare(a.client, b.client), bytes.Compare(a.id.Sender[:], b.id.Sender[:]), bytes.Compare(a.id.Key[:], b.id.Key[:]))
 }
 
-// last is 1 for the lanes that come behind those that intents ask for.
+// last is 1 for lanes that come after the lanes with demand.
 func last(d laneDemand) int {
 	if d.unfinished {
 		return 1
@@ -78,9 +76,9 @@ func last(d laneDemand) int {
 	return 0
 }
 
-// next evicts lanes as far as has to be, and lists which are to be opened: the client with the
-// fewest lanes comes first, and of its lanes the one whose intents have waited longest. Evicts
-// reports whether nothing is open in an idle lane.
+// next evicts lanes as needed, and returns the lanes to open. The client with the fewest lanes
+// comes first, and of its lanes the lane whose intents have waited longest. evicts reports
+// whether an idle lane has no open nonce.
 func (h *heldLanes) next(wanted []laneDemand, evicts func(chain.Sequence) bool) (opens []laneDemand) {
 	count, waiting := map[string]int{}, map[string][]laneDemand{}
 	for _, held := range h.lanes {
@@ -121,7 +119,7 @@ func (h *heldLanes) next(wanted []laneDemand, evicts func(chain.Sequence) bool) 
 	return opens
 }
 
-// turn is the demand that comes next.
+// turn returns the next demand to serve.
 func (h *heldLanes) turn(waiting map[string][]laneDemand, count map[string]int) (next laneDemand) {
 	found := false
 	for client, of := range waiting {
@@ -132,9 +130,9 @@ func (h *heldLanes) turn(waiting map[string][]laneDemand, count map[string]int) 
 	return next
 }
 
-// evict ends a lane that is idle and settled: the client's own if it has as many as it may,
-// otherwise one of the client that has most. Of these it ends the one that has been idle for
-// longest. It returns the client that has one less.
+// evict ends a lane that is idle and settled: the client's own if own is set, otherwise a lane
+// of the client with the most lanes. Among these it ends the lane idle for longest. It returns
+// the client that lost a lane.
 func (h *heldLanes) evict(client string, own bool, count map[string]int, evicts func(chain.Sequence) bool) (from string, ok bool) {
 	var idle []chain.Sequence
 	for id, held := range h.lanes {
@@ -158,13 +156,14 @@ func (h *heldLanes) evict(client string, own bool, count map[string]int, evicts 
 }
 
 const (
-	// evictLooks bounds how many idle lanes are looked at in one round, as each takes a read of
-	// the log; evictEvery is how many rounds pass before the same one is looked at again.
+	// evictLooks limits the idle lanes checked in one round, since each check reads the log.
+	// evictEvery is the number of rounds before the same lane is checked again.
 	evictLooks = 64
 	evictEvery = 5
 )
 
-// evicting returns what reports whether nothing is open in an idle lane, for one round.
+// evicting returns, for one round, the function that reports whether an idle lane has no open
+// nonce.
 func (r *relay) evicting(ctx context.Context, c *served, h *heldLanes, now time.Time) func(chain.Sequence) bool {
 	looks := 0
 	return func(id chain.Sequence) bool {
@@ -179,7 +178,7 @@ func (r *relay) evicting(ctx context.Context, c *served, h *heldLanes, now time.
 	}
 }
 
-// fullest is how many lanes the client with a name has that has most.
+// fullest is the largest number of lanes of any named client.
 func (h *heldLanes) fullest() (most int) {
 	count := map[string]int{}
 	for _, held := range h.lanes {

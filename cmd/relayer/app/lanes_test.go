@@ -28,7 +28,7 @@ func asking(client string, from, to int, first event.Position) (all []laneDemand
 type laneHall struct {
 	heldLanes
 	now     time.Time
-	busy    map[chain.Sequence]bool // something in it is open
+	busy    map[chain.Sequence]bool // lanes with open nonces
 	stopped []chain.Sequence
 }
 
@@ -36,7 +36,7 @@ func newLaneHall(most, share int) *laneHall {
 	return &laneHall{heldLanes: heldLanes{most: most, share: share, lanes: map[chain.Sequence]*heldLane{}}, now: time.Unix(1, 0), busy: map[chain.Sequence]bool{}}
 }
 
-// round tells what is wanted, and returns the lanes that are opened.
+// round sets the demand, and returns the opened lanes.
 func (h *laneHall) round(wanted ...laneDemand) (opened []string) {
 	h.now = h.now.Add(time.Second)
 	h.want(wanted, h.now)
@@ -47,8 +47,8 @@ func (h *laneHall) round(wanted ...laneDemand) (opened []string) {
 	return opened
 }
 
-// A client whose intents ask for more lanes than there are, before anybody else does, leaves
-// lanes to another client, whose intents do not wait for any of its lanes to end.
+// A client whose intents ask first, for more lanes than there are, leaves lanes to another
+// client. The other's intents do not wait for the first client's lanes to end.
 func TestCrowdOfLanesKeepsNobodyWaiting(t *testing.T) {
 	h := newLaneHall(8, 2)
 	crowd := asking("crowd", 0, 100, 1)
@@ -63,19 +63,19 @@ func TestCrowdOfLanesKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
-// Lanes that are idle and settled are evicted for those who wait, at once.
+// Idle and settled lanes are evicted at once when other lanes are wanted.
 func TestIdleLanesAreEvicted(t *testing.T) {
 	h := newLaneHall(4, 3)
 	h.round(asking("crowd", 0, 3, 1)...)
 	h.busy[laneOf("crowd", 0)] = true
-	// Nothing asks for its first two any more, and it asks for a fourth and a fifth.
+	// Its first two lanes have no demand any more, and it asks for a fourth and a fifth.
 	if got := h.round(asking("crowd", 2, 5, 1)...); !slices.Equal(got, []string{"crowd3"}) {
 		t.Errorf("opened %v", got)
 	}
 	if !slices.Equal(h.stopped, []chain.Sequence{laneOf("crowd", 1)}) {
 		t.Errorf("evicted %v", h.stopped)
 	}
-	// The last lane is another's, and for its second one no lane is idle.
+	// The last lane goes to another client, and for that client's second no lane is idle.
 	if got := h.round(append(asking("crowd", 2, 4, 1), asking("victim", 0, 2, 9)...)...); !slices.Equal(got, []string{"victim0"}) {
 		t.Errorf("opened %v", got)
 	}
@@ -85,8 +85,8 @@ func TestIdleLanesAreEvicted(t *testing.T) {
 	}
 }
 
-// Everybody is one client without API keys, and has all lanes. What is unfinished in lanes
-// that nothing asks for is finished, behind clients' intents.
+// Without API keys all requests are one client's, which may have all lanes. Unfinished lanes
+// without demand are finished, after clients' lanes.
 func TestLanesOfEverybody(t *testing.T) {
 	h := newLaneHall(4, 1)
 	unfinished := laneDemand{id: laneOf("old", 1), unfinished: true}
@@ -99,7 +99,7 @@ func TestLanesOfEverybody(t *testing.T) {
 }
 
 // A lane that two clients ask for is opened once, and counts for one of them as long as that
-// one asks for it.
+// client asks for it.
 func TestLaneOfTwoClients(t *testing.T) {
 	h := newLaneHall(4, 1)
 	id := laneOf("a", 1)

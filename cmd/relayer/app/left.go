@@ -11,27 +11,27 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 )
 
-// leftovers are the lanes of other nonce keys than 0 in which nonces were handed out, as far
-// as the log was read, and that may not be settled.
+// leftovers are the lanes of nonce keys other than 0 with reserved nonces, in the part of the
+// log read so far, that may not be settled.
 type leftovers struct {
 	begun bool
 	at    event.Position
 	lanes map[chain.Sequence]bool
-	// ago is a position of the log before so many of its last events, where positions are
-	// not one for each event: there none may be calculated. May be nil.
+	// ago returns a position before the last n events of the log, for logs whose positions are
+	// not consecutive and cannot be calculated with. May be nil.
 	ago func(ctx context.Context, events int) (event.Position, error)
 }
 
 const (
-	// leftMax is how much of the log's end is read for them at first, in events: who left a
-	// nonce did so shortly before it died, and is mostly back soon.
+	// leftMax is the number of events at the log's end that are read at first: a holder that
+	// left a nonce did so shortly before it died, and usually returns soon.
 	leftMax = 100_000
-	// leftLooks is how many lanes are read in one look, whose nonces may all have been used
-	// long since: lanes that intents ask for are not opened meanwhile.
+	// leftLooks limits the lanes read in one pass, since all their nonces may be used long ago.
+	// Lanes with demand are not opened meanwhile.
 	leftLooks = 200
 )
 
-// begin finds where the log is to be read from.
+// begin finds the position from which to read the log.
 func (k *leftovers) begin(ctx context.Context, log commands.Store) (err error) {
 	if k.ago != nil {
 		k.at, err = k.ago(ctx, leftMax)
@@ -43,10 +43,10 @@ func (k *leftovers) begin(ctx context.Context, log commands.Store) (err error) {
 	return err
 }
 
-// left are those lanes that are not settled and nobody here holds. An intent that has a nonce
-// has its lane asked for, but not one that was canceled before it knew of its nonce, when the
-// holder had died: the nonce, and what is set aside for it, would stay until another intent
-// asks for the key.
+// left lists the leftover lanes that are not settled and not held here. An intent with a nonce
+// asks for its lane. But if its holder died, and the intent was canceled before it knew its
+// nonce, no intent asks: the nonce and its budget would stay reserved until another intent asks
+// for the key.
 func (c *served) left(ctx context.Context, log commands.Store, kept *leftovers, held func(chain.Sequence) bool) (lanes []chain.Sequence, err error) {
 	if !kept.begun {
 		if err := kept.begin(ctx, log); err != nil {
@@ -70,7 +70,7 @@ func (c *served) left(ctx context.Context, log commands.Store, kept *leftovers, 
 			continue
 		}
 		if looks++; looks > leftLooks {
-			break // the next look goes on, when those that are not settled are held
+			break // the next pass goes on, when the unsettled lanes are held
 		}
 		settled, err := c.settled(ctx, id)
 		if err != nil {

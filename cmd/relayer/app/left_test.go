@@ -20,9 +20,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
 )
 
-// A lane whose holder died with a nonce handed out is held again, though no intent asks for
-// it: the one that was to have the nonce may have been canceled since. So it is until the nonce
-// is given back.
+// A lane whose holder died with a reserved nonce is held again, though no intent asks for it:
+// the nonce's intent may have been canceled since. It stays held until the nonce is given back.
 func TestLeft(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		db, err := embedded.Open("", embedded.Options{Window: 16})
@@ -41,7 +40,8 @@ func TestLeft(t *testing.T) {
 	})
 }
 
-// looksForLeft has lanes leave nonces in a log whose positions go far beyond its last events.
+// looksForLeft leaves nonces in lanes of a log whose positions go far beyond its number of
+// events.
 func looksForLeft(t *testing.T, log commands.Store, ago func(context.Context, int) (event.Position, error)) {
 	alice, bob := wallet.Dev(0).Address(), wallet.Dev(1).Address()
 	lanes := relayer.Lanes{Store: log, Codec: lane.Codec()}
@@ -64,8 +64,8 @@ func looksForLeft(t *testing.T, log commands.Store, ago func(context.Context, in
 	}
 	left := reserves(alice, 1)
 	here := reserves(alice, 2)
-	reserves(alice, 0) // is held anyway
-	reserves(bob, 3)   // is another's
+	reserves(alice, 0) // this lane is held anyway
+	reserves(bob, 3)   // this lane is another signer's
 	done := reserves(alice, 4)
 	giveBack := lane.Release{Token: 1, Intents: one, Reason: "it was canceled"}
 	do(done, giveBack)
@@ -90,8 +90,8 @@ func looksForLeft(t *testing.T, log commands.Store, ago func(context.Context, in
 	}
 }
 
-// However many lanes were used lately, few are read before lanes that intents ask for are
-// opened, and all in the end.
+// Of many recently used lanes only a few are read before lanes with demand are opened; in the
+// end all are read.
 func TestLeftOfMany(t *testing.T) {
 	alice := wallet.Dev(0).Address()
 	db, err := embedded.Open("", embedded.Options{Window: 16})
@@ -111,7 +111,7 @@ func TestLeftOfMany(t *testing.T) {
 	}
 }
 
-// handle has a lane carry out commands.
+// handle executes commands on a lane.
 func handle(t *testing.T, lanes relayer.Lanes, id chain.Sequence, all ...lane.Command) {
 	t.Helper()
 	for _, c := range all {

@@ -27,7 +27,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys/keystest"
 )
 
-// listeners is how many there are of all programs, beside the playground's chain.
+// listeners is the number of listeners of all programs, without the playground's chain.
 const listeners = 7
 
 // running is every listener of every program, none of which needs a key.
@@ -41,7 +41,7 @@ type running struct {
 	key                         signing
 }
 
-// counter is a collector that counts how often it is asked.
+// counter is a collector that counts its collections.
 type counter struct{ asked *atomic.Int64 }
 
 func (c counter) Describe(chan<- *prometheus.Desc) {}
@@ -60,7 +60,7 @@ func (s signing) Sign(_ context.Context, _ string, digest chain.Hash) ([]byte, e
 	return s.key.Sign(digest, keystest.Trouble{Form: keystest.DER}), nil
 }
 
-// serveAll serves until the test ends. args are settings of both halves.
+// serveAll serves until the test ends. args are settings of delivery and relay.
 func serveAll(t *testing.T, args ...string) *running {
 	t.Helper()
 	w := &running{
@@ -143,7 +143,7 @@ func (w *running) wish(key string) string {
 	return fmt.Sprintf(`{"chainId":42431,"key":%q,"signer":%q,"to":%q}`, key, alice, alice)
 }
 
-// intent has an intent accepted, as a client does, and gives its id.
+// intent submits an intent as a client, and returns its id.
 func (w *running) intent(t *testing.T, key string) string {
 	t.Helper()
 	status, answer := send(t, http.MethodPost, w.relay+"/v1/intents", w.wish(key), "")
@@ -154,7 +154,7 @@ func (w *running) intent(t *testing.T, key string) string {
 	return made.ID
 }
 
-// allowed are requests that leave everything as it is, of the relay first.
+// allowed are requests that change nothing, beginning with the relay's.
 func (w *running) allowed(id string) []target {
 	json := []sending{{http.MethodPost, "/v1/intents", w.wish("page")}}
 	return []target{
@@ -167,8 +167,8 @@ func (w *running) allowed(id string) []target {
 	}
 }
 
-// targets are requests of every kind to every listener: those of allowed first, in the
-// same order.
+// targets are requests of every kind to every listener. The requests of allowed come first, in
+// order.
 func (w *running) targets(id string) []target {
 	all := append(w.allowed(id), target{w.signer, []string{"/api/v1/eth1/publicKeys", "/upcheck"}, []sending{
 		{http.MethodPost, "/api/v1/eth1/sign/0x" + hex.EncodeToString(w.key.key.Public()), `{"data":"0x02c0ffee"}`},
@@ -193,7 +193,7 @@ func (w *running) targets(id string) []target {
 	return all
 }
 
-// unchanged checks that nobody but the client has changed anything.
+// unchanged checks that only the client has changed anything.
 func (w *running) unchanged(t *testing.T, id string) {
 	t.Helper()
 	for _, c := range []struct{ url, says string }{
@@ -216,8 +216,8 @@ func (w *running) unchanged(t *testing.T, id string) {
 	}
 }
 
-// requests lists the requests that were answered by other than 403 and 415, from a place
-// in the log on, and counts the others.
+// requests lists the requests in the log from an index on whose status is neither 403 nor 415,
+// and counts the others.
 func (l *lines) requests(from int) (answered []string, refused int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

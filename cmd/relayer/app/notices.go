@@ -27,8 +27,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
 )
 
-// NoticeRows is the queue of notices, in the database that delivery's due queue is in.
-// All replicas share it.
+// NoticeRows is the queue of webhook deliveries, in the database of delivery's due queue. All
+// replicas share it.
 type NoticeRows interface {
 	notifier.Queue
 	notifier.Rows
@@ -53,8 +53,8 @@ func noticeRows(database any, p notice.Policy) (NoticeRows, error) {
 	return nil, fmt.Errorf("a %T has no queue of notices", database)
 }
 
-// Sealer hides in the log what may be a secret of webhooks' URLs, by a key that follows
-// from the vault's.
+// Sealer encrypts possible secrets of webhook URLs in the log, with a key derived from the
+// vault's.
 func Sealer(m payload.Master) (intent.Sealer, error) {
 	seal, err := intent.NewSealer(m.Derive("webhook URLs"))
 	var former []intent.Sealer
@@ -68,7 +68,7 @@ func Sealer(m payload.Master) (intent.Sealer, error) {
 	return seal.After(former...), err
 }
 
-// TakeWebhooks has a desk take on intents with webhooks, if any are called.
+// TakeWebhooks lets a desk accept intents with webhooks, if webhooks are on.
 func TakeWebhooks(d *intake.Desk, s settings.Webhooks, m payload.Master) error {
 	if s.SecretsFile == "" {
 		return nil
@@ -85,7 +85,7 @@ func TakeWebhooks(d *intake.Desk, s settings.Webhooks, m payload.Master) error {
 	return nil
 }
 
-// notices is what tells clients' endpoints of their intents.
+// notices delivers webhooks about intents.
 type notices struct {
 	settings settings.Webhooks
 	in       delivery.Inside
@@ -96,7 +96,7 @@ type notices struct {
 	metrics  *figures.Metrics
 }
 
-// newNotices is nil when no webhook is to be called.
+// newNotices returns nil when webhooks are off.
 func newNotices(s settings.Webhooks, in delivery.Inside, way Way, m *figures.Metrics) (*notices, error) {
 	if s.SecretsFile == "" {
 		return nil, nil
@@ -145,7 +145,7 @@ func readSecrets(path string) ([]webhook.Secret, error) {
 	return webhook.ParseSecrets(string(text))
 }
 
-// readAuthorities is nil for the system's.
+// readAuthorities returns nil for the system's authorities.
 func readAuthorities(path string) (*x509.CertPool, error) {
 	if path == "" {
 		return nil, nil
@@ -161,7 +161,7 @@ func readAuthorities(path string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// routes is what the API of intents has to know of webhooks; nil when none are called.
+// routes are the webhook dependencies of the API of intents; nil when webhooks are off.
 func (n *notices) routes() *rest.Webhooks {
 	if n == nil {
 		return nil
@@ -177,7 +177,7 @@ func (n *notices) routes() *rest.Webhooks {
 	}
 }
 
-// try sends a message that tells nothing. Its id is no notice's.
+// try sends a test message without content. Its id is not the id of any webhook delivery.
 func (n *notices) try(ctx context.Context, id notice.EndpointID, url string) notice.Outcome {
 	unique := make([]byte, 8)
 	if _, err := io.ReadFull(n.in.Ports.Random, unique); err != nil {
@@ -186,7 +186,7 @@ func (n *notices) try(ctx context.Context, id notice.EndpointID, url string) not
 	return n.caller.Try(ctx, id, url, "try_"+hex.EncodeToString(unique), n.in.Ports.Now())
 }
 
-// run tells until ctx ends, and waits for all that it has begun.
+// run delivers webhooks until ctx ends, and waits for all its goroutines.
 func (n *notices) run(ctx context.Context) {
 	if n == nil {
 		return
@@ -210,10 +210,10 @@ func (n *notices) feeder() *notifier.Feeder {
 	}
 }
 
-// An attempt ends within its time and a second, and nine tenths of its lease.
+// An attempt ends within its timeout plus a second, and within nine tenths of its lease.
 const (
 	leaseSpare = 5 * time.Second
-	leaseParts = 4 // a part of an attempt's time is added for the tenth
+	leaseParts = 4 // 1/leaseParts of the timeout is added for the last tenth
 )
 
 func (n *notices) worker(ctx context.Context) *notifier.Worker {
@@ -232,13 +232,13 @@ func (n *notices) send(ctx context.Context, s notice.Sending) notice.Outcome {
 	return o
 }
 
-// How old notices are forgotten: some in one go, and a look every so often.
+// Old deliveries are deleted in batches of forgetMost, every forgetEvery.
 const (
 	forgetMost  = 1000
 	forgetEvery = 10 * time.Minute
 )
 
-// forget forgets what was settled long ago. Two replicas that do so hinder nobody.
+// forget deletes deliveries settled long ago. Several replicas may do so at once.
 func (n *notices) forget(ctx context.Context) {
 	for commands.Pause(ctx, forgetEvery) == nil {
 		for ctx.Err() == nil {

@@ -21,7 +21,7 @@ import (
 	figures "github.com/tempo-watchtower/watchtower/infra/metrics/relay"
 )
 
-// observe has everything that is recorded counted, by the replica that records it.
+// observe installs the hooks that count every recorded event, in the replica that records it.
 func (r *relay) observe() {
 	r.intents.Told = func(t commands.Told[intent.State, intent.Event]) { r.metrics.Intent(t.Before, t.After, t.Facts) }
 	r.lanes.Told = func(t commands.Told[lane.State, lane.Event]) {
@@ -32,7 +32,7 @@ func (r *relay) observe() {
 	r.owner.Told = func(_ string, what commands.LeaseNews) { r.metrics.Lease(string(what)) }
 }
 
-// turned notes how a lane stands.
+// turned records the state of a lane.
 func (r *relay) turned(t relayer.Turn) {
 	r.crowds.turned(t, r.in.Ports.Now())
 	if t.Over {
@@ -42,7 +42,7 @@ func (r *relay) turned(t relayer.Turn) {
 	r.metrics.Turn(t.Lane, t.State, figures.Turn{Budget: t.Budget, Drift: t.Drift, Stalled: t.Stalled, Troubled: t.Troubled, Took: t.Took})
 }
 
-// fenced counts that somebody else has a lane whose work has ended with an error.
+// fenced counts lanes whose work ended because another process has taken them over.
 func (r *relay) fenced(on chain.ID, err error) {
 	if errors.Is(err, lane.ErrFenced) || errors.Is(err, budget.ErrFenced) {
 		r.metrics.Fenced(on.String())
@@ -52,14 +52,14 @@ func (r *relay) fenced(on chain.ID, err error) {
 // answered counts a request for an intent.
 func (r *relay) answered(a intake.Answer) { r.metrics.Request(a.Known, a.Err) }
 
-// accept asks the guard about an intent, and counts what it refuses.
+// accept asks the guard about an intent, and counts refusals.
 func (r *relay) accept(ctx context.Context, wish intent.Request) error {
 	err := r.guard.Accept(ctx, wish)
 	r.metrics.Refusal(figures.AtAccept, err)
 	return err
 }
 
-// counted is a signer whose work is counted.
+// counted is a signer whose requests are counted.
 type counted struct {
 	*keys.Signer
 	metrics *figures.Metrics
@@ -73,7 +73,7 @@ func (s counted) Sign(ctx context.Context, payload []byte) ([]byte, error) {
 	return signature, err
 }
 
-// outcomeOf names what came of asking for a signature, from a closed list.
+// outcomeOf classifies the outcome of a signature request, from a closed list.
 func outcomeOf(ctx context.Context, err error) string {
 	var busy *keys.Busy
 	switch {
@@ -95,15 +95,15 @@ func outcomeOf(ctx context.Context, err error) string {
 	return figures.Failed
 }
 
-// pricing counts what could not be offered.
+// pricing counts failures to make an offer for gas.
 type pricing struct {
 	relayer.Fees
 	chain   chain.ID
-	most    chain.Price // that the operator lets be offered for an intent
+	most    chain.Price // the operator's maximum offer for an intent
 	metrics *figures.Metrics
 }
 
-// Offer offers.
+// Offer makes an offer and counts its failures.
 func (p pricing) Offer(ctx context.Context, t fee.Terms) (fee.Offer, error) {
 	offer, err := p.Fees.Offer(ctx, t)
 	own := !t.MaxFee.Int().IsZero() && t.MaxFee.Int().Lt(p.most.Int()) || p.Bounds(t.Gas)
@@ -111,13 +111,13 @@ func (p pricing) Offer(ctx context.Context, t fee.Terms) (fee.Offer, error) {
 	return offer, err
 }
 
-// guarding counts what the guard does not let be signed.
+// guarding counts the guard's refusals to sign.
 type guarding struct {
 	*guard.Guard
 	metrics *figures.Metrics
 }
 
-// Allow answers for each request.
+// Allow returns one answer per request.
 func (g guarding) Allow(ctx context.Context, id chain.Sequence, token lane.Token, requests []*intent.Request, charges []budget.Charge) ([]error, error) {
 	answers, err := g.Guard.Allow(ctx, id, token, requests, charges)
 	for _, why := range answers {
@@ -127,13 +127,13 @@ func (g guarding) Allow(ctx context.Context, id chain.Sequence, token lane.Token
 }
 
 const (
-	figuresEvery = 5 * time.Second // the pause between two looks at what operators have set
-	// Looking reads a little of the log for each signer: the pause is so long that it takes
-	// at most one part in so many of the time.
+	figuresEvery = 5 * time.Second // the pause between two reads of the operators' settings
+	// A read costs a little of the log for each signer: the pause is long enough that reading
+	// takes at most 1/figuresShare of the time.
 	figuresShare = 20
 )
 
-// watchGuard keeps the figures of signers, safeguards and budgets. Every replica does, of
+// watchGuard updates the metrics of signers, safeguards and budgets. Every replica does so for
 // the signers whose keys it has.
 func (r *relay) watchGuard(ctx context.Context) {
 	for next := time.Duration(0); commands.Pause(ctx, next) == nil; {
@@ -175,14 +175,14 @@ func (r *relay) lookAtGuard(ctx context.Context) error {
 }
 
 const (
-	// Counting the queue of notices reads all of it: the pause is at least depthEvery, and
-	// so long that counting takes at most one part in depthShare of the time.
+	// Counting the queue of webhook deliveries reads all of it: the pause is at least
+	// depthEvery, and long enough that counting takes at most 1/depthShare of the time.
 	depthEvery = 10 * time.Second
 	depthShare = 200
 	depthLease = "notice-depth"
 )
 
-// watchDepth keeps the figures of the queue of notices. One replica does at a time.
+// watchDepth updates the metrics of the webhook queue. One replica does so at a time.
 func (n *notices) watchDepth(ctx context.Context) error {
 	defer n.metrics.NoNotices()
 	for next := time.Duration(0); commands.Pause(ctx, next) == nil; {
@@ -198,11 +198,11 @@ func (n *notices) watchDepth(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// noted counts an attempt to deliver a notice, which began at a time.
+// noted counts an attempt at a webhook delivery that started at began.
 func (n *notices) noted(s notice.Sending, o notice.Outcome, began time.Time) {
 	var told intent.Notice
 	if err := json.Unmarshal(s.Body, &told); err != nil {
-		told.At = time.Time{} // it is counted all the same
+		told.At = time.Time{} // without a time it is still counted
 	}
 	n.metrics.Notice(o, s.Attempts == 0, told.At, n.in.Ports.Now(), time.Since(began))
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
-// triesAll is a page that tries everything that a page can, and tells what it has read.
+// triesAll is a web page that tries every request possible for a page, and reports the answers
+// it could read.
 //
 //go:embed testdata/page.html
 var triesAll string
@@ -29,9 +30,9 @@ type sending struct {
 	Body   string `json:"body"`
 }
 
-// target is what a page asks of one listener.
+// target is a listener, with the requests that a page sends to it.
 type target struct {
-	Base  string    `json:"base"` // empty: of the page's own origin
+	Base  string    `json:"base"` // empty: the page's own origin
 	Gets  []string  `json:"gets"`
 	Sends []sending `json:"sends"`
 }
@@ -41,19 +42,18 @@ type plan struct {
 	Frames []string `json:"frames"`
 }
 
-// site is a web site that serves one page, and for the rest is another server, asked by
-// the name that the site was asked by: this is what a browser meets when a name is
-// rebound.
+// site is a web site that serves one page and passes all other requests on to another server
+// under the site's own name. This is how a browser sees DNS rebinding.
 type site struct {
 	*httptest.Server
 	read chan []string
 
 	mu    sync.Mutex
 	page  plan
-	leads *url.URL // to the listener; nil: nowhere
+	leads *url.URL // the listener; nil: none
 }
 
-// has gives the page its plan, and the site the listener that it leads to, if any.
+// has sets the page's plan, and the listener for the site's other requests, if any.
 func (s *site) has(to []target, leads *url.URL) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func newSite(t *testing.T) *site {
 			_, leads := s.shows()
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = leads.Scheme, leads.Host, r.In.Host
 		},
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {}, // the page has gone
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {}, // the page is gone
 	}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page, leads := s.shows()
@@ -110,7 +110,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// rebound makes the site lead to a listener, which its page then asks as its own origin.
+// rebound points the site to a listener; the page then requests it as its own origin.
 func (s *site) rebound(t *testing.T, to target) {
 	t.Helper()
 	leads, err := url.Parse(to.Base)
@@ -119,16 +119,16 @@ func (s *site) rebound(t *testing.T, to target) {
 	s.has([]target{to}, leads)
 }
 
-// port is a URL's, with the colon.
+// port is a URL's port, with the colon.
 func port(of string) string { return of[strings.LastIndex(of, ":"):] }
 
-// name is the site's below a domain: each has a name of its own, as what a name leads to
-// is the same for all ports.
+// name is the site's name in a domain. Each site needs its own name, since a name resolves to
+// the same address for all ports.
 func (s *site) name(domain string) string { return "site" + port(s.URL)[1:] + "." + domain }
 
-// browse shows a page of a site at its name in a domain, and in the page's frames those of
-// the sites that lead to listeners, at the listeners' own ports. It returns the answers
-// that scripts have read.
+// browse opens a page of a site under its name in a domain. The page's frames show the sites
+// that point to listeners, at the listeners' own ports. It returns the answers that scripts
+// could read.
 func browse(t *testing.T, domain string, main *site, rebound []*site) (read []string) {
 	t.Helper()
 	all := append(slices.Clone(rebound), main)
@@ -154,9 +154,9 @@ func browse(t *testing.T, domain string, main *site, rebound []*site) (read []st
 	return read
 }
 
-// A page in a browser on this machine, of another origin or of a name that was rebound,
-// reaches no listener of any program: nothing changes, and nothing is read. The same page
-// does where its origin, or the name, is allowed.
+// A page in a browser on this machine, of another origin or of a rebound name, reaches no
+// listener of any program: it changes nothing and reads nothing. The same page succeeds if its
+// origin, or the name, is allowed.
 func TestPages(t *testing.T) {
 	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	stranger, friend := newSite(t), newSite(t)
@@ -212,7 +212,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// expected are the answers that a page reads that may ask.
+// expected are the answers that an allowed page reads.
 func (o target) expected() (all []string) {
 	for _, path := range o.Gets {
 		all = append(all, "GET "+path+" 200")

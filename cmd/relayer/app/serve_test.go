@@ -20,7 +20,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 )
 
-// lines is a log that is read while it is written.
+// lines is a log that can be read while it is written.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -32,7 +32,7 @@ func (l *lines) Write(b []byte) (int, error) {
 	return l.text.Write(b)
 }
 
-// fronts are the addresses at which it has been said that intents are taken on.
+// fronts returns the logged addresses of the API of intents.
 func (l *lines) fronts() (urls []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +45,7 @@ func (l *lines) fronts() (urls []string) {
 	return urls
 }
 
-// send sends a request with a key, if there is one.
+// send sends a request, with an API key unless key is empty.
 func send(t *testing.T, method, url, body, key string) (status int, answer []byte) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -64,9 +64,9 @@ func send(t *testing.T, method, url, body, key string) (status int, answer []byt
 	return res.StatusCode, answer
 }
 
-// The API of intents has a listener of its own, which serves for as long as delivery's
-// does, and answers by the keys that the operator makes there. Strangers are not let in
-// from other machines before there is one.
+// The API of intents has its own listener, which serves as long as delivery's. It checks the
+// keys that the operator creates there. Strangers on other machines are refused before a key
+// exists.
 func TestServe(t *testing.T) {
 	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	alice := wallet.Dev(0).Address()

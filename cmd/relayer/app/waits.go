@@ -15,8 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/intents"
 )
 
-// How many intents that wait are looked at for a lane, and how many are read to find as
-// many; since when they wait at least, and how many nodes are asked about at once.
+// Limits for waiting intents of a lane: the number examined, the number read to find them, their
+// minimum wait, and the number of concurrent questions to nodes.
 const (
 	waitsMost   = 20
 	waitsRead   = 200
@@ -24,8 +24,8 @@ const (
 	waitsAtOnce = 4
 )
 
-// waits are the oldest intents that could get a nonce of a lane and have none, and what its
-// holder would hear about each if it asked now. Nothing is asked that writes.
+// waits lists the oldest intents without a nonce that could get one in a lane, and the obstacle
+// that the lane's holder would meet for each at this moment. It makes only read requests.
 func (e *Examination) waits(ctx context.Context, in delivery.Inspection, f doctor.Facts) ([]doctor.Wait, error) {
 	of := intent.Claim{Lane: f.ID, Pools: e.settings.Pools.Of(f.ID.Sender)}
 	rows, err := intents.Waiting(ctx, in.Work.View(), f.ID.Chain, of.Names(), waitsRead)
@@ -49,7 +49,7 @@ func (e *Examination) waits(ctx context.Context, in delivery.Inspection, f docto
 		}
 	}
 	if f.NodeErr != nil {
-		return waits, nil // that is why, for all of them
+		return waits, nil // that is the reason for all of them
 	}
 	return waits, commands.Each(len(waits), waitsAtOnce, func(i int) error {
 		waits[i].Why = e.wouldHear(ctx, f, states[i])
@@ -57,7 +57,8 @@ func (e *Examination) waits(ctx context.Context, in delivery.Inspection, f docto
 	})
 }
 
-// wouldHear is what keeps a lane's holder from giving an intent a nonce, as of now.
+// wouldHear returns the obstacle that keeps a lane's holder from giving an intent a nonce at
+// this moment.
 func (e *Examination) wouldHear(ctx context.Context, f doctor.Facts, it intent.State) error {
 	id, format := f.ID, e.settings.Formats.Of(f.ID.Chain)
 	n := e.node(id.Chain)

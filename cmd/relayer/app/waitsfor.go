@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	behindMost  = 100                    // intents that wait, among which the one before in a row is looked for: the newest
-	pricingTime = 250 * time.Millisecond // that is waited for what gas costs, which mostly is known
+	behindMost  = 100                    // newest waiting intents searched for the predecessor in an ordering group
+	pricingTime = 250 * time.Millisecond // maximum wait for the gas price, which is usually cached
 )
 
-// waitsFor is what keeps an intent from being signed for, as far as this process knows; nil
-// if it knows of nothing, or the intent waits no more. Others than those that it tells of may
-// keep it too. Lanes tell of themselves alone where they are held.
+// waitsFor returns the reason that keeps an intent from being signed, as far as this process
+// knows. It is nil if it knows none, or the intent no longer waits. Other reasons may exist as
+// well. The state of a lane is known only to the process that holds it.
 func (r *relay) waitsFor(ctx context.Context, row intents.Row) (*rest.WaitsFor, error) {
 	it := row.State
 	if status := it.Status(); status != intent.StatusWaiting && status != intent.StatusAssigned {
@@ -47,7 +47,7 @@ func (r *relay) waitsFor(ctx context.Context, row intents.Row) (*rest.WaitsFor, 
 	bounded, cancel := context.WithTimeout(ctx, pricingTime)
 	defer cancel()
 	least, market := (&relayer.Lane{Relayer: c.Relayer, ID: lanes[0]}).Least(bounded, it)
-	if least.Fee.IsZero() { // what the fee will be nobody knows yet; it will not be nothing
+	if least.Fee.IsZero() { // the fee is not known yet, but is not zero
 		least.Fee = chain.NewAmount(1)
 	}
 	var free []chain.Sequence
@@ -80,8 +80,7 @@ func (r *relay) waitsFor(ctx context.Context, row intents.Row) (*rest.WaitsFor, 
 	return nil, nil
 }
 
-// carriers are the lanes that an intent may be carried out in: of the one that it has a nonce
-// of, that one.
+// carriers are the lanes that may carry out an intent: if it has a nonce, the nonce's lane.
 func (c *served) carriers(it intent.State) (lanes []chain.Sequence) {
 	r := it.Requested.Request
 	if p := it.Place; p != nil {
@@ -105,7 +104,7 @@ func (c *served) carriers(it intent.State) (lanes []chain.Sequence) {
 	return lanes
 }
 
-// behind is that another intent has to get a nonce first, the one before it in its row.
+// behind returns a hold if the previous intent of the ordering group has no nonce yet.
 func (r *relay) behind(ctx context.Context, row intents.Row) (*guard.Hold, error) {
 	of := row.Request()
 	if of.Order == "" {
@@ -126,8 +125,8 @@ func (r *relay) behind(ctx context.Context, row intents.Row) (*guard.Hold, error
 	return nil, nil
 }
 
-// together is what keeps an intent that each of several lanes could carry out, but for what
-// keeps it from that: since the last of them does.
+// together merges the holds of an intent that several lanes could carry out. The merged hold
+// begins with the latest of them.
 func together(holds []*guard.Hold) *guard.Hold {
 	var code event.Refusal
 	errors.As(holds[0].Why, &code)
@@ -152,7 +151,7 @@ func detailOf(code event.Refusal, why error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(why.Error(), string(code)), ": ")
 }
 
-// waits tells a client of it.
+// waits formats a hold for a client.
 func waits(it intent.State, h *guard.Hold) *rest.WaitsFor {
 	if h == nil {
 		return nil
@@ -166,14 +165,14 @@ func waits(it intent.State, h *guard.Hold) *rest.WaitsFor {
 	return w
 }
 
-// crowds are the lanes held by this process that take no more intents. It is safe for
-// concurrent use.
+// crowds are the lanes held by this process, with the reason if a lane accepts no more intents.
+// It is safe for concurrent use.
 type crowds struct {
 	mu  sync.Mutex
-	all map[chain.Sequence]guard.Hold // no Why: it takes more
+	all map[chain.Sequence]guard.Hold // without Why: the lane accepts more
 }
 
-// turned notes how a lane stands at a time.
+// turned records the state of a lane at a time.
 func (c *crowds) turned(t relayer.Turn, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,8 +196,8 @@ func (c *crowds) turned(t relayer.Turn, now time.Time) {
 	c.all[t.Lane] = next
 }
 
-// hold is what keeps an intent that any of these lanes could carry out; nil if one of them
-// could, or it is not known here how one stands.
+// hold returns the reason why none of these lanes accepts an intent; nil if one accepts, or the
+// state of one is not known here.
 func (c *crowds) hold(lanes []chain.Sequence) *guard.Hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// used is what counts of a day's budget.
+// used is the used part of a day's budget.
 type used struct{ Fee, Value chain.Amount }
 
-// budgetShown is a chain's budget as operators are shown it.
+// budgetShown is a chain's budget in the operators' API.
 type budgetShown struct {
 	Chain  chain.ID
 	Day    budget.Day
@@ -60,7 +60,7 @@ func listBudgets() *cobra.Command {
 		func(_ *cobra.Command, args []string) (asking, error) { return get("admin", "budgets", args[0]), nil }, tellBudget)
 }
 
-// none is an amount that is not limited.
+// none is the text for an unlimited amount.
 const none = "none"
 
 func setBudget() *cobra.Command {
@@ -95,7 +95,7 @@ func setBudget() *cobra.Command {
 	flags.StringVar(&signer, "signer", "", "which, of the account signer")
 	flags.StringVar(&fee, "fee", "", "the most that its fees may cost in a day, or none for no limit")
 	flags.StringVar(&value, "value", "", "the most that its calls may move in a day, or none for no limit")
-	for _, name := range []string{"account", "fee", "value"} { // what is left out would be without limit
+	for _, name := range []string{"account", "fee", "value"} { // a missing flag would remove that limit
 		_ = cmd.MarkFlagRequired(name)
 	}
 	return cmd

@@ -1,6 +1,6 @@
-// Package console is the commands that ask a running relayer over HTTP: what operators
-// do on its internal listener, and what clients do with its API of intents. They hold no
-// key and open no store.
+// Package console is the commands that call a running relayer over HTTP: operators' commands on
+// its internal listener, and clients' commands on its API of intents. They hold no key and open
+// no store.
 package console
 
 import (
@@ -25,10 +25,10 @@ import (
 	watchtower "github.com/tempo-watchtower/watchtower/clients/go"
 )
 
-// keyVar has the API key, for both listeners.
+// keyVar is the variable with the API key, for both listeners.
 const keyVar = "RELAYER_API_KEY"
 
-// listener is one of the relayer's two that are asked here.
+// listener is one of the relayer's two listeners.
 type listener struct{ name, variable, standard string }
 
 var (
@@ -36,26 +36,26 @@ var (
 	front    = listener{"the API of intents (relay.listen)", "RELAYER_URL", "http://127.0.0.1:8422"}            //nolint:gochecknoglobals // a constant
 )
 
-// Commands are all of them.
+// Commands returns all commands of this package.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{signers(), safeguards(), budgets(), intents(), webhooks()}
 }
 
-// Bounds of one request.
+// Limits of one request.
 const (
-	answerTime = 30 * time.Second // beside what the relayer was asked to wait
+	answerTime = 30 * time.Second // in addition to the requested wait
 	answerMost = 64 << 20         // bytes
 	givenMost  = 16 << 20         // bytes of standard input
 )
 
-// door is how a command reaches the relayer, and how it shows what it is answered.
+// door holds a command's connection settings and output format.
 type door struct {
 	listener
 	url, keyFile string
 	asJSON       bool
 }
 
-// flags adds those that every command here has.
+// flags adds the flags common to all commands here.
 func (d *door) flags(cmd *cobra.Command) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&d.url, "url", "", "of "+d.name+" (default: "+d.variable+", or "+d.standard+")")
@@ -64,8 +64,8 @@ func (d *door) flags(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// asks is a command that makes one request, of its flags and arguments, and tells what it
-// is answered.
+// asks builds a command that sends one request, made from its flags and arguments, and prints
+// the answer.
 func asks[T any](at listener, cmd *cobra.Command, of func(cmd *cobra.Command, args []string) (asking, error), tell func(to io.Writer, answer T) error) *cobra.Command {
 	d := door{listener: at}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -82,20 +82,20 @@ func asks[T any](at listener, cmd *cobra.Command, of func(cmd *cobra.Command, ar
 	return d.flags(cmd)
 }
 
-// get asks for what stands at a path.
+// get is a GET request for a path.
 func get(path ...string) asking { return asking{method: http.MethodGet, path: path} }
 
 // asking is one request.
 type asking struct {
 	method string
-	path   []string // its parts, not escaped
+	path   []string // path segments, not escaped
 	query  url.Values
-	body   any           // made JSON; nil is none
-	wait   time.Duration // that the relayer may take, as it was asked to
+	body   any           // encoded as JSON; nil: no body
+	wait   time.Duration // the wait that the relayer was asked for
 }
 
-// ask makes a request, and gives the answer's body if it is a good one. What the relayer
-// refuses is a *watchtower.Problem.
+// ask sends a request, and returns the body of a successful answer. A refusal by the relayer is
+// a *watchtower.Problem.
 func (d *door) ask(ctx context.Context, a asking) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime+a.wait)
 	defer cancel()
@@ -107,7 +107,7 @@ func (d *door) ask(ctx context.Context, a asking) ([]byte, error) {
 	if err != nil {
 		var failed *url.Error
 		if errors.As(err, &failed) {
-			err = failed.Err // its text has the path
+			err = failed.Err // without the URL: the text has the path
 		}
 		return nil, fmt.Errorf("%s cannot be reached at %s://%s: %w; --url or %s says where it is", d.name, req.URL.Scheme, req.URL.Host, err, d.variable)
 	}
@@ -156,7 +156,7 @@ func (d *door) request(ctx context.Context, a asking) (*http.Request, error) {
 	return req, nil
 }
 
-// refusal is why the relayer has said no.
+// refusal is the error of a refused request.
 func refusal(req *http.Request, status int, body []byte) error {
 	p := new(watchtower.Problem)
 	if json.Unmarshal(body, p) != nil || p.Code == "" {
@@ -167,14 +167,14 @@ func refusal(req *http.Request, status int, body []byte) error {
 	case http.StatusUnauthorized:
 		return fmt.Errorf("%w; --key-file or %s gives an API key", p, keyVar)
 	case http.StatusNotFound:
-		if p.Code == "not-found" && p.Detail == "" { // nothing at all is at this path
+		if p.Code == "not-found" && p.Detail == "" { // no route exists at this path
 			return fmt.Errorf("%w; is this the right one of the relayer's listeners?", p)
 		}
 	}
 	return p
 }
 
-// show prints an answer: as it is, or by what text makes of it.
+// show prints an answer as JSON, or as formatted by text.
 func show[T any](cmd *cobra.Command, d *door, answer []byte, text func(to io.Writer, answer T) error) error {
 	if d.asJSON {
 		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", bytes.TrimSpace(answer))
@@ -187,7 +187,7 @@ func show[T any](cmd *cobra.Command, d *door, answer []byte, text func(to io.Wri
 	return text(cmd.OutOrStdout(), told)
 }
 
-// table prints rows under a head.
+// table prints rows below a header.
 func table(to io.Writer, head string, rows [][]string) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, head) //nolint:errcheck // Flush tells
@@ -200,7 +200,7 @@ func table(to io.Writer, head string, rows [][]string) error {
 	return w.Flush()
 }
 
-// given is the whole standard input.
+// given reads all of standard input.
 func given(cmd *cobra.Command) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), givenMost+1))
 	if err == nil && len(text) > givenMost {
@@ -209,9 +209,9 @@ func given(cmd *cobra.Command) ([]byte, error) {
 	return text, err
 }
 
-// reasoned adds the flag that every change has.
+// reasoned adds the flag that all changes require.
 func reasoned(cmd *cobra.Command, reason *string) *cobra.Command {
 	cmd.Flags().StringVar(reason, "reason", "", "why, for whoever reads the log")
-	_ = cmd.MarkFlagRequired("reason") // it is there
+	_ = cmd.MarkFlagRequired("reason") // the flag exists
 	return cmd
 }

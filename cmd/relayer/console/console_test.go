@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// The page for operators names every command that there is, in the row of its parent.
+// The operators' page names every command, in the row of its parent.
 func TestPageNamesEveryCommand(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/relayer.md")
 	if err != nil {
@@ -36,7 +36,7 @@ func TestPageNamesEveryCommand(t *testing.T) {
 	}
 }
 
-// What may be called is read as it is shown, and what is no target is refused.
+// Targets are parsed in the form in which they are printed, and invalid targets are refused.
 func TestTargets(t *testing.T) {
 	const one, other = "0x20c0000000000000000000000000000000000000", "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
 	for _, given := range [][]string{{"any"}, {one}, {one + ":0xa9059cbb", other}, {"create", one + ":0xa9059cbb,0x095ea7b3"}} {
@@ -58,7 +58,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// Each cause for which nothing was delivered is told in words, and by whom it was.
+// Each cause of a failed delivery has its own description, which names the responsible side.
 func TestWhatCameOfATry(t *testing.T) {
 	said := map[string]bool{}
 	for _, c := range []notice.Cause{

@@ -19,7 +19,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// intentShown is an intent as clients are shown it, as far as it is told here.
+// intentShown is the part of an intent in the clients' API that is printed here.
 type intentShown struct {
 	ID      chain.IntentID
 	Status  intent.Status
@@ -70,7 +70,7 @@ type shownBlock struct {
 	Hash   chain.Hash
 }
 
-// landed is what to know of what a block holds, beyond that it does.
+// landed describes the result of a mined transaction.
 func (i intentShown) landed() string {
 	for _, a := range i.Attempts {
 		if a.TxHash == *i.TxHash && a.Kind == intent.NoOp {
@@ -83,7 +83,7 @@ func (i intentShown) landed() string {
 	return ""
 }
 
-// from is who was asked to sign.
+// from returns the requested signer or pool.
 func (i intentShown) from() string {
 	if i.Signer != nil {
 		return i.Signer.String()
@@ -91,7 +91,7 @@ func (i intentShown) from() string {
 	return "pool " + i.Pool
 }
 
-// nonce is the one that it has.
+// nonce formats the intent's nonce.
 func (i intentShown) nonce() string {
 	if i.Place == nil {
 		return ""
@@ -109,7 +109,7 @@ func tellIntents(to io.Writer, all []intentShown) error {
 	return table(to, "ID\tSTATUS\tCHAIN\tSIGNED BY\tNONCE\tKEY\tSUBJECT\tASKED", rows)
 }
 
-// tellIntent tells one by a line for each thing that is known of it.
+// tellIntent prints an intent, one line per known property.
 func tellIntent(to io.Writer, i intentShown) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	say := func(what, format string, args ...any) {
@@ -178,7 +178,7 @@ func intents() *cobra.Command {
 	return parent
 }
 
-// waiting is how long an answer may be waited for.
+// waiting holds the flags for waiting for an answer.
 type waiting struct {
 	until   string
 	timeout time.Duration
@@ -190,7 +190,7 @@ func (w *waiting) flags(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// of makes a request wait.
+// of adds the wait to a request.
 func (w waiting) of(a asking) asking {
 	if w.until != "" {
 		a.query, a.wait = url.Values{"wait": {w.until}, "timeout": {strconv.FormatFloat(w.timeout.Seconds(), 'f', -1, 64) + "s"}}, w.timeout
@@ -224,7 +224,7 @@ func createIntents() *cobra.Command {
 	}))
 }
 
-// batchShown is the answer to a list of intents.
+// batchShown is the answer to a batch of intents.
 type batchShown struct {
 	Results []struct {
 		OK      bool
@@ -233,7 +233,7 @@ type batchShown struct {
 	}
 }
 
-// errRefused ends the asking for a list of which not all were taken on.
+// errRefused is the error of a batch of which not all intents were accepted.
 var errRefused = errors.New("not all were taken on")
 
 func tellBatch(to io.Writer, b batchShown) error {
@@ -257,7 +257,7 @@ func getIntent() *cobra.Command {
 		func(_ *cobra.Command, args []string) (asking, error) { return w.of(get("v1", "intents", args[0])), nil }, tellIntent)
 }
 
-// trailShown is what has become known of an intent.
+// trailShown is the history of an intent.
 type trailShown struct {
 	Events []struct {
 		Sequence uint64
@@ -292,7 +292,7 @@ func trailOfIntent() *cobra.Command {
 	return cmd
 }
 
-// pageShown is a page of intents.
+// pageShown is one page of a list of intents.
 type pageShown struct {
 	Intents    []intentShown
 	NextCursor string
@@ -326,7 +326,7 @@ func listIntents() *cobra.Command {
 		a := get("v1", "intents")
 		a.query = url.Values{"status": statuses}
 		for _, f := range filters {
-			if flag := cmd.Flags().Lookup(f.flag); flag.Changed { // '' is a client too
+			if flag := cmd.Flags().Lookup(f.flag); flag.Changed { // the empty string is a client, too
 				a.query.Set(f.name, flag.Value.String())
 			}
 		}
@@ -340,8 +340,8 @@ func listIntents() *cobra.Command {
 	return cmd
 }
 
-// wishIntent is a command that wishes something of an intent; what makes, of the
-// arguments, the last part of the path and the body.
+// wishIntent builds a command that sends a client's command about an intent. of returns a
+// function from the arguments to the last path segment and the body.
 func wishIntent(use, short string, args cobra.PositionalArgs, of func(*cobra.Command) func(args []string) (last string, body any)) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: args}
 	what := of(cmd)

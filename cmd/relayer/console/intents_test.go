@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Whoever looks at an intent sees whether the block holds what was asked for.
+// The printed intent shows whether the mined transaction is the requested one.
 func TestTellLanded(t *testing.T) {
 	const shown = `{"id": "0x0102030405060708090a0b0c0d0e0f10", "status": "canceling", "chainId": 1, "pool": "hot",
 	  "attempts": [{"kind": "first", "txHash": "0x%064d"}, {"kind": "no-op", "txHash": "0x%064d"}],

@@ -11,18 +11,17 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Mender asks a running relayer, on its internal listener, to mend lanes.
+// Mender asks a running relayer to repair lanes, on its internal listener.
 type Mender struct{ door }
 
-// Flags adds those that say where the relayer is.
+// Flags adds the flags with the relayer's address.
 func (m *Mender) Flags(flags *pflag.FlagSet) {
 	m.listener = internal
 	flags.StringVar(&m.url, "admin-url", "", "of "+m.name+" (default: "+m.variable+", or "+m.standard+")")
 	flags.StringVar(&m.keyFile, "key-file", "", "a file that holds an API key (default: the key in "+keyVar+", if it is set)")
 }
 
-// Fill has some holes of a lane filled. It returns which intents are to give which nonces
-// back.
+// Fill fills nonce gaps of a lane. It returns the intents that will give nonces back, by nonce.
 func (m *Mender) Fill(ctx context.Context, id chain.Sequence, nonces []uint64, reason string) (map[uint64]chain.IntentID, error) {
 	answer, err := m.ask(ctx, asking{
 		method: http.MethodPost, path: []string{"admin", "lanes", id.Chain.String(), id.Sender.String(), id.Key.String(), "fill"},

@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/safeguard"
 )
 
-// safeguardsShown are the safeguards as operators are shown them.
+// safeguardsShown are the safeguards in the operators' API.
 type safeguardsShown struct {
 	Halts []struct {
 		Scope         safeguard.Scope
@@ -69,7 +69,7 @@ func showSafeguards() *cobra.Command {
 		func(*cobra.Command, []string) (asking, error) { return get("admin", "safeguards"), nil }, tellSafeguards)
 }
 
-// scoped is whom a safeguard is about, as flags say.
+// scoped holds the flags for a safeguard's scope.
 type scoped struct {
 	chain  uint64
 	client string
@@ -81,7 +81,7 @@ func (s *scoped) flags(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// scope is what the flags add up to: everything if there are none.
+// scope returns the scope of the flags: everything if none is set.
 func (s *scoped) scope(cmd *cobra.Command) safeguard.Scope {
 	switch on := chain.ID(s.chain); {
 	case cmd.Flags().Changed("client"):
@@ -92,8 +92,8 @@ func (s *scoped) scope(cmd *cobra.Command) safeguard.Scope {
 	return safeguard.Scope{Kind: safeguard.Deployment}
 }
 
-// changeSafeguards is a command that changes them; members are those of its body beside
-// the reason.
+// changeSafeguards builds a command that changes safeguards. members returns the members of the
+// request's body, without the reason.
 func changeSafeguards(cmd *cobra.Command, method, last string, members func(cmd *cobra.Command, args []string) (map[string]any, error)) *cobra.Command {
 	var reason string
 	return asks(internal, reasoned(cmd, &reason), func(cmd *cobra.Command, args []string) (asking, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// signerShown is a signer on a chain as operators are shown it.
+// signerShown is a signer on a chain in the operators' API.
 type signerShown struct {
 	Chain     chain.ID
 	Address   chain.Address
@@ -83,7 +83,7 @@ func listSigners() *cobra.Command {
 		func(to io.Writer, a struct{ Signers []signerShown }) error { return tellSigners(to, a.Signers) })
 }
 
-// signerPath is that of a signer which arguments name.
+// signerPath is the path of the signer named by the arguments.
 func signerPath(args []string, more ...string) ([]string, error) {
 	on, err := chain.ParseID(args[0])
 	if err != nil {
@@ -104,8 +104,8 @@ func showSigner() *cobra.Command {
 		}, tellSigner)
 }
 
-// changeSigner is a command that changes something about a signer; members are those of
-// its body beside the reason, made of the arguments after the signer's.
+// changeSigner builds a command that changes a signer. members returns the members of the
+// request's body, without the reason, from the arguments after the signer's.
 func changeSigner(use, short, method, last string, args cobra.PositionalArgs, members func(args []string) (map[string]any, error)) *cobra.Command {
 	var reason string
 	return asks(internal, reasoned(&cobra.Command{Use: use, Short: short, Args: args}, &reason),
@@ -142,7 +142,7 @@ func targetsOfSigner() *cobra.Command {
 	return cmd
 }
 
-// parseTargets reads what may be called.
+// parseTargets parses the targets that a signer may call.
 func parseTargets(args []string) (chain.Targets, error) {
 	all := chain.Targets{}
 	if len(args) == 1 && args[0] == "any" {
@@ -175,7 +175,7 @@ func parseTargets(args []string) (chain.Targets, error) {
 	return all, nil
 }
 
-// targetsText is what may be called, as it is given.
+// targetsText formats targets as they are entered.
 func targetsText(all chain.Targets) string {
 	if len(all) == 0 {
 		return "any"

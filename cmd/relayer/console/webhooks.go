@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// webhookShown is an endpoint as clients are shown it.
+// webhookShown is an endpoint in the clients' API.
 type webhookShown struct {
 	ID           notice.EndpointID
 	Origin       string
@@ -29,7 +29,7 @@ type webhookShown struct {
 	Notices      *int
 }
 
-// state is how it stands, in words.
+// state describes the endpoint's state.
 func (w webhookShown) state() string {
 	switch {
 	case !w.Known:
@@ -89,7 +89,7 @@ func webhooks() *cobra.Command {
 	return parent
 }
 
-// endpointsShown is a page of endpoints.
+// endpointsShown is one page of a list of endpoints.
 type endpointsShown struct {
 	Webhooks []webhookShown
 	HasMore  bool
@@ -118,14 +118,14 @@ func listWebhooks() *cobra.Command {
 	return cmd
 }
 
-// set gives a query what is not empty.
+// set adds a value to a query unless it is empty.
 func set(q url.Values, name, value string) {
 	if value != "" {
 		q.Set(name, value)
 	}
 }
 
-// onWebhook is a command about one endpoint without more to say.
+// onWebhook builds a command about one endpoint without further arguments.
 func onWebhook(use, short, method string, last []string) *cobra.Command {
 	return asks(front, &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1)},
 		func(_ *cobra.Command, args []string) (asking, error) {
@@ -153,7 +153,7 @@ func deadNotices() *cobra.Command {
 	return cmd
 }
 
-// deadShown is the answer that lists what was given up.
+// deadShown is the answer that lists dead webhook deliveries.
 type deadShown struct {
 	Notices []struct {
 		Intent   chain.IntentID
@@ -185,7 +185,7 @@ func tellDead(to io.Writer, a deadShown) error {
 	return err
 }
 
-// parseNotice reads the name of a notice.
+// parseNotice parses the name of a webhook delivery.
 func parseNotice(text string) (ref notice.Ref, err error) {
 	id, sequence, _ := strings.Cut(text, "/")
 	if ref.Intent, err = chain.ParseIntentID(id); err == nil {
@@ -218,7 +218,7 @@ func redeliver() *cobra.Command {
 	}, tellWebhook)
 }
 
-// triedShown is what came of a message that tells nothing.
+// triedShown is the outcome of a test message.
 type triedShown struct {
 	ID        notice.EndpointID
 	Delivered bool
@@ -226,12 +226,12 @@ type triedShown struct {
 	Status    int
 }
 
-// errNotDelivered ends a try that came to nothing.
+// errNotDelivered is the error of a failed test message.
 type errNotDelivered struct{ triedShown }
 
 func (e errNotDelivered) Error() string { return "not delivered: " + came(e.Cause, e.Status) }
 
-// came says in words what came of an attempt that did not deliver.
+// came describes the outcome of a failed attempt.
 func came(c notice.Cause, status int) string {
 	switch c {
 	case notice.Status:
@@ -258,7 +258,7 @@ func came(c notice.Cause, status int) string {
 	return string(c)
 }
 
-// statusText is a status of HTTP with what it means, if that is agreed upon.
+// statusText is an HTTP status code with its registered text, if it has one.
 func statusText(status int) string {
 	return strings.TrimSpace(strconv.Itoa(status) + " " + strings.ToLower(http.StatusText(status)))
 }
@@ -271,7 +271,7 @@ func tellTried(to io.Writer, t triedShown) error {
 	return err
 }
 
-// ofURL is a command about the URL that is read from standard input.
+// ofURL builds a command about a URL read from standard input.
 func ofURL[T any](use, short string, path []string, tell func(io.Writer, T) error) *cobra.Command {
 	return asks(front, &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}, func(cmd *cobra.Command, _ []string) (asking, error) {
 		text, err := given(cmd)

@@ -11,23 +11,23 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Diagnosis is how a lane does.
+// Diagnosis is the state of a lane, with findings.
 type Diagnosis struct {
 	Chain    chain.ID       `json:"chain"`
 	Signer   chain.Address  `json:"signer"`
 	NonceKey chain.NonceKey `json:"nonceKey"`
-	// Well means that nothing is wrong, as far as could be seen.
+	// Well means that no fault was found.
 	Well bool `json:"well"`
 
-	Cursor  *uint64 `json:"cursor,omitempty"` // the next nonce that was never handed out
-	Wants   *uint64 `json:"wants,omitempty"`  // the next one that the chain wants
-	Block   uint64  `json:"block,omitempty"`  // as of which it does
-	Agreed  int     `json:"agreed,omitempty"` // of how many endpoints that were asked
+	Cursor  *uint64 `json:"cursor,omitempty"` // the next nonce to be reserved
+	Wants   *uint64 `json:"wants,omitempty"`  // the next nonce on the chain
+	Block   uint64  `json:"block,omitempty"`  // block at which Wants was read
+	Agreed  int     `json:"agreed,omitempty"` // number of endpoints that agree, of those asked
 	Asked   int     `json:"asked,omitempty"`
 	Pending *uint64 `json:"pending,omitempty"`
 
 	InFlight int        `json:"inFlight"`
-	Room     int        `json:"room"` // nonces that may be in flight
+	Room     int        `json:"room"` // maximum number of nonces in flight
 	Holder   string     `json:"holder,omitempty"`
 	Token    lane.Token `json:"token,omitempty"`
 	Opened   time.Time  `json:"opened,omitzero"`
@@ -53,44 +53,44 @@ type Waiting struct {
 	Attempts []Attempt      `json:"attempts"`
 }
 
-// Attempt is one at the first nonce.
+// Attempt is an attempt at the first waiting nonce.
 type Attempt struct {
 	Hash   chain.Hash `json:"hash"`
 	NoOp   bool       `json:"noOp,omitempty"`
 	Fee    chain.Fee  `json:"fee"`
 	At     time.Time  `json:"at"`
-	Status tx.Status  `json:"status,omitempty"` // that delivery gives it
+	Status tx.Status  `json:"status,omitempty"` // delivery's status of the transaction
 	NextAt time.Time  `json:"nextAt,omitzero"`
-	Known  *bool      `json:"known,omitempty"` // to any node that was asked
+	Known  *bool      `json:"known,omitempty"` // whether any node asked knows it
 }
 
-// Hole is a nonce for which nothing was signed, below one for which something was.
+// Hole is a nonce gap: a nonce without an attempt below a nonce with an attempt.
 type Hole struct {
 	lane.Hole
-	// Fill is what would be done to it, if it can be; else why it cannot.
+	// Fill describes filling the hole; Why is the reason if it cannot be filled.
 	Fill *Filling `json:"fill,omitempty"`
 	Why  string   `json:"why,omitempty"`
 }
 
-// Filling is what filling a hole comes to.
+// Filling describes how a hole would be filled.
 type Filling struct {
 	Nonce  uint64         `json:"nonce"`
-	Intent chain.IntentID `json:"intent"` // that gives the nonce back, and goes on waiting
+	Intent chain.IntentID `json:"intent"` // gives the nonce back, and keeps waiting
 	Gas    uint64         `json:"gas"`
-	Fee    chain.Fee      `json:"fee"`  // for a unit of gas, as of now
-	Cost   chain.Amount   `json:"cost"` // at most
+	Fee    chain.Fee      `json:"fee"`  // per unit of gas, at this moment
+	Cost   chain.Amount   `json:"cost"` // maximum
 }
 
-// Finding is something about a lane that somebody has to know.
+// Finding is a fact about a lane that an operator should know.
 type Finding struct {
 	Code string `json:"code"`
 	Says string `json:"says"`
-	// Next is what happens by itself, and Do what somebody can do.
+	// Next is the automatic next step; Do is the operator's possible action.
 	Next string `json:"next,omitempty"`
 	Do   string `json:"do,omitempty"`
 }
 
-// Diagnose says how a lane does.
+// Diagnose derives a lane's diagnosis from its facts.
 func Diagnose(f Facts) Diagnosis {
 	d := Diagnosis{
 		Chain: f.ID.Chain, Signer: f.ID.Sender, NonceKey: f.ID.Key, Pending: f.Pending,
@@ -127,7 +127,7 @@ func (f Facts) waiting(slot lane.Slot) *Waiting {
 	return w
 }
 
-// holes are those of the lane, and what filling them comes to.
+// holes lists the lane's holes, and how each would be filled.
 func (f Facts) holes() (all []Hole) {
 	for _, hole := range f.Lane.Holes() {
 		h := Hole{Hole: hole}
@@ -151,8 +151,8 @@ func (f Facts) holes() (all []Hole) {
 	return all
 }
 
-// rowIsSigned reports whether something was signed above a hole for another intent of its
-// row, which has to land in the order of asking.
+// rowIsSigned reports whether a transaction above a hole was signed for another intent of the
+// hole's ordering group, whose intents must land in order.
 func (f Facts) rowIsSigned(hole lane.Hole) bool {
 	row := f.Intents[hole.Intent].Requested.Request.Waiting(0).Row
 	return row.Order != "" && slices.ContainsFunc(f.slots(), func(s lane.Slot) bool {
@@ -160,7 +160,7 @@ func (f Facts) rowIsSigned(hole lane.Hole) bool {
 	})
 }
 
-// Fillings are the holes that can be filled on demand, and what that comes to.
+// Fillings lists the holes that can be filled on demand.
 func (d Diagnosis) Fillings() (all []Filling) {
 	for _, h := range d.Holes {
 		if h.Fill != nil {

@@ -42,7 +42,7 @@ func hashOf(n int) chain.Hash { return chain.Keccak([]byte{byte(n)}) }
 
 func price(gwei uint64) chain.Price { return chain.PriceOf(gwei * 1_000_000_000) }
 
-// attempted is an attempt for an intent, at so many gwei.
+// attempted is the n-th attempt for an intent, at gwei gwei.
 func attempted(nonce uint64, id chain.IntentID, n int, gwei uint64) lane.Event {
 	return lane.Attempted{Nonce: nonce, Intent: id, Hash: hashOf(n), Fee: chain.Fee{MaxFee: price(gwei), MaxPriorityFee: price(1)}, At: now.Add(-10 * time.Second)}
 }
@@ -53,7 +53,7 @@ func placed(key string, nonce uint64, change func(*intent.Request)) intent.State
 	return intent.State{}.Evolve(intent.Requested{ID: r.ID(), Request: r}).Evolve(intent.Assigned{Assignment: 1, Place: intent.Place{Signer: alice, Nonce: nonce}})
 }
 
-// facts are those of a lane at cursor 5 that does well, with more events.
+// facts are the facts of a healthy lane at cursor 5, plus more events.
 func facts(more ...lane.Event) Facts {
 	f := Facts{
 		ID: chain.Sequence{Chain: 1, Sender: alice}, Now: now, Opened: now.Add(-time.Hour), Lease: Lease{Where: "the database", Holder: "process 1", Until: now.Add(time.Second), Runs: true},
@@ -83,7 +83,7 @@ func with(f Facts, change func(*Facts)) Facts {
 
 func yes(b bool) *bool { return &b }
 
-// limited has the chain's fees limited for the day.
+// limited sets a daily limit on the chain's fees.
 func limited(most uint64) func(*Facts) {
 	return func(f *Facts) {
 		limit := chain.NewAmount(most)
@@ -91,7 +91,7 @@ func limited(most uint64) func(*Facts) {
 	}
 }
 
-// cases are lanes, each with something about it.
+// cases are lanes, each with the fault in its name.
 func cases() map[string]Facts {
 	sent := func() Facts {
 		f := facts(reserved(first), attempted(5, first, 1, 20))
@@ -175,8 +175,8 @@ func cases() map[string]Facts {
 	}
 }
 
-// Each lane is diagnosed with what it is named for, and nothing else, in words that stand
-// in a file.
+// The diagnosis of each lane has exactly the finding in its name, with the words in the golden
+// file.
 func TestDiagnoses(t *testing.T) {
 	for name, f := range cases() {
 		t.Run(name, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestDiagnoses(t *testing.T) {
 	}
 }
 
-// The page for operators names every finding that there is.
+// The operators' page names every finding.
 func TestPageNamesEveryFinding(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/relayer.md")
 	check(t, err)

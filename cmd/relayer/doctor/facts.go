@@ -1,6 +1,6 @@
-// Package doctor says in plain words how a lane does: what the log and the chain tell of
-// it, what keeps it, what happens next by itself, and what somebody can do. It is pure:
-// who asks brings the facts.
+// Package doctor explains the state of a lane in plain words: the state in the log and on the
+// chain, the obstacles, the automatic next step, and the operator's possible actions. It is
+// pure: the caller supplies the facts.
 package doctor
 
 import (
@@ -16,37 +16,38 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Facts are what is known of a lane at one moment.
+// Facts are the known state of a lane at one moment.
 type Facts struct {
 	ID  chain.Sequence
 	Now time.Time
 
 	Lane   lane.State
-	Opened time.Time // when it was opened last; zero never
+	Opened time.Time // time of the last opening; zero: never opened
 	Lease  Lease
 
-	// Witness is what the chain wants next, and who says so; NodeErr why that is not known.
+	// Witness is the chain's next nonce and the endpoints that agree; NodeErr is why it is
+	// unknown.
 	Witness lane.Witness
 	NodeErr error
-	// Pending is the nonce after what one node's pool has of the signer; nil is not known,
-	// or there is no such thing under this nonce key.
+	// Pending is the nonce after the signer's transactions in one node's pool. It is nil if
+	// unknown, or if the pool has no such nonce under this nonce key.
 	Pending *uint64
-	// BaseFee is that of the next block; nil where there is none. MarketErr says why
-	// nothing is known of what gas costs.
+	// BaseFee is the base fee of the next block; nil on chains without one. MarketErr is why the
+	// gas price is unknown.
 	BaseFee   *chain.Price
 	Market    chain.Market
 	MarketErr error
-	Balance   *chain.Amount // nil is not known
+	Balance   *chain.Amount // nil: unknown
 
 	Signer   signer.State
 	Switches safeguard.State
-	Budget   budget.State // the chain's
+	Budget   budget.State // of the chain
 
-	// Waits are the oldest of the intents that wait for a nonce, and may get one of this lane.
+	// Waits are the oldest intents that wait for a nonce and may get one in this lane.
 	Waits []Wait
 
-	// Txs are the attempts at the first nonce that waits for the chain, and Intents those
-	// that hold nonces which wait for something.
+	// Txs are the attempts at the first waiting nonce. Intents are the intents of the waiting
+	// nonces.
 	Txs     map[chain.Hash]Tx
 	Intents map[chain.IntentID]intent.State
 
@@ -57,40 +58,40 @@ type Facts struct {
 type Wait struct {
 	ID    chain.IntentID
 	Since time.Time
-	Why   error // what the lane's holder would hear if it asked now; nil is nothing
+	Why   error // obstacle that the lane's holder would meet at this moment; nil: none
 }
 
-// Lease is who may work on a lane.
+// Lease is the holder of a lane's lease.
 type Lease struct {
-	Where  string    `json:"where,omitempty"` // it was looked for
+	Where  string    `json:"where,omitempty"` // the store that was asked
 	Holder string    `json:"holder,omitempty"`
-	Until  time.Time `json:"until,omitzero"` // by the clock of who keeps the leases
+	Until  time.Time `json:"until,omitzero"` // by the clock of the store that keeps the leases
 	Runs   bool      `json:"runs"`
-	// Unknown is why nothing is known of it.
+	// Unknown is why the lease could not be read.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// Tx is an attempt as delivery knows it.
+// Tx is an attempt in delivery's state.
 type Tx struct {
 	tx.State
-	Last   *tx.Rejected // the last refusal by nodes, unless one has taken it since
-	NextAt time.Time    // when it is sent again; zero is not known
-	Known  *bool        // whether any node that was asked has it; nil is not known
+	Last   *tx.Rejected // last refusal by nodes, unless a node has accepted it since
+	NextAt time.Time    // next send; zero: unknown
+	Known  *bool        // whether any node asked knows it; nil: unknown
 }
 
-// Rules are the settings that the lane is worked on by.
+// Rules are the settings of the lane.
 type Rules struct {
 	Policy  fee.Policy
 	Legacy  bool
 	NoOpGas uint64
-	First   uint64 // how much more a sequence's first transaction needs
+	First   uint64 // additional gas for a sequence's first transaction
 	Budget  int
 	Stall   time.Duration
 	Look    time.Duration
-	Claim   time.Duration // after so long an intent that waits is looked at again
+	Claim   time.Duration // time after which a waiting intent is tried again
 }
 
-// slots are the open nonces.
+// slots lists the open nonces.
 func (f Facts) slots() (all []lane.Slot) {
 	for s := range f.Lane.Slots() {
 		all = append(all, s)
@@ -98,7 +99,7 @@ func (f Facts) slots() (all []lane.Slot) {
 	return all
 }
 
-// Front is the first open nonce that waits for the chain; false when none does.
+// Front is the first open nonce that waits for the chain; false if there is none.
 func Front(s lane.State) (lane.Slot, bool) {
 	for slot := range s.Slots() {
 		if slot.Landed == nil && !slot.IsFree() {
@@ -108,7 +109,7 @@ func Front(s lane.State) (lane.Slot, bool) {
 	return lane.Slot{}, false
 }
 
-// terms are those of an intent's attempts.
+// terms are the terms of an intent's attempts.
 func (f Facts) terms(it intent.State) fee.Terms {
 	gas := it.Requested.Request.Gas
 	return fee.Terms{
@@ -117,8 +118,8 @@ func (f Facts) terms(it intent.State) fee.Terms {
 	}
 }
 
-// again is what would be offered at a nonce now, over what was signed for it: for its
-// intent, or a no-op if that is to end, or nobody wants the nonce.
+// again is the offer for a nonce at this moment, above its previous attempts. It is for the
+// nonce's intent, or for a no-op if the intent is canceled or the nonce has no intent.
 func (f Facts) again(slot lane.Slot) (chain.Fee, error) {
 	t := fee.Terms{NoOp: true, Legacy: f.Rules.Legacy, Sender: f.ID.Sender}
 	if it, n := f.Intents[slot.Intent], len(slot.Attempts); n > 0 && !slot.Attempts[n-1].Intent.IsZero() && it.Place != nil && it.Stop.Reason == "" {

@@ -23,7 +23,7 @@ func chainUnknown(f Facts) []Finding {
 		"Look at the endpoints of the chain.")
 }
 
-// unheld is about who works on the lane.
+// unheld reports a lane without a working holder.
 func unheld(f Facts) []Finding {
 	switch {
 	case f.Lane.Token == 0:
@@ -35,14 +35,14 @@ func unheld(f Facts) []Finding {
 	case f.Lease.Runs:
 		return nil
 	case !f.ID.Key.IsZero() && f.Lane.InFlight() == 0:
-		return nil // it is given up when no intent asks for it
+		return nil // it is released when no intent asks for it
 	}
 	return one("not-held", fmt.Sprintf("Nobody holds the lane: its last holder opened it at %s, and its lease, which was looked for in %s, does not run.", stamp(f.Opened), f.Lease.Where),
 		"What was signed is delivered all the same by any replica; nothing new is signed, bumped or settled until a relayer with the key runs.",
 		"Start a relayer that has the key of "+f.ID.Sender.String()+". If one runs, see whether its lane.leases, and what they are kept in, are those of this configuration.")
 }
 
-// held is about what keeps anything from being signed.
+// held reports obstacles to all signing.
 func held(f Facts) (all []Finding) {
 	s := f.Signer
 	why := s.Stance.Reason
@@ -73,7 +73,7 @@ func held(f Facts) (all []Finding) {
 	return append(all, f.spent()...)
 }
 
-// cursor is about nonces that somebody else has used, or that were jumped over.
+// cursor reports nonces that another sender used, or that were skipped.
 func cursor(f Facts) []Finding {
 	if f.NodeErr != nil || f.Lane.Token == 0 {
 		return nil
@@ -99,14 +99,14 @@ func cursor(f Facts) []Finding {
 	return nil
 }
 
-// Regressed reports whether the chain wants a nonce that is open no more.
+// Regressed reports whether the chain's next nonce is no longer open.
 func (f Facts) Regressed() bool {
 	_, open := f.Lane.Slot(f.Witness.Nonce)
 	gap := f.Lane.Gap(f.Witness.Nonce)
 	return !open && gap.First == gap.End && f.Lane.Known && f.Witness.Nonce < f.Lane.Next
 }
 
-// holes is about nonces without an attempt, below others that have one.
+// holes reports nonces without an attempt, below nonces with an attempt.
 func holes(f Facts) (all []Finding) {
 	for _, h := range f.holes() {
 		switch {
@@ -120,7 +120,7 @@ func holes(f Facts) (all []Finding) {
 	return all
 }
 
-// heldHole says why nothing is signed for an intent that has a nonce.
+// heldHole explains why an intent with a nonce has no attempt.
 func (f Facts) heldHole(h Hole) Finding {
 	it := f.Intents[h.Intent]
 	why := "it is not known why"
@@ -152,7 +152,7 @@ func (f Facts) heldHole(h Hole) Finding {
 	return found
 }
 
-// front is about the first nonce that waits for the chain.
+// front reports on the first nonce that waits for the chain.
 func front(f Facts) []Finding {
 	slot, waits := Front(f.Lane)
 	if !waits || len(slot.Attempts) == 0 {
@@ -166,7 +166,7 @@ func front(f Facts) []Finding {
 		return one("contradicted", fmt.Sprintf("The chain contradicts what it had finally said about nonce %d.", slot.Nonce),
 			"The nonce is left alone: nothing is signed for it any more.", "Compare the endpoints with others, and decide by hand: watchtower audit show tells what was recorded.")
 	case f.any(slot, func(t Tx) bool { return t.Verdict == tx.StatusExecuted }):
-		return nil // the lane hears of it
+		return nil // the lane learns of it
 	case used && f.any(slot, func(t Tx) bool { return t.Verdict == tx.StatusStale }):
 		return one("external-use-of-open", fmt.Sprintf("Nonce %d is used, and by none of the %d attempts that were made here: somebody else has the key.", slot.Nonce, len(slot.Attempts)),
 			"When the block is final the nonce is recorded as lost, and its intent gets another one.", "Find out who else signs with this key.")
@@ -186,7 +186,7 @@ func (f Facts) any(slot lane.Slot, is func(Tx) bool) bool {
 	return false
 }
 
-// stuck is about an attempt that is not mined though nothing contradicts it.
+// stuck reports an attempt that is not mined though it is valid.
 func (f Facts) stuck(slot lane.Slot, last lane.Made, t Tx) (all []Finding) {
 	waits := f.Now.Sub(last.At).Round(time.Second)
 	again := ""
@@ -232,7 +232,7 @@ func (f Facts) stuck(slot lane.Slot, last lane.Made, t Tx) (all []Finding) {
 	return all
 }
 
-// unsent is about attempts of which delivery has none.
+// unsent reports attempts that delivery does not have.
 func unsent(slot lane.Slot, last lane.Made, dear error) []Finding {
 	next, do := "The lane's holder signs for it again, or has a no-op use it up, unless something above keeps it from signing.", ""
 	if dear != nil {
@@ -244,7 +244,7 @@ func unsent(slot lane.Slot, last lane.Made, dear error) []Finding {
 	return one("unsent", fmt.Sprintf("Delivery has nothing of what was signed for nonce %d, last at %s: its intent is to end, or the bytes are lost. What comes after it cannot land before it is used.", slot.Nonce, stamp(last.At)), next, do)
 }
 
-// full is about a lane that has no room.
+// full reports a lane at its limit of nonces in flight.
 func full(f Facts) []Finding {
 	if n := f.Lane.InFlight(); f.Rules.Budget > 0 && n >= f.Rules.Budget {
 		return one("full", fmt.Sprintf("%d nonces are in flight, as many as lane.budget allows.", n), "Further intents wait for one of them to land.", "")
@@ -252,7 +252,7 @@ func full(f Facts) []Finding {
 	return nil
 }
 
-// span is some nonces in words.
+// span formats a range of nonces.
 func span(first, end uint64) string {
 	if end == first+1 {
 		return fmt.Sprintf("nonce %d is", first)

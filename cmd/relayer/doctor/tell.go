@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
 )
 
-// Tell writes a diagnosis for people.
+// Tell writes a diagnosis as text.
 func Tell(to io.Writer, d Diagnosis) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	say := func(what, format string, args ...any) {
@@ -107,7 +107,7 @@ func orNone(text string) string {
 	return text
 }
 
-// TellFillings writes what filling a lane's holes comes to.
+// TellFillings writes how a lane's holes would be filled.
 func TellFillings(to io.Writer, d Diagnosis) error {
 	all := d.Fillings()
 	if len(all) == 0 {

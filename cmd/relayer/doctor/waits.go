@@ -11,11 +11,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 )
 
-// whyMost bounds what is said of a cause, in bytes: nodes say what they like.
+// whyMost limits the length of a quoted cause, in bytes: nodes send texts of any length.
 const whyMost = 600
 
-// spent tells that the day's budget lets nothing be signed: less than a no-op costs is
-// as good as nothing. What intents cost is told of those that wait.
+// spent reports a day's budget that allows no signature. Less than the cost of a no-op counts as
+// nothing. The cost of intents is reported with the waiting intents.
 func (f Facts) spent() []Finding {
 	day := budget.DayOf(f.Now)
 	next, do := "It goes on at midnight UTC, or with what comes back of what was set aside.", fmt.Sprintf("relayer budgets set %s …", f.ID.Chain)
@@ -37,14 +37,14 @@ func (f Facts) spent() []Finding {
 	return one("budget-spent", fmt.Sprintf("Less is left of the day's budget for fees than a no-op may cost now: %v.", err), next, do)
 }
 
-// cause is why some intents wait.
+// cause is a reason why intents wait.
 type cause struct {
-	why    error // of the oldest
+	why    error // of the oldest intent
 	oldest Wait
 	count  int
 }
 
-// waits is about intents that get no nonce: each cause once.
+// waits reports intents that get no nonce, grouped by cause.
 func waits(f Facts) (all []Finding) {
 	var order []string
 	causes := map[string]*cause{}
@@ -54,7 +54,7 @@ func waits(f Facts) (all []Finding) {
 		}
 		name := w.Why.Error()
 		if refusal := event.Refusal(""); errors.As(w.Why, &refusal) {
-			name = string(refusal) // its sentence may differ from one intent to the next
+			name = string(refusal) // the sentence may differ between intents
 		}
 		c := causes[name]
 		if c == nil {

@@ -20,7 +20,7 @@ import (
 
 const top = "../../.."
 
-// composed is what these tests care about of a service of docker-compose.yml.
+// composed is the part of a service of docker-compose.yml used in these tests.
 type composed struct {
 	Image       string
 	Profiles    []string
@@ -59,8 +59,7 @@ func services(t *testing.T) map[string]composed {
 	return file.Services
 }
 
-// environ is what a service's process finds: what its image says, and in its place what
-// the service does.
+// environ is the environment of a service's process: the image's, overridden by the service's.
 func (s composed) environ(t *testing.T) (all []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(top, "Dockerfile"))
@@ -83,7 +82,7 @@ func (s composed) environ(t *testing.T) (all []string) {
 	return all
 }
 
-// published are the ports of a service that this machine can reach, each on loopback.
+// published lists the ports of a service reachable from this machine, all on loopback.
 func (s composed) published(t *testing.T) (ports []string) {
 	t.Helper()
 	for _, p := range s.Ports {
@@ -99,8 +98,8 @@ func (s composed) published(t *testing.T) (ports []string) {
 
 func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
-// What docker-compose.yml starts has a configuration that serves: the relayer with a key
-// that it may use, its API where its port is published.
+// The services in docker-compose.yml start with a valid configuration. The relayer has an
+// allowed key, and its API listens on the published port.
 func TestComposed(t *testing.T) {
 	all := services(t)
 	tower, relayer := all["watchtower"], all["relayer"]
@@ -144,8 +143,8 @@ func TestComposed(t *testing.T) {
 	}
 }
 
-// What is scraped is what runs, and where its metrics are; every file of rules that there
-// is is loaded, from where it is mounted.
+// Prometheus scrapes the services that run, at their metrics addresses. It loads every rules
+// file from its mount.
 func TestScraped(t *testing.T) {
 	all := services(t)
 	var prometheus struct {
@@ -206,7 +205,8 @@ func TestScraped(t *testing.T) {
 	}
 }
 
-// Prometheus, and the other containers, reach a service by its name, which answers to it.
+// Prometheus and the other containers reach a service by its name, and the service accepts that
+// name.
 func TestComposedServicesKnowTheirNames(t *testing.T) {
 	var monitor struct {
 		ScrapeConfigs []struct {

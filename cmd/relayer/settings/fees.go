@@ -14,7 +14,7 @@ import (
 const (
 	percentMax = 1000
 	priceMax   = 1_000_000_000_000_000_000
-	// perTransactionMax bounds what one transaction may cost, in wei.
+	// perTransactionMax is the highest limit on the cost of one transaction, in wei.
 	perTransactionMax = 9_000_000_000_000_000_000
 	feeTokensMax      = 16
 )
@@ -57,7 +57,7 @@ func (d *draft) fees() []config.Row {
 	}
 }
 
-// levels is a setting of three numbers, one for each urgency.
+// levels is a setting of three numbers, one per urgency.
 func levels[N float64 | uint64](path, standard, allowed, doc string, parse func(string) (N, error), into ...*N) config.Row {
 	w := config.Words{Path: path, Standard: standard, Allowed: "three numbers, " + allowed, Doc: doc}
 	shown := standard

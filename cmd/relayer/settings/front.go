@@ -6,10 +6,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 )
 
-// Front says how clients reach the API of intents.
+// Front configures the API of intents.
 type Front struct {
 	Listen string
-	// Address is the rate of requests without a good key.
+	// Address is the rate of requests without a valid key.
 	Address config.Rate
 }
 
@@ -21,7 +21,7 @@ func (d *draft) front() []config.Row {
 	}
 }
 
-// derive fills in what follows from delivery's settings.
+// derive sets the values that follow from delivery's settings.
 func (f *Front) derive(delivery config.Config, shown []config.Setting) {
 	f.Address = delivery.Rates.Address
 	if originOf("rate.address", shown) == "default" && !config.IsLoopback(f.Listen) {
@@ -29,13 +29,13 @@ func (f *Front) derive(delivery config.Config, shown []config.Setting) {
 	}
 }
 
-// originOf is where a setting's value comes from.
+// originOf returns the origin of a setting's value.
 func originOf(path string, shown []config.Setting) string {
 	return shown[slices.IndexFunc(shown, func(one config.Setting) bool { return one.Name == path })].Origin
 }
 
-// CheckAccess refuses to let strangers in: beyond this machine the API of intents listens
-// only with API keys, or when it was said that none are wanted.
+// CheckAccess refuses a configuration that lets strangers in. Beyond this machine the API of
+// intents listens only with API keys, or with open access.
 func (s Settings) CheckAccess(keys bool) error {
 	if keys || s.Delivery.OpenAccess || config.IsLoopback(s.Front.Listen) {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Strangers reach intents only when somebody has said so, and then at a bounded rate.
+// Strangers reach intents only if the configuration says so, and then at a limited rate.
 func TestStrangers(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -21,7 +21,7 @@ func TestStrangers(t *testing.T) {
 		{[]string{"--relay-listen=192.0.2.1:1", "--open-access"}, false, true, 200},
 		{[]string{"--relay-listen=192.0.2.1:1", "--rate-address=0"}, true, true, 0},
 		{[]string{"--relay-listen=192.0.2.1:1", "--rate-address=7"}, true, true, 7},
-		{[]string{"--listen=192.0.2.1:1"}, false, true, 200}, // which delivery refuses
+		{[]string{"--listen=192.0.2.1:1"}, false, true, 200}, // delivery refuses this
 	} {
 		t.Run(fmt.Sprint(c.args, c.keys), func(t *testing.T) {
 			s, _, err := resolve(t, "", nil, c.args...)

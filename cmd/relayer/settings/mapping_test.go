@@ -16,13 +16,13 @@ import (
 
 const mapping = "../../../docs/relay-mapping.md"
 
-// inCode is what stands in backticks.
+// inCode matches text in backticks.
 var inCode = regexp.MustCompile("`([^`]+)`")
 
-// row is one of a table, by its cells.
+// row is a table row, by cells.
 type row []string
 
-// tables are those of the page by the heading above them.
+// tables are the page's tables, by the heading above each.
 func tables(t *testing.T) map[string][]row {
 	t.Helper()
 	text, err := os.ReadFile(mapping)
@@ -47,7 +47,7 @@ func tables(t *testing.T) map[string][]row {
 	return all
 }
 
-// there are the names of the first column.
+// there checks the names in the first column.
 func there(t *testing.T, rows []row, want ...string) {
 	t.Helper()
 	var got []string
@@ -63,8 +63,8 @@ func there(t *testing.T, rows []row, want ...string) {
 	}
 }
 
-// Each setting of the two kinds of relayers has its place, and what is said to be here is,
-// with that default.
+// Each setting of the two kinds of relayers has a row. Each setting that the page places here
+// exists, with the given default.
 func TestMappedSettings(t *testing.T) {
 	_, shown, err := resolve(t, "", nil)
 	if err != nil {
@@ -92,7 +92,7 @@ func TestMappedSettings(t *testing.T) {
 			t.Errorf("%s is said to be %q, and is %q (%v)", name, said, is, known)
 		}
 	}
-	// What is named in the sentences is a setting too.
+	// Settings named in sentences exist, too.
 	text, err := os.ReadFile(mapping)
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestMappedVariables(t *testing.T) {
 	there(t, rows, "RELAYER_ENABLED", keys.VariableOfAll, keys.VariableOfOne+"0", keys.VariableOfOne+"1", "RELAYER_PRIVATE_KEY")
 }
 
-// Statuses, reasons and events that are said to be here are, and none is left out.
+// The statuses, reasons and events that the page lists exist, and none is missing.
 func TestMappedStatuses(t *testing.T) {
 	all := tables(t)
 	statuses, events := all["Statuses"], all["Events"]
@@ -159,7 +159,7 @@ func TestMappedStatuses(t *testing.T) {
 	}
 }
 
-// Every metric and every alert that is said to be here is.
+// Every metric and alert that the page lists exists.
 func TestMappedMetrics(t *testing.T) {
 	m := metrics.New("v")
 	relay.New(m, time.Now)

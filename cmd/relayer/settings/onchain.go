@@ -11,27 +11,27 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/fee"
 )
 
-// OnChain is what holds on one chain: what is said for all, and in its place what the
-// chain's entry in the file says.
+// OnChain is the settings for one chain: the common settings, overridden by the chain's entry in
+// the file.
 type OnChain struct {
 	Fee  fee.Policy
 	Lane relayer.Settings
 }
 
-// differs reports whether a chain may have a setting of its own: what depends on its
-// prices, and on the pace of its blocks.
+// differs reports whether a chain may have its own value of a setting: settings that depend on
+// its prices or its block time.
 func differs(path string) bool {
 	return strings.HasPrefix(path, "fee.") ||
 		slices.Contains([]string{"lane.look", "lane.stall", "lane.noop-gas", "lane.confirmations", "lane.trusted"}, path)
 }
 
-// On is what holds on a chain.
+// On returns the settings for a chain.
 func (s Settings) On(id chain.ID) OnChain {
 	on, known := s.own[id]
 	if !known {
 		on = OnChain{s.Fee, s.Lane.Settings}
 	}
-	if s.Formats.Of(id) != Tempo { // others have neither
+	if s.Formats.Of(id) != Tempo { // other formats have neither tokens nor sponsors
 		on.Fee.Tokens = nil
 		return on
 	}
@@ -39,15 +39,15 @@ func (s Settings) On(id chain.ID) OnChain {
 	return on
 }
 
-// separate finds what holds on chains that have settings of their own, refuses what is
-// well by itself and not together, and lists the values beside the others.
+// separate builds the settings of chains with their own values, refuses values that are valid
+// alone but not together, and appends the values to shown.
 func (d draft) separate(shown []config.Setting) (own map[chain.ID]OnChain, all []config.Setting, problems config.Problems) {
 	own = map[chain.ID]OnChain{}
 	for _, c := range d.Delivery.Chains {
 		if len(c.Own) == 0 {
 			continue
 		}
-		one := d // what is said for all; the rows of one are bound to it alone
+		one := d // the common settings; the rows of one are bound to it alone
 		rows := one.declared()
 		for _, o := range c.Own {
 			row := rows[slices.IndexFunc(rows, func(r config.Row) bool { return r.Path() == o.Path })]
@@ -68,8 +68,7 @@ func (d draft) separate(shown []config.Setting) (own map[chain.ID]OnChain, all [
 	return own, shown, problems
 }
 
-// together says what is wrong with what may differ from chain to chain, though each value
-// is well by itself.
+// together reports conflicts between settings that may differ between chains, each valid alone.
 func (s *Settings) together() (problems config.Problems) {
 	refuse := func(path, text string) { problems = append(problems, config.Problem{Setting: path, Text: text}) }
 	if s.Lane.Trusted > 0 && s.Lane.Confirmations < s.Lane.Trusted {

@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/fee"
 )
 
-// A chain has what its entry says, and else what is said for all, in whatever place; what
-// it has of its own is shown with its line.
+// A chain has its entry's values, and otherwise the common values from any source. Its own
+// values are shown with their line.
 func TestOnChain(t *testing.T) {
 	file := `
 fee: {ceiling: 7000000000, history: 30, premiums: "1,2,3"}
@@ -75,13 +75,13 @@ chains:
 	if diff := cmp.Diff(want, own); diff != "" {
 		t.Error(diff)
 	}
-	// Who says all chains in another place has none of the file's.
+	// If another source sets the chains, the file's own values do not apply.
 	if s, _, err = resolve(t, file, nil, "--chains=56=http://b"); err != nil || s.On(56).Fee.Ceiling != chain.PriceOf(7e9) {
 		t.Errorf("%+v, %v", s.On(56), err)
 	}
 }
 
-// What is wrong in a chain's entry is refused at its line, by itself and together.
+// A wrong value in a chain's entry is refused with its line, alone or in combination.
 func TestOnChainProblems(t *testing.T) {
 	for says, entry := range map[string]string{
 		"relayer.yaml:2: chains[0].fee.ceiling: -1 is not within 0 to":                 "fee: {ceiling: -1}",
@@ -104,7 +104,7 @@ func TestOnChainProblems(t *testing.T) {
 			t.Errorf("%s: %v, want one that says %q", entry, err, says)
 		}
 	}
-	// The watchtower knows nothing of it.
+	// The watchtower does not know the setting.
 	if _, _, err := config.Resolve(nil, []string{"WATCHTOWER_CONFIG=f"}, func(string) ([]byte, error) {
 		return []byte("chains:\n  - {id: 56, endpoints: [http://a], fee: {bump: 20}}\n"), nil
 	}); err == nil || !strings.Contains(err.Error(), `unknown setting "fee"`) {

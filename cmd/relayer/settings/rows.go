@@ -13,14 +13,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// draft is settings in the making.
+// draft is settings being built.
 type draft struct {
 	Settings
 	ceiling, tipCeiling, minFee, minTip, bump, gasMargin, gasCeiling, perTransaction, noOpGas int64
 }
 
-// rows declares every setting that the relay adds, bound to d. Some a chain may have of
-// its own.
+// rows declares every setting that the relay adds, bound to d. A chain may have its own value of
+// some.
 func (d *draft) rows() []config.Row {
 	all, judges := d.declared(), new(draft).declared()
 	for i, row := range all {
@@ -35,7 +35,7 @@ func (d *draft) declared() []config.Row {
 	return slices.Concat(d.front(), d.signers(), d.lanes(), d.fees(), d.webhooks(), d.quotas())
 }
 
-// finish turns numbers into what they are. All of them are positive.
+// finish converts numbers to their types. All of them are positive.
 func (d *draft) finish() Settings {
 	price := func(n int64) chain.Price { return chain.PriceOf(uint64(n)) } //nolint:gosec // see above
 	f := &d.Fee

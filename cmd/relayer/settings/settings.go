@@ -1,6 +1,6 @@
-// Package settings is the configuration of the relayer: that of the watchtower, which it
-// runs, and what carrying intents out takes beside it. All of it stands in one file, with
-// the same rules for the environment and for flags.
+// Package settings is the configuration of the relayer: the watchtower's configuration, plus
+// settings for carrying out intents. All are in one file, with the same rules for environment
+// and flags.
 package settings
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// Settings are a checked configuration. docs/relayer.md says what each value means.
+// Settings are a checked configuration. docs/relayer.md describes each value.
 type Settings struct {
 	Delivery config.Config
 	Front    Front
@@ -30,22 +30,22 @@ type Settings struct {
 	Webhooks Webhooks
 	Quotas   Quotas
 
-	own map[chain.ID]OnChain // of chains that have settings of their own
+	own map[chain.ID]OnChain // of chains with their own settings
 }
 
-// Signers says where the keys are.
+// Signers configures the sources of keys.
 type Signers struct {
-	Allowed        []chain.Address // who may sign; a key of anybody else is refused
-	Keystore       string          // folder of encrypted keys
+	Allowed        []chain.Address // permitted signers; any other key is refused
+	Keystore       string          // directory of encrypted keys
 	PassphraseFile string
 	P256           []string // PEM files
-	Environment    bool     // keys stand in variables: for development
+	Environment    bool     // keys are in environment variables: for development
 	Remote         Remote
-	FeePayer       *chain.Address // of sponsored intents; nil is nobody
-	Failures       int            // in a row disable a signer
+	FeePayer       *chain.Address // of sponsored intents; nil: none
+	Failures       int            // consecutive failures that disable a signer
 }
 
-// Remote says how a remote signer is reached. An empty URL is none.
+// Remote configures the connection to a remote signer. An empty URL means none.
 type Remote struct {
 	URL                           string
 	Unencrypted                   bool
@@ -54,33 +54,33 @@ type Remote struct {
 	Connections                   int
 }
 
-// Lane says how lanes are worked on.
+// Lane configures the work on lanes.
 type Lane struct {
 	relayer.Settings
 	Leases Leases
-	Linger time.Duration // a lane that was opened on demand is held so long without any
-	Extra  int           // lanes on demand that this process holds at once, at most
-	Share  int           // percent of them that one client's intents hold, at most
+	Linger time.Duration // time for which a lane opened on demand is held without demand
+	Extra  int           // maximum number of lanes on demand in this process
+	Share  int           // maximum percentage of these for one client's intents
 }
 
-// PerClient is how many lanes on demand one client's intents hold at most.
+// PerClient is the maximum number of lanes on demand for one client's intents.
 func (l Lane) PerClient() int { return max(l.Extra*l.Share/100, min(l.Extra, 1)) }
 
-// Quotas bound what one client has. All keys of one client are one client.
+// Quotas limit one client. All keys of one client count together.
 type Quotas struct {
-	Intents  int // that have not come out
-	Webhooks int // that are in use
+	Intents  int // unfinished intents
+	Webhooks int // webhooks in use
 }
 
-// Leases is who says which replica works on a lane.
+// Leases is the store that keeps the leases of lanes.
 type Leases string
 
 const (
-	ByStore Leases = "store" // the database that has the due queue
+	ByStore Leases = "store" // the database of the due queue
 	ByRedis Leases = "redis"
 )
 
-// Format is how a chain's transactions are written.
+// Format is the transaction format of a chain.
 type Format string
 
 const (
@@ -89,15 +89,14 @@ const (
 	Legacy     Format = "legacy"   // type 0, for chains without base fees
 )
 
-// tempoChains are Tempo's own networks, whose transactions are Tempo's if nothing else
-// is said: 4217 is the main network, 42431 the test network. Source: docs.tempo.xyz,
-// "Connect to the Network".
+// tempoChains are Tempo's own networks, whose format defaults to Tempo: 4217 is the main
+// network, 42431 the test network. Source: docs.tempo.xyz, "Connect to the Network".
 func tempoChains() []chain.ID { return []chain.ID{4217, 42431} }
 
-// Formats are those of chains that were said.
+// Formats are the configured formats of chains.
 type Formats map[chain.ID]Format
 
-// Of is how a chain's transactions are written.
+// Of returns the transaction format of a chain.
 func (f Formats) Of(id chain.ID) Format {
 	standard := DynamicFee
 	if slices.Contains(tempoChains(), id) {
@@ -106,16 +105,16 @@ func (f Formats) Of(id chain.ID) Format {
 	return cmp.Or(f[id], standard)
 }
 
-// Pool is signers that share work.
+// Pool is a group of signers that share work.
 type Pool struct {
 	Name    string
 	Signers []chain.Address
 }
 
-// Pools are all of them, in the order in which they were given.
+// Pools are all pools, in configured order.
 type Pools []Pool
 
-// Of are the names of those that a signer belongs to.
+// Of returns the names of the pools of a signer.
 func (p Pools) Of(signer chain.Address) (names []string) {
 	for _, pool := range p {
 		if slices.Contains(pool.Signers, signer) {
@@ -125,7 +124,7 @@ func (p Pools) Of(signer chain.Address) (names []string) {
 	return names
 }
 
-// Named are the signers of a pool; none when there is no such pool.
+// Named returns the signers of a pool; none if the pool does not exist.
 func (p Pools) Named(name string) []chain.Address {
 	for _, pool := range p {
 		if pool.Name == name {
@@ -138,8 +137,7 @@ func (p Pools) Named(name string) []chain.Address {
 // Flags adds a flag for each setting, and --config for the file.
 func Flags(flags *pflag.FlagSet) { config.Flags(flags, new(draft).rows()...) }
 
-// Resolve makes the configuration, as [config.Resolve] does. The error is
-// config.Problems.
+// Resolve builds the configuration, like [config.Resolve]. The error is config.Problems.
 func Resolve(flags *pflag.FlagSet, environ []string, readFile func(string) ([]byte, error)) (Settings, []config.Setting, error) {
 	d := &draft{Settings: Settings{Fee: fee.Default()}}
 	delivery, shown, err := config.Resolve(flags, environ, readFile, d.rows()...)
@@ -161,7 +159,7 @@ func Resolve(flags *pflag.FlagSet, environ []string, readFile func(string) ([]by
 // Reference is a table of the settings that the relay adds, in Markdown.
 func Reference() string { return config.Reference(new(draft).rows()) }
 
-// check refuses values that are well by themselves and not together.
+// check refuses values that are valid alone but not together.
 func (s *Settings) check(shown []config.Setting) (problems config.Problems) {
 	refuse := func(path, format string, args ...any) {
 		problems = append(problems, config.Problem{Origin: originOf(path, shown), Setting: path, Text: fmt.Sprintf(format, args...)})
@@ -212,7 +210,7 @@ func (s *Settings) check(shown []config.Setting) (problems config.Problems) {
 	return problems
 }
 
-// CheckServe says what serving needs beyond what every command needs: keys.
+// CheckServe refuses a configuration that serving cannot use: it needs keys.
 func (s Settings) CheckServe() error {
 	k := s.Signers
 	if k.Keystore != "" || len(k.P256) > 0 || k.Environment || k.Remote.URL != "" {

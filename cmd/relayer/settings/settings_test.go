@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write docs/relayer.md")
 
 const (
 	page     = "../../../docs/relayer.md"
-	preamble = "testdata/preamble.md" // the part that people write
+	preamble = "testdata/preamble.md" // the handwritten part
 	alice    = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
 	bob      = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
 	secret   = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
@@ -69,7 +69,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// The file, the environment and flags say the same things, and the last one wins.
+// The file, the environment and flags set the same settings, and the last one wins.
 func TestPlaces(t *testing.T) {
 	file := `
 chains: 42431=http://a;56=http://b
@@ -104,8 +104,8 @@ fee: {ceiling: 1000000000, min-tip: 5}
 	}
 }
 
-// Values that are wrong, by themselves or together, are told of where they stand, and
-// no secret that was put in the wrong place is.
+// Wrong values, alone or in combination, are reported with their place. A secret in the wrong
+// place is not shown.
 func TestProblems(t *testing.T) {
 	allowed := "--signers-allowed=" + alice
 	for name, c := range map[string]struct {
@@ -154,7 +154,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// A file of the watchtower's that has settings of the relayer's is refused by that.
+// The watchtower refuses a configuration file with settings of the relayer.
 func TestWatchtowerKnowsNoneOfThem(t *testing.T) {
 	flags := pflag.NewFlagSet("watchtower", pflag.ContinueOnError)
 	config.Flags(flags)

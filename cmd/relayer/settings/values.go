@@ -12,13 +12,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// signersMax bounds lists of accounts, and poolsMax that of pools.
+// signersMax limits lists of accounts, and poolsMax the list of pools.
 const (
 	signersMax = 1000
 	poolsMax   = 100
 )
 
-// parseAddresses reads accounts. Of what is none nothing is shown: it may be a key.
+// parseAddresses reads accounts. Its errors do not show invalid text: it may be a key.
 func parseAddresses(text string) (all []chain.Address, err error) {
 	for i, part := range strings.Split(text, ",") {
 		a, err := chain.ParseAddress(strings.TrimSpace(part))
@@ -69,7 +69,7 @@ func payer(path string, value **chain.Address, doc string) config.Row {
 	})
 }
 
-// looksSecret reports whether a text is a private key rather than where one is.
+// looksSecret reports whether a text is a private key rather than the path of one.
 func looksSecret(text string) bool {
 	digits := strings.TrimPrefix(text, "0x")
 	return len(digits) == 64 && strings.Trim(digits, "0123456789abcdefABCDEF") == ""
@@ -93,8 +93,8 @@ func paths(path string, value *string, absent, doc string) config.Row {
 	}, func() string { return *value })
 }
 
-// remoteURL is a setting whose value is shown as far as its host: what comes behind that,
-// or before, may be a secret that has no place there.
+// remoteURL is a setting whose value is shown up to its host only: the rest of the URL, or a
+// user before the host, may be a misplaced secret.
 func remoteURL(path string, value *string, doc string) config.Row {
 	w := config.Words{Path: path, Absent: "none", Allowed: "`https://host:port`", Doc: doc}
 	return config.TextRow(w, func(text string) error {
@@ -163,7 +163,7 @@ func parsePools(text string) (pools Pools, err error) {
 	return pools, nil
 }
 
-// nameLetters are those of an intent's pool.
+// nameLetters are the characters allowed in an intent's pool.
 const nameLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-"
 
 func formats(path string, value *Formats, doc string) config.Row {

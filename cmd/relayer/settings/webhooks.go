@@ -13,21 +13,20 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
 )
 
-// Webhooks says whether and how clients' endpoints are told of their intents. Without
-// secrets none is.
+// Webhooks configures webhook deliveries about intents. Without secrets webhooks are off.
 type Webhooks struct {
 	SecretsFile  string
 	Rules        webhook.Rules
 	Authorities  string
 	Timeout      time.Duration // of one attempt
-	Slots        int           // attempts at once
-	AtOnce       int           // of them at one endpoint
+	Slots        int           // concurrent attempts
+	AtOnce       int           // concurrent attempts to one endpoint
 	Poll         time.Duration
 	DisableAfter time.Duration
-	Keep         time.Duration // what was delivered or given up
+	Keep         time.Duration // time for which delivered and dead deliveries are kept
 }
 
-// Policy is when is sent, and to whom no more.
+// Policy is the schedule of retries, and the rule for disabling endpoints.
 func (w Webhooks) Policy() notice.Policy {
 	p := notice.DefaultPolicy()
 	p.Concurrency, p.DisableAfter = w.AtOnce, w.DisableAfter
@@ -81,7 +80,7 @@ func (d *draft) webhooks() []config.Row {
 
 const entriesMax = 1000
 
-// entries is a setting that is a list, whose entries must show nothing that is a key.
+// entries is a setting whose value is a list. Its errors show no entry that may be a key.
 func entries[E any](path string, value *[]E, absent, allowed, doc string, parse func(string) (E, error)) config.Row {
 	w := config.Words{Path: path, Absent: absent, Allowed: allowed, Doc: doc}
 	shown := ""
@@ -101,7 +100,7 @@ func entries[E any](path string, value *[]E, absent, allowed, doc string, parse 
 	}, func() string { return shown })
 }
 
-// checkWebhooks says what is wrong with the rules together.
+// checkWebhooks reports conflicts between the rules.
 func (s *Settings) checkWebhooks() error {
 	if _, err := webhook.NewGuard(s.Webhooks.Rules); err != nil {
 		return err

@@ -7,13 +7,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 )
 
-// windowSetting is delivery's: how many transactions of one signer and nonce key nodes
-// are given at once.
+// windowSetting is delivery's limit on transactions of one signer and nonce key that are at
+// nodes.
 const windowSetting = "scheduler.window"
 
-// widen makes delivery's window as wide as a lane's budget, unless something was said of
-// it: what is behind the window waits for the nonce to advance, so a lane with a narrower
-// one never has as many transactions on their way as it may.
+// widen makes delivery's window as wide as a lane's budget, unless the window was set.
+// Transactions behind the window wait for the nonce to advance, so with a narrower window a lane
+// never reaches its budget.
 func (s *Settings) widen(shown []config.Setting) {
 	if originOf(windowSetting, shown) != "default" || s.Delivery.Scheduler.Window >= s.Lane.Budget {
 		return

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Nodes are given as many transactions of a lane as it may have in flight: whoever wants
-// them to have fewer sets the budget.
+// Nodes get as many transactions of a lane as its budget allows; the budget also lowers that
+// number.
 func TestWindow(t *testing.T) {
 	for _, c := range []struct {
 		args []string

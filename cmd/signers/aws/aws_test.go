@@ -24,16 +24,15 @@ const (
 	arn    = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 )
 
-// double is AWS KMS with one key, as its documentation has it; the library's own client
-// speaks with it. It is not KMS: it looks at who signed a request, and not whether the
-// request's signature is right.
+// double is AWS KMS with one key, according to its documentation; the library's own client calls
+// it. It checks who signed a request, but not the request's signature.
 type double struct {
 	keystest.Double
 	key   *keystest.Key
 	usage string
 }
 
-// service starts one, and leads the library to it.
+// service starts a double, and points the library to it.
 func service(t *testing.T, kind chain.SignatureKind) *double {
 	t.Helper()
 	d := &double{key: &keystest.Key{Kind: kind, Secret: []byte("32 bytes, a secret of a test's .")}, usage: "SIGN_VERIFY"}
@@ -104,19 +103,19 @@ func TestContract(t *testing.T) {
 	t.Run("secp256k1", func(t *testing.T) { programtest.Signs(t, contract(service(t, chain.Secp256k1))) })
 }
 
-// TestReal is the contract against the service itself.
+// TestReal checks the contract against the real service.
 func TestReal(t *testing.T) {
 	programtest.Real(t, signer(), "WATCHTOWER_TEST_AWS_KMS_KEYS", os.Getenv("AWS_SECRET_ACCESS_KEY"), os.Getenv("AWS_SESSION_TOKEN"))
 }
 
-// A key of the right curve may be for something else.
+// A key of the right curve may have another purpose.
 func TestOtherKindsOfKeys(t *testing.T) {
 	d := service(t, chain.P256)
 	d.usage = "KEY_AGREEMENT"
 	contract(d).Fails(t, "not for SIGN_VERIFY", "-keys", arn)
 }
 
-// How a service that is broken or busy says so; all that it asks for is minded.
+// Errors of a failing or busy service are classified, and its requested pauses are respected.
 func TestPauses(t *testing.T) {
 	d := service(t, chain.P256)
 	c := contract(d)

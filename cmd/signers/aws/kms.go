@@ -25,8 +25,8 @@ import (
 // Source: https://docs.aws.amazon.com/kms/latest/APIReference, Sign and GetPublicKey.
 type custodian struct{ client *kms.Client }
 
-// connect reads the settings of AWS's own programs. The library tries nothing again:
-// whoever wants the signature knows how long it is of use.
+// connect reads the settings of AWS's own programs. The library does not retry: the caller knows
+// how long a signature is of use.
 func connect(ctx context.Context) (custodian, error) {
 	settings, err := config.LoadDefaultConfig(ctx, config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }))
 	if err != nil {
@@ -38,7 +38,7 @@ func connect(ctx context.Context) (custodian, error) {
 	return custodian{kms.NewFromConfig(settings, func(o *kms.Options) { o.HTTPClient = limited{o.HTTPClient} })}, nil
 }
 
-// limited reads no answer without end.
+// limited limits the size of answers.
 type limited struct{ kms.HTTPClient }
 
 func (l limited) Do(request *http.Request) (*http.Response, error) {
@@ -49,7 +49,7 @@ func (l limited) Do(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// PublicKey asks for it. A key that is not for signatures is refused.
+// PublicKey reads a key's public key. It refuses a key that is not for signatures.
 func (c custodian) PublicKey(ctx context.Context, key string) ([]byte, error) {
 	out, err := c.client.GetPublicKey(ctx, &kms.GetPublicKeyInput{KeyId: &key})
 	if err != nil {
@@ -61,8 +61,8 @@ func (c custodian) PublicKey(ctx context.Context, key string) ([]byte, error) {
 	return out.PublicKey, nil
 }
 
-// Sign signs a digest. The algorithm's name says SHA-256, of which KMS minds the length:
-// it does not hash what it is told is a digest.
+// Sign signs a digest. The algorithm's name includes SHA-256, but KMS checks only the length: it
+// does not hash a digest again.
 func (c custodian) Sign(ctx context.Context, key string, digest chain.Hash) ([]byte, error) {
 	out, err := c.client.Sign(ctx, &kms.SignInput{
 		KeyId: &key, Message: digest[:], MessageType: types.MessageTypeDigest,
@@ -74,8 +74,8 @@ func (c custodian) Sign(ctx context.Context, key string, digest chain.Hash) ([]b
 	return out.Signature, nil
 }
 
-// meaning is what an error of the library's means. KMS says that it is asked too often
-// by a name, and a status of 400.
+// meaning classifies an error of the library. KMS reports throttling by an error name, with
+// status 400.
 func meaning(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil {
 		return fmt.Errorf("no answer: %w", cause)
@@ -93,7 +93,7 @@ func meaning(ctx context.Context, err error) error {
 		return &keys.Busy{Status: status, After: after}
 	case errors.As(err, &named) && status >= 400:
 		return keys.ErrRejected.Because("AWS KMS answered %s: %s", named.ErrorCode(), named.ErrorMessage())
-	default: // no answer, or none that can be read
+	default: // no answer, or an unreadable one
 		return err
 	}
 }

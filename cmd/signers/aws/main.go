@@ -12,8 +12,8 @@ import (
 
 func main() { os.Exit(program.Main(signer())) }
 
-// signer is the program. Region, credentials and endpoint are where AWS's own programs
-// look for them: in the environment, in the files of a profile, with the machine.
+// signer is the program. Region, credentials and endpoint come from the sources of AWS's own
+// programs: the environment, a profile's files, the machine.
 func signer() program.Program {
 	return program.Program{
 		Name: "signer-aws",

@@ -32,8 +32,8 @@ const (
 	version = "projects/a-project/locations/europe-west3/keyRings/relayer/cryptoKeys/hot/cryptoKeyVersions/2"
 )
 
-// double is Cloud KMS with one key, and beside it the server for tokens, which a service
-// account's key is shown to, as their documentation has it. It is neither.
+// double is Cloud KMS with one key, and the token server to which a service account's key
+// authenticates, according to their documentation.
 type double struct {
 	keystest.Double
 	tokens    keystest.Double
@@ -41,11 +41,11 @@ type double struct {
 	algorithm string
 
 	account *rsa.PrivateKey
-	written []string     // its lines in PEM
-	given   atomic.Int64 // how many tokens; the last is good
+	written []string     // PEM lines of the key
+	given   atomic.Int64 // number of tokens issued; only the last is valid
 }
 
-// service starts one, and leads Google's library to it.
+// service starts a double, and points Google's library to it.
 func service(t *testing.T, kind chain.SignatureKind) *double {
 	t.Helper()
 	d := &double{
@@ -87,8 +87,7 @@ func text(value any) string {
 	return string(b)
 }
 
-// token gives a token to whoever shows an assertion that the account's key has signed
-// (RFC 7523, section 2.1).
+// token issues a token for an assertion signed by the account's key (RFC 7523, section 2.1).
 func (d *double) token(body []byte, _ *http.Request, _ keystest.Trouble) (string, int) {
 	form, err := url.ParseQuery(string(body))
 	parts := strings.Split(form.Get("assertion"), ".")
@@ -109,7 +108,7 @@ func fault(status int, name string, details ...any) string {
 	return text(map[string]any{"error": map[string]any{"code": status, "message": "why", "status": name, "details": details}})
 }
 
-// allowed tells whether a request bears the last token.
+// allowed reports whether a request has the last token.
 func (d *double) allowed(r *http.Request) bool {
 	return r.Header.Get("Authorization") == fmt.Sprint("Bearer ", token, d.given.Load())
 }
@@ -151,7 +150,7 @@ func TestContract(t *testing.T) {
 	t.Run("secp256k1", func(t *testing.T) { programtest.Signs(t, contract(service(t, chain.Secp256k1))) })
 }
 
-// TestReal is the contract against the service itself.
+// TestReal checks the contract against the real service.
 func TestReal(t *testing.T) { programtest.Real(t, signer(), "WATCHTOWER_TEST_GCP_KMS_KEYS") }
 
 func TestOtherKindsOfKeys(t *testing.T) {
@@ -164,7 +163,7 @@ func TestOtherKindsOfKeys(t *testing.T) {
 	}
 }
 
-// The service asks for a pause in either of two ways.
+// The service may request a pause in two ways.
 func TestPauses(t *testing.T) {
 	c := contract(service(t, chain.P256))
 	delay := map[string]string{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "40s"}
@@ -177,7 +176,7 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// One token is good for many signatures; one that the service takes no more is replaced.
+// One token is valid for many signatures; a token that the service rejects is replaced.
 func TestTokens(t *testing.T) {
 	d := service(t, chain.P256)
 	c := contract(d)
@@ -190,13 +189,13 @@ func TestTokens(t *testing.T) {
 	if n := d.given.Load(); n != 1 {
 		t.Errorf("%d tokens were given, want 1", n)
 	}
-	d.given.Add(1) // the one that it has is good no more
+	d.given.Add(1) // its token is no longer valid
 	if _, err := s.Sign(t.Context(), []byte("payload")); err != nil || d.given.Load() != 3 {
 		t.Errorf("after %d tokens: %v", d.given.Load(), err)
 	}
 }
 
-// What the server for tokens answers is shown nowhere, for it may be a token.
+// The token server's answers are never shown, since they may contain a token.
 func TestTokenTrouble(t *testing.T) {
 	d := service(t, chain.P256)
 	c := contract(d)

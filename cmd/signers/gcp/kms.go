@@ -19,18 +19,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 )
 
-// custodian is Cloud KMS, by its REST API: the library that speaks gRPC would bring
-// along a hundred packages for two calls.
+// custodian is Cloud KMS, through its REST API: the gRPC library would add a hundred packages
+// for two calls.
 //
-// Source: https://cloud.google.com/kms/docs/reference/rest/v1, the methods
-// asymmetricSign and getPublicKey of cryptoKeyVersions.
+// Source: https://cloud.google.com/kms/docs/reference/rest/v1, the methods asymmetricSign and
+// getPublicKey of cryptoKeyVersions.
 type custodian struct {
 	base   string
 	http   *http.Client
 	tokens *tokens
 }
 
-// connect asks nothing yet.
+// connect sends no request yet.
 func connect(endpoint string) (custodian, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "https" && u.Scheme != "http") {
@@ -43,10 +43,10 @@ func connect(endpoint string) (custodian, error) {
 	return custodian{strings.TrimSuffix(u.String(), "/") + "/v1/", client, newTokens(client)}, nil
 }
 
-// aVersion is the name of a key version, which a path is made of.
+// aVersion is the name of a key version, which becomes part of a path.
 var aVersion = regexp.MustCompile(`^projects/[\w.:-]+/locations/[\w-]+/keyRings/[\w-]+/cryptoKeys/[\w-]+/cryptoKeyVersions/[1-9]\d*$`)
 
-// PublicKey asks for it. The algorithm belongs to the key here.
+// PublicKey reads a key's public key. Here the algorithm belongs to the key.
 func (c custodian) PublicKey(ctx context.Context, key string) ([]byte, error) {
 	var out struct{ PEM, Algorithm string }
 	if err := c.ask(ctx, http.MethodGet, key, "/publicKey", nil, &out); err != nil {
@@ -58,7 +58,7 @@ func (c custodian) PublicKey(ctx context.Context, key string) ([]byte, error) {
 	return []byte(out.PEM), nil
 }
 
-// Sign signs a digest. The field's name says SHA-256, of which the service minds the
+// Sign signs a digest. The field's name includes SHA-256, but the service checks only the
 // length: it does not hash again.
 func (c custodian) Sign(ctx context.Context, key string, digest chain.Hash) ([]byte, error) {
 	body, err := json.Marshal(map[string]any{"digest": map[string][]byte{"sha256": digest[:]}})
@@ -72,11 +72,11 @@ func (c custodian) Sign(ctx context.Context, key string, digest chain.Hash) ([]b
 	return out.Signature, nil
 }
 
-// errStale is that the service does not take a token any more.
+// errStale: the service no longer accepts a token.
 var errStale = errors.New("the token is good no more")
 
-// ask asks for something of a key, and reads the answer. A token may be revoked before
-// its end: the next one is tried at once.
+// ask sends a request about a key, and reads the answer. A token may be revoked before its
+// expiry: it retries once with a new token.
 func (c custodian) ask(ctx context.Context, method, key, what string, body []byte, out any) error {
 	if !aVersion.MatchString(key) {
 		return keys.ErrBadSetting.Because("%q is not the name of a key version, projects/…/cryptoKeyVersions/1", key)
@@ -112,14 +112,14 @@ func (c custodian) askOnce(ctx context.Context, method, path string, body []byte
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(answer.Body, out); err != nil { // which quotes
+	if err := json.Unmarshal(answer.Body, out); err != nil { // its text quotes the answer
 		return errors.New("the answer is not what Cloud KMS answers")
 	}
 	return nil
 }
 
-// meaning is what an answer's status means. Sources:
-// https://google.aip.dev/193, google/rpc/error_details.proto (RetryInfo).
+// meaning classifies an answer by its status. Sources: https://google.aip.dev/193,
+// google/rpc/error_details.proto (RetryInfo).
 func (c custodian) meaning(a program.Answer) error {
 	err := a.Err()
 	if err == nil {
@@ -133,7 +133,7 @@ func (c custodian) meaning(a program.Answer) error {
 			}
 		}
 	}
-	_ = json.Unmarshal(a.Body, &said) // an answer may say no more than its status
+	_ = json.Unmarshal(a.Body, &said) // the answer may have no more than a status
 	if a.Status == http.StatusUnauthorized {
 		c.tokens.forget()
 		return errStale
@@ -150,5 +150,5 @@ func (c custodian) meaning(a program.Answer) error {
 	return busy
 }
 
-// aWord is the name of an error, PERMISSION_DENIED say.
+// aWord is the name of an error, for example PERMISSION_DENIED.
 var aWord = regexp.MustCompile(`^[A-Z_]{1,50}$`)

@@ -10,13 +10,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/signers/program"
 )
 
-// endpoint is where the service is.
+// endpoint is the service's URL.
 const endpoint = "https://cloudkms.googleapis.com"
 
 func main() { os.Exit(program.Main(signer())) }
 
-// signer is the program. Credentials are where Google's own programs look for them: in
-// the file that GOOGLE_APPLICATION_CREDENTIALS names, with gcloud, with the machine.
+// signer is the program. Credentials come from the sources of Google's own programs: the file
+// named by GOOGLE_APPLICATION_CREDENTIALS, gcloud, the machine.
 func signer() program.Program {
 	return program.Program{
 		Name: "signer-gcp",

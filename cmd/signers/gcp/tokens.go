@@ -14,18 +14,17 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 )
 
-// scope is what the tokens are for, and nothing else.
+// scope is the only scope of the tokens.
 const scope = "https://www.googleapis.com/auth/cloudkms"
 
-// early is how long before its end a token is used no more.
+// early is the time before its expiry from which a token is no longer used.
 const early = time.Minute
 
-// tokens has a token that lets its bearer use keys, and gets another in time. Google's
-// library has such a thing; but it waits for ever, and does not read a file of
-// credentials again that was replaced.
+// tokens keeps a valid access token, and renews it in time. Google's library can do so, but it
+// waits without limit, and does not reread a replaced credentials file.
 type tokens struct {
 	http *http.Client
-	turn chan *oauth2.Token // holds the last token, or nil, when nobody is looking at it
+	turn chan *oauth2.Token // holds the last token, or nil, while it is not in use
 }
 
 func newTokens(client *http.Client) *tokens {
@@ -34,7 +33,7 @@ func newTokens(client *http.Client) *tokens {
 	return t
 }
 
-// get gives a token. One at a time asks for a new one; the others wait for it.
+// get returns a token. One caller at a time fetches a new one; the others wait for it.
 func (t *tokens) get(ctx context.Context) (string, error) {
 	var last *oauth2.Token
 	select {
@@ -54,13 +53,13 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	return fresh.AccessToken, nil
 }
 
-// forget gives the token up, which the service does not take.
+// forget drops the token, which the service rejects.
 func (t *tokens) forget() {
 	<-t.turn
 	t.turn <- nil
 }
 
-// fetch asks for a token.
+// fetch requests a token.
 func (t *tokens) fetch(ctx context.Context) (*oauth2.Token, error) {
 	client := &http.Client{Transport: bound{ctx, t.http.Transport}, CheckRedirect: t.http.CheckRedirect}
 	found, err := google.FindDefaultCredentials(context.WithValue(ctx, oauth2.HTTPClient, client), scope)
@@ -76,16 +75,16 @@ func (t *tokens) fetch(ctx context.Context) (*oauth2.Token, error) {
 	}
 	answer, network := (*oauth2.RetrieveError)(nil), (*url.Error)(nil)
 	switch {
-	case errors.As(err, &answer) && answer.Response != nil: // whose text has the whole answer
+	case errors.As(err, &answer) && answer.Response != nil: // its text contains the whole answer
 		return nil, fmt.Errorf("no access token: the server for them answered %d", answer.Response.StatusCode)
 	case errors.As(err, &network):
 		return nil, fmt.Errorf("no access token: the server for them was not reached: %w", network.Err)
-	default: // an answer that is none, say, which is not repeated
+	default: // for example an invalid answer, which is not quoted
 		return nil, errors.New("no access token: there was no answer, or none that can be read")
 	}
 }
 
-// bound ends requests with a context that the library does not give them.
+// bound applies a context to requests to which the library passes none.
 type bound struct {
 	ctx  context.Context
 	next http.RoundTripper

@@ -14,19 +14,19 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/retryafter"
 )
 
-// maxAnswer is the most that is read of a service's answer, in bytes: 64 KiB. A public
-// key with all that is said of it has a tenth of that.
+// maxAnswer is the maximum size of a service's answer, in bytes: 64 KiB. A public key with its
+// metadata takes a tenth of that.
 const maxAnswer = 64 << 10
 
-// Client speaks HTTP with a service: it goes where it is told to, and nowhere else. A
-// proxy of the environment's is used, through which TLS goes unread.
+// Client is an HTTP client for a service: it follows no redirects. It uses the environment's
+// proxy, which cannot read TLS.
 func Client(secured *tls.Config) *http.Client {
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: limited{&http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
 			TLSClientConfig:        secured,
-			DisableCompression:     true, // which could unpack without end
+			DisableCompression:     true, // decompressed size would have no limit
 			MaxIdleConnsPerHost:    mostAtOnce,
 			IdleConnTimeout:        90 * time.Second,
 			TLSHandshakeTimeout:    10 * time.Second,
@@ -35,7 +35,7 @@ func Client(secured *tls.Config) *http.Client {
 	}
 }
 
-// limited reads no answer without end.
+// limited limits the size of answers.
 type limited struct{ http.RoundTripper }
 
 func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -46,7 +46,7 @@ func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// Limit lets no more be read of an answer than a service's can have.
+// Limit limits the body of an answer to maxAnswer bytes.
 func Limit(response *http.Response) { response.Body = &limitedBody{response.Body, maxAnswer} }
 
 type limitedBody struct {
@@ -63,15 +63,14 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Answer is what a service answered.
+// Answer is a service's answer.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Ask sends a request by a [Client]. The error is that no answer came, or one without
-// end.
+// Ask sends a request by a [Client]. It returns an error if no answer came, or an oversized one.
 func Ask(client *http.Client, request *http.Request) (Answer, error) {
 	response, err := client.Do(request) //nolint:gosec // G704: whoever runs the program says where to
 	if err != nil {
@@ -85,8 +84,7 @@ func Ask(client *http.Client, request *http.Request) (Answer, error) {
 	return Answer{response.StatusCode, response.Header, body}, nil
 }
 
-// Err is what its status means: nothing, if that is 200; for 429 and 5xx a *keys.Busy; a
-// refusal otherwise.
+// Err classifies the status: nil for 200; a *keys.Busy for 429 and 5xx; otherwise a refusal.
 func (a Answer) Err() error {
 	switch {
 	case a.Status == http.StatusOK:
@@ -98,8 +96,8 @@ func (a Answer) Err() error {
 	}
 }
 
-// lost is that no answer came. Why is shown without the URL, which names the key; that
-// is said where it is known.
+// lost is the error of a missing answer. It omits the URL, which contains the key; the caller
+// knows the key's name.
 func lost(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil {
 		return fmt.Errorf("no answer: %w", cause)

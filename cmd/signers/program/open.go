@@ -11,16 +11,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 )
 
-// held are the keys that are served, and who has them.
+// held are the served keys, and their custodian.
 type held struct {
 	custodian Custodian
 	names     []string
 	signers   []*keys.Signer
 }
 
-// open asks the service for the public keys, and holds the accounts that follow from
-// them against those that were named: a key that is not the one that was meant keeps
-// the program from starting, and not an account from its money.
+// open reads the public keys from the service, and compares their accounts with the listed ones.
+// A wrong key then keeps the program from starting, instead of cutting an account off from its
+// money.
 func open(ctx context.Context, c Custodian, listed []listedKey, timeout time.Duration) (held, error) {
 	all := held{custodian: c}
 	seen := map[chain.Address]string{}
@@ -60,8 +60,7 @@ func openOne(ctx context.Context, c Custodian, k listedKey, timeout time.Duratio
 	return signer, nil
 }
 
-// check asks for the first key's public key: who may no longer do that can no longer
-// sign either.
+// check reads the first key's public key: a program without access to it cannot sign either.
 func (h held) check(ctx context.Context) error {
 	public, err := h.custodian.PublicKey(ctx, h.names[0])
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package program is what the signers for key management services have in common: they
-// take a list of keys, serve those by Web3Signer's HTTP API
-// (infra/keys/web3signer), and do nothing else. Each is a module of its own, so that
-// nobody else depends on what the services' libraries bring along.
+// Package program is the common part of the signers for key management services. They take a
+// list of keys, serve them through Web3Signer's HTTP API (infra/keys/web3signer), and do nothing
+// else. Each signer is its own module, so that no other program depends on the services'
+// libraries.
 package program
 
 import (
@@ -19,35 +19,36 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Custodian is a key management service, as a program asks it. It may be used by many
-// goroutines at once. Its errors are those that keys.InCustody wants: a *keys.Busy, a
-// refusal when asking again is of no use, or bad luck. They hold no secret.
+// Custodian is a key management service. It is safe for concurrent use. Its errors are in the
+// form of keys.InCustody: a *keys.Busy, a refusal if a retry cannot help, or a transient error.
+// They contain no secret.
 type Custodian interface {
-	// PublicKey is that of a key, a SubjectPublicKeyInfo in DER or PEM.
+	// PublicKey returns a key's SubjectPublicKeyInfo in DER or PEM.
 	PublicKey(ctx context.Context, key string) ([]byte, error)
-	// Sign signs a digest, in DER or as r s.
+	// Sign signs a digest. The signature is DER or r s.
 	Sign(ctx context.Context, key string, digest chain.Hash) ([]byte, error)
 }
 
-// Open asks the service nothing yet. It is called once, when the flags were read.
+// Open connects to the service without a request. It is called once, after the flags were
+// parsed.
 type Open func(context.Context) (Custodian, error)
 
-// Program is one signer.
+// Program is one signer program.
 type Program struct {
-	Name string // of the command
-	Keys string // says how the service calls a key
-	// Service declares the flags that only this program has, and gives what opens the
-	// service as they say.
+	Name string // the command's name
+	Keys string // the service's form of a key name, for the help
+	// Service declares the program's own flags, and returns the function that connects to the
+	// service with their values.
 	Service func(*flag.FlagSet) Open
 }
 
-// Statuses that a program ends with.
+// The program's exit statuses.
 const (
 	statusFailed = 1
 	statusUsage  = 2
 )
 
-// Main runs a program until it is told to stop, and gives its status.
+// Main runs a program until it is told to stop, and returns its exit status.
 func Main(p Program) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -65,8 +66,8 @@ func Main(p Program) int {
 	}
 }
 
-// Run reads the arguments, and serves until the context ends. Listening, if it is not
-// nil, is told where.
+// Run parses the arguments, and serves until ctx ends. listening, if not nil, is called with the
+// address.
 func (p Program) Run(ctx context.Context, args []string, stderr io.Writer, listening func(net.Addr)) error {
 	s, connect, err := p.settings(args, stderr)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// drawer is a service that has one key in a drawer.
+// drawer is a custodian with one key in memory.
 type drawer struct{ key *keystest.Key }
 
 func (d drawer) PublicKey(_ context.Context, key string) ([]byte, error) {
@@ -49,7 +49,7 @@ func (d drawer) program() program.Program {
 	}}
 }
 
-// run runs the program until the test ends, and gives where it listens.
+// run runs the program until the test ends, and returns its address.
 func run(t *testing.T, d drawer, args ...string) string {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -71,8 +71,8 @@ func run(t *testing.T, d drawer, args ...string) string {
 	}
 }
 
-// Who has no certificate that was signed by those who are named is not let in; who has
-// one finds the keys.
+// Clients without a certificate of a configured authority are refused; clients with one find the
+// keys.
 func TestTLS(t *testing.T) {
 	d := held()
 	server, client, stranger := keystest.Certificate(t, "server"), keystest.Certificate(t, "client"), keystest.Certificate(t, "stranger")
@@ -105,8 +105,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// A page in this machine's browser is not answered, whatever name leads here and whatever
-// it asks; nor, with TLS, one in the browser of somebody who has a certificate.
+// A web page in a browser on this machine is refused, under every host name and for every
+// request; with TLS also in a browser that has a client certificate.
 func TestPages(t *testing.T) {
 	d := held()
 	at := run(t, d, "-listen", "127.0.0.1:0", "-keys", d.key.Address().String()+"=top")
@@ -157,7 +157,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// What the arguments may not be is said before the service is asked for anything.
+// Invalid arguments are reported before any request to the service.
 func TestArguments(t *testing.T) {
 	d := held()
 	papers := keystest.Certificate(t, "server")
@@ -196,7 +196,7 @@ func TestArguments(t *testing.T) {
 		{secured(papers.Certificate, papers.Key, "/none"), "no such file"},
 	} {
 		ctx, stop := context.WithCancel(t.Context())
-		err := d.program().Run(ctx, strings.Fields(c.args), io.Discard, func(net.Addr) { stop() }) // should it start
+		err := d.program().Run(ctx, strings.Fields(c.args), io.Discard, func(net.Addr) { stop() }) // in case it starts
 		stop()
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", c.args, err, c.says)
@@ -205,7 +205,7 @@ func TestArguments(t *testing.T) {
 	programtest.Documented(t, d.program())
 }
 
-// An address that is taken is an error, and no reason to wait.
+// A listen address in use is an error; the program does not wait for it.
 func TestTaken(t *testing.T) {
 	d := held()
 	list := d.key.Address().String() + "=top"

@@ -13,8 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys/web3signer"
 )
 
-// grace is how long requests that are under way have at the end, beyond the time that
-// one may take.
+// grace is the time to finish open requests at the end, beyond the maximum duration of one.
 const grace = time.Second
 
 // serve serves the keys until the context ends.
@@ -31,8 +30,8 @@ func serve(ctx context.Context, s settings, secured *tls.Config, h held, log *sl
 		secured.NextProtos = []string{"http/1.1"}
 		listener = tls.NewListener(listener, secured)
 	}
-	// Without TLS it is this machine that asks, and with it who has a certificate: in either
-	// case a page in that machine's browser is not.
+	// Without TLS requests come from this machine, and with TLS from the holder of a
+	// certificate. In both cases a web page in that machine's browser is refused.
 	guard := webguard.Guard{AnyHost: secured != nil}
 	server := &http.Server{
 		Handler:           guard.Handler(handler),

@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 )
 
-// Bounds of the settings.
+// Limits of the settings.
 const (
 	mostAtOnce  = 1000
 	leastTime   = 10 * time.Millisecond
@@ -24,10 +24,9 @@ const (
 	readTimeout = 10 * time.Second // for a request to arrive
 )
 
-// listedKey is a key that may be used: which account it must be of, and how the service
-// calls it.
+// listedKey is a permitted key: its account, and its name at the service.
 type listedKey struct {
-	address string // empty, if it was not named
+	address string // empty if not listed
 	name    string
 }
 
@@ -39,14 +38,14 @@ type settings struct {
 	timeout                              time.Duration
 }
 
-// usageError is a setting that cannot be.
+// usageError is an invalid setting.
 type usageError struct{ text string }
 
 func (e *usageError) Error() string { return e.text }
 
 func badSetting(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
-// settings reads the arguments.
+// settings parses the arguments.
 func (p Program) settings(args []string, stderr io.Writer) (s settings, connect Open, err error) {
 	var list string
 	flags := flag.NewFlagSet(p.Name, flag.ContinueOnError)
@@ -70,7 +69,7 @@ func (p Program) settings(args []string, stderr io.Writer) (s settings, connect 
 	return s, connect, errors.Join(s.parseKeys(list), s.check())
 }
 
-// parseKeys reads the list of keys.
+// parseKeys parses the list of keys.
 func (s *settings) parseKeys(list string) error {
 	if strings.TrimSpace(list) == "" {
 		return badSetting("-keys names none")
@@ -78,7 +77,7 @@ func (s *settings) parseKeys(list string) error {
 	for entry := range strings.SplitSeq(list, ",") {
 		address, name, named := strings.Cut(strings.TrimSpace(entry), "=")
 		if !named {
-			address, name = "", address // open says which one it is
+			address, name = "", address // open determines it
 		} else if a, err := chain.ParseAddress(address); err != nil {
 			return badSetting("-keys: %q is not an address", address)
 		} else {
@@ -95,8 +94,8 @@ func (s *settings) parseKeys(list string) error {
 	return nil
 }
 
-// check holds the settings against their bounds. Whoever can reach the listener can have
-// anything signed: so it is this machine, or those who have a certificate.
+// check checks the settings against their limits. A client of the listener can have anything
+// signed: so only this machine, or holders of a certificate, may reach it.
 func (s *settings) check() error {
 	host, _, err := net.SplitHostPort(s.listen)
 	if err != nil {
@@ -118,15 +117,15 @@ func (s *settings) check() error {
 	return nil
 }
 
-// tls reads the certificates, so that what is wrong with them is said at once; nil
-// without.
+// tls reads the certificates, so that errors are reported at the start; nil without
+// certificates.
 func (s *settings) tls() (*tls.Config, error) {
 	if s.certificate == "" {
 		return nil, nil
 	}
 	load := func() (*tls.Certificate, error) {
 		pair, err := tls.LoadX509KeyPair(s.certificate, s.certificateKey)
-		if err != nil { // whose text is left out, for it has read the key
+		if err != nil { // its text is left out, since it may quote the key
 			return nil, badSetting("%s and %s are not a certificate and its key in PEM", s.certificate, s.certificateKey)
 		}
 		return &pair, nil

@@ -1,6 +1,6 @@
-// Command vault serves keys of HashiCorp Vault's transit engine to a relayer, by
-// Web3Signer's HTTP API. The engine has keys of P-256 and none of secp256k1, so this is
-// for Tempo. See docs/signers.md.
+// Command vault serves keys of HashiCorp Vault's transit engine to a relayer, by Web3Signer's
+// HTTP API. The engine supports P-256 and not secp256k1, so it is for Tempo only. See
+// docs/signers.md.
 package main
 
 import (
@@ -13,8 +13,7 @@ import (
 
 func main() { os.Exit(program.Main(signer(os.Getenv))) }
 
-// signer is the program. The defaults of its flags are in the variables that Vault's own
-// programs read.
+// signer is the program. Its flags default to the variables of Vault's own programs.
 func signer(getenv func(string) string) program.Program {
 	return program.Program{
 		Name: "signer-vault",

@@ -38,7 +38,7 @@ type transit struct {
 	http      *http.Client
 }
 
-// connect reads the settings. It asks nothing yet.
+// connect reads the settings. It sends no request yet.
 func connect(s settings) (*transit, error) {
 	u, err := url.Parse(s.address)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "https" && u.Scheme != "http") {
@@ -63,7 +63,7 @@ func connect(s settings) (*transit, error) {
 	return t, err
 }
 
-// readToken gives the token. It is made of what headers may hold, or it is none.
+// readToken returns the token. It refuses characters that headers may not contain.
 func (s settings) readToken() (string, error) {
 	token, where := s.token, "VAULT_TOKEN"
 	if s.tokenFile != "" {
@@ -80,7 +80,7 @@ func (s settings) readToken() (string, error) {
 	return token, nil
 }
 
-// place is where a key lies: one version of it, for another version is another account.
+// place identifies a key, in one version: another version is another account.
 type place struct{ mount, name, version string }
 
 func parsePlace(text string) (place, error) {
@@ -95,7 +95,7 @@ func parsePlace(text string) (place, error) {
 	return place{mount, name, version}, nil
 }
 
-// PublicKey reads a key of the engine, and of it the version.
+// PublicKey reads a key of the engine, and returns its version's public key.
 func (t *transit) PublicKey(ctx context.Context, key string) ([]byte, error) {
 	at, err := parsePlace(key)
 	if err != nil {
@@ -103,7 +103,7 @@ func (t *transit) PublicKey(ctx context.Context, key string) ([]byte, error) {
 	}
 	var data struct {
 		Type string
-		Keys map[string]json.RawMessage // of other types of keys they are numbers
+		Keys map[string]json.RawMessage // numbers for other types of keys
 	}
 	if err := t.ask(ctx, http.MethodGet, at.mount, "keys", at.name, nil, &data); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (t *transit) PublicKey(ctx context.Context, key string) ([]byte, error) {
 	return []byte(version.PublicKey), nil
 }
 
-// Sign signs a digest. Vault is told that it is one, and does not hash it again.
+// Sign signs a digest. The request marks it as hashed, so that Vault does not hash it again.
 func (t *transit) Sign(ctx context.Context, key string, digest chain.Hash) ([]byte, error) {
 	at, err := parsePlace(key)
 	if err != nil {
@@ -149,7 +149,7 @@ func (t *transit) Sign(ctx context.Context, key string, digest chain.Hash) ([]by
 	return signature, nil
 }
 
-// ask asks the engine, and reads what its answer has for data.
+// ask sends a request to the engine, and decodes the data of its answer.
 func (t *transit) ask(ctx context.Context, method, mount, what, name string, body []byte, data any) error {
 	token, err := t.token()
 	if err != nil {
@@ -164,7 +164,7 @@ func (t *transit) ask(ctx context.Context, method, mount, what, name string, bod
 		return errors.New("the request cannot be made")
 	}
 	request.Header.Set("X-Vault-Token", token)
-	request.Header.Set("X-Vault-Request", "true") // which Vault Agent may insist on
+	request.Header.Set("X-Vault-Request", "true") // Vault Agent may require it
 	if t.namespace != "" {
 		request.Header.Set("X-Vault-Namespace", t.namespace)
 	}
@@ -178,13 +178,13 @@ func (t *transit) ask(ctx context.Context, method, mount, what, name string, bod
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(answer.Body, &struct{ Data any }{data}); err != nil { // which quotes
+	if err := json.Unmarshal(answer.Body, &struct{ Data any }{data}); err != nil { // its text quotes the answer
 		return errors.New("the answer is not what Vault answers")
 	}
 	return nil
 }
 
-// meaning is what an answer's status means. Source:
+// meaning classifies an answer by its status. Source:
 // https://developer.hashicorp.com/vault/api-docs#http-status-codes.
 func meaning(a program.Answer) error {
 	switch a.Status {
@@ -192,14 +192,14 @@ func meaning(a program.Answer) error {
 		return keys.ErrRejected.Because("Vault answered 403: the token may not do that, or is none any more")
 	case http.StatusNotFound:
 		return keys.ErrRejected.Because("Vault answered 404: there is no such key")
-	case http.StatusPreconditionFailed: // a replica that has not yet heard of the token
+	case http.StatusPreconditionFailed: // a replica that does not have the token yet
 		return &keys.Busy{Status: a.Status}
 	default:
 		return a.Err()
 	}
 }
 
-// escaped is a path whose elements may have any letters.
+// escaped escapes the elements of a path.
 func escaped(path string) string {
 	elements := strings.Split(strings.Trim(path, "/"), "/")
 	for i, e := range elements {

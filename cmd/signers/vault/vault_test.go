@@ -21,17 +21,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const token = "hvs.canary-of-a-token-that-nobody-may-see"
 
-// double is a Vault with a transit engine at the path crypto/tempo, as its
-// documentation has it: a key relayer with the versions 1 and 2, of which the second is
-// the latest. It is not Vault.
+// double is a Vault with a transit engine at the path crypto/tempo, according to its
+// documentation. It has a key relayer with versions 1 and 2, of which 2 is the latest.
 type double struct {
 	keystest.Double
 	versions map[string]*keystest.Key
-	public   string // what it gives for public keys, if not theirs
+	public   string // replaces the public keys in answers, if not empty
 	kind     string
 }
 
-// vault starts one.
+// vault starts a double.
 func vault(t *testing.T) *double {
 	key := func(secret string) *keystest.Key { return &keystest.Key{Kind: chain.P256, Secret: []byte(secret)} }
 	d := &double{kind: "ecdsa-p256", versions: map[string]*keystest.Key{
@@ -44,7 +43,7 @@ func vault(t *testing.T) *double {
 	return d
 }
 
-// allowed tells whether a request is from whom it should be.
+// allowed reports whether a request has the right token and namespace.
 func (d *double) allowed(r *http.Request) bool {
 	return r.Header.Get("X-Vault-Token") == token && r.Header.Get("X-Vault-Namespace") == "team/one"
 }
@@ -68,12 +67,12 @@ func (d *double) read(_ []byte, r *http.Request, _ keystest.Trouble) (string, in
 
 func (d *double) sign(body []byte, r *http.Request, trouble keystest.Trouble) (string, int) {
 	var asked struct {
-		Input       []byte `json:"input"` // which is base64
+		Input       []byte `json:"input"` // encoded in base64
 		Prehashed   bool   `json:"prehashed"`
 		Marshaling  string `json:"marshaling_algorithm"`
 		Hash        string `json:"hash_algorithm"`
 		Version     int    `json:"key_version"`
-		Unsupported any    `json:"signature_algorithm"` // which is for RSA
+		Unsupported any    `json:"signature_algorithm"` // for RSA only
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(body)))
 	decoder.DisallowUnknownFields()
@@ -94,7 +93,7 @@ func (d *double) sign(body []byte, r *http.Request, trouble keystest.Trouble) (s
 	}), http.StatusOK
 }
 
-// answer is data as Vault wraps it.
+// answer wraps data as Vault does.
 func answer(data any) string {
 	text, err := json.Marshal(map[string]any{"request_id": "15f87d0a", "lease_id": "", "renewable": false, "lease_duration": 0, "data": data, "warnings": nil})
 	if err != nil {
@@ -103,7 +102,7 @@ func answer(data any) string {
 	return string(text)
 }
 
-// led is the environment that leads to a double.
+// led is the environment that points to a double.
 func led(d *double) func(string) string {
 	return func(name string) string {
 		return map[string]string{"VAULT_ADDR": d.URL + "/", "VAULT_TOKEN": token, "VAULT_NAMESPACE": "team/one"}[name]
@@ -121,7 +120,7 @@ func contract(d *double) programtest.Case {
 
 func TestContract(t *testing.T) { programtest.Contract(t, contract(vault(t))) }
 
-// TestReal is the contract against a real Vault.
+// TestReal checks the contract against a real Vault.
 func TestReal(t *testing.T) {
 	programtest.Real(t, signer(os.Getenv), "WATCHTOWER_TEST_VAULT_KEYS", os.Getenv("VAULT_TOKEN"))
 }
@@ -144,7 +143,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// What the engine has for a key may be none that a chain takes.
+// The engine's key may be of a type that no chain accepts.
 func TestOtherKindsOfKeys(t *testing.T) {
 	d := vault(t)
 	c := contract(d)
@@ -160,7 +159,7 @@ func TestOtherKindsOfKeys(t *testing.T) {
 	}
 }
 
-// The token's file is read anew: agents write another into it before the last one ends.
+// The token's file is reread: agents write a new token before the old one expires.
 func TestTokenFile(t *testing.T) {
 	d := vault(t)
 	file := filepath.Join(t.TempDir(), "token")
@@ -192,7 +191,7 @@ func TestTokenFile(t *testing.T) {
 	}
 }
 
-// Vault is reached in a way that nobody can listen to.
+// The connection to Vault must be secure against eavesdropping.
 func TestAddress(t *testing.T) {
 	c := contract(vault(t))
 	for address, says := range map[string]string{

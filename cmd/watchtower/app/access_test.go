@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 )
 
-// ask sends a request with a key, if there is one, and returns the status.
+// ask sends a request, with an API key unless key is empty, and returns the status.
 func ask(t *testing.T, method, url, body, key string, into any) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -37,8 +37,8 @@ func ask(t *testing.T, method, url, body, key string, into any) int {
 	return res.StatusCode
 }
 
-// A key that the operator makes on the internal listener closes the API to everybody
-// else moments later, and opens it again to nobody when it is revoked.
+// An API key created on the internal listener closes the API to requests without it within
+// moments. After the key is revoked no request is accepted.
 func TestKeysCloseTheService(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	listening, ended := make(chan [2]string, 1), make(chan error, 1)

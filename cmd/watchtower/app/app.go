@@ -1,5 +1,5 @@
-// Package app is the delivery service as one object: everything that runs, made by
-// one constructor and ended by one context.
+// Package app is the delivery service as one object: New builds it, and it runs until its
+// context ends.
 package app
 
 import (
@@ -39,89 +39,89 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// Storage is where things are kept. Log and payloads may lie in another database
-// than work and views.
+// Storage holds the service's stores. Log and payloads may be in a different database from work
+// and views.
 type Storage struct {
 	Log commands.Store
-	// Ago is a position of the log before so many of its last events; the log's beginning if
-	// there are no more. It is nil where each event takes one position.
+	// Ago is a log position that precedes the last n events; the log's beginning if there are
+	// fewer. It is nil where each event takes one position.
 	Ago         func(ctx context.Context, events int) (event.Position, error)
 	Payloads    commands.PayloadRows
 	Checkpoints commands.Checkpoints
 	Leases      commands.Leases
 	Queue       scheduler.Queue
-	// NextFree is the first nonce of a sequence, from one on, that the queue does not hold
-	// for these clients; nil is all clients.
+	// NextFree is the first nonce of a sequence, starting at from, that the queue does not hold
+	// for these clients; nil means all clients.
 	NextFree func(ctx context.Context, s chain.Sequence, from uint64, clients []string) (uint64, error)
-	// Usage is what a client has in the queue, and the checkpoint of the reader that feeds it.
+	// Usage is a client's usage of the queue, and the checkpoint of the reader that feeds it.
 	Usage func(ctx context.Context, reader, client string) (tx.Usage, event.Position, error)
-	// Soon lists the rows of a chain that are due soonest.
+	// Soon lists the rows of a chain that are due first.
 	Soon     func(ctx context.Context, id chain.ID, limit int) ([]tx.Work, error)
 	Board    watcher.Board
 	Requests Requests
 	View     *sql.DB
-	// Archived is the store whose old events go to Archive; both are nil without one.
+	// Archived is the store whose old events move to Archive; both are nil without an archive.
 	Archived archiver.Store
 	Archive  *archive.Files
 	// Snapshots are folded states of long streams. May be nil.
 	Snapshots commands.SnapshotRows
 	Ping      func(ctx context.Context) error
-	// Probe writes something where the log is written, durably, and leaves nothing
-	// behind. May be nil.
+	// Probe makes a durable write to the log's database and removes it again. May be nil.
 	Probe func(ctx context.Context) error
-	// Transient reports whether an error of these may pass by itself.
+	// Transient reports whether a storage error may pass without intervention.
 	Transient func(error) bool
 	Close     func(ctx context.Context) error
-	// Database is the engine that has the due queue, a *postgres.DB or an *embedded.DB,
-	// for a program that keeps other work there.
+	// Database is the engine that holds the due queue, a *postgres.DB or an *embedded.DB. A
+	// program beside the service may keep other work there.
 	Database any
 }
 
-// Ports is what the service needs of the world.
+// Ports are the service's external dependencies.
 type Ports struct {
 	Storage Storage
 	Chains  []Chain
 	Master  payload.Master
-	Signer  *audit.Signer // who seals the log; nil: nobody
+	Signer  *audit.Signer // signs seals of the log; nil: the log is not sealed
 	Now     func() time.Time
 	Random  io.Reader
 	Log     *slog.Logger
 	Metrics *metrics.Metrics
-	Redis   Hints            // nil without one
-	Tracing *tracing.Tracing // nil traces nothing
+	Redis   Hints            // nil without Redis
+	Tracing *tracing.Tracing // nil disables tracing
 	// Crash is called at named points; tests end the process there. May be nil.
 	Crash func(point string)
 }
 
-// Settings are the service's own, as opposed to its ports'.
+// Settings are the service's own settings, without the configuration of its ports.
 type Settings struct {
-	Holder         string // this process, in leases
+	Holder         string // this process's name in leases
 	Schedule       tx.Schedule
-	Lead           time.Duration // how long before eligibility bytes may go to nodes
+	Lead           time.Duration // time before eligibility from which bytes may go to nodes
 	SchedulerPoll  time.Duration
-	WorkLease      time.Duration // how long a leased row of the due queue is ours
-	Slots          int           // broadcast attempts at once, per chain
+	WorkLease      time.Duration // lease duration of a row of the due queue
+	Slots          int           // concurrent broadcast attempts per chain
 	WatcherPoll    time.Duration
 	OwnerTTL       time.Duration
 	OwnerRenew     time.Duration
 	Grouping       commands.Grouping
-	MaxRequests    int // that are remembered by their Idempotency-Key
-	ClientRequests int // of them, of one client
+	MaxRequests    int // requests remembered by their Idempotency-Key
+	ClientRequests int // of these, at most this many per client
 	ExpiringWindow time.Duration
-	MaxValidAfter  time.Duration // from now; 0: any time
-	Quota          tx.Usage      // of what one client has waiting; 0: any
+	MaxValidAfter  time.Duration // from now; 0: no limit
+	Quota          tx.Usage      // limit on one client's waiting transactions; 0: no limit
 	Retention      retention.Settings
 	Archive        archiver.Settings
-	// SnapshotsEvery is after how many events of a long stream a snapshot is kept; 0: none.
+	// SnapshotsEvery is the number of events of a long stream between snapshots; 0: no
+	// snapshots.
 	SnapshotsEvery int
 	Seals          notary.Settings
-	// Deployment is this deployment's name in what owners sign to cancel groups; empty
-	// is one that follows from the vault's key. GroupIDSignatures says whether the form
-	// is taken that can be replayed.
+	// Deployment is this deployment's name in the messages that owners sign to cancel groups;
+	// empty derives a name from the vault's key. GroupIDSignatures accepts the signature form
+	// that can be replayed.
 	Deployment        string
 	GroupIDSignatures bool
-	// ShutdownGrace bounds how long requests and attempts under way may take to
-	// end when the service stops.
+	// ShutdownGrace bounds the time for requests and attempts under way to finish when the
+	// service stops.
 	ShutdownGrace time.Duration
 }
 
@@ -161,8 +161,8 @@ func New(settings Settings, ports Ports) *App {
 	a.submit = &commands.Submit{
 		Transactions: a.transactions, Vault: a.vault, Decoders: map[chain.ID]func([]byte) (chain.Signed, error){},
 		Grouping: settings.Grouping, ExpiringWindow: settings.ExpiringWindow,
-		// Checking signatures is all computing: more at once than there are
-		// processors would only make each slower.
+		// Checking signatures is CPU-bound: more at once than there are processors would only
+		// make each slower.
 		Slots: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		Now:   ports.Now, Random: ports.Random, Crash: ports.Crash,
 		Ahead: settings.MaxValidAfter, Quota: a.quota(),
@@ -176,8 +176,8 @@ func New(settings Settings, ports Ports) *App {
 	return a
 }
 
-// Run serves until ctx ends and returns when everything has ended: first the
-// listeners take no more and finish what they have, then the work stops.
+// Run serves until ctx ends and returns when everything has ended. First the listeners stop
+// accepting and finish the requests they have, then the background work stops.
 func (a *App) Run(ctx context.Context, public, internal net.Listener, handlers Handlers) error {
 	working, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
@@ -207,7 +207,7 @@ func (a *App) Run(ctx context.Context, public, internal net.Listener, handlers H
 		ended = 1
 	}
 	a.served.stop()
-	a.tail.Leave() // else requests that wait would use up the grace
+	a.tail.Leave() // otherwise waiting requests would use up the grace
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.settings.ShutdownGrace)
 	defer cancel()
 	for _, s := range servers {
@@ -226,18 +226,17 @@ func (a *App) Run(ctx context.Context, public, internal net.Listener, handlers H
 // Handlers are the servers of delivery's two listeners.
 type Handlers struct {
 	API, Metrics *http.Server
-	Connections  int // open at once, on each listener
-	// TrustedProxies may open all of them.
+	Connections  int // maximum open connections per listener
+	// TrustedProxies are exempt from the limit of connections per address.
 	TrustedProxies []netip.Prefix
 }
 
-// owner takes leases for this process.
+// owner acquires leases for this process.
 func (s Settings) owner(leases commands.Leases, log *slog.Logger) commands.Owner {
 	return commands.Owner{Leases: leases, Holder: s.Holder, TTL: s.OwnerTTL, Renew: s.OwnerRenew, Log: log}
 }
 
-// parts lists everything that runs beside the listeners. Each returns when its
-// context ends.
+// parts lists everything that runs beside the listeners. Each returns when its context ends.
 func (a *App) parts() []func(context.Context) {
 	own := a.own
 	parts := []func(context.Context){
@@ -273,13 +272,13 @@ func (a *App) parts() []func(context.Context) {
 	return parts
 }
 
-// own does work that one replica does at a time: the one that has the lease of its name.
+// own runs work on one replica at a time: the holder of the lease called name.
 func (a *App) own(name string, work func(context.Context) error) func(context.Context) {
 	owner := a.settings.owner(a.ports.Storage.Leases, a.ports.Log)
 	return func(ctx context.Context) { owner.Own(ctx, name, a.reader(name, work)) }
 }
 
-// projectionPrefix begins the names of projections' leases.
+// projectionPrefix is the prefix of projections' lease names.
 const projectionPrefix = "projection."
 
 func (a *App) feeder() *scheduler.Feeder {

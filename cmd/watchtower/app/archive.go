@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 )
 
-// archived puts the configured archive before the log.
+// archived returns a storage whose log reads the configured archive first.
 func (s Storage) archived(c config.Archive, crash func(string)) (Storage, error) {
 	if c.Dir == "" {
 		return s, nil
@@ -34,7 +34,7 @@ func (s Storage) archived(c config.Archive, crash func(string)) (Storage, error)
 	return s, nil
 }
 
-// withFiles puts the configured archive before a log that is read beside the service.
+// withFiles puts the configured archive before a log that another process reads.
 func withFiles(rest archive.Readable, c config.Archive) archive.Readable {
 	if c.Dir == "" {
 		return rest
@@ -42,7 +42,7 @@ func withFiles(rest archive.Readable, c config.Archive) archive.Readable {
 	return archive.NewLog(rest, archive.NewFiles(archive.Dir(c.Dir), nil))
 }
 
-// Archiver moves events of a storage that has an archive, for an operator.
+// Archiver moves a storage's old events to its archive, for an operator.
 func Archiver(s Storage, c config.Config, actor event.Meta, log *slog.Logger, crash func(string)) *archiver.Archiver {
 	settings := SettingsOf(c)
 	settings.Holder = holder()
@@ -53,7 +53,7 @@ func Archiver(s Storage, c config.Config, actor event.Meta, log *slog.Logger, cr
 	}
 }
 
-// archiver moves them for the service.
+// archiver moves old events to the archive, for the service.
 func (a *App) archiver() *archiver.Archiver {
 	p := a.ports
 	return &archiver.Archiver{
@@ -69,8 +69,8 @@ func (a *App) archiver() *archiver.Archiver {
 	}
 }
 
-// Segments are those of the configured store, and their files, while a service may be
-// at work on it.
+// Segments lists the segments of the configured store and opens their files. A service may be
+// running on the store.
 func Segments(ctx context.Context, c config.Config) (listed []domain.Segment, begins event.Position, files *archive.Files, err error) {
 	store, held, err := inspectArchived(ctx, c)
 	if err != nil {
@@ -83,8 +83,9 @@ func Segments(ctx context.Context, c config.Config) (listed []domain.Segment, be
 	return listed, begins, archive.NewFiles(archive.Dir(c.Archive.Dir), nil), err
 }
 
-// ArchivePlan tells what an archiver would do with the configured store, while a service
-// may be at work on it. It reads as long as do takes, and nothing is written.
+// ArchivePlan passes do the plan that an archiver would follow on the configured store. A
+// service may be running on the store. The read snapshot lasts until do returns; nothing is
+// written.
 func ArchivePlan(ctx context.Context, c config.Config, do func(ctx context.Context, p archiver.Plan) error) (err error) {
 	store, held, err := inspectArchived(ctx, c)
 	if err != nil {
@@ -118,17 +119,17 @@ func ArchivePlan(ctx context.Context, c config.Config, do func(ctx context.Conte
 	return do(ctx, p)
 }
 
-// segmented is a store at one moment that may have dropped the beginning of its log.
+// segmented is a snapshot of a store that may have dropped the beginning of its log.
 type segmented interface {
 	Begins(ctx context.Context) (event.Position, error)
 	Segments(ctx context.Context) ([]domain.Segment, error)
-	// Extents tells where those events of streams lie that are in the archive only.
+	// Extents returns where the events of streams are that exist in the archive only.
 	Extents(ctx context.Context, names []event.Stream) (map[event.Stream]domain.Extent, error)
-	// Current is an error that says so if the tables are not those of this program.
+	// Current returns an error unless the tables match this program's schema.
 	Current(ctx context.Context) error
 }
 
-// inspectArchived opens the configured store to be read, the archive not included.
+// inspectArchived opens the configured store read-only, without the archive.
 func inspectArchived(ctx context.Context, c config.Config) (store verify.Store, held segmented, err error) {
 	if store, err = inspect(ctx, c.Store); err != nil {
 		return nil, nil, fmt.Errorf("store %s: %w", c.Store, err)
@@ -145,7 +146,7 @@ func inspectArchived(ctx context.Context, c config.Config) (store verify.Store, 
 	return store, held, nil
 }
 
-// inspectWhole opens a store to be read, with its archive before it.
+// inspectWhole opens a store read-only, preceded by its archive.
 func inspectWhole(ctx context.Context, s config.Store, a config.Archive) (verify.Store, error) {
 	found, err := inspect(ctx, s)
 	if err != nil {
@@ -162,8 +163,8 @@ func inspectWhole(ctx context.Context, s config.Store, a config.Archive) (verify
 	return log, nil
 }
 
-// beheaded is a store at one moment whose archive nobody has named: it says so of streams
-// that are not whole without it.
+// beheaded is a snapshot of an archived store without a configured archive. Reading a stream
+// that is incomplete without the archive returns an error.
 type beheaded struct {
 	verify.Store
 	begins event.Position
@@ -187,8 +188,8 @@ func (b *beheaded) Streams(ctx context.Context, names []event.Stream) (map[event
 	return all, err
 }
 
-// whole is an error that says so if the events that follow a version of a stream are not
-// those that were found, but lie before them.
+// whole returns an error if the events found are not the ones directly after a version of a
+// stream, because those are before the start of the log.
 func (b *beheaded) whole(ctx context.Context, stream event.Stream, after event.Version, found []event.Recorded) error {
 	if len(found) > 0 && found[0].Version == after+1 || len(found) == 0 && after > 0 {
 		return nil
@@ -200,7 +201,7 @@ func (b *beheaded) whole(ctx context.Context, stream event.Stream, after event.V
 	return &domain.GoneError{Begins: b.begins, Stream: stream}
 }
 
-// withHistory puts the archive before a store of which something was dropped.
+// withHistory puts the archive before a store that dropped part of its log.
 func withHistory(ctx context.Context, store verify.Store, held segmented, a config.Archive) (verify.Store, error) {
 	begins, err := held.Begins(ctx)
 	if err != nil || begins <= 1 {
@@ -216,7 +217,7 @@ func withHistory(ctx context.Context, store verify.Store, held segmented, a conf
 	return &whole{store, held, archive.NewHistory(archive.NewFiles(archive.Dir(a.Dir), nil), segments, begins)}, nil
 }
 
-// whole is a store at one moment together with what it has dropped.
+// whole is a snapshot of a store together with the events that it has dropped.
 type whole struct {
 	verify.Store
 	held    segmented

@@ -24,8 +24,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// A stream that is in the archive only is looked for in the segments in which it lies, and
-// in no others, by a service and by who inspects a store: of others there need not be a file.
+// The service and Inspect look up a stream that is only in the archive in its own segments. The
+// files of other segments may be missing.
 func TestStreamOfOneSegment(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		dir := t.TempDir()
@@ -45,7 +45,7 @@ func TestStreamOfOneSegment(t *testing.T) {
 	})
 }
 
-// ofOneSegment archives ten streams one after the other, and loses all segments but one.
+// ofOneSegment archives ten streams one after the other, and deletes all segments but one.
 func ofOneSegment(t *testing.T, live interface {
 	archive.Live
 	archiver.Store
@@ -96,7 +96,7 @@ func ofOneSegment(t *testing.T, live interface {
 	}
 	must(t, log.Close())
 
-	// Without the archive a stream that is not whole is an error, one or several.
+	// Without the archive, reading an incomplete stream is an error, alone or among several.
 	log, err = app.InspectLog(t.Context(), config.Config{Store: store}, slog.New(slog.DiscardHandler))
 	must(t, err)
 	var gone *domain.GoneError

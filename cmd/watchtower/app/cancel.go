@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// stale lists, for each chain that is served, who asks it about used nonces.
+// stale returns, for each configured chain, the function that asks it about used nonces.
 func (a *App) stale() map[chain.ID]func(context.Context, chain.Hash, event.Meta) (tx.State, error) {
 	ask := map[chain.ID]func(context.Context, chain.Hash, event.Meta) (tx.State, error){}
 	for _, c := range a.ports.Chains {
@@ -22,7 +22,7 @@ func (a *App) stale() map[chain.ID]func(context.Context, chain.Hash, event.Meta)
 	return ask
 }
 
-// canceler stops groups: for the API, and as a process manager.
+// canceler cancels groups, for the API and as a process manager.
 func (a *App) canceler() *canceler.Canceler {
 	c := &canceler.Canceler{
 		Store: a.store, Checkpoints: a.ports.Storage.Checkpoints, Transactions: a.transactions, Groups: a.groups,
@@ -47,8 +47,8 @@ func (a *App) canceler() *canceler.Canceler {
 	return c
 }
 
-// deployment is the name that owners sign: the one set, or one that all replicas with
-// this vault's key share and no others have.
+// deployment is the name in owners' signatures: the configured name, or one derived from the
+// vault's key, which all replicas share and other deployments do not.
 func (a *App) deployment() string {
 	return cmp.Or(a.settings.Deployment, hex.EncodeToString(a.ports.Master.Derive("deployment")[:8]))
 }

@@ -15,24 +15,24 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
-// Chain is one chain that is served.
+// Chain is one configured chain.
 type Chain struct {
 	ID    chain.ID
 	Nodes broadcaster.Nodes
 	Node  watcher.Node
-	// Keychain says which access keys may sign for whom.
+	// Keychain reports which access keys may sign for which account.
 	Keychain grouping.Keychain
 }
 
-// ChainOf is a chain that is reached through a pool of its nodes.
+// ChainOf returns a chain that is reached through a pool of its nodes.
 func ChainOf(p *rpc.Pool, id chain.ID) Chain {
-	reader := p.Reader() // one, so that its callers share what it reads
+	reader := p.Reader() // one reader, so that its callers share their reads
 	return Chain{ID: id, Nodes: p, Node: reader, Keychain: reader}
 }
 
-// Decode reads signed bytes of any supported type. A legacy transaction begins
-// with its list, the others of Ethereum with a small type; all else is Tempo's to
-// take or to refuse.
+// Decode reads signed bytes of any supported type. A legacy transaction begins with its list,
+// the other Ethereum types with a small type byte; the Tempo decoder accepts or refuses all
+// else.
 func Decode(raw []byte) (chain.Signed, error) {
 	const legacy, ethereumTypes = 0xc0, 0x04
 	if len(raw) == 0 || raw[0] >= legacy || raw[0] <= ethereumTypes {
@@ -78,7 +78,7 @@ func (a *App) worker(c Chain) *scheduler.Worker {
 	}
 }
 
-// late is how long after eligibility a transaction was first sent; negative for a repeat.
+// late is the time from eligibility to the first send; negative for a repeat.
 func late(w tx.Work, done tx.Done) time.Duration {
 	if !w.SentAt.IsZero() || w.Attempts > 0 {
 		return -1

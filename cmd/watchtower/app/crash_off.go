@@ -2,5 +2,5 @@
 
 package app
 
-// Crash is nil but in a build for tests.
+// Crash is nil except in a build for tests.
 func Crash() func(point string) { return nil }

@@ -11,16 +11,16 @@ import (
 	"syscall"
 )
 
-// The variables are "point" or "point:n": at the n-th pass of a named point the process
-// dies, as kill -9 kills it, or stands still, until somebody sends it SIGCONT. Only a
-// build for tests has them.
+// The variables have the form "point" or "point:n". At the n-th pass of the named point the
+// process dies as with kill -9, or stops until it receives SIGCONT. Only a build for tests has
+// them.
 const (
 	crashVar = "WATCHTOWER_CRASH_AT"
 	stopVar  = "WATCHTOWER_CRASH_STOP"
 )
 
-// Crash is what a build for tests passes at each named point, if it is to die or to stand
-// still at one.
+// Crash returns the function that a test build calls at each named point. It is nil unless the
+// process is to die or to stop at a point.
 func Crash() func(point string) {
 	dies, stops := at(crashVar), at(stopVar)
 	if dies == nil && stops == nil {
@@ -28,7 +28,7 @@ func Crash() func(point string) {
 	}
 	return func(point string) {
 		if dies != nil && dies(point) {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // does not return to tell
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // does not return
 			select {}
 		}
 		if stops != nil && stops(point) {
@@ -37,9 +37,9 @@ func Crash() func(point string) {
 	}
 }
 
-// standStill returns when somebody has sent SIGCONT. The signal that stops a process may
-// be taken by another of its threads, and the one that sent it goes on meanwhile: on a busy
-// machine it came past the point and did what it was to be kept from.
+// standStill returns after SIGCONT. Waiting for the signal is needed: another thread may receive
+// SIGSTOP, and the sending thread goes on meanwhile. On a busy machine it passed the point and
+// did the work that it was to be kept from.
 func standStill() {
 	goOn := make(chan os.Signal, 1)
 	signal.Notify(goOn, syscall.SIGCONT)
@@ -48,8 +48,8 @@ func standStill() {
 	<-goOn
 }
 
-// at says of each pass of a point whether it is the one that a variable names; nil when
-// it names none.
+// at returns a function that reports, for each pass of a point, whether it is the pass that the
+// variable names; nil when the variable is empty.
 func at(variable string) func(point string) bool {
 	name, times, _ := strings.Cut(os.Getenv(variable), ":")
 	if name == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 )
 
-// PoolConfig is how one chain's nodes are asked.
+// PoolConfig is the configuration of one chain's node pool.
 func PoolConfig(c config.Config, chainConfig config.Chain, p Ports) rpc.Config {
 	endpoints := make([]rpc.Endpoint, len(chainConfig.Endpoints))
 	for i, e := range chainConfig.Endpoints {
@@ -34,7 +34,7 @@ func PoolConfig(c config.Config, chainConfig config.Chain, p Ports) rpc.Config {
 	}
 }
 
-// exportEndpoints has the metrics show how the pools' endpoints do.
+// exportEndpoints exports the state of the pools' endpoints as metrics.
 func (a *App) exportEndpoints(c config.Config, pools []*rpc.Pool) {
 	a.ports.Metrics.Endpoints(words(rpc.States()), words(rpc.Breakers()), func() (all []metrics.Endpoint) {
 		for i, p := range pools {
@@ -60,7 +60,7 @@ func words[W ~string](all []W) []string {
 	return texts
 }
 
-// endpoints is how the nodes of a chain do, for /health.
+// endpoints converts the state of a chain's nodes for /health.
 func endpoints(id chain.ID, statuses []rpc.Status) []api.Endpoint {
 	shown := make([]api.Endpoint, len(statuses))
 	for i, s := range statuses {

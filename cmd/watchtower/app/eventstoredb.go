@@ -12,12 +12,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 )
 
-// withLog puts the log of an EventStoreDB in the place of a Postgres's own. Signed bytes,
-// work and views stay there; they and the log are never written in one transaction.
+// withLog replaces the log of a Postgres storage by the log of an EventStoreDB. Signed bytes,
+// work and views stay in Postgres; they and the log are never written in one transaction.
 func withLog(log *eventstoredb.Log, work Storage) Storage {
 	joined := work
 	joined.Log, joined.Ago = log, log.Ago
-	joined.Archived, joined.Archive = nil, nil // it is the log of the Postgres that has an archive
+	joined.Archived, joined.Archive = nil, nil // only a Postgres log has an archive
 	joined.Transient = func(err error) bool { return eventstoredb.Transient(err) || work.Transient(err) }
 	joined.Ping = func(ctx context.Context) error { return errors.Join(log.Ping(ctx), work.Ping(ctx)) }
 	joined.Close = func(ctx context.Context) error { return errors.Join(work.Close(ctx), log.Close(ctx)) }
@@ -36,7 +36,7 @@ func openBeside(ctx context.Context, c config.Config, o StorageOptions) (Storage
 	return withLog(log, work), nil
 }
 
-// openEvents opens the log of an EventStoreDB for another program than the service.
+// openEvents opens the log of an EventStoreDB for a program other than the service.
 func openEvents(ctx context.Context, s config.Store, logger *slog.Logger) (*eventstoredb.Log, func() error, error) {
 	log, err := eventstoredb.Open(ctx, s.URL.Reveal(), eventstoredb.Options{Logger: logger})
 	if err != nil {
@@ -45,13 +45,13 @@ func openEvents(ctx context.Context, s config.Store, logger *slog.Logger) (*even
 	return log, func() error { return log.Close(context.WithoutCancel(ctx)) }, nil
 }
 
-// Beside is the log of an EventStoreDB with what the service's database has beside it.
+// Beside is the log of an EventStoreDB with the other tables of the service's database.
 type Beside struct {
 	verify.Store
 	Log *eventstoredb.Inspection
 }
 
-// inspectBeside opens the log before the signed bytes: a submission keeps them first.
+// inspectBeside opens the log before the signed bytes: a submission writes the bytes first.
 func inspectBeside(ctx context.Context, c config.Config, logger *slog.Logger) (verify.Store, error) {
 	log, err := eventstoredb.Inspect(ctx, c.Store.URL.Reveal(), logger)
 	if err != nil {
@@ -86,5 +86,5 @@ func (b Beside) Known(ctx context.Context, names []event.Stream) (map[event.Stre
 	return b.Log.Known(ctx, names)
 }
 
-// Close ends both.
+// Close closes both.
 func (b Beside) Close() error { return errors.Join(b.Store.Close(), b.Log.Close()) }

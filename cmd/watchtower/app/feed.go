@@ -14,15 +14,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// Feed is the configured store as a consumer of its events opens it, in a process
-// beside the service's.
+// Feed is the configured store, opened by a consumer of its events in a process beside the
+// service.
 type Feed struct {
 	Log    feed.Log
 	Groups Groups
 	close  []func() error
 }
 
-// Groups keeps what is known of consumers, and shows and takes wishes about it.
+// Groups stores the state of consumer groups, shows it, and accepts commands that change it.
 type Groups interface {
 	feed.Groups
 
@@ -30,8 +30,8 @@ type Groups interface {
 	Wish(ctx context.Context, group string, stream event.Stream, at event.Version, w consumer.Wish) error
 }
 
-// OpenFeed opens the log of the configured store, with what is in the archive, and the
-// consumers' state in the configured database.
+// OpenFeed opens the log of the configured store, including the archive, and the consumers'
+// state in the configured database.
 func OpenFeed(ctx context.Context, c config.Config, log *slog.Logger) (f Feed, err error) {
 	defer func() {
 		if err != nil {
@@ -82,7 +82,7 @@ func (f *Feed) open(ctx context.Context, s config.Store, a config.Archive, log *
 	return errors.New("no other process can consume its events")
 }
 
-// Close closes what was opened.
+// Close closes the opened stores.
 func (f Feed) Close() error {
 	var errs []error
 	for _, c := range f.close {

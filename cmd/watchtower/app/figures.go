@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/api/webguard"
 )
 
-// ServeFigures serves a collector's figures, if there is an address, until end is called.
-// They need no key, so pages in browsers are kept out.
+// ServeFigures serves a collector's metrics on address until end is called; an empty address
+// serves nothing. The metrics need no key, so the guard refuses requests from web pages.
 func ServeFigures(ctx context.Context, address string, guard webguard.Guard, figures prometheus.Collector) (end func(), err error) {
 	if address == "" {
 		return func() {}, nil
@@ -34,7 +34,7 @@ func ServeFigures(ctx context.Context, address string, guard webguard.Guard, fig
 		_ = server.Serve(listener) // ends when it is closed
 	}()
 	return func() {
-		_ = server.Close() // nobody waits for these figures
+		_ = server.Close() // no caller waits for these metrics
 		<-ended
 	}, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/groups"
 )
 
-// groupParts lists what makes groups and shows them, each to be run by one replica.
+// groupParts lists the parts that build groups and their read model; one replica runs each.
 func (a *App) groupParts(own func(string, func(context.Context) error) func(context.Context)) []func(context.Context) {
 	parts := []func(context.Context){
 		own(grouping.Reader, a.grouper().Run),
@@ -24,7 +24,7 @@ func (a *App) groupParts(own func(string, func(context.Context) error) func(cont
 	return parts
 }
 
-// shownGroups is what the API shows of them.
+// shownGroups is the API's access to groups.
 func (a *App) shownGroups() api.Groups {
 	shown := api.Groups{
 		Query: groups.Query{DB: a.ports.Storage.View}, Checkpoints: a.ports.Storage.Checkpoints, Nonces: map[chain.ID]api.Nonces{},

@@ -11,14 +11,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 )
 
-// handlers makes the servers of both listeners.
+// handlers builds the servers of both listeners.
 func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool, level *slog.LevelVar) Handlers {
 	public := a.front(c)
 	public.Submit, public.Query, public.Groups, public.Board = a.submit, a.query, a.shownGroups(), a.ports.Storage.Queue
 	public.Stale, public.Canceler, public.Tail = a.stale(), a.canceler(), a.tail
 	public.Health, public.RPC, public.Submitted = a.health(c, b, pools), a.jsonRPC(c, b, pools), a.ports.Metrics.Submission
 	public.Idempotency = api.Idempotency{
-		// Who carries a request out has died when its connection must have.
+		// A request still pending after its connection must have ended belongs to a dead
+		// process.
 		Requests: a.ports.Storage.Requests, Keep: c.Idempotency.Keep, Hold: idempotencyHold + c.API.WriteTimeout,
 	}
 	limits := public.Limits
@@ -37,7 +38,7 @@ func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool, level *slog.
 	}
 }
 
-// front is what all APIs of this process have in common.
+// front is the configuration that all APIs of this process share.
 func (a *App) front(c config.Config) api.Config {
 	return api.Config{
 		Limits: apiLimits(c), Rates: apiRates(c.Rates), Lists: a.lists, Origins: c.API.Origins, Hosts: c.API.Hosts,
@@ -48,7 +49,7 @@ func (a *App) front(c config.Config) api.Config {
 }
 
 func apiLimits(all config.Config) api.Limits {
-	c, l := all.API, api.DefaultLimits() // for those that are no settings
+	c, l := all.API, api.DefaultLimits() // defaults for limits that have no setting
 	l.ClientStreams = all.Quotas.Streams
 	l.BodyBytes, l.BatchItems, l.TransactionBytes = c.MaxBodyBytes, c.MaxBatch, c.MaxTransactionBytes
 	l.HeaderBytes, l.Connections = c.MaxHeaderBytes, c.MaxConnections
@@ -90,7 +91,7 @@ func (a *App) health(c config.Config, b Build, pools []*rpc.Pool) api.Health {
 	return h
 }
 
-// readers says how far those readers have come that this process runs.
+// readers returns the positions of the log readers that run in this process.
 func (a *App) readers(ctx context.Context) ([]api.Reader, error) {
 	head, err := a.store.Head(ctx)
 	if err != nil {
@@ -99,7 +100,7 @@ func (a *App) readers(ctx context.Context) ([]api.Reader, error) {
 	var all []api.Reader
 	readers, halted := a.served.allReaders(), a.served.allHalted()
 	for name, h := range halted {
-		readers[name] = h.at - 1 // between two tries it is nowhere
+		readers[name] = h.at - 1 // between two attempts it has no position
 	}
 	for name, at := range readers {
 		r := api.Reader{Name: name, Position: at, Head: max(head, at), Problem: halted[name].why}

@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 )
 
-// What /health says of the build and of the configuration is what was built and is
-// in force: each figure is another than its default, and than every other.
+// /health reports the actual build and the configuration in force. Each value in this test
+// differs from its default and from every other.
 func TestHealthTellsTheSettings(t *testing.T) {
 	began := time.Now().Unix()
 	url := serveBuild(t, app.Build{Version: "0.2.6", GitSHA: "abc123", Timestamp: "2026-02-03T12:34:56Z"},
@@ -33,7 +33,7 @@ func TestHealthTellsTheSettings(t *testing.T) {
 		t.Errorf("started at %v, up %v at %v; the test began at %d", started, up, now, began)
 	}
 	for _, member := range []string{"now", "startedAt", "uptimeSeconds", "deployment", "endpoints", "heads", "readers"} {
-		delete(got, member) // the moment's, or more than is specified
+		delete(got, member) // changes from moment to moment, or is beyond the specification
 	}
 	type object = map[string]any
 	want := object{
@@ -52,7 +52,7 @@ func TestHealthTellsTheSettings(t *testing.T) {
 	}
 }
 
-// serveBuild runs a build of the service to the test's end, and returns where.
+// serveBuild runs a build of the service until the test ends, and returns its URL.
 func serveBuild(t *testing.T, b app.Build, args ...string) string {
 	t.Helper()
 	c := settings(t, args...)

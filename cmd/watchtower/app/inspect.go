@@ -17,20 +17,20 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// Inspection is the configured databases and chains, opened to be read only.
+// Inspection is the configured databases and chains, opened read-only.
 type Inspection struct {
 	Work, Log verify.Store
 	Nodes     map[chain.ID]verify.Node
-	// Again opens the log anew.
+	// Again reopens the log.
 	Again func(ctx context.Context) (verify.Store, error)
-	// Sparse says that its positions have gaps.
+	// Sparse reports that the log's positions have gaps.
 	Sparse bool
 
 	pools []*rpc.Pool
 }
 
-// Inspect opens the configured databases and chains to be read. What is derived from
-// the log is opened before it.
+// Inspect opens the configured databases and chains read-only. It opens data derived from the
+// log before the log.
 func Inspect(ctx context.Context, c config.Config, log *slog.Logger) (i Inspection, err error) {
 	if i, err = InspectStores(ctx, c, log); err != nil {
 		return i, err
@@ -47,7 +47,7 @@ func Inspect(ctx context.Context, c config.Config, log *slog.Logger) (i Inspecti
 	return i, nil
 }
 
-// InspectStores opens the configured databases alone.
+// InspectStores opens only the configured databases.
 func InspectStores(ctx context.Context, c config.Config, log *slog.Logger) (i Inspection, err error) {
 	defer func() {
 		if err != nil {
@@ -70,13 +70,13 @@ func InspectStores(ctx context.Context, c config.Config, log *slog.Logger) (i In
 	return i, nil
 }
 
-// Log is a log as it was at one moment, what lies in the archive included.
+// Log is a snapshot of a log, including its archived events.
 type Log interface {
 	auditor.Source
 	Close() error
 }
 
-// InspectLog opens the configured log to be read.
+// InspectLog opens the configured log read-only.
 func InspectLog(ctx context.Context, c config.Config, log *slog.Logger) (found Log, err error) {
 	if c.Store.Engine == config.EventStoreDB {
 		found, err = eventstoredb.Inspect(ctx, c.Store.URL.Reveal(), log)
@@ -101,7 +101,7 @@ func inspect(ctx context.Context, s config.Store) (verify.Store, error) {
 	return nil, errors.New("a store in memory is its service's alone")
 }
 
-// orNone keeps a nil pointer from becoming a store that is not nil.
+// orNone returns a nil interface for an error, so that a nil pointer is not taken for a store.
 func orNone[S verify.Store](s S, err error) (verify.Store, error) {
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func orNone[S verify.Store](s S, err error) (verify.Store, error) {
 	return s, nil
 }
 
-// Close ends what was opened.
+// Close closes the databases and pools.
 func (i Inspection) Close() error {
 	for _, p := range i.pools {
 		p.Close()

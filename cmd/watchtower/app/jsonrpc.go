@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
-// jsonRPC makes what answers /rpc; nothing does when it is switched off.
+// jsonRPC builds the handler of /rpc; it is empty when JSON-RPC is switched off.
 func (a *App) jsonRPC(c config.Config, b Build, pools []*rpc.Pool) api.RPC {
 	if !c.API.RPC {
 		return api.RPC{}
@@ -32,7 +32,7 @@ func (a *App) jsonRPC(c config.Config, b Build, pools []*rpc.Pool) api.RPC {
 	})
 }
 
-// fields says of signed bytes what their decoder does not keep.
+// fields returns the fields of signed bytes that their decoder does not keep.
 func fields(raw []byte) (map[string]any, error) {
 	if raw[0] == tempo.Type {
 		return tempo.Fields(raw)
@@ -40,8 +40,8 @@ func fields(raw []byte) (map[string]any, error) {
 	return ethereum.Fields(raw)
 }
 
-// nextFree asks the due queue when it has come to where the log is now: whoever was
-// told that a transaction is accepted must find it counted, on whichever replica.
+// nextFree asks the due queue once it has reached the current head of the log. A client whose
+// transaction was accepted must find it counted, on any replica.
 func (a *App) nextFree(ctx context.Context, s chain.Sequence, from uint64, clients []string) (uint64, error) {
 	head, err := a.store.Head(ctx)
 	if err != nil {

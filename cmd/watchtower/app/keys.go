@@ -19,7 +19,8 @@ func Keys(store commands.Store) commands.Keys {
 	return commands.Keys{AccessKeys: accessKeys(store), Now: time.Now, Random: rand.Reader}
 }
 
-// knowKeys reads the API keys, and refuses to let strangers in where none is needed.
+// knowKeys reads the API keys, and returns an error where strangers could reach an API without
+// keys.
 func (a *App) knowKeys(ctx context.Context, c config.Config) error {
 	if err := a.keyring.Load(ctx); err != nil {
 		return err

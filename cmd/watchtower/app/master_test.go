@@ -14,8 +14,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-// A store gets a vault's key by itself until it may hold what was sealed: API keys, which
-// are made before the service first starts, are not.
+// OpenMaster creates a vault key for a store that cannot hold sealed data yet. API keys, which
+// are created before the service first starts, do not count.
 func TestOpenMaster(t *testing.T) {
 	db, err := embedded.Open("", embedded.Options{})
 	if err != nil {
@@ -54,8 +54,8 @@ func TestOpenMaster(t *testing.T) {
 	}
 }
 
-// Further lines are keys that were it before: what is kept under them opens. A line that is
-// no key is refused, and not quoted.
+// Further lines are former keys: data sealed under them still opens. A line that is not a key is
+// refused, and the error does not quote it.
 func TestOpenFormerMasters(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "vault.key")
 	open := func(lines ...string) (payload.Master, error) {

@@ -14,9 +14,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/audit"
 )
 
-// openSigner reads the key that seals are signed with from a file of 64 hex digits, and
-// makes the file if it is not there. Where it cannot be made nobody seals, for that is no
-// reason not to deliver. No file name means a key that lives as long as the process.
+// openSigner reads the key that signs seals from a file of 64 hex digits, and creates the file
+// if it is missing. If it cannot be created, the log is not sealed and the service still
+// delivers. Without a file name the key lives as long as the process.
 func openSigner(name string, log *slog.Logger) (*audit.Signer, error) {
 	if name == "" {
 		secret := make([]byte, keyBytes)
@@ -39,10 +39,10 @@ func openSigner(name string, log *slog.Logger) (*audit.Signer, error) {
 	return &signer, nil
 }
 
-// keyBytes is the length of a seed of ed25519, and of the vault's master key.
+// keyBytes is the length in bytes of an ed25519 seed, and of the vault's master key.
 const keyBytes = 32
 
-// ReadSigner reads the key that seals are signed with.
+// ReadSigner reads the key that signs seals.
 func ReadSigner(name string) (audit.Signer, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -50,7 +50,7 @@ func ReadSigner(name string) (audit.Signer, error) {
 	}
 	secret, err := hex.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil {
-		return audit.Signer{}, fmt.Errorf("audit key %s is not %d hex digits", name, 2*keyBytes) // and err may show some
+		return audit.Signer{}, fmt.Errorf("audit key %s is not %d hex digits", name, 2*keyBytes) // without err, which may quote part of the key
 	}
 	signer, err := audit.NewSigner(secret)
 	if err != nil {

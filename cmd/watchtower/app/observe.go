@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// observer is told of everything that is recorded, and counts, traces and logs it.
+// observer returns the hook that counts, traces and logs every recorded event.
 func (a *App) observer() func(commands.Told[tx.State, tx.Event]) {
 	codec := tx.Codec()
 	return func(t commands.Told[tx.State, tx.Event]) {
@@ -25,7 +25,7 @@ func (a *App) observer() func(commands.Told[tx.State, tx.Event]) {
 			}
 			name, _, err := codec.Encode(fact)
 			if err != nil {
-				continue // it was encoded a moment ago
+				continue // cannot fail: it was encoded a moment ago
 			}
 			a.ports.Log.LogAttrs(context.Background(), level, "recorded",
 				slog.String("tx", t.After.Accepted.Hash.String()), slog.String("chain", t.After.Accepted.Chain.String()),
@@ -34,8 +34,8 @@ func (a *App) observer() func(commands.Told[tx.State, tx.Event]) {
 	}
 }
 
-// importance is the level at which a fact is logged. The ordinary course of a
-// transaction is for those who look closely.
+// importance is the level at which an event is logged. The ordinary course of a transaction is
+// logged at debug level.
 func importance(fact tx.Event) slog.Level {
 	switch e := fact.(type) {
 	case tx.FinalityViolated:
@@ -54,16 +54,16 @@ func importance(fact tx.Event) slog.Level {
 }
 
 const (
-	lagEvery = 5 * time.Second // the pause between two looks at the log's head
-	// Counting the due queue reads all of it: the pause is at least depthEvery,
-	// and so long that counting takes at most one part in depthShare of the time.
+	lagEvery = 5 * time.Second // the pause between two reads of the log's head
+	// Counting the due queue reads all of it. The pause is at least depthEvery, and long enough
+	// that counting takes at most 1/depthShare of the time.
 	depthEvery = 10 * time.Second
 	depthShare = 200
 )
 
-// reader runs a reader of the log, and forgets how far it was when it ends here:
-// another replica has it then, and its figures. That it cannot get past an event is
-// told of in every way there is.
+// reader runs a reader of the log. When it ends it forgets the reader's position and metrics:
+// another replica has the lease then. An event that the reader cannot get past is reported in
+// the log, in /health and as a metric.
 func (a *App) reader(name string, work func(context.Context) error) func(context.Context) error {
 	short := strings.TrimPrefix(name, projectionPrefix)
 	return func(ctx context.Context) error {
@@ -80,17 +80,17 @@ func (a *App) reader(name string, work func(context.Context) error) func(context
 			a.ports.Log.Error("a reader of the log cannot get past an event", "reader", short, "position", stuck.At, "err", err)
 		}
 		a.ports.Metrics.Stuck(short, uint64(stuck.At))
-		return nil // the owner tries again, as after every end
+		return nil // the owner retries, as after every end
 	}
 }
 
-// passes reports whether an error says nothing about the event at which it came: the
-// store was in trouble, or nobody can say what became of a write.
+// passes reports whether an error is not the fault of the event at which it occurred: the store
+// had trouble, or the outcome of a write is unknown.
 func (a *App) passes(err error) bool {
 	return errors.Is(err, event.ErrUnknown) || errors.Is(err, context.DeadlineExceeded) || a.ports.Storage.Transient(err)
 }
 
-// watchLag keeps the figures of how far this process's readers are behind.
+// watchLag updates the metrics of how far this process's readers are behind.
 func (a *App) watchLag(ctx context.Context) {
 	for commands.Pause(ctx, lagEvery) == nil {
 		for _, name := range a.served.unstuck(a.ports.Now()) {
@@ -107,7 +107,7 @@ func (a *App) watchLag(ctx context.Context) {
 	}
 }
 
-// watchDepth keeps the figures of the due queue. One replica does at a time.
+// watchDepth updates the metrics of the due queue, on one replica at a time.
 func (a *App) watchDepth(ctx context.Context) error {
 	defer a.ports.Metrics.NoQueue()
 	for next := depthEvery; commands.Pause(ctx, next) == nil; {
@@ -125,7 +125,7 @@ func (a *App) watchDepth(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// moved notes a reader's checkpoint.
+// moved records a reader's checkpoint.
 func (a *App) moved(reader string, at event.Position) {
 	if a.served.reader(reader, at) {
 		a.ports.Log.Info("a reader of the log has got past the event", "reader", reader, "position", at)

@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 )
 
-// A reader that cannot get past an event says so; one whose store is in trouble at an
-// event does not, for there is nothing wrong with that event.
+// A reader that cannot get past an event is reported as stuck. A reader whose store fails at an
+// event is not: nothing is wrong with that event.
 func TestStuckOrInTrouble(t *testing.T) {
 	away, broken := errors.New("the store is away"), errors.New("no such event")
 	for _, tt := range []struct {

@@ -25,7 +25,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// OpenStorage opens the configured databases and brings their schemas up to date.
+// OpenStorage opens the configured databases and migrates their schemas.
 func OpenStorage(ctx context.Context, c config.Config, o StorageOptions) (Storage, error) {
 	o.partition = c.Archive.Partition
 	storage, err := openBoth(ctx, c, o)
@@ -106,15 +106,15 @@ func openEmbedded(s config.Store, work config.Scheduler, o StorageOptions) (Stor
 	}, nil
 }
 
-// longestPause is the longest that the broadcaster has a transaction wait.
+// longestPause is the longest backoff of a transaction in the broadcaster.
 func longestPause(work config.Scheduler) time.Duration {
 	return max(work.Schedule.RetryMax, work.Schedule.RebroadcastMin, work.Schedule.RebroadcastMax, broadcaster.WaitMax)
 }
 
-// OpenMaster reads the vault's master key from a file of 64 hex digits, and from further
-// lines those that were it before, or will be. A store
-// that holds nothing yet but API keys gets a fresh one; one that does must have the key
-// it was sealed under. No file name means a key that lives as long as the process.
+// OpenMaster reads the vault's master key, 64 hex digits, from the first line of a file, and
+// former or future keys from further lines. A store that holds nothing but API keys gets a new
+// key; any other must have the key that it was sealed under. Without a file name the key lives
+// as long as the process.
 func OpenMaster(ctx context.Context, name string, log commands.Store) (payload.Master, error) {
 	secret := make([]byte, payload.KeyBytes)
 	if name == "" {
@@ -146,19 +146,18 @@ func OpenMaster(ctx context.Context, name string, log commands.Store) (payload.M
 		if secret, err = hex.DecodeString(line); err == nil {
 			all[i], err = payload.NewMaster(secret)
 		}
-		if err != nil { // which may quote it
+		if err != nil { // which may quote the key
 			return payload.Master{}, fmt.Errorf("vault key %s: line %d is not %d hex digits", name, i+1, 2*payload.KeyBytes)
 		}
 	}
 	return all[0].After(all[1:]...), nil
 }
 
-// keysRead is how many events are read at once by who looks for the first that is not
-// about an API key.
+// keysRead is the batch size for reading up to the first event that is not about an API key.
 const keysRead = 100
 
-// hasBegun reports whether a log holds anything but API keys, which operators make before
-// a service that strangers can reach may start.
+// hasBegun reports whether a log holds events other than API keys' events. Operators create the
+// keys before a service open to strangers may start.
 func hasBegun(ctx context.Context, log commands.Store) (bool, error) {
 	for batch, err := range log.ReadAll(ctx, 0, event.Filter{}, keysRead) {
 		if err != nil {
@@ -171,8 +170,8 @@ func hasBegun(ctx context.Context, log commands.Store) (bool, error) {
 	return false, nil
 }
 
-// makeKey writes a fresh key so that it is there whole or not at all, and so that
-// of two processes that do it at once one wins.
+// makeKey writes a new key atomically: the file is complete or absent. If two processes do so at
+// once, one wins.
 func makeKey(name string) error {
 	dir := filepath.Dir(name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

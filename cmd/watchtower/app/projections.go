@@ -22,13 +22,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// Models are the read models that there are, in the order in which they are made anew.
+// Models lists the read models, in the order in which they are rebuilt.
 func Models() []projections.Model {
 	return []projections.Model{transactions.Model(tx.Codec()), owners.Model(tx.Codec()), groups.Model(group.Codec(), tx.Codec())}
 }
 
-// ReadModels is the log and the read models of a configuration, opened from outside of
-// a service that may be at work on them.
+// ReadModels is the log and the read models of a configuration, opened by a process other than
+// the service, which may be running on them.
 type ReadModels struct {
 	Log  projections.Source
 	View *sql.DB
@@ -37,13 +37,13 @@ type ReadModels struct {
 	closes   []func() error
 }
 
-// Shadow is a [projections.Shadow] that says where it is before it is prepared.
+// Shadow is a [projections.Shadow] that reports its position before it is prepared.
 type Shadow interface {
 	projections.Shadow
 	At(ctx context.Context) (at event.Position, there bool, err error)
 }
 
-// OpenReadModels opens them. Nothing is made or changed.
+// OpenReadModels opens the log and the read models. It creates and changes nothing.
 func OpenReadModels(ctx context.Context, c config.Config) (r *ReadModels, err error) {
 	r = &ReadModels{database: c.Database}
 	defer func() {
@@ -91,7 +91,7 @@ func (r *ReadModels) openLog(ctx context.Context, s config.Store, a config.Archi
 		if err != nil {
 			return err
 		}
-		r.Log = events // it has no archive
+		r.Log = events // an EventStoreDB log has no archive
 		r.closes = append(r.closes, end)
 		return nil
 	default:
@@ -101,12 +101,12 @@ func (r *ReadModels) openLog(ctx context.Context, s config.Store, a config.Archi
 	return nil
 }
 
-// Migrate brings the tables that serve up to date, as a service does when it starts.
+// Migrate migrates the tables that serve reads, as a service does when it starts.
 func (r *ReadModels) Migrate(ctx context.Context) error {
 	return projections.Migrate(ctx, r.View, migrations.View)
 }
 
-// Dump writes a read model's rows as they are at one moment, a line each.
+// Dump writes a snapshot of a read model's rows, one per line.
 func (r *ReadModels) Dump(ctx context.Context, m projections.Model, to io.Writer) error {
 	var snapshot *sql.Tx
 	var err error
@@ -122,7 +122,8 @@ func (r *ReadModels) Dump(ctx context.Context, m projections.Model, to io.Writer
 	return projections.Dump(ctx, snapshot, m, to)
 }
 
-// Shadow opens a read model's. One process at a time has it: event.ErrBusy.
+// Shadow opens a read model's staging tables. One process at a time may hold them; others get
+// event.ErrBusy.
 func (r *ReadModels) Shadow(ctx context.Context, m projections.Model) (Shadow, error) {
 	tables := m.TableNames()
 	if r.database.Engine == config.Embedded {
@@ -133,7 +134,8 @@ func (r *ReadModels) Shadow(ctx context.Context, m projections.Model) (Shadow, e
 	}))
 }
 
-// orNoShadow keeps a nil pointer from becoming a shadow that is not nil.
+// orNoShadow returns a nil interface for an error, so that a nil pointer is not taken for a
+// shadow.
 func orNoShadow[S Shadow](s S, err error) (Shadow, error) {
 	if err != nil {
 		return nil, err
@@ -141,7 +143,7 @@ func orNoShadow[S Shadow](s S, err error) (Shadow, error) {
 	return s, nil
 }
 
-// Close ends what was opened.
+// Close closes the log and the databases.
 func (r *ReadModels) Close() error {
 	var errs []error
 	for _, end := range r.closes {

@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// quota bounds what each client has waiting; nil without a limit.
+// quota limits each client's waiting transactions; nil without a limit.
 func (a *App) quota() *commands.Quota {
 	limit, metrics := a.settings.Quota, a.ports.Metrics
 	if limit == (tx.Usage{}) || a.ports.Storage.Usage == nil {

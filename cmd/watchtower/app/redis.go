@@ -16,33 +16,33 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/redis"
 )
 
-// Hints tells the replicas' workers what has come due, sooner than their next look at
-// the due queue would. It may lose, delay and invent what it is told. Redis is one; a
-// simulated world has another.
+// Hints notifies the replicas' workers of due work sooner than polling the due queue does. It
+// may lose, delay and invent notifications. Redis is one implementation; the simulation has
+// another.
 type Hints interface {
-	// Applied and Done take note of what the due queue was told. They never wait.
+	// Applied and Done report changes of the due queue. They never block.
 	Applied([]tx.Change)
 	Done([]tx.Done)
 	// Run wakes workers until ctx ends.
 	Run(ctx context.Context, workers map[chain.ID]redis.Worker)
-	// Rebuild keeps it filled from the queue until ctx ends: for one replica at a time.
+	// Rebuild refills the hints from the queue until ctx ends. One replica runs it at a time.
 	Rebuild(ctx context.Context, soon func(ctx context.Context, id chain.ID, limit int) ([]tx.Work, error)) error
 	Ping(ctx context.Context) error
 	Stats() redis.Stats
 }
 
-// libraryLog has what the Redis library says of itself go to a log, as detail: of what has
-// failed its callers tell.
+// libraryLog writes the Redis library's messages at debug level: its callers report failures
+// themselves.
 type libraryLog struct{ log *slog.Logger }
 
 func (l libraryLog) Printf(ctx context.Context, format string, args ...any) {
 	l.log.DebugContext(ctx, "the redis library: "+fmt.Sprintf(format, args...))
 }
 
-// LogRedis has the lines of the Redis library go to a log. There is one for the process.
+// LogRedis sends the Redis library's messages to log. The setting is global to the process.
 func LogRedis(log *slog.Logger) { library.SetLogger(libraryLog{log}) }
 
-// openRedis prepares the accelerator; nil when none is configured.
+// openRedis prepares the Redis hints; nil when Redis is not configured.
 func openRedis(c config.Config, ports Ports) (*redis.Hints, error) {
 	if c.Redis.IsZero() {
 		return nil, nil
@@ -61,7 +61,7 @@ func closeRedis(h *redis.Hints, log *slog.Logger) {
 	}
 }
 
-// hinted is a due queue that tells Redis what it is told. Redis may forget it.
+// hinted is a due queue that passes its changes on to Redis, which may lose them.
 type hinted struct {
 	scheduler.Queue
 	hints Hints
@@ -83,7 +83,7 @@ func (q hinted) Done(ctx context.Context, holder string, done []tx.Done) error {
 	return err
 }
 
-// hear has workers look at the queue when Redis says that something is due.
+// hear makes workers poll the queue when Redis reports due work.
 func (a *App) hear(ctx context.Context) {
 	workers := map[chain.ID]redis.Worker{}
 	for _, w := range a.workers {
@@ -97,7 +97,7 @@ func (a *App) rebuild(ctx context.Context) error {
 	return a.ports.Redis.Rebuild(ctx, a.ports.Storage.Soon)
 }
 
-// exportRedis has the metrics show how the accelerator does.
+// exportRedis exports the state of the Redis hints as metrics.
 func exportRedis(m *metrics.Metrics, h Hints) {
 	m.Redis(func() metrics.RedisStatus { return metrics.RedisStatus(h.Stats()) })
 }

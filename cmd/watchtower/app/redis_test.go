@@ -29,7 +29,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// What happens to Redis while the same work is done.
+// fates are the Redis faults under which the same work is done.
 var fates = map[string]func(t *testing.T, ctx context.Context, s *server.Redis){
 	"absent": nil,
 	"on":     func(*testing.T, context.Context, *server.Redis) {},
@@ -70,7 +70,7 @@ var fates = map[string]func(t *testing.T, ctx context.Context, s *server.Redis){
 	},
 }
 
-// every calls f again and again until ctx ends.
+// every calls f once per pause until ctx ends.
 func every(ctx context.Context, pause time.Duration, f func(n int)) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -100,11 +100,11 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// The same work, with delays, refusals and an outage of the nodes, ends in the same
-// state whatever becomes of Redis meanwhile, on either engine.
+// The same work, with delays, refusals and an outage of the nodes, ends in the same state under
+// every fault of Redis, on either engine.
 func TestRedisChangesNoOutcome(t *testing.T) {
 	program := testenv.Need(t, testenv.RedisBinVar)
-	timeless := map[int]item{} // signed once for all
+	timeless := map[int]item{} // signed once for all runs
 	for n := range rounds * int(kinds) {
 		if k := kind(n % int(kinds)); k != delayed && k != expiring {
 			timeless[n] = sign(n, chain.Window{})
@@ -145,7 +145,7 @@ func TestRedisChangesNoOutcome(t *testing.T) {
 	}
 }
 
-// serveUntilTheEnd runs a replica that is stopped with the test, and returns its URL.
+// serveUntilTheEnd runs a replica until the test ends, and returns its URL.
 func serveUntilTheEnd(t *testing.T, args ...string) string {
 	t.Helper()
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
@@ -171,7 +171,7 @@ func serveUntilTheEnd(t *testing.T, args ...string) string {
 	}
 }
 
-// What there is to be done with one transaction.
+// kind is the kind of work that one transaction makes.
 type kind int
 
 const (
@@ -179,15 +179,15 @@ const (
 	delayed       // validAfter lies ahead
 	retried       // refused twice
 	expiring      // refused for ever
-	stale         // another has its nonce
+	stale         // another transaction has its nonce
 	reverted
-	followed // its successor comes with it
+	followed // its successor is submitted with it
 	follower
 	kinds
 )
 
-// So many of each kind. The race detector makes SQLite, translated to Go, ten times
-// slower; and while a machine is behind with the work, blocks go on.
+// rounds is the number of transactions of each kind. The race detector makes SQLite, translated
+// to Go, ten times slower, and the chain goes on while a slow machine is behind with the work.
 const rounds = 24
 
 // work is a chain, its nodes, and transactions for them.
@@ -231,7 +231,7 @@ func newWork(t *testing.T) *work {
 	return w
 }
 
-// refuse is what the nodes refuse beyond the chain's rules.
+// refuse returns the nodes' refusals beyond the chain's rules.
 func (w *work) refuse(s chain.Signed) *chaintest.Refusal {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -247,18 +247,19 @@ func (w *work) refuse(s chain.Signed) *chaintest.Refusal {
 	return &chaintest.Refusal{Code: -32000, Message: "txpool is full"}
 }
 
-// item is one transaction to be delivered, and its rival if another is to have its nonce.
+// item is one transaction to be delivered, and its rival if another transaction is to take its
+// nonce.
 type item struct {
 	rig.Payment
 	kind  kind
 	rival []byte
 }
 
-// sign makes one item.
+// sign signs the n-th item.
 func sign(n int, window chain.Window) item {
 	i := item{kind: kind(n % int(kinds))}
 	nonce := uint64(0)
-	if i.kind == follower { // of the one before it
+	if i.kind == follower { // of the item before it
 		n, nonce = n-1, 1
 	}
 	key := chain.NonceKey{31: 1}
@@ -272,8 +273,7 @@ func sign(n int, window chain.Window) item {
 	return i
 }
 
-// submit has the work done, by turns by the replicas, with an outage of the nodes soon
-// after.
+// submit submits the work to the replicas in turn, with an outage of the nodes soon after.
 func (w *work) submit(urls []string, timeless map[int]item) {
 	w.t.Helper()
 	now := uint64(time.Now().Unix())
@@ -332,7 +332,7 @@ func (w *work) submit(urls []string, timeless map[int]item) {
 	}
 }
 
-// outcome waits until everything has ended for good, and counts the ends.
+// outcome waits until all transactions are final, and counts their final states.
 func (w *work) outcome(url string) map[string]int {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
@@ -368,8 +368,8 @@ func (w *work) outcome(url string) map[string]int {
 	return ends
 }
 
-// tellLateness logs how long after they were due transactions were sent first, and how
-// long those took that were refused twice.
+// tellLateness logs the delay from due time to first send, and how long the transactions took
+// that were refused twice.
 func (w *work) tellLateness() {
 	first := map[chain.Hash]time.Time{}
 	sent := map[chain.Hash][]time.Time{}

@@ -20,9 +20,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// Of two replicas the one that feeds the queue has its hands full, with a slow node. The
-// other looks at the queue every five seconds. It sends what comes in when it is due,
-// because it hears of it; without Redis only when it looks.
+// Of two replicas, the feeder of the queue is busy with a slow node. The other polls the queue
+// every five seconds. With Redis it sends new transactions when they are due; without Redis only
+// when it polls.
 func TestRedisIsSooner(t *testing.T) {
 	s, err := server.NewRedis(testenv.Need(t, testenv.RedisBinVar))
 	must(t, err)
@@ -43,8 +43,8 @@ func TestRedisIsSooner(t *testing.T) {
 	}
 }
 
-// lateness is how long after they were accepted transactions are sent that come in one
-// by one, by two replicas of which the first is slow.
+// lateness returns the delays from acceptance to sending of transactions submitted one by one,
+// by two replicas of which the first is slow.
 func lateness(t *testing.T, flags ...string) (late []time.Duration) {
 	w := newWork(t)
 	slow := w.chain.Node("slow")
@@ -81,8 +81,8 @@ func lateness(t *testing.T, flags ...string) (late []time.Duration) {
 	return late
 }
 
-// A Redis that is configured is shown, and /health is degraded when it is down; the
-// service is ready all the same. One that is not configured is not shown.
+// /health shows a configured Redis, and is degraded while it is down; the service stays ready.
+// Without a configured Redis, /health has no entry for it.
 func TestRedisInHealth(t *testing.T) {
 	s, err := server.NewRedis(testenv.Need(t, testenv.RedisBinVar))
 	must(t, err)

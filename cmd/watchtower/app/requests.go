@@ -9,15 +9,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/request"
 )
 
-// Requests is where requests are remembered by their Idempotency-Key.
+// Requests stores requests by their Idempotency-Key.
 type Requests interface {
 	api.Requests
 	Forget(ctx context.Context, b request.Bounds) (request.Forgotten, error)
 }
 
 const (
-	// idempotencyHold is how long, beyond what an answer may take, whoever carries
-	// a request out is waited for.
+	// idempotencyHold is how long a repeated request waits for the first, beyond the API's write
+	// timeout.
 	idempotencyHold = 10 * time.Second
 	requestsSweep   = 10 * time.Second
 	requestsSweeper = "requests.sweep"

@@ -21,20 +21,20 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/tracing"
 )
 
-// StorageOptions go with every database that is opened.
+// StorageOptions apply to every database that is opened.
 type StorageOptions struct {
 	Crash func(point string)
 	Log   *slog.Logger
 
-	partition int64 // positions in a partition of a Postgres log
+	partition int64 // positions per partition of a Postgres log
 }
 
-// Build is what the program knows of its own making.
+// Build identifies the program's build.
 type Build struct {
 	Version, GitSHA, Timestamp string
 }
 
-// Complete fills in what the toolchain knows and the linker was not told.
+// Complete fills in the fields that the linker did not set, from the toolchain's build info.
 func (b Build) Complete() Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -60,26 +60,26 @@ func Logger(f config.LogFormat, w io.Writer, level slog.Leveler) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, options))
 }
 
-// Options are what serving needs beside the configuration.
+// Options are serving's inputs beside the configuration.
 type Options struct {
 	Build Build
 	Log   *slog.Logger
-	// Level is the log's, for the operator to change. Without it there are no
-	// operator's routes.
+	// Level is the log's level, which the operator may change. Without it the operator's routes
+	// are absent.
 	Level *slog.LevelVar
 	Crash func(point string)
-	// Now is the clock; nil is the machine's.
+	// Now is the clock; nil means the machine's.
 	Now func() time.Time
-	// Listening, when set, is told the addresses once the service listens.
+	// Listening, when set, is called with the addresses once the service listens.
 	Listening func(api, metrics net.Addr)
-	// Beside, when set, makes what runs in this process beside delivery, as a customer of
-	// it. Its error keeps the service from starting.
+	// Beside, when set, builds the part that runs in this process beside delivery, as a customer
+	// of it. Its error keeps the service from starting.
 	Beside func(context.Context, Inside) (Part, error)
 }
 
-// Serve is the whole program: it opens what the configuration names, serves until
-// ctx ends, and closes everything. Being stopped while it opens is no error. The log is
-// told when it begins to stop, and when all is closed.
+// Serve is the whole program: it opens the configured stores and chains, serves until ctx ends,
+// and closes everything. Being stopped while it opens is not an error. It logs when it begins to
+// stop, and when all is closed.
 func Serve(ctx context.Context, c config.Config, o Options) error {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -116,7 +116,7 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 	}
 	listening := true
 	defer func() {
-		if listening { // nobody took the listeners over
+		if listening { // the listeners have no server yet
 			err = errors.Join(err, api.Close(), internal.Close())
 		}
 	}()
@@ -169,8 +169,8 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 	return a.Run(ctx, api, internal, handlers)
 }
 
-// Open reads the keys and makes the servers of both listeners, for Run. pools are those
-// of the configuration's chains, in its order; level may be nil, see [Options].
+// Open reads the keys and builds the servers of both listeners, for Run. pools are the pools of
+// the configuration's chains, in its order; level may be nil, see [Options].
 func (a *App) Open(ctx context.Context, c config.Config, b Build, pools []*rpc.Pool, level *slog.LevelVar) (Handlers, error) {
 	if err := a.know(ctx, c, pools); err != nil {
 		return Handlers{}, err
@@ -178,7 +178,7 @@ func (a *App) Open(ctx context.Context, c config.Config, b Build, pools []*rpc.P
 	return a.handlers(c, b, pools, level), nil
 }
 
-// know reads what has to be known before anything is served.
+// know reads the state that is needed before anything is served.
 func (a *App) know(ctx context.Context, c config.Config, pools []*rpc.Pool) error {
 	if err := a.knowKeys(ctx, c); err != nil {
 		return err
@@ -187,8 +187,8 @@ func (a *App) know(ctx context.Context, c config.Config, pools []*rpc.Pool) erro
 	return nil
 }
 
-// closeTracing hands over the last spans. That a collector does not take them is no
-// failure of the service.
+// closeTracing exports the last spans. A collector that does not accept them is not an error of
+// the service.
 func closeTracing(t *tracing.Tracing, grace time.Duration, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
@@ -197,7 +197,7 @@ func closeTracing(t *tracing.Tracing, grace time.Duration, log *slog.Logger) {
 	}
 }
 
-// opened is the ports with what has to be closed after the service has ended.
+// opened is the ports, with the resources to close after the service has ended.
 type opened struct {
 	Ports
 	pools []*rpc.Pool
@@ -234,7 +234,7 @@ func openPorts(ctx context.Context, c config.Config, o Options, storage Storage)
 	return ports, nil
 }
 
-// SettingsOf are a configuration's settings. The holder is for the caller to name.
+// SettingsOf converts a configuration's settings. The caller sets Holder.
 func SettingsOf(c config.Config) Settings {
 	return Settings{
 		Schedule: c.Scheduler.Schedule, Lead: c.Scheduler.Lead,
@@ -248,8 +248,8 @@ func SettingsOf(c config.Config) Settings {
 	}
 }
 
-// holder names this process in leases: where it runs, for people, and something
-// that no other process, nor the next one here, has.
+// holder returns this process's name in leases: the host, for people, and a random part that no
+// other process has, nor the next one on this host.
 func holder() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -33,7 +33,7 @@ func settings(t *testing.T, args ...string) config.Config {
 	return c
 }
 
-// Being stopped is no failure, however early; and what was opened is closed.
+// Being stopped is not an error, however early; and everything opened is closed.
 func TestStopped(t *testing.T) {
 	c := settings(t, "--chains", "1=http://127.0.0.1:9")
 	options := app.Options{Log: slog.New(slog.DiscardHandler)}
@@ -50,8 +50,7 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// When the service is told to stop its log says so, and when all is closed it says so again,
-// with how long that took.
+// The service logs when it is told to stop, and again when all is closed, with the duration.
 func TestStopIsLogged(t *testing.T) {
 	var moved atomic.Int64 // of the clock
 	log := new(said)
@@ -103,7 +102,7 @@ func (s *said) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A service whose nodes are all away still serves: it takes on what it is given.
+// A service whose nodes are all down still serves: it accepts transactions.
 func TestNodesAway(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	listening := make(chan net.Addr, 1)

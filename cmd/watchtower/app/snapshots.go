@@ -6,8 +6,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/group"
 )
 
-// groupSnapshots are those of the streams that grow long. Transactions have a dozen
-// events at most, and get none.
+// groupSnapshots keeps snapshots of groups, whose streams grow long. Transactions have at most a
+// dozen events, and get none.
 func (a *App) groupSnapshots() *commands.Snapshots[group.State] {
 	if a.ports.Storage.Snapshots == nil || a.settings.SnapshotsEvery == 0 {
 		return nil

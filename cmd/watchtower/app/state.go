@@ -12,8 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// state is what this process has seen of itself, for /health. What other replicas
-// own is not in it.
+// state is this process's own state, for /health. The state of other replicas is not in it.
 type state struct {
 	started time.Time
 
@@ -28,11 +27,11 @@ type state struct {
 type halt struct {
 	at   event.Position
 	why  string
-	seen time.Time // last
+	seen time.Time // last time
 }
 
-// haltedFor is how long a halt is told of after it was seen last: whoever has the
-// reader's lease tries every second or so, and who has not does not know.
+// haltedFor is how long a halt is reported after it was last seen. The replica with the reader's
+// lease retries about once a second; a replica without it cannot see the halt.
 const haltedFor = 30 * time.Second
 
 type blocks struct{ head, final chain.Block }
@@ -53,7 +52,7 @@ func (s *state) isStopping() bool {
 	return s.stopping
 }
 
-// reader notes where a reader is. past says whether it had been halted before that.
+// reader records a reader's position. past reports whether the reader was halted before.
 func (s *state) reader(name string, at event.Position) (past bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +64,7 @@ func (s *state) reader(name string, at event.Position) (past bool) {
 	return past
 }
 
-// stuck notes that a reader cannot get past an event, and says whether that is news.
+// stuck records that a reader cannot get past an event. news reports whether that is new.
 func (s *state) stuck(name string, e *event.Stuck, now time.Time) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +73,7 @@ func (s *state) stuck(name string, e *event.Stuck, now time.Time) (news bool) {
 	return !known || was.at != e.At
 }
 
-// unstuck forgets the halts that have not been seen for a while, and names them.
+// unstuck forgets the halts that have not been seen for haltedFor, and returns their names.
 func (s *state) unstuck(now time.Time) (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,29 +11,29 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 )
 
-// When so many writes in a row were not taken, and the last not long ago, nothing is
-// tried: as long as clients go on trying, /health says the same as they hear.
+// After refusedMost failed writes in a row, the last within refusedFor, check reports trouble
+// without probing. While clients keep retrying, /health agrees with their responses.
 const (
 	refusedMost = 3
 	refusedFor  = 5 * time.Second
 )
 
-// writes is how the writing of what clients bring went last. A database whose disk
-// is full answers every question, and takes nothing.
+// writes records the outcome of the last writes for clients. A database with a full disk answers
+// every query, and accepts no write.
 type writes struct {
 	transient func(error) bool
 	now       func() time.Time
-	// probe writes something durable, and takes it away; nil does nothing.
+	// probe writes a durable record and removes it; nil does nothing.
 	probe func(ctx context.Context) error
 
 	mu     sync.Mutex
-	failed error // of the last one; nil when it stood
+	failed error // by the last write; nil when it succeeded
 	at     time.Time
 	times  int // in a row
 }
 
-// note takes in what came of a write. Only trouble of the database's counts: neither
-// a refusal, nor what the caller's own end has cut short.
+// note records the outcome of a write. Only trouble of the database counts: neither a refusal
+// nor a write that the caller's own end cut short.
 func (w *writes) note(err error) {
 	if err != nil && !w.troubled(err) {
 		return
@@ -53,7 +53,7 @@ func (w *writes) troubled(err error) bool {
 	return errors.Is(err, event.ErrUnknown) || w.transient != nil && w.transient(err)
 }
 
-// check reports the trouble there is with writing. In doubt it tries by itself.
+// check returns the present trouble with writing. In doubt it probes.
 func (w *writes) check(ctx context.Context) error {
 	w.mu.Lock()
 	failed, at, times := w.failed, w.at, w.times
@@ -67,13 +67,14 @@ func (w *writes) check(ctx context.Context) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.times == times { // nobody has had trouble meanwhile
+	if w.times == times { // no write has failed meanwhile
 		w.failed, w.times = nil, 0
 	}
 	return w.failed
 }
 
-// watchWrites has what clients bring pass through eyes that note how writing it went.
+// watchWrites wraps the stores that clients write to, so that the outcome of each write is
+// noted.
 func (a *App) watchWrites() {
 	s := &a.ports.Storage
 	log := &writes{transient: s.Transient, now: a.ports.Now, probe: s.Probe}
@@ -82,8 +83,8 @@ func (a *App) watchWrites() {
 	a.written = []*writes{log, payloads}
 }
 
-// database reports why requests that bring something would be answered 503: nobody
-// answers, or nothing is taken.
+// database returns why write requests would be answered 503: the database does not respond, or
+// refuses writes.
 func (a *App) database(ctx context.Context) error {
 	err := a.ports.Storage.Ping(ctx)
 	for _, w := range a.written {
@@ -94,7 +95,7 @@ func (a *App) database(ctx context.Context) error {
 	return err
 }
 
-// watchedLog and watchedPayloads note what comes of writing.
+// watchedLog and watchedPayloads note the outcome of each write.
 type watchedLog struct {
 	commands.Store
 	writes *writes

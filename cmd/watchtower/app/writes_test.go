@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// What /health says of writing is what clients who write are answered.
+// /health reports the same about writing as clients' write requests.
 func TestWrites(t *testing.T) {
 	full, other := errors.New("the disk is full"), errors.New("a refusal")
 	now := time.Unix(1000, 0)

@@ -28,7 +28,7 @@ import (
 // part is the number of positions in a segment, and in a partition.
 const part = 20
 
-// archived moves all that fills a segment into files of a folder.
+// archived moves all full segments into files of a folder.
 func (b backend) archived(t *testing.T, shelf string) {
 	t.Helper()
 	var live interface {
@@ -58,7 +58,7 @@ func (b backend) archived(t *testing.T, shelf string) {
 	}
 }
 
-// inspected verifies a log of which a part is archived.
+// inspected verifies a partly archived log.
 func (b backend) inspected(t *testing.T, shelf string) (report auditor.Report, events []event.Recorded) {
 	t.Helper()
 	log, err := app.InspectLog(t.Context(), config.Config{Store: b.store, Archive: config.Archive{Dir: shelf}}, slog.New(slog.DiscardHandler))
@@ -78,9 +78,8 @@ func (b backend) inspected(t *testing.T, shelf string) (report auditor.Report, e
 	return report, events
 }
 
-// Whichever byte of an archived segment is flipped, or cut off, that is found: the segment
-// is named, and the event, by position, stream and version, wherever so much of it can be
-// made out.
+// A flipped or missing byte of an archived segment is found. The report names the segment, and
+// the event by position, stream and version as far as these can be determined.
 func TestDamagedArchive(t *testing.T) {
 	each(t, func(t *testing.T, b backend) {
 		b, db := b.copied(t)
@@ -133,8 +132,8 @@ func TestDamagedArchive(t *testing.T) {
 	})
 }
 
-// Who does not name the archive is told that a stream lies in it, instead of a stream that
-// is not there.
+// Without a configured archive, reading an archived stream returns an error that says where it
+// is, not that the stream does not exist.
 func TestArchiveIsNotNamed(t *testing.T) {
 	each(t, func(t *testing.T, b backend) {
 		b, db := b.copied(t)
@@ -155,8 +154,8 @@ func TestArchiveIsNotNamed(t *testing.T) {
 	})
 }
 
-// Damage can make a name of what no stream is called, nor can be: every log says that it
-// does not have it.
+// Damage can turn a stream's name into an invalid name: every log reports such a stream as
+// unknown.
 func TestNamesOfNoStream(t *testing.T) {
 	each(t, func(t *testing.T, b backend) {
 		log, err := app.InspectLog(t.Context(), config.Config{Store: b.store}, slog.New(slog.DiscardHandler))
@@ -179,8 +178,8 @@ func TestNamesOfNoStream(t *testing.T) {
 	})
 }
 
-// An archive that somebody has written anew, with all that vouches for its files, is found
-// out by links and seals.
+// An archive that was rewritten together with the hashes of its files is detected by links and
+// seals.
 func TestForgedArchive(t *testing.T) {
 	const first = part + 1
 	each(t, func(t *testing.T, b backend) {
@@ -215,7 +214,7 @@ func TestForgedArchive(t *testing.T) {
 	})
 }
 
-// exchange has two events change places.
+// exchange swaps two events.
 func exchange(events []event.Recorded, a, b int) {
 	was := [2]event.Position{events[a].Position, events[b].Position}
 	events[a], events[b] = moved(events[b], was[0]), moved(events[a], was[1])
@@ -226,7 +225,7 @@ func moved(r event.Recorded, to event.Position) event.Recorded {
 	return r
 }
 
-// replaced puts a segment in the place of another, in the folder and in the store's list.
+// replaced replaces a segment, in the folder and in the store's list.
 func replaced(t *testing.T, db *sql.DB, shelf string, store event.ID, events []event.Recorded) {
 	t.Helper()
 	first := events[0].Position

@@ -15,13 +15,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Point is a place in the log: a position, or a time if there is none.
+// Point is a place in the log: a position, or a time if the position is zero.
 type Point struct {
 	Position event.Position
 	Time     time.Time
 }
 
-// ParsePoint reads a position or a time as RFC 3339 has it.
+// ParsePoint reads a position or an RFC 3339 time.
 func ParsePoint(text string) (p Point, err error) {
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err == nil {
@@ -33,8 +33,8 @@ func ParsePoint(text string) (p Point, err error) {
 	return p, nil
 }
 
-// reached reports whether an event lies at the point or after it. The zero Point lies
-// before all.
+// reached reports whether an event is at the point or after it. Every event reaches the zero
+// Point.
 func (p Point) reached(r event.Recorded) bool {
 	if !p.Time.IsZero() {
 		return !r.At.Before(p.Time)
@@ -42,7 +42,7 @@ func (p Point) reached(r event.Recorded) bool {
 	return r.Position >= p.Position
 }
 
-// passed reports whether an event lies after the point. The zero Point lies after all.
+// passed reports whether an event is after the point. No event passes the zero Point.
 func (p Point) passed(r event.Recorded) bool {
 	switch {
 	case !p.Time.IsZero():
@@ -53,15 +53,15 @@ func (p Point) passed(r event.Recorded) bool {
 	return false
 }
 
-// Selection is the part of a log that is exported: what lies from one point to another,
-// both of them in it, of streams whose names begin so.
+// Selection is the exported part of a log: the events between two points, both included, of
+// streams with a name prefix.
 type Selection struct {
 	From, To Point
 	Stream   string
-	CSV      bool // else lines of JSON
+	CSV      bool // CSV instead of JSON lines
 }
 
-// Line is an event as it is exported.
+// Line is an event in exported form.
 type Line struct {
 	Position event.Position  `json:"position"`
 	Stream   event.Stream    `json:"stream"`
@@ -71,11 +71,11 @@ type Line struct {
 	Name     string          `json:"name"`
 	Data     json.RawMessage `json:"data"`
 	Meta     event.Meta      `json:"meta"`
-	// Raw is the data byte for byte where Data is not: as it is not compact, or no JSON.
+	// Raw is the data byte for byte if it is not compact JSON. Data is null if it is not JSON.
 	Raw []byte `json:"raw,omitempty"`
 }
 
-// LineOf is what is exported of an event.
+// LineOf returns the exported form of an event.
 func LineOf(r event.Recorded) Line {
 	l := Line{r.Position, r.Stream, r.Version, r.At.UTC(), r.ID, r.Name, r.Data, r.Meta, nil}
 	var compact bytes.Buffer
@@ -112,7 +112,7 @@ func (l Line) row() []string {
 	}
 }
 
-// plain keeps a spreadsheet from taking for a formula what somebody chose.
+// plain keeps a spreadsheet from evaluating a value as a formula.
 func plain(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
 		return "'" + text
@@ -120,8 +120,8 @@ func plain(text string) string {
 	return text
 }
 
-// Export writes a selection and returns how many events it has. It holds a page of them
-// at a time.
+// Export writes a selection and returns the number of its events. It holds one page of events in
+// memory at a time.
 func Export(ctx context.Context, s Source, sel Selection, to io.Writer) (written uint64, err error) {
 	write, flush := jsonLines(to)
 	if sel.CSV {
@@ -141,7 +141,7 @@ func Export(ctx context.Context, s Source, sel Selection, to io.Writer) (written
 			return written, errors.Join(err, flush())
 		}
 		if sel.To.Time.IsZero() && sel.To.passed(r) {
-			break // times may go back, positions do not
+			break // times may decrease, positions do not
 		}
 		if !sel.From.reached(r) || sel.To.passed(r) || !strings.HasPrefix(string(r.Stream), sel.Stream) {
 			continue

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// independent holds an exported log against its links and seals. It follows
-// docs/audit.md and calls nothing of the product's.
+// independent checks an exported log against its links and seals. It follows docs/audit.md and
+// calls no code of the product.
 func independent(export []byte, key [32]byte) (found []string) {
 	type stream struct {
 		version uint64
@@ -85,7 +85,7 @@ func independent(export []byte, key [32]byte) (found []string) {
 	return found
 }
 
-// sealFault is what is wrong with a seal; empty if nothing is.
+// sealFault describes the fault of a seal; empty if there is none.
 func sealFault(data []byte, key [32]byte, hashes map[uint64]string) string {
 	var s struct {
 		Since, Through, Count uint64
@@ -115,7 +115,7 @@ func digest(content ...any) []byte {
 	return sum[:]
 }
 
-// fields writes each with its length before it.
+// fields concatenates the values, each preceded by its length.
 func fields(content ...any) (b []byte) {
 	for _, c := range content {
 		var field []byte

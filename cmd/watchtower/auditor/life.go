@@ -16,28 +16,28 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Step is one event of a life.
+// Step is one event in the history of a stream.
 type Step struct {
 	Line
-	// After is how long after the event before.
+	// After is the time since the previous event.
 	After time.Duration `json:"after,omitempty"`
-	// Cause is the event that led to this one, where it is known: "tx.accepted.v1 of …".
+	// Cause is the event that led to this one, if known: "tx.accepted.v1 of …".
 	Cause   string   `json:"cause,omitempty"`
 	Changed []Change `json:"changed,omitempty"`
-	// Answers are what endpoints said to an attempt.
+	// Answers are the endpoints' answers to an attempt.
 	Answers []tx.Answer `json:"answers,omitempty"`
-	// Why says in plain words what led to it, and what follows.
+	// Why explains the cause of the event and the next step.
 	Why string `json:"why,omitempty"`
 }
 
-// Change is a part of the state that an event has changed.
+// Change is a field of the state that an event has changed.
 type Change struct {
 	Field string          `json:"field"`
 	From  json.RawMessage `json:"from,omitempty"`
 	To    json.RawMessage `json:"to,omitempty"`
 }
 
-// String is the field with its values.
+// String shows the field with its values before and after.
 func (c Change) String() string {
 	text := func(value json.RawMessage) string {
 		if len(value) == 0 {
@@ -50,12 +50,12 @@ func (c Change) String() string {
 
 // folder folds one stream.
 type folder interface {
-	// add takes in an event and explains it.
+	// add applies an event and explains it.
 	add(r event.Recorded, step *Step) error
 	state() any
 }
 
-// folderOf knows transactions and groups; of another stream there is no state.
+// folderOf returns the folder for a transaction or a group; other streams have no state.
 func folderOf(name event.Stream, plan tx.Schedule) folder {
 	switch {
 	case strings.HasPrefix(string(name), tx.StreamPrefix):
@@ -66,14 +66,14 @@ func folderOf(name event.Stream, plan tx.Schedule) folder {
 	return nil
 }
 
-// Life is a stream that is asked about. Plan is by what it is told when an attempt was due
-// again: the settings of today.
+// Life is the stream to explain. Plan is today's schedule, from which the due time of an
+// attempt's successor is derived.
 type Life struct {
 	Stream event.Stream
 	Plan   tx.Schedule
 }
 
-// Show is the life of a stream as it is recorded. What could be read comes with an error.
+// Show returns the recorded history of a stream. With an error it returns the steps read so far.
 func Show(ctx context.Context, s Source, of Life) ([]Step, error) {
 	name := of.Stream
 	var steps []Step
@@ -112,11 +112,12 @@ func Show(ctx context.Context, s Source, of Life) ([]Step, error) {
 	return steps, nil
 }
 
-// relativesMost bounds how many members' streams are read for what caused a group's events.
+// relativesMost limits the number of members' streams read to find the causes of a group's
+// events.
 const relativesMost = 500
 
-// relatives adds the events that events of a stream are caused by: those of the
-// transaction's group, or of the group's members.
+// relatives adds the events that may have caused a stream's events: those in the stream of the
+// transaction's group, or in the streams of the group's members.
 func relatives(ctx context.Context, s Source, name event.Stream, f folder, causes map[event.ID]string) error {
 	var names []event.Stream
 	switch f := f.(type) {
@@ -146,13 +147,13 @@ func relatives(ctx context.Context, s Source, name event.Stream, f folder, cause
 	return nil
 }
 
-// Until is as of when a state is asked for. The zero Until is the end.
+// Until is the point up to which a state is replayed. The zero Until is the end.
 type Until struct {
 	Version event.Version
 	Point
 }
 
-// ParseUntil reads what flags say, of which one may be given.
+// ParseUntil reads the values of the flags, of which at most one may be given.
 func ParseUntil(version, position uint64, at string) (u Until, err error) {
 	given := 0
 	for _, is := range []bool{version != 0, position != 0, at != ""} {
@@ -176,19 +177,19 @@ func (u Until) passed(r event.Recorded) bool {
 	return u.Version != 0 && r.Version > u.Version || u.Point.passed(r)
 }
 
-// Moment is a state as it was.
+// Moment is the state of a stream at a point.
 type Moment struct {
 	Stream   event.Stream   `json:"stream"`
-	Version  event.Version  `json:"version"` // of the last event that is in it
+	Version  event.Version  `json:"version"` // of the last event included
 	Position event.Position `json:"position"`
 	At       time.Time      `json:"at,omitzero"`
 	State    any            `json:"state"`
-	// Why is what the last event that explains itself says.
+	// Why is the explanation of the last event that has an explanation.
 	Why string `json:"why,omitempty"`
 }
 
-// Replay is the state of a stream as of then. That it did not exist then, or had not come
-// so far, is an error.
+// Replay returns the state of a stream at a point. It is an error if the stream did not exist
+// then, or had not reached that version.
 func Replay(ctx context.Context, s Source, of Life, until Until) (Moment, error) {
 	name := of.Stream
 	m := Moment{Stream: name}
@@ -229,8 +230,8 @@ func Replay(ctx context.Context, s Source, of Life, until Until) (Moment, error)
 	return m, nil
 }
 
-// changed lists what differs between two states, field by field. Recorded, a
-// transaction's memory of which outcomes it has met, is left out: attempts tell as much.
+// changed lists the differences between two states, field by field. It omits Recorded, the
+// outcomes that a transaction has recorded: attempts show the same.
 func changed(before, after any) (all []Change) {
 	was, is := fields(before), fields(after)
 	for _, name := range slices.Sorted(maps.Keys(is)) {
@@ -239,7 +240,7 @@ func changed(before, after any) (all []Change) {
 		}
 		c := Change{Field: name, From: was[name], To: is[name]}
 		if name == "Accepted" {
-			c.From = nil // of nothing
+			c.From = nil // the field did not exist before
 		}
 		all = append(all, c)
 	}

@@ -25,7 +25,7 @@ func TestLives(t *testing.T) {
 	})
 }
 
-// shown tells why each thing happened, by whom and because of what.
+// shown checks the reason, the actor and the cause of each event.
 func shown(t *testing.T, s auditor.Source) {
 	name, err := auditor.Subject(t.Context(), s, hashOf(3).String(), []chain.ID{1, testChain})
 	check(t, err)
@@ -65,7 +65,7 @@ func shown(t *testing.T, s auditor.Source) {
 	}
 }
 
-// replayed is the state as of a version, a position and a time.
+// replayed checks the state at a version, a position and a time.
 func replayed(t *testing.T, s auditor.Source) {
 	life := auditor.Life{Stream: tx.Stream(testChain, hashOf(1))}
 	var all []auditor.Moment
@@ -101,7 +101,7 @@ func replayed(t *testing.T, s auditor.Source) {
 	}
 }
 
-// exports are what lies between two points, both included.
+// exports checks that an export includes both its end points.
 func exports(t *testing.T, s auditor.Source) {
 	write := func(sel auditor.Selection) (uint64, string) {
 		var out bytes.Buffer

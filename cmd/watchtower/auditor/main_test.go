@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver that damages are done with
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver for the statements that damage a store
 	"go.uber.org/goleak"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/auditor"
@@ -45,19 +45,19 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// backend is a store that was filled and closed.
+// backend is a filled and closed store.
 type backend struct {
 	name  string
 	store config.Store
-	// look shows it as it is.
+	// look opens the store unchanged.
 	look func(t *testing.T, at func(s auditor.Source))
-	// copied is a copy, and a connection to it that may do anything.
+	// copied returns a copy, and a database connection that may change anything in it.
 	copied func(t *testing.T) (backend, *sql.DB)
-	// later is how a time is moved on by a microsecond.
+	// later is SQL that adds a microsecond to a time.
 	later string
 }
 
-// each runs a test on both stores, filled with the lives of some transactions.
+// each runs a test on both stores, filled with the histories of some transactions.
 func each(t *testing.T, test func(t *testing.T, b backend)) {
 	t.Run("embedded", func(t *testing.T) {
 		dir := t.TempDir()
@@ -80,7 +80,7 @@ func each(t *testing.T, test func(t *testing.T, b backend)) {
 	})
 }
 
-// partitioned has the first partitions of a log be as small as segments are here.
+// partitioned makes the first partitions of a log as small as the segments in these tests.
 func partitioned(t *testing.T, dsn string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)
@@ -144,7 +144,7 @@ func database(dsn string) backend {
 
 func hashOf(n int) chain.Hash { return chain.Hash{1, 31: byte(n)} }
 
-// began is when the lives began, by the clocks of who lived them.
+// began is the time of the first event.
 var began = time.Unix(1_800_000_000, 0).UTC()
 
 // signer seals the logs of these tests.
@@ -155,7 +155,8 @@ func signer(t testing.TB) audit.Signer {
 	return s
 }
 
-// fill lives through some transactions, sealed in between, and one more after the last seal.
+// fill records the histories of some transactions with seals between them, and one more after
+// the last seal.
 func fill(t *testing.T, log commands.Store) {
 	t.Helper()
 	for n := range 4 {
@@ -169,8 +170,8 @@ func fill(t *testing.T, log commands.Store) {
 	live(t, log, 7)
 }
 
-// live is a transaction that waits for another, is taken, mined, un-mined, taken again
-// and sealed.
+// live records a transaction that waits for another, is accepted by a node, mined, un-mined,
+// accepted again and sealed.
 func live(t *testing.T, log commands.Store, n int) {
 	t.Helper()
 	h := commands.Transactions{Store: log, Codec: tx.Codec()}
@@ -201,7 +202,7 @@ func live(t *testing.T, log commands.Store, n int) {
 	}
 }
 
-// seal has a notary seal all there is.
+// seal runs a notary until the whole log is sealed.
 func seal(t *testing.T, log commands.Store) {
 	t.Helper()
 	head, err := log.Head(t.Context())
@@ -225,10 +226,10 @@ func seal(t *testing.T, log commands.Store) {
 	}
 }
 
-// keys are who may have sealed.
+// keys are the trusted keys.
 func keys(t testing.TB) []audit.Key { return []audit.Key{signer(t).Key()} }
 
-// exported is a whole log as lines of JSON.
+// exported returns a whole log as JSON lines.
 func (b backend) exported(t *testing.T) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -239,7 +240,7 @@ func (b backend) exported(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// verify holds the log against itself.
+// verify checks the log against its links and seals.
 func (b backend) verify(t *testing.T, o auditor.Options) (report auditor.Report, err error) {
 	t.Helper()
 	b.look(t, func(s auditor.Source) { report, err = auditor.Verify(t.Context(), s, o) })
@@ -256,5 +257,5 @@ func (b backend) lastSeal(t *testing.T) (last audit.Sealed) {
 	return last
 }
 
-// streamOf names a transaction's stream.
+// streamOf returns the name of the n-th transaction's stream.
 func streamOf(n int) string { return fmt.Sprint(tx.Stream(testChain, hashOf(n))) }

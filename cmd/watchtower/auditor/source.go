@@ -1,6 +1,6 @@
-// Package auditor answers questions about the past from the log alone: what became of
-// one transaction or group and why, what its state was at a time, what the log holds
-// between two points, and whether it is still what was recorded and sealed.
+// Package auditor answers questions about the past from the log alone: the history of a
+// transaction or group with reasons, its state at a time, the events between two points, and
+// whether the log is still as it was recorded and sealed.
 //
 // It reads, and never writes.
 package auditor
@@ -13,20 +13,20 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Source is a log at one moment.
+// Source is a snapshot of a log.
 type Source interface {
 	// Head is the position of the last event.
 	Head(ctx context.Context) (event.Position, error)
-	// Page is the next events of the log, at most so many; none at its end. An event
-	// without a stream's row has no stream.
+	// Page is the next events of the log, up to most of them; none at its end. An event whose
+	// stream has no row has no stream.
 	Page(ctx context.Context, after event.Position, most int) ([]event.Recorded, error)
-	// Stream is the events of a stream after a version, at most so many; fewer at its end.
+	// Stream is the events of a stream after a version, up to most of them; fewer at its end.
 	Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error)
-	// Known tells which of some streams there are.
+	// Known reports which of the named streams exist.
 	Known(ctx context.Context, names []event.Stream) (map[event.Stream]bool, error)
 }
 
-// How many events are read at once: of the log, and of a stream whose events may be large.
+// Events per read: of the log, and of a stream, whose events may be large.
 const (
 	pageMost   = 2000
 	streamMost = 100

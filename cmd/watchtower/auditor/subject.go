@@ -12,11 +12,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// ErrUnknown says that the log has nothing of what was asked about.
+// ErrUnknown: the log has no such transaction, group or stream.
 var ErrUnknown = errors.New("the log knows nothing of it")
 
-// Subject finds the stream that people mean: the hash of a transaction, SENDER/GROUP of
-// a group, or the name of a stream. Hashes and groups are looked for on these chains.
+// Subject finds the stream that a text names: the hash of a transaction, SENDER/GROUP of a
+// group, or the name of a stream. Hashes and groups are searched on these chains.
 func Subject(ctx context.Context, s Source, text string, chains []chain.ID) (event.Stream, error) {
 	named, what, err := named(text, chains)
 	if err != nil {
@@ -41,7 +41,7 @@ func Subject(ctx context.Context, s Source, text string, chains []chain.ID) (eve
 	return "", fmt.Errorf("%s: %w", what, ErrUnknown)
 }
 
-// named are the streams that a text may mean, and what that is in words.
+// named returns the streams that a text may name, and a description of them.
 func named(text string, chains []chain.ID) (names []event.Stream, what string, err error) {
 	if sender, id, is := strings.Cut(text, "/"); is {
 		of := group.ID{}

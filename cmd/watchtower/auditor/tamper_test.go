@@ -14,17 +14,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// harm is something that is done to a store behind its back.
+// harm is one way of tampering with a store.
 type harm struct {
 	name string
 	do   func(t *testing.T, b backend, db *sql.DB)
-	is   audit.Fault // the first that is named
-	kept bool        // seals that were kept elsewhere have to tell
-	// postgres is named there instead: that store knows how far it has come.
+	is   audit.Fault // the first fault reported
+	kept bool        // only seals kept elsewhere reveal it
+	// postgres is the first fault reported by Postgres, where it differs: that store records its
+	// head.
 	postgres *audit.Fault
 }
 
-// fault is one of an event of a transaction.
+// fault is a fault at an event of a transaction.
 func fault(at event.Position, transaction int, version event.Version, what string) audit.Fault {
 	return audit.Fault{Position: at, Stream: event.Stream(streamOf(transaction)), Version: version, What: what}
 }
@@ -46,7 +47,7 @@ func run(t *testing.T, db *sql.DB, text string, args ...any) {
 	}
 }
 
-// statement is a harm that one statement does.
+// statement is tampering by one SQL statement.
 func statement(text string, args ...any) func(t *testing.T, b backend, db *sql.DB) {
 	return func(t *testing.T, b backend, db *sql.DB) {
 		run(t, db, strings.ReplaceAll(text, "LATER", b.later), args...)
@@ -64,7 +65,7 @@ func flipped(column string, pos int64, at func(length int) int) func(t *testing.
 	}
 }
 
-// swapped exchanges the places of two events.
+// swapped swaps the positions of two events.
 func swapped(a, b int64) func(t *testing.T, _ backend, db *sql.DB) {
 	return func(t *testing.T, _ backend, db *sql.DB) {
 		const spare = 5000 // a position far beyond the end
@@ -74,9 +75,9 @@ func swapped(a, b int64) func(t *testing.T, _ backend, db *sql.DB) {
 	}
 }
 
-// harms are of a log of 32 events and two seals (20 events and 12), then 24 events, two
-// seals, and 8 events that nobody has sealed: seals lie at 33, 34, 59 and 60, one of them
-// sealed with what came after it.
+// harms apply to a log of 32 events and two seals (of 20 events and 12), then 24 events, two
+// seals, and 8 unsealed events. Seals are at 33, 34, 59 and 60; one of them was sealed together
+// with later events.
 func harms() []harm {
 	middle := func(n int) int { return n / 2 }
 	return []harm{
@@ -111,7 +112,7 @@ func harms() []harm {
 	}
 }
 
-// Whatever is done to a store is found, and named by position, stream and version, with what is the matter.
+// All tampering is found, and reported with position, stream, version and a description.
 func TestTampering(t *testing.T) {
 	each(t, func(t *testing.T, b backend) {
 		last := b.lastSeal(t)
@@ -151,7 +152,7 @@ func TestTampering(t *testing.T) {
 	})
 }
 
-// Seals are taken of those only who may seal, and none at all is not called well.
+// Only seals by trusted keys count, and a log without any such seal is not reported as clean.
 func TestWhoSealed(t *testing.T) {
 	each(t, func(t *testing.T, b backend) {
 		stranger, err := audit.NewSigner(append(make([]byte, 31), 1))

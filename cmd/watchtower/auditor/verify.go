@@ -13,47 +13,48 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Options are what a log is held against.
+// Options are the keys and seals against which a log is checked.
 type Options struct {
-	// Keys are who may have sealed; none takes seals of anybody, and says of whom.
+	// Keys are the trusted keys; if empty, seals by any key count, and the report names their
+	// keys.
 	Keys []audit.Key
-	// Kept are seals that were kept outside of the log.
+	// Kept are seals that were kept outside the log.
 	Kept []audit.Sealed
-	// Progress is told how far it is; nil is not.
+	// Progress is called with the progress; may be nil.
 	Progress func(step string, done, of uint64)
 }
 
-// FaultsMax bounds how many faults are told one by one.
+// FaultsMax limits the number of faults listed.
 const FaultsMax = 100
 
-// Report is what was found.
+// Report is the result of a verification.
 type Report struct {
 	Clean bool `json:"clean"`
-	// Faults are the first of them, at most [FaultsMax], by position; Found counts all.
+	// Faults are the first faults by position, at most [FaultsMax]; Found counts all.
 	Faults []audit.Fault `json:"faults"`
 	Found  int           `json:"found"`
-	// Unchecked says what could not be told.
+	// Unchecked lists the parts that could not be checked.
 	Unchecked []string `json:"unchecked,omitempty"`
 
 	Events   uint64         `json:"events"`
-	Unlinked uint64         `json:"unlinked"` // events that are older than links
+	Unlinked uint64         `json:"unlinked"` // events recorded before links existed
 	Head     event.Position `json:"head"`
-	Seals    map[string]int `json:"seals"`  // by the key that signed them
-	Sealed   event.Position `json:"sealed"` // up to here seals witness the log
-	Rest     uint64         `json:"rest"`   // events after that, which only links witness
+	Seals    map[string]int `json:"seals"`  // number of seals, by the key that signed them
+	Sealed   event.Position `json:"sealed"` // last position that a seal covers
+	Rest     uint64         `json:"rest"`   // events after that, which only links protect
 }
 
-// verification is one under way.
+// verification is one verification in progress.
 type verification struct {
 	Options
 	source Source
 	check  *audit.Check
-	met    int // events among the seals, also those that do not count
+	met    int // events among the seals, also the events that do not count
 	report Report
 }
 
-// Verify holds a log against its links, its seals and seals that were kept elsewhere. An
-// error means that it could not be finished; the report then has what was found so far.
+// Verify checks a log against its links, its seals and seals that were kept elsewhere. An error
+// means that it could not finish; the report then has the findings up to that point.
 func Verify(ctx context.Context, s Source, o Options) (Report, error) {
 	v := &verification{Options: o, source: s, report: Report{Faults: []audit.Fault{}, Seals: map[string]int{}}}
 	if v.Progress == nil {
@@ -121,9 +122,9 @@ func (v *verification) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// damaged tells which event of a damaged stretch of the archive is the first that is not
-// what was recorded, as far as it can be made out. Nothing after it is looked at: where the
-// streams of what is lost stood is not known.
+// damaged finds the first event in a damaged part of the archive that is not as recorded, as far
+// as that can be determined. It stops there: the stream versions after the lost events are
+// unknown.
 func (v *verification) damaged(ctx context.Context, d *archive.DamagedError, last event.Position) error {
 	fault := audit.Fault{Position: max(d.First, last+1), What: d.Error()}
 	for _, r := range d.Remains {
@@ -143,7 +144,7 @@ func (v *verification) damaged(ctx context.Context, d *archive.DamagedError, las
 		}
 		fault.Position = r.Position + 1
 	}
-	if fault.Position > d.Last { // what has changed makes no difference to any of them
+	if fault.Position > d.Last { // the change affects none of the events
 		fault.Position = max(d.First, last+1)
 	}
 	v.found(fault)
@@ -152,8 +153,8 @@ func (v *verification) damaged(ctx context.Context, d *archive.DamagedError, las
 	return nil
 }
 
-// seals yields the seals of the log that count. One that is not genuine is a fault, and
-// witnesses nothing.
+// seals yields the genuine seals of the log. A seal that is not genuine is a fault, and proves
+// nothing.
 func (v *verification) seals(ctx context.Context) iter.Seq2[audit.Sealed, error] {
 	return func(yield func(audit.Sealed, error) bool) {
 		codec := audit.Codec()
@@ -194,7 +195,7 @@ func faultAt(r event.Recorded, format string, args ...any) audit.Fault {
 	return audit.Fault{Position: r.Position, Stream: r.Stream, Version: r.Version, What: fmt.Sprintf(format, args...)}
 }
 
-// LastSeal is the newest seal of a log.
+// LastSeal returns the newest seal of a log.
 func LastSeal(ctx context.Context, s Source) (last audit.Sealed, err error) {
 	codec := audit.Codec()
 	for r, err := range stream(ctx, s, audit.Stream) {

@@ -9,14 +9,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// transaction folds a transaction, and says why things happened.
+// transaction folds a transaction, and explains its events.
 type transaction struct {
 	codec event.Codec[tx.Event]
 	plan  tx.Schedule
 	is    tx.State
 
-	attempt int    // the last recorded one
-	outcome string // how it ended
+	attempt int    // the last one recorded
+	outcome string // its result
 	lost    string // the block that has left the chain since the last attempt
 }
 
@@ -32,7 +32,7 @@ func (t *transaction) add(r event.Recorded, step *Step) error {
 	return nil
 }
 
-// why explains an event; the state is that before it.
+// why explains an event; the state is from before the event.
 func (t *transaction) why(e tx.Event, step *Step) string {
 	switch e := e.(type) {
 	case tx.Accepted:
@@ -92,7 +92,7 @@ func housekeeping(e tx.Event) string {
 	return ""
 }
 
-// attempted explains an attempt: why it was made, how it ended and what follows.
+// attempted explains an attempt: its reason, its outcome and the next step.
 func (t *transaction) attempted(n int, at time.Time, o tx.Outcome, follows string) string {
 	due := t.plan.Next(t.is.Accepted.Hash, n, o, at, t.is.Accepted.Window.Before)
 	why := fmt.Sprintf("%s It ended so: %s. %s; due again about %s later.", t.begins(n), said(o), follows, due.Sub(at).Round(time.Millisecond))
@@ -100,7 +100,7 @@ func (t *transaction) attempted(n int, at time.Time, o tx.Outcome, follows strin
 	return why
 }
 
-// begins says why an attempt was made.
+// begins explains why an attempt was made.
 func (t *transaction) begins(n int) string {
 	text := fmt.Sprintf("Attempt %d", n)
 	switch between := n - t.attempt - 1; {
@@ -120,7 +120,7 @@ func (t *transaction) ends(n int, outcome string) {
 	t.attempt, t.outcome, t.lost = n, outcome, ""
 }
 
-// said is how an attempt ended, in words.
+// said describes the outcome of an attempt.
 func said(o tx.Outcome) string {
 	text := map[tx.Class]string{
 		tx.Taken: "a node took the bytes, or had them", tx.Known: "a node had the bytes already",
@@ -136,7 +136,7 @@ func said(o tx.Outcome) string {
 	return text
 }
 
-// reason is a cause that nodes give, in words; empty for any other.
+// reason describes a cause that nodes report; empty for others.
 func reason(c tx.Cause) string {
 	return map[tx.Cause]string{
 		tx.NonceTooLow: "its nonce is used up", tx.NonceTooHigh: "a transaction before it in its sequence is missing",
@@ -149,7 +149,7 @@ func reason(c tx.Cause) string {
 	}[c]
 }
 
-// follows says what is done after an attempt that did not succeed.
+// follows describes the next step after an unsuccessful attempt.
 func follows(o tx.Outcome) string {
 	switch {
 	case o.Class == tx.Unknown:
@@ -166,7 +166,7 @@ func follows(o tx.Outcome) string {
 
 func upper(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// seconds shows a time of the chain's.
+// seconds formats a timestamp of the chain.
 func seconds(at uint64) string {
 	const farFuture = 1 << 33
 	return time.Unix(int64(min(at, farFuture)), 0).UTC().Format(time.RFC3339)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Rate is a limit on how often one client may ask; PerSecond 0 is none.
+// Rate limits the requests per second of one client; PerSecond 0 is no limit.
 type Rate struct {
 	PerSecond, Burst int
 }
@@ -21,14 +21,14 @@ type Rates struct {
 	TrustedProxies []netip.Prefix
 }
 
-// Idempotency says how long requests are remembered by their Idempotency-Key.
+// Idempotency configures how long requests are remembered by their Idempotency-Key.
 type Idempotency struct {
 	Keep        time.Duration
 	MaxRequests int
 }
 
-// AddressRate is how many requests per second strangers may send unless the configuration
-// says more.
+// AddressRate is the default limit, in requests per second per address, where strangers can
+// reach the API.
 const AddressRate = 200
 
 func (d *draft) limits() []*setting {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Whoever is alone on the machine is not slowed down; strangers are, also those who
-// come through a proxy.
+// Clients are not limited while only this machine can reach the API. Strangers are, also through
+// a proxy.
 func TestAddressRateFollowsWhoCanReachUs(t *testing.T) {
 	for _, tt := range []struct {
 		env  []string
@@ -29,7 +29,7 @@ func TestAddressRateFollowsWhoCanReachUs(t *testing.T) {
 	}
 }
 
-// Strangers are let in only when somebody has said so.
+// Strangers are let in only when the configuration says so.
 func TestCheckAccess(t *testing.T) {
 	for _, tt := range []struct {
 		env  []string
@@ -44,7 +44,7 @@ func TestCheckAccess(t *testing.T) {
 		{[]string{"WATCHTOWER_LISTEN=localhost.example:1"}, false, false},
 		{[]string{"WATCHTOWER_LISTEN=0.0.0.0:1"}, true, true},
 		{[]string{"WATCHTOWER_LISTEN=0.0.0.0:1", "WATCHTOWER_OPEN_ACCESS=true"}, false, true},
-		// The pages of all origins are strangers, too.
+		// Web pages of all origins are strangers, too.
 		{[]string{"WATCHTOWER_API_ORIGINS=https://app.example"}, false, true},
 		{[]string{"WATCHTOWER_API_ORIGINS=*"}, false, false},
 		{[]string{"WATCHTOWER_API_ORIGINS=*"}, true, true},

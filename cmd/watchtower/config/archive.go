@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Snapshots says how folded states of long streams are kept.
+// Snapshots configures the folded states kept of long streams.
 type Snapshots struct {
-	Every int // events; 0: none are kept
+	Every int // events between snapshots; 0: no snapshots
 }
 
-// Archive says where old events go, and when.
+// Archive configures where old events are moved, and when.
 type Archive struct {
-	Dir       string        // empty: they stay in the store
-	After     time.Duration // how old they are then
-	Segment   int           // positions in a file
-	Partition int64         // positions in a partition of a Postgres log
+	Dir       string        // empty: events stay in the store
+	After     time.Duration // minimum age of an event to be archived
+	Segment   int           // positions per file
+	Partition int64         // positions per partition of a Postgres log
 }
 
-// String is the text that names the archive.
+// String names the archive in messages.
 func (a Archive) String() string {
 	if a.Dir == "" {
 		return ""

@@ -9,10 +9,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/audit"
 )
 
-// Audit says how the log is sealed.
+// Audit configures how the log is sealed.
 type Audit struct {
-	// KeyFile is where the key is that seals are signed with. Empty with a store in
-	// memory: a key as short-lived as the store will do.
+	// KeyFile holds the key that signs seals. With a store in memory it may be empty: the key
+	// then lives as long as the store.
 	KeyFile string
 	Seals   notary.Settings
 }

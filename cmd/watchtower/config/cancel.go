@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Cancel says how owners may cancel their groups.
+// Cancel configures how owners may cancel their groups.
 type Cancel struct {
-	// GroupIDSignatures says whether signatures over a group's id are taken.
+	// GroupIDSignatures accepts signatures over a group's id alone.
 	GroupIDSignatures bool
 }
 

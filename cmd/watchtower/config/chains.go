@@ -12,29 +12,29 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Chain is one chain that is served.
+// Chain is one configured chain.
 type Chain struct {
 	ID        chain.ID
-	Name      string     // shown to people; the number when none was given
+	Name      string     // for display; the chain id if none was given
 	Endpoints []Endpoint // at least one, no two with the same URL
-	// Confirmations is how many blocks, the including one counted, make a block
-	// final. 0 trusts the node's finalized tag instead.
+	// Confirmations is the depth at which a block is final, the including block counted. 0
+	// trusts the node's finalized tag instead.
 	Confirmations uint64
-	// Own is what the chain's entry says in place of settings of the whole program, in the
-	// order of the file.
+	// Own are the chain entry's values for settings that otherwise apply to all chains, in file
+	// order.
 	Own []Own
 }
 
-// Own is a chain's own value of a setting that [Row.PerChain] let it have.
+// Own is a chain's own value of a setting that allows it ([Row.PerChain]).
 type Own struct {
 	Path   string // of the setting
-	Value  string // as it stands in the file, and allowed by itself
+	Value  string // as written in the file; valid by itself
 	Origin string // file:line
 }
 
 // Endpoint is one node of a chain.
 type Endpoint struct {
-	Name      string // shown to people; may be empty
+	Name      string // for display; may be empty
 	URL       Secret // http or https
 	WebSocket Secret // ws or wss; may be absent
 	Budget    BudgetPart
@@ -79,8 +79,8 @@ func parseChainID(text string) (chain.ID, error) {
 	return id, nil
 }
 
-// checkChains reports every reason to refuse chains, each with the index of its
-// chain, and names those that have no name.
+// checkChains reports every reason to refuse chains, each with the index of its chain. It also
+// sets the name of each chain without one.
 func checkChains(chains []Chain, refuse func(i int, problem error)) {
 	if len(chains) > chainsMax {
 		refuse(chainsMax, fmt.Errorf("%d chains are more than %d", len(chains), chainsMax))
@@ -124,7 +124,7 @@ func (c Chain) check() (problems []error) {
 		if !isName(e.Name) {
 			bad("endpoint %d: the name %s", i+1, notName)
 		}
-		// The same node twice would count twice where k of n have to agree.
+		// A duplicate node would get two votes where k of n have to agree.
 		if first := slices.IndexFunc(c.Endpoints, e.same); first < i {
 			bad("endpoint %d is endpoint %d again", i+1, first+1)
 		}
@@ -141,15 +141,15 @@ const (
 	notName = "must be at most 64 letters, digits, dots, hyphens and underscores"
 )
 
-// isName reports whether s is fit for logs and metric labels. Empty is.
+// isName reports whether s is fit for logs and metric labels; the empty string is.
 func isName(s string) bool {
 	return len(s) <= nameMax && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune("._-", r)
 	})
 }
 
-// checkURL refuses what is not an absolute URL with a host and one of the
-// schemes. The error does not show the URL.
+// checkURL refuses anything but an absolute URL with a host and one of the schemes. The error
+// does not show the URL.
 func checkURL(s Secret, schemes ...string) error {
 	u, err := url.Parse(s.Reveal())
 	want := strings.Join(schemes, ":// or ") + "://"
@@ -199,7 +199,7 @@ func parseBlocks(text string) (uint64, error) {
 	return uint64(n), nil
 }
 
-// showChains is the text form, with the URLs' secrets left out.
+// showChains is the text form, without the URLs' secrets.
 func showChains(chains []Chain) string {
 	parts := make([]string, len(chains))
 	for i, c := range chains {

@@ -79,7 +79,7 @@ chains:
 	}
 }
 
-// An endpoint's entry goes before the default, and may lift it.
+// An endpoint's own budget takes precedence over the default, and may lift it.
 func TestBudgetOf(t *testing.T) {
 	c, _ := input{
 		file: "endpoints: {rate: 10, burst: 20, daily: 30}\nchains:\n  - {id: 1, endpoints: [http://a, {url: http://b, daily: 0, burst: 5}]}\n",

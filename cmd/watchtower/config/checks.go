@@ -8,21 +8,21 @@ import (
 	"strconv"
 )
 
-// check refuses values that are well by themselves and not together.
+// check refuses values that are valid alone but not together.
 func (r *resolver) check() {
 	d := &r.draft
 	plan := d.Scheduler.Schedule
 	r.atMost("scheduler.retry-min", "scheduler.retry-max", plan.RetryMin <= plan.RetryMax, "at most")
 	r.atMost("scheduler.rebroadcast-min", "scheduler.rebroadcast-max", plan.RebroadcastMin <= plan.RebroadcastMax, "at most")
-	// A lease must outlast two renewals that fail.
+	// A lease must outlast two failed renewals.
 	r.atMost("owner.lease-renew", "owner.lease-ttl", 3*d.Owner.LeaseRenew <= d.Owner.LeaseTTL, "at most a third of")
-	// An attempt is given nine tenths of its lease (scheduler.Worker), and must
-	// have room in it for one endpoint that does not answer.
+	// An attempt may take nine tenths of its lease (scheduler.Worker), which must leave time for
+	// one endpoint that does not respond.
 	r.atMost("broadcaster.timeout", "scheduler.lease-ttl", d.Broadcaster.Timeout < d.Scheduler.LeaseTTL*9/10, "less than nine tenths of")
 	// An attempt under way at a stop ends within its lease.
 	r.atMost("scheduler.lease-ttl", "shutdown-grace", d.Scheduler.LeaseTTL <= d.ShutdownGrace, "at most")
-	// The write deadline runs from the headers: a body that may come later than
-	// that could never be answered.
+	// The write deadline starts at the headers: a body that arrives after it could never be
+	// answered.
 	r.atMost("api.read-timeout", "api.write-timeout", d.API.ReadTimeout <= d.API.WriteTimeout, "at most")
 	if d.Rates.Key.PerSecond > 0 {
 		r.atMost("api.max-batch", "rate.key-burst", d.API.MaxBatch <= d.Rates.Key.Burst, "at most")
@@ -35,7 +35,7 @@ func (r *resolver) check() {
 		s := r.setting("metrics-listen")
 		r.refuse(s, s.origin, fmt.Sprintf("%s is taken by listen, %s (%s)", d.MetricsListen, d.Listen, r.setting("listen").origin))
 	}
-	// Checkpoints that outlive the log would skip the events of the next one.
+	// Checkpoints that outlive the log would skip the events of the next log.
 	if r.sound("store", "database") && d.Store.Engine == Memory && d.Database.Engine != Memory {
 		s := r.setting("database")
 		r.refuse(s, s.origin, "must not outlive the store, which is in memory")
@@ -65,8 +65,7 @@ func (r *resolver) check() {
 	}
 }
 
-// atMost refuses the first setting unless ok, naming the bound that the second
-// sets.
+// atMost refuses the first setting unless ok, and names the second setting as the bound.
 func (r *resolver) atMost(path, bound string, ok bool, relation string) {
 	if ok || !r.sound(path, bound) {
 		return
@@ -85,7 +84,7 @@ func (r *resolver) sound(paths ...string) bool {
 	return true
 }
 
-// Overlap reports whether two listeners at host:port would want the same port.
+// Overlap reports whether two listeners at host:port would conflict on a port.
 func Overlap(a, b string) bool {
 	hostA, portA, _ := net.SplitHostPort(a)
 	hostB, portB, _ := net.SplitHostPort(b)

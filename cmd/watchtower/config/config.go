@@ -1,9 +1,9 @@
-// Package config is the configuration of the watchtower: what may be set, to
-// what, and where each value came from.
+// Package config is the configuration of the watchtower: its settings, their valid values, and
+// the origin of each value in force.
 //
-// A value is the default, unless the file says otherwise, unless the environment
-// does, unless a flag does. Every value that is given is checked, also one that
-// another overrides, and all problems are reported at once.
+// A flag overrides the environment, the environment overrides the file, and the file overrides
+// the default. Every given value is checked, overridden or not, and all problems are reported at
+// once.
 package config
 
 import (
@@ -16,18 +16,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Config is a checked configuration. The reference in docs/configuration.md says
-// what each value means; it is made from the same table that fills this.
+// Config is a checked configuration. The reference in docs/configuration.md describes each
+// value; it is generated from the same table that fills this struct.
 type Config struct {
 	Listen        string
 	MetricsListen string
-	OpenAccess    bool // no API key is needed, wherever the API listens
-	Profiling     bool // CPU and memory may be looked into on the internal listener
+	OpenAccess    bool // no API key is needed, on any listen address
+	Profiling     bool // serve CPU and memory profiles on the internal listener
 	Store         Store
-	Database      Store  // the store, unless it was set
-	Redis         Secret // the accelerator's URL; zero for none
-	// VaultKeyFile is where the vault's master key is. Empty with a store in
-	// memory: a key as short-lived as the store will do.
+	Database      Store  // the store, unless set otherwise
+	Redis         Secret // the Redis URL; zero for none
+	// VaultKeyFile holds the vault's master key. With a store in memory it may be empty: the key
+	// then lives as long as the store.
 	VaultKeyFile string
 
 	Chains         []Chain
@@ -49,8 +49,8 @@ type Config struct {
 	Snapshots   Snapshots
 	Audit       Audit
 	Archive     Archive
-	// Deployment is this deployment's name in what owners sign; empty is one that
-	// follows from the vault's key.
+	// Deployment is this deployment's name in owners' signatures; empty derives a name from the
+	// vault's key.
 	Deployment string
 
 	Log           Log
@@ -58,7 +58,7 @@ type Config struct {
 	ShutdownGrace time.Duration
 }
 
-// Scheduler says when and how many attempts are made.
+// Scheduler configures the times and number of attempts.
 type Scheduler struct {
 	PollInterval   time.Duration
 	LeaseTTL       time.Duration
@@ -68,19 +68,19 @@ type Scheduler struct {
 	Lead           time.Duration
 }
 
-// Watcher says how heads are seen.
+// Watcher configures how the chain's head is followed.
 type Watcher struct {
 	PollInterval time.Duration
 	UseWebSocket bool
 }
 
-// Broadcaster says how bytes are handed to nodes.
+// Broadcaster configures how bytes are sent to nodes.
 type Broadcaster struct {
 	Fanout  int
 	Timeout time.Duration
 }
 
-// Owner says how long what one replica does at a time stays that replica's.
+// Owner configures the leases of work that one replica does at a time.
 type Owner struct {
 	LeaseTTL   time.Duration
 	LeaseRenew time.Duration
@@ -99,23 +99,23 @@ type API struct {
 	WriteTimeout        time.Duration
 	IdleTimeout         time.Duration
 	RPC                 bool     // whether /rpc is served
-	Origins             []string // that may use the API from a browser
-	Hosts               []string // names that clients reach listeners by which need no key
+	Origins             []string // allowed to use the API from a browser
+	Hosts               []string // host names under which clients reach listeners that need no key
 }
 
-// Log says what is logged, and how.
+// Log configures the log's level and format.
 type Log struct {
 	Level  slog.Level
 	Format LogFormat
 }
 
-// Tracing says where traces go.
+// Tracing configures where traces go.
 type Tracing struct {
-	Endpoint string // empty: nowhere
-	Percent  int    // of the transactions
+	Endpoint string // empty: tracing is off
+	Percent  int    // share of transactions traced
 }
 
-// LogFormat is how a line of the log is written.
+// LogFormat is the format of a log line.
 type LogFormat string
 
 const (
@@ -123,7 +123,7 @@ const (
 	Text LogFormat = "text"
 )
 
-// CheckServe says what serving needs beyond what every command needs: a chain.
+// CheckServe refuses a configuration that serving cannot use: it needs a chain.
 func (c Config) CheckServe() error {
 	if len(c.Chains) > 0 {
 		return nil
@@ -134,9 +134,9 @@ func (c Config) CheckServe() error {
 	}}
 }
 
-// CheckAccess refuses to let strangers in: beyond this machine the API listens only
-// with API keys, or when it was said that none are wanted; and without keys the pages
-// of all origins are strangers, whose browsers are on this machine.
+// CheckAccess refuses a configuration that lets strangers in. Beyond this machine the API
+// listens only with API keys, or with OpenAccess. Without keys, web pages of all origins count
+// as strangers, since their browsers run on this machine.
 func (c Config) CheckAccess(keys bool) error {
 	if (!keys || c.OpenAccess) && slices.Contains(c.API.Origins, anyOrigin) {
 		return Problems{{
@@ -155,9 +155,9 @@ func (c Config) CheckAccess(keys bool) error {
 	}}
 }
 
-// Setting is one value in force, for people to read.
+// Setting is one value in force, for display.
 type Setting struct {
 	Name   string // its path in the file
-	Value  string // with secrets left out
+	Value  string // without secrets
 	Origin string // "default", file:line, "env NAME" or "flag --name"
 }

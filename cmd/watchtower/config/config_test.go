@@ -18,7 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// input is what a test gives Resolve.
+// input is a test's arguments of Resolve.
 type input struct {
 	file  string // content of w.yaml, named by --config when not empty
 	env   []string
@@ -136,7 +136,7 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// A variable that is there twice is what os.Getenv says it is.
+// Of a duplicate variable the first value counts, as with os.Getenv.
 func TestFirstVariableWins(t *testing.T) {
 	c, _ := input{env: []string{"WATCHTOWER_LISTEN=127.0.0.1:1", "WATCHTOWER_LISTEN=127.0.0.1:2"}}.mustResolve(t)
 	if c.Listen != "127.0.0.1:1" {
@@ -144,7 +144,7 @@ func TestFirstVariableWins(t *testing.T) {
 	}
 }
 
-// Each setting can be said in each of the three ways, and is then in force.
+// Each setting can be set by file, environment and flag.
 func TestEverySettingEveryWay(t *testing.T) {
 	other := map[string]string{
 		"listen": "127.0.0.1:1", "metrics-listen": "localhost:2", "store": "embedded:x", "database": "embedded:y",
@@ -177,7 +177,7 @@ func TestEverySettingEveryWay(t *testing.T) {
 		if nested {
 			file = section + ":\n  " + name + ": " + value + "\n"
 		}
-		// Values that the changed one must agree with.
+		// Set further values that must agree with the changed value.
 		var env []string
 		switch s.path {
 		case "confirmations":

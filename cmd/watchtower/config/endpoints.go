@@ -7,7 +7,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Endpoints says how every chain's nodes are asked.
+// Endpoints configures the requests to every chain's nodes.
 type Endpoints struct {
 	HeadTimeout time.Duration
 	CallTimeout time.Duration
@@ -16,19 +16,19 @@ type Endpoints struct {
 	Budget      Budget
 }
 
-// Budget bounds what one endpoint is asked by one process. Rate and Daily may be 0,
-// which bounds nothing; so may Burst, which then follows from Rate.
+// Budget limits the requests of one process to one endpoint. Rate and Daily 0 are no limit;
+// Burst 0 follows from Rate.
 type Budget struct {
 	Rate        int // calls per second
 	Burst       int // calls at once
 	Daily       int // calls per day
-	Concurrency int // requests under way
+	Concurrency int // concurrent requests
 }
 
-// BudgetPart is what one endpoint's entry says of its own; nil leaves the default.
+// BudgetPart is one endpoint's own budget; nil fields keep the default.
 type BudgetPart struct{ Rate, Burst, Daily, Concurrency *int }
 
-// Of is the budget of an endpoint: the default, save for what its entry says.
+// Of returns the budget of an endpoint: the default, with its entry's own values.
 func (b Budget) Of(e Endpoint) Budget {
 	for _, part := range []struct{ own, into *int }{
 		{e.Budget.Rate, &b.Rate}, {e.Budget.Burst, &b.Burst},
@@ -41,7 +41,7 @@ func (b Budget) Of(e Endpoint) Budget {
 	return b
 }
 
-// Bounds of a budget, as a setting and in an endpoint's entry.
+// Bounds of a budget, in a setting and in an endpoint's entry.
 const (
 	rateMax        = 1_000_000
 	burstMax       = 1_000_000
@@ -74,7 +74,7 @@ func (d *draft) nodes() []*setting {
 	}
 }
 
-// budget lists the fields of an endpoint's entry that bound what it is asked.
+// budget lists the fields of an endpoint's entry that set its budget.
 func (f *file) budget(path string, part *BudgetPart) []field {
 	bounded := func(name string, low, high int, into **int) field {
 		return field{name, func(n ast.Node) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// environment returns the variables that are ours, and refuses those that look
-// so and are not: a misspelt setting must not silently be the default.
+// environment returns the variables of the configuration. It refuses other variables with the
+// same prefix: a misspelt setting must not silently keep its default.
 func (r *resolver) environment(environ []string) map[string]string {
 	names := []string{configEnv}
 	known := map[string]bool{configEnv: true}
@@ -20,7 +20,7 @@ func (r *resolver) environment(environ []string) map[string]string {
 		name, value, _ := strings.Cut(variable, "=")
 		_, again := ours[name]
 		switch {
-		case !strings.HasPrefix(name, envPrefix), again: // os.Getenv takes the first, too
+		case !strings.HasPrefix(name, envPrefix), again: // os.Getenv returns the first value, too
 		case known[name]:
 			ours[name] = value
 		case !isForeign(name, value):
@@ -32,17 +32,17 @@ func (r *resolver) environment(environ []string) map[string]string {
 }
 
 var (
-	// Kubernetes gives every container the address of each service of its
-	// namespace (kubernetes.io, "Accessing the Service": environment variables).
-	// A service named watchtower, or watchtower-x, gives these.
+	// Kubernetes gives every container the address of each service of its namespace
+	// (kubernetes.io, "Accessing the Service": environment variables). A service named
+	// watchtower, or watchtower-x, yields these names.
 	kubernetesName = regexp.MustCompile(`^WATCHTOWER_([A-Z0-9_]+_)?SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)$`)
-	// Its older form, of Docker's links, is known by its ending or by its value.
+	// The older form, Docker's links, is recognised by its suffix or its value.
 	linkName  = regexp.MustCompile(`^WATCHTOWER_([A-Z0-9_]+_)?PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
 	linkValue = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 )
 
-// isForeign reports whether a variable with our prefix is somebody else's: that of
-// clients of a service, the tests', or Kubernetes'.
+// isForeign reports whether a variable with our prefix belongs to another program: a client of
+// the service, the tests, or Kubernetes.
 func isForeign(name, value string) bool {
 	rest := strings.TrimPrefix(name, envPrefix)
 	return rest == "URL" || rest == "API_KEY" || strings.HasPrefix(rest, "TEST_") || strings.HasPrefix(rest, "CRASH_") ||

@@ -12,19 +12,19 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// fileMax bounds the configuration file, in bytes: room for every chain with
+// fileMax is the maximum size in bytes of the configuration file: enough for every chain with
 // every endpoint.
 const fileMax = 256 << 10
 
-// file is a configuration file being read. It is walked as a syntax tree, not
-// decoded into a struct: so every value has its line, and every problem is found.
+// file is a configuration file being read. It is walked as a syntax tree, not decoded into a
+// struct, so that every value has its line and every problem is found.
 type file struct {
 	name     string
 	lines    []string
 	resolver *resolver
 }
 
-// readFile takes the values of a file.
+// readFile reads the values of a file.
 func (r *resolver) readFile(name, origin string, read func(string) ([]byte, error)) {
 	refuse := func(text string) { r.problems = append(r.problems, Problem{origin, "", text}) }
 	if name == "" {
@@ -70,18 +70,18 @@ func (f *file) read(content []byte) {
 	}
 }
 
-// parse reads YAML. The library is not trusted to bear every input.
+// parse reads YAML. It recovers from panics of the library.
 func parse(content []byte) (tree *ast.File, err error) {
 	defer func() {
 		if recover() != nil {
 			tree, err = nil, errors.New("not YAML")
 		}
 	}()
-	// Keys that are there twice are found by fields, with both their lines.
+	// fields reports duplicate keys, with both their lines.
 	return parser.ParseBytes(content, 0, parser.AllowDuplicateMapKey())
 }
 
-// unreadable reports what is not YAML.
+// unreadable reports a YAML syntax error.
 func (f *file) unreadable(err error) {
 	var syntax yaml.Error
 	if !errors.As(err, &syntax) || syntax.GetToken() == nil || syntax.GetToken().Position == nil {
@@ -92,13 +92,13 @@ func (f *file) unreadable(err error) {
 	f.problem(Problem{f.at(at.Line, at.Column), "", "not YAML: " + syntax.GetMessage() + f.quote(at.Line, at.Column, 1)})
 }
 
-// field is one name that a mapping may hold.
+// field is one name that a mapping may contain.
 type field struct {
 	name string
 	read func(ast.Node)
 }
 
-// sections is what the file may hold: the table, by sections.
+// sections lists the sections and settings that the file may contain, from the table.
 func (f *file) sections() (top []field) {
 	members := map[string][]field{}
 	for _, s := range f.resolver.table {
@@ -115,8 +115,8 @@ func (f *file) sections() (top []field) {
 	return top
 }
 
-// fields reads a mapping: known names, each once. A section whose every line is
-// commented out says nothing.
+// fields reads a mapping: known names, each once. A section with every line commented out is
+// empty and allowed.
 func (f *file) fields(path string, n ast.Node, known []field) {
 	mapping, ok := n.(*ast.MappingNode)
 	if _, empty := n.(*ast.NullNode); !ok {
@@ -160,17 +160,17 @@ func index(names []string, name string) int {
 	return -1
 }
 
-// unknown refuses a name, and says which was probably meant.
+// unknown refuses a name, and suggests the closest known name.
 func (f *file) unknown(key ast.Node, path, name string, names []string) {
 	line, column := position(key)
 	text := fmt.Sprintf("unknown setting %s; the nearest is %s", quote(name), nearest(name, names))
-	if strings.Contains(name, "://") { // its colon is taken for that between name and value, within braces
+	if strings.Contains(name, "://") { // in braces, the colon of a URL is taken for the separator of name and value
 		text = "a URL is read as the name of a setting: put it into quotes"
 	}
 	f.problem(Problem{f.at(line, column), path, text + f.quote(line, column, utf8.RuneCountInString(name))})
 }
 
-// value takes the value of a setting.
+// value reads the value of a setting.
 func (f *file) value(s *setting, n ast.Node) {
 	if _, isList := n.(*ast.SequenceNode); isList && s.list != nil {
 		s.origin = f.line(n)
@@ -187,8 +187,8 @@ func (f *file) value(s *setting, n ast.Node) {
 	f.resolver.take(s, f.line(n), text)
 }
 
-// scalar is the text of a value as it stands in the file. A number is not text,
-// and text is not a number.
+// scalar returns the text of a value as written in the file. A number is not text, and text is
+// not a number.
 func scalar(n ast.Node, want kind) (string, error) {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -226,7 +226,7 @@ func (f *file) refuse(n ast.Node, path, text string) {
 	f.problem(Problem{f.line(n), path, text})
 }
 
-// line is where a node is: file:line.
+// line returns a node's place as file:line.
 func (f *file) line(n ast.Node) string {
 	line, _ := position(n)
 	return fmt.Sprintf("%s:%d", f.name, line)
@@ -242,11 +242,11 @@ func position(n ast.Node) (line, column int) {
 	return at.Line, at.Column
 }
 
-// A name at the start of a line, with what may stand before it.
+// keyStart matches a name at the start of a line, with its indentation or list mark.
 var keyStart = regexp.MustCompile(`^[ \t-]*[A-Za-z0-9_.-]{1,64}:`)
 
-// quote shows a line with a mark below a column. Only the name it begins with is
-// shown: a value may be a secret.
+// quote returns a line with a mark below a column. It shows only the name at the start of the
+// line: a value may be a secret.
 func (f *file) quote(line, column, width int) string {
 	if line < 1 || line > len(f.lines) {
 		return ""

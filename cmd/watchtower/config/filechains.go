@@ -58,7 +58,7 @@ func (f *file) chain(path string, n ast.Node) (c Chain) {
 	return c
 }
 
-// own lists the sections of a chain's entry in which it has settings of its own.
+// own lists the sections of a chain's entry that hold the chain's own settings.
 func (f *file) own(path string, into *[]Own) (sections []field) {
 	members := map[string][]field{}
 	for _, s := range f.resolver.table {
@@ -102,7 +102,7 @@ func (f *file) endpoints(path string, n ast.Node) (endpoints []Endpoint) {
 	return endpoints
 }
 
-// item reads one scalar of a list's entry.
+// item reads one scalar of a list entry.
 func (f *file) item(path string, n ast.Node, want kind, take func(text string) error) {
 	value, err := scalar(n, want)
 	switch {

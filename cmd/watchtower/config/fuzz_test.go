@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Whatever is given, the answer is a configuration or the problems with it, and
-// the values that are shown, given again, are the same configuration.
+// Every input yields either a configuration or its problems. The values shown of a
+// configuration, given again, yield the same configuration.
 func FuzzResolve(f *testing.F) {
 	example, err := os.ReadFile(examplePath)
 	if err != nil {
@@ -34,7 +34,7 @@ func FuzzResolve(f *testing.F) {
 		}
 		for line := range strings.SplitSeq(given, "\n") {
 			if name, value, ok := strings.Cut(line, "="); ok && flags.Lookup(name) != nil {
-				_ = flags.Set(name, value) // a refused one stays as it was
+				_ = flags.Set(name, value) // a refused value leaves the flag unchanged
 			}
 		}
 		read := func(string) ([]byte, error) { return []byte(file), nil }
@@ -55,7 +55,7 @@ func FuzzResolve(f *testing.F) {
 	})
 }
 
-// again gives the values of a configuration once more, with their secrets.
+// again resolves the values of a configuration a second time, with their secrets.
 func again(t *testing.T, c Config, settings []Setting) {
 	secret := map[string]string{"store": reveal(c.Store), "database": reveal(c.Database), "chains": "", "confirmations": ""}
 	var environ []string

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Row declares a setting of a program that is more than the watchtower: it stands in the
-// same file, environment and flags, and by the same rules. Its value goes where the
-// declaration says when the configuration is resolved.
+// Row declares a setting of a program that extends the watchtower. It uses the same file,
+// environment and flags, and the same rules. Resolving the configuration stores its value at the
+// address given in the declaration.
 type Row struct{ *setting }
 
 // DurationRow is a setting whose value is a duration.
@@ -31,22 +31,22 @@ func ChoiceRow[C any](path string, value *C, standard, doc string, words []strin
 	return Row{choices(path, value, standard, doc, words, meaning)}
 }
 
-// AddressRow is a setting whose value is where something listens: host:port.
+// AddressRow is a setting whose value is a listen address, host:port.
 func AddressRow(path string, value *string, standard, doc string) Row {
 	return Row{addresses(path, value, standard, doc)}
 }
 
-// Words is what is to be said of a setting whose value is text.
+// Words describes a setting whose value is text.
 type Words struct {
 	Path string // in the file: name, or section.name
-	// Standard is the default; Absent says in words what holds without one.
+	// Standard is the default; Absent describes the behaviour without a value.
 	Standard, Absent string
-	Allowed          string // in words, with backquotes around what is typed
+	Allowed          string // in words, with backquotes around literal values
 	Doc              string // sentences; backquotes mark code
 }
 
-// TextRow is a setting whose value is text. The errors of read say what is wrong, and
-// show no secret; show gives the value in force.
+// TextRow is a setting whose value is text. The errors of read describe the problem without
+// secrets; show returns the value in force.
 func TextRow(w Words, read func(text string) error, show func() string) Row {
 	return Row{&setting{
 		path: w.Path, kind: text, standard: w.Standard, absent: w.Absent, allowed: w.Allowed, doc: w.Doc,
@@ -54,24 +54,24 @@ func TextRow(w Words, read func(text string) error, show func() string) Row {
 	}}
 }
 
-// PerChain lets a chain's entry in the file's list have a value of its own, at the same
-// path within the entry, which [Chain] then has as it stands there. like is the same
-// setting, bound to what nobody reads: by its rules the value is judged.
+// PerChain lets a chain's entry in the file set its own value, at the same path within the
+// entry. [Chain] then carries the value as written. like is the same setting bound to an unused
+// variable; it validates the chain's value.
 func (r Row) PerChain(like Row) Row {
 	r.own = like.read
 	return r
 }
 
-// Path is where the setting stands in the file.
+// Path is the setting's path in the file.
 func (r Row) Path() string { return r.path }
 
-// Read takes a value, as text: the one of a chain, once that of all is known.
+// Read sets a value from text. It applies a chain's own value after the common value was read.
 func (r Row) Read(text string) error { return r.read(text) }
 
-// Show is the value in force.
+// Show returns the value in force.
 func (r Row) Show() string { return r.show() }
 
-// rowsOf are the settings that rows declare.
+// rowsOf returns the settings that rows declare.
 func rowsOf(more []Row) []*setting {
 	all := make([]*setting, len(more))
 	for i, row := range more {

@@ -62,8 +62,8 @@ func hosts(path string, value *[]string, doc string) *setting {
 	}
 }
 
-// checkHost refuses what is no host name (RFC 1123, section 2.1, and the underscore of
-// containers' names).
+// checkHost refuses text that is not a host name (RFC 1123, section 2.1, plus the underscore of
+// container names).
 func checkHost(name string) error {
 	_, err := netip.ParseAddr(name)
 	switch {
@@ -80,8 +80,9 @@ func checkHost(name string) error {
 	return nil
 }
 
-// checkOrigin refuses what a browser never sends as an origin: it sends scheme, host
-// and, unless it is the scheme's own, port, in lower case (RFC 6454, section 6.2).
+// checkOrigin refuses text that a browser never sends as an origin. A browser sends the scheme,
+// the host and, unless it is the scheme's default, the port, in lower case (RFC 6454, section
+// 6.2).
 func checkOrigin(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme == "" || u.Host == "" || u.Hostname() == "" || text != u.Scheme+"://"+u.Host || text != strings.ToLower(text) {

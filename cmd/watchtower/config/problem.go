@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with the configuration.
+// Problem is one error in the configuration.
 type Problem struct {
 	Origin  string // file:line, "env NAME", "flag --name" or "default"
-	Setting string // its path; empty when the problem is not one setting's
-	Text    string // shows no secret
+	Setting string // the setting's path; empty when the problem concerns no single setting
+	Text    string // contains no secret
 }
 
 func (p Problem) String() string {
@@ -19,10 +19,10 @@ func (p Problem) String() string {
 	return p.Origin + ": " + p.Setting + ": " + p.Text
 }
 
-// Problems is the error of a configuration: everything that is wrong with it.
+// Problems is the error of a configuration: all its problems.
 type Problems []Problem
 
-// problemsShown bounds how many are spelt out.
+// problemsShown limits the number of problems listed.
 const problemsShown = 100
 
 func (p Problems) Error() string {
@@ -40,9 +40,9 @@ func (p Problems) Error() string {
 	return "configuration: " + count + strings.Join(lines, "")
 }
 
-// nearest is the name that is the fewest edits away from the given one.
+// nearest returns the name with the smallest edit distance to the given name.
 func nearest(name string, names []string) string {
-	const long = 128 // names are shorter; what is longer is like nothing here
+	const long = 128 // no name is longer, so longer text resembles none
 	if len(name) > long {
 		name = name[:long]
 	}

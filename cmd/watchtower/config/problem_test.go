@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Everything that is wrong is told at once, in this form.
+// All problems are reported at once, in this form.
 func TestAllProblemsAtOnce(t *testing.T) {
 	in := input{
 		file: `listen: 8420
@@ -211,7 +211,7 @@ func TestRefusedValues(t *testing.T) {
 	refused(t, input{flags: []string{"--config=gone.yaml"}}, os.ErrNotExist.Error())
 }
 
-// refused wants one problem that contains a text.
+// refused requires exactly one problem, which contains a text.
 func refused(t *testing.T, in input, want string) {
 	t.Helper()
 	_, _, err := in.resolve(t)
@@ -231,7 +231,7 @@ func TestManyProblems(t *testing.T) {
 	}
 }
 
-// A refused value is not compared with others: one mistake is one problem.
+// A refused value is not checked against other settings: one mistake is one problem.
 func TestOneMistakeIsOneProblem(t *testing.T) {
 	for _, in := range []input{
 		{env: []string{"WATCHTOWER_SCHEDULER_RETRY_MIN=100h"}},
@@ -250,7 +250,7 @@ func TestOneMistakeIsOneProblem(t *testing.T) {
 	}
 }
 
-// What is just within what another setting allows is taken.
+// A value at the limit that another setting allows is accepted.
 func TestLimitsBetweenSettings(t *testing.T) {
 	input{env: []string{
 		"WATCHTOWER_BROADCASTER_TIMEOUT=2699ms", "WATCHTOWER_SHUTDOWN_GRACE=3s", "WATCHTOWER_API_READ_TIMEOUT=30s",

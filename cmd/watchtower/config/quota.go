@@ -1,15 +1,15 @@
 package config
 
-// Quotas bound what one client may use. All keys of one client are one client.
+// Quotas limit the usage of one client. All keys of one client count together.
 type Quotas struct {
-	Transactions int // that wait
-	Bytes        int // of those
-	Streams      int // of events, open at one process
-	Requests     int // that are remembered by their Idempotency-Key
+	Transactions int // waiting transactions
+	Bytes        int // bytes of waiting transactions
+	Streams      int // open event streams, per process
+	Requests     int // requests remembered by their Idempotency-Key
 }
 
-// requestsShare is the part of all remembered requests that one client's may take, unless
-// set otherwise.
+// requestsShare is the default share of remembered requests for one client: one in
+// requestsShare.
 const requestsShare = 4
 
 func (d *draft) quotas() []*setting {

@@ -2,7 +2,7 @@ package config
 
 import "github.com/tempo-watchtower/watchtower/infra/redis"
 
-// redis is the setting for the accelerator.
+// redis is the setting for the URL of Redis.
 func (d *draft) redis() *setting {
 	return &setting{
 		path: "redis", kind: text, absent: "none", allowed: "`redis://…` or `rediss://…`",

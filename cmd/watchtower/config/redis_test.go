@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is wrong with a Redis URL is said without showing it.
+// Problems with a Redis URL are reported without showing the URL.
 func TestRedis(t *testing.T) {
 	for _, good := range []string{"redis://h", "redis://h:6379/3", "rediss://user:hidden@h:6380/0", "redis://:hidden@[::1]:6379"} {
 		c, settings := input{env: []string{"WATCHTOWER_REDIS=" + good}}.mustResolve(t)

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write docs/configuration.md")
 const (
 	referencePath = "../../../docs/configuration.md"
 	examplePath   = "../../../deploy/watchtower.yaml"
-	// preamblePath is the part of the reference that people write.
+	// preamblePath is the handwritten part of the reference.
 	preamblePath = "testdata/preamble.md"
 )
 
@@ -40,7 +40,7 @@ func TestReferenceIsCurrent(t *testing.T) {
 	}
 }
 
-// Each block of YAML in the reference, and the example file, is a configuration.
+// Each YAML block in the reference, and the example file, is a valid configuration.
 func TestExamplesAreConfigurations(t *testing.T) {
 	examples := map[string]string{}
 	page, err := os.ReadFile(preamblePath)

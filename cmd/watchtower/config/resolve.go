@@ -8,18 +8,18 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// configFlag and configEnv name the file; the file itself cannot.
+// configFlag and configEnv name the file; the file cannot name itself.
 const (
 	configFlag = "config"
 	configEnv  = envPrefix + "CONFIG"
 )
 
-// Flags adds a flag for each setting, and --config for the file. more are settings of a
-// program that is more than the watchtower.
+// Flags adds a flag for each setting, and --config for the file. more are the settings of a
+// program that extends the watchtower.
 func Flags(flags *pflag.FlagSet, more ...Row) {
 	flags.Var(&given{kind: "file"}, configFlag, "the configuration file (YAML), also "+configEnv)
 	for _, s := range append(new(draft).table(), rowsOf(more)...) {
-		usage := strings.ReplaceAll(s.doc, "`", "") // pflag takes a backquoted word for the value's name
+		usage := strings.ReplaceAll(s.doc, "`", "") // pflag would show a backquoted word as the value's name
 		flags.Var(&given{kind: string(s.kind), standard: s.standard}, s.flag(), usage)
 		if s.kind == toggle {
 			flags.Lookup(s.flag()).NoOptDefVal = "true"
@@ -27,8 +27,8 @@ func Flags(flags *pflag.FlagSet, more ...Row) {
 	}
 }
 
-// given keeps what a flag was given, to be judged together with everything else:
-// pflag's own errors would show the value.
+// given stores a flag's text until all settings are checked together. pflag's own errors would
+// show the value.
 type given struct {
 	kind     string
 	standard string
@@ -42,20 +42,20 @@ func (g *given) Set(text string) error {
 
 func (g *given) Type() string { return g.kind }
 
-// String is the default; pflag shows it in the usage.
+// String returns the default, which pflag shows in the usage.
 func (g *given) String() string { return g.standard }
 
-// resolver gathers what was given for each setting.
+// resolver collects the given values of each setting.
 type resolver struct {
 	draft    draft
 	table    []*setting
 	problems Problems
 }
 
-// Resolve makes the configuration of flags that [Flags] declared, of an
-// environment in the form of os.Environ, and of the file that either names, which
-// readFile reads. The settings are in the order of the reference, and then in that of
-// more. The error is [Problems]; nothing in it shows a secret.
+// Resolve builds the configuration from flags declared by [Flags], an environment in the form of
+// os.Environ, and the file that either names, read with readFile. The returned settings are in
+// the order of the reference, followed by the settings of more. The error is [Problems], without
+// secrets.
 func Resolve(flags *pflag.FlagSet, environ []string, readFile func(string) ([]byte, error), more ...Row) (Config, []Setting, error) {
 	r := &resolver{}
 	r.table = append(r.draft.table(), rowsOf(more)...)
@@ -93,7 +93,7 @@ func Resolve(flags *pflag.FlagSet, environ []string, readFile func(string) ([]by
 	return r.draft.Config, settings, nil
 }
 
-// take reads a value that was given for s.
+// take reads a given value of s.
 func (r *resolver) take(s *setting, origin, value string) {
 	s.origin = origin
 	if value == "" {
@@ -112,7 +112,7 @@ func (r *resolver) refuse(s *setting, origin, text string) {
 	r.problems = append(r.problems, Problem{origin, s.path, text})
 }
 
-// flag is what a flag was given, if it was.
+// flag returns the text given to a flag.
 func (r *resolver) flag(flags *pflag.FlagSet, name string) (value string, ok bool) {
 	if flags == nil {
 		return "", false
@@ -131,7 +131,8 @@ func (r *resolver) flag(flags *pflag.FlagSet, name string) (value string, ok boo
 	return g.texts[len(g.texts)-1], true
 }
 
-// fileName is the file to read, and who named it; nobody did when that is empty.
+// fileName returns the path of the file, and the origin of the path; both are empty without a
+// file.
 func (r *resolver) fileName(flags *pflag.FlagSet, environment map[string]string) (name, origin string) {
 	if name, ok := r.flag(flags, configFlag); ok {
 		return name, "flag --" + configFlag
@@ -142,7 +143,7 @@ func (r *resolver) fileName(flags *pflag.FlagSet, environment map[string]string)
 	return "", ""
 }
 
-// setting finds a row of the table.
+// setting returns a row of the table by its path.
 func (r *resolver) setting(path string) *setting {
 	for _, s := range r.table {
 		if s.path == path {
@@ -152,7 +153,7 @@ func (r *resolver) setting(path string) *setting {
 	panic("config: no setting " + path)
 }
 
-// derive fills in the values that follow from others.
+// derive sets the values that follow from others.
 func (r *resolver) derive() {
 	d := &r.draft
 	if r.setting("database").origin == "default" {

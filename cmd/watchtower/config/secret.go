@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Secret is a URL that may hold a password or a key. However it is printed,
-// logged or encoded, it shows scheme and host only; [Secret.Reveal] alone gives
-// the whole. The zero value is no URL.
+// Secret is a URL that may hold a password or a key. Printed, logged or encoded in any way, it
+// shows scheme and host only; [Secret.Reveal] alone returns the whole URL. The zero value is no
+// URL.
 type Secret struct {
 	// A pointer, because fmt calls no method on a Secret inside an unexported
 	// field: it then prints an address.
@@ -19,7 +19,7 @@ type Secret struct {
 // NewSecret wraps a URL.
 func NewSecret(text string) Secret { return Secret{&text} }
 
-// Reveal returns the URL as it was given.
+// Reveal returns the URL as given.
 func (s Secret) Reveal() string {
 	if s.text == nil {
 		return ""
@@ -33,7 +33,7 @@ func (s Secret) IsZero() bool { return s.Reveal() == "" }
 // Equal reports whether two secrets hold the same URL.
 func (s Secret) Equal(other Secret) bool { return s.Reveal() == other.Reveal() }
 
-// String is the URL with everything but scheme and host replaced by an ellipsis.
+// String is the URL with all but scheme and host replaced by an ellipsis.
 func (s Secret) String() string {
 	if s.IsZero() {
 		return ""
@@ -49,8 +49,8 @@ func (s Secret) String() string {
 	rest := strings.TrimSuffix(u.RequestURI(), "/") + u.Fragment
 	switch {
 	case strings.Contains(rest, "@"):
-		// A password with an unescaped slash or hash: what seems to be the host
-		// is its beginning.
+		// The password has an unescaped slash or hash: the apparent host is the start of the
+		// password.
 		return u.Scheme + "://…"
 	case rest != "" || u.User != nil:
 		return u.Scheme + "://" + u.Host + "/…"
@@ -61,7 +61,7 @@ func (s Secret) String() string {
 // GoString is [Secret.String].
 func (s Secret) GoString() string { return s.String() }
 
-// Format prints [Secret.String], whatever the verb.
+// Format prints [Secret.String] for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.String()) }
 
 // MarshalText is [Secret.String]; JSON and YAML use it.

@@ -47,7 +47,7 @@ func TestSecretShowsSchemeAndHost(t *testing.T) {
 
 const canary = "hunter2canary"
 
-// However a configuration is printed, its secrets are not.
+// No way of printing a configuration shows its secrets.
 func TestConfigKeepsItsSecrets(t *testing.T) {
 	in := input{
 		file: "chains:\n  - id: 2\n    endpoints:\n      - {url: https://h/" + canary + ", websocket: 'wss://h/?k=" + canary + "'}\n",
@@ -63,7 +63,7 @@ func TestConfigKeepsItsSecrets(t *testing.T) {
 	if c.Store.URL.Reveal() == "" || !strings.Contains(c.Chains[0].Endpoints[0].WebSocket.Reveal(), canary) {
 		t.Fatal("the secrets are not there")
 	}
-	hidden := struct{ c Config }{c} // fmt calls no method on what it may not touch
+	hidden := struct{ c Config }{c} // fmt calls no methods on unexported fields
 	var out bytes.Buffer
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x", "%X"} {
 		for _, value := range []any{c, &c, hidden, settings, c.Store.URL, &c.Store.URL, c.Chains} {
@@ -108,7 +108,7 @@ func TestSecretInEveryOutput(t *testing.T) {
 	}
 }
 
-// However a configuration is wrong, what is said of it shows no secret.
+// No problem of a configuration shows a secret.
 func TestProblemsKeepSecrets(t *testing.T) {
 	url := "postgres://u:" + canary + "@h/db"
 	for _, in := range []input{

@@ -11,28 +11,28 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// setting is one row of the table: how a value is named, what it may be, and how
-// it is read and shown.
+// setting is one row of the table: the name of a setting, its valid values, and how they are
+// read and shown.
 type setting struct {
 	path     string // in the file: section.name
 	kind     kind
 	standard string // the default as text; empty when there is none
-	absent   string // in words, what holds without a default
-	allowed  string // in words, the values that may be given
+	absent   string // in words, the behaviour without a default
+	allowed  string // in words, the valid values
 	doc      string // sentences; backquotes mark code
 
-	read func(text string) error // its errors say what is wrong, and show no secret
+	read func(text string) error // its errors describe the problem and contain no secret
 	list func(f *file, n ast.Node)
 	show func() string
-	// own checks what a chain's entry in the file's list says in the setting's place; nil
-	// is a setting that is the same for every chain.
+	// own checks a chain entry's own value of the setting; nil for a setting that is the same
+	// for every chain.
 	own func(text string) error
 
-	origin string // where the value in force came from
-	bad    bool   // a value was refused: checks against it would be noise
+	origin string // source of the value in force
+	bad    bool   // a value was refused: further checks would only add noise
 }
 
-// kind is what sort of scalar the file must have.
+// kind is the sort of scalar that the file must contain.
 type kind string
 
 const (
@@ -149,8 +149,8 @@ func addresses(path string, value *string, standard, doc string) *setting {
 	}
 }
 
-// parseWhole reads a decimal number. Forms on which readers of YAML disagree
-// (0x10, 010, 1_000) are refused.
+// parseWhole reads a decimal number. It refuses forms on which YAML readers disagree (0x10, 010,
+// 1_000).
 func parseWhole(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
@@ -162,7 +162,7 @@ func parseWhole(text string) (int64, error) {
 	return n, nil
 }
 
-// showDuration is the duration without the zero parts that time.Duration prints.
+// showDuration formats a duration without the zero parts that time.Duration prints.
 func showDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -174,8 +174,8 @@ func showDuration(d time.Duration) string {
 	return s
 }
 
-// quote shows a refused value, unless it looks as if it held a secret: a URL or
-// something long, put in the wrong place.
+// quote returns a refused value in quotes, unless it may hold a secret: a URL or a long value in
+// the wrong place.
 func quote(text string) string {
 	const long = 32
 	if len(text) > long || strings.Contains(text, "://") || strings.Contains(text, "@") {

@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// Engine is what keeps data.
+// Engine is a kind of data store.
 type Engine string
 
 const (
-	Embedded Engine = "embedded" // SQLite files in a folder of this machine
-	Memory   Engine = "memory"   // nothing outlives the process
+	Embedded Engine = "embedded" // SQLite files in a directory of this machine
+	Memory   Engine = "memory"   // nothing survives the process
 	Postgres Engine = "postgres"
-	// EventStoreDB keeps the log, and nothing else.
+	// EventStoreDB keeps the log only.
 	EventStoreDB Engine = "eventstoredb"
 )
 
-// Store says where data is kept.
+// Store configures where data is stored.
 type Store struct {
 	Engine Engine
 	Dir    string // of Embedded
 	URL    Secret // of Postgres and EventStoreDB
 }
 
-// String is the text that names the store, with its secrets left out.
+// String names the store, without its secrets.
 func (s Store) String() string {
 	switch s.Engine {
 	case Embedded:
@@ -72,14 +72,14 @@ func parseStore(text string) (Store, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" && !u.Query().Has("host") {
-		// The parser's own error quotes the text, password included.
+		// The parser's own error quotes the text, with the password.
 		return Store{}, errors.New("is not a postgres:// URL with a host (special characters of a password must be percent-encoded)")
 	}
 	return Store{Engine: Postgres, URL: NewSecret(text)}, nil
 }
 
-// parseEventStore looks only whether there is a host: there may be several, which is not
-// a URL. The client reads the rest.
+// parseEventStore checks only for a host: a list of hosts is not a valid URL. The client parses
+// the rest.
 func parseEventStore(text string) (Store, error) {
 	_, rest, _ := strings.Cut(text, "://")
 	hosts, _, _ := strings.Cut(rest, "?")

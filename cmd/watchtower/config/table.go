@@ -16,14 +16,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// draft is a configuration in the making.
+// draft is a configuration being built.
 type draft struct {
 	Config
-	confirmations map[chain.ID]uint64 // of the setting; chains may carry their own
+	confirmations map[chain.ID]uint64 // from the setting; chains may have their own
 }
 
-// table declares every setting once, bound to d. The reference, the flags, the
-// environment and the file all follow from it.
+// table declares every setting once, bound to d. The reference, the flags, the environment and
+// the file all follow from it.
 func (d *draft) table() []*setting {
 	return slices.Concat(d.places(), d.chains(), d.delivery(), d.nodes(), d.serving(), d.limits(), d.quotas(), d.canceling(), d.keeping(), d.archiving(), d.auditing())
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Archive is the command "archive", on the archive of old events.
+// Archive is the command "archive", for the archive of old events.
 func (p Program) Archive() *cobra.Command {
 	parent := &cobra.Command{
 		Use: "archive", Short: "List, verify, move and restore old events",
@@ -30,7 +30,7 @@ func (p Program) Archive() *cobra.Command {
 	return parent
 }
 
-// archiveConfig is a configuration that has an archive.
+// archiveConfig returns a configuration that has an archive.
 func (p Program) archiveConfig(cmd *cobra.Command) (config.Config, error) {
 	c, err := p.Resolve(cmd)
 	if err == nil && c.Archive.Dir == "" {
@@ -69,7 +69,7 @@ func (p Program) listArchive() *cobra.Command {
 	return cmd
 }
 
-// errUnsound ends a verification of the archive that has found something.
+// errUnsound is the error of a verification that found faults in the archive.
 var errUnsound = errors.New("the archive is not sound")
 
 func (p Program) verifyArchive() *cobra.Command {
@@ -116,8 +116,8 @@ func (p Program) verifyArchive() *cobra.Command {
 	return cmd
 }
 
-// withArchiver opens the configured store for as long as do takes, which is at work alone,
-// also beside a service.
+// withArchiver opens the configured store and runs do. No other archiver runs meanwhile, also
+// beside a service.
 func (p Program) withArchiver(cmd *cobra.Command, do func(ctx context.Context, a *archiver.Archiver) error) error {
 	c, err := p.archiveConfig(cmd)
 	if err != nil {
@@ -129,7 +129,7 @@ func (p Program) withArchiver(cmd *cobra.Command, do func(ctx context.Context, a
 	})
 }
 
-// withPlan has a look at the configured store for as long as do takes.
+// withPlan reads the plan of the configured store and runs do.
 func (p Program) withPlan(cmd *cobra.Command, do func(ctx context.Context, p archiver.Plan) error) error {
 	c, err := p.archiveConfig(cmd)
 	if err != nil {
@@ -164,7 +164,7 @@ func (p Program) runArchive() *cobra.Command {
 	return cmd
 }
 
-// planned says what a pass would do.
+// planned describes the next pass.
 func planned(ctx context.Context, out io.Writer, p archiver.Plan) error {
 	ranges, err := p.Due(ctx)
 	if err != nil {

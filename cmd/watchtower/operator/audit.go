@@ -23,7 +23,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Audit is the command "audit", by which the log is asked about the past.
+// Audit is the command "audit", which answers questions about the past from the log.
 func (p Program) Audit() *cobra.Command {
 	parent := &cobra.Command{
 		Use: "audit", Short: "Ask the log about the past",
@@ -33,7 +33,7 @@ func (p Program) Audit() *cobra.Command {
 	return parent
 }
 
-// withLog opens the configured log for as long as do takes.
+// withLog opens the configured log and runs do.
 func (p Program) withLog(cmd *cobra.Command, do func(ctx context.Context, c config.Config, log auditor.Source) error) (err error) {
 	c, err := p.Resolve(cmd)
 	if err != nil {
@@ -47,8 +47,7 @@ func (p Program) withLog(cmd *cobra.Command, do func(ctx context.Context, c conf
 	return do(cmd.Context(), c, log)
 }
 
-// subject finds the stream that is asked about, on the chains of the configuration or
-// the one that a flag names.
+// subject finds the stream that text names, on the configured chains or on the chain of a flag.
 func subject(ctx context.Context, c config.Config, log auditor.Source, text, on string) (auditor.Life, error) {
 	var chains []chain.ID
 	for _, configured := range c.Chains {
@@ -96,7 +95,7 @@ func (p Program) showLife() *cobra.Command {
 	return cmd
 }
 
-// tell writes a life for people.
+// tell writes a history as text.
 func tell(to io.Writer, life auditor.Life, steps []auditor.Step) error {
 	w := bufio.NewWriter(to)
 	fmt.Fprintf(w, "%s: %d events\n", life.Stream, len(steps))
@@ -220,7 +219,7 @@ func (p Program) verifyLog() *cobra.Command {
 	return cmd
 }
 
-// How an audit ends whose report says why.
+// The errors of an audit whose report gives the details.
 var (
 	errAltered = errors.New("the log is not what was recorded")
 	errUntold  = errors.New("not everything could be told")

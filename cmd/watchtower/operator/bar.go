@@ -17,8 +17,8 @@ const (
 	lineEvery = 2 * time.Second        // elsewhere
 )
 
-// bar shows how far a rebuild is: on a terminal in one line that changes, elsewhere in
-// a line now and then.
+// bar shows the progress of a rebuild: on a terminal in one line that is updated, elsewhere in a
+// new line every lineEvery.
 type bar struct {
 	to       io.Writer
 	terminal bool
@@ -32,7 +32,7 @@ func newBar(to io.Writer, now func() time.Time) *bar {
 	return &bar{to: to, terminal: IsTerminal(to), now: now, began: now()}
 }
 
-// isTerminal reports whether somebody looks at what is written.
+// IsTerminal reports whether w is a terminal.
 func IsTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -58,7 +58,7 @@ func (b *bar) show(p projections.Progress) {
 	fmt.Fprintln(b.to, b.line(p, now)) //nolint:errcheck // progress only
 }
 
-// end leaves the line as it is.
+// end finishes the line.
 func (b *bar) end() {
 	if b.terminal && b.step != "" {
 		fmt.Fprintln(b.to) //nolint:errcheck // progress only
@@ -88,7 +88,7 @@ func (b *bar) line(p projections.Progress, now time.Time) string {
 	return text
 }
 
-// thousands is a number with commas.
+// thousands formats a number with commas.
 func thousands(n uint64) string {
 	digits := strconv.FormatUint(n, 10)
 	for i := len(digits) - 3; i > 0; i -= 3 {

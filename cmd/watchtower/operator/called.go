@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Called has what is wrong with the arguments or flags of a command, or of those below it,
-// answered with how it is called.
+// Called makes a command and its subcommands print their usage after an error in arguments or
+// flags.
 func Called(root *cobra.Command) {
 	root.SetFlagErrorFunc(called)
 	for _, below := range root.Commands() {

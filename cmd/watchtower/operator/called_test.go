@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Whoever calls a command in a wrong way is told how it is called, whichever it is.
+// Every command called in a wrong way prints its usage.
 func TestCalled(t *testing.T) {
 	made := func() *cobra.Command {
 		root := &cobra.Command{Use: "program", SilenceUsage: true, SilenceErrors: true}
@@ -25,7 +25,7 @@ func TestCalled(t *testing.T) {
 		"budgets list 1 2":        "accepts 1 arg(s), received 2\nusage: program budgets list CHAIN [flags]\nprogram budgets list --help says more",
 		"budgets list 1 --jsom":   "unknown flag: --jsom\nusage: program budgets list CHAIN [flags]\nprogram budgets list --help says more",
 		"budgets list 1 --json=x": "invalid argument \"x\" for \"--json\" flag: strconv.ParseBool: parsing \"x\": invalid syntax\nusage: program budgets list CHAIN [flags]\nprogram budgets list --help says more",
-		"budgets list 1 --json":   "EOF", // what a command does itself is no misuse
+		"budgets list 1 --json":   "EOF", // an error of the command's own work is no misuse
 	} {
 		root := made()
 		root.SetArgs(strings.Fields(args))

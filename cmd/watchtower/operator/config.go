@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Configuration is the command "config", by which the settings in force are looked at.
+// Configuration is the command "config", which shows the settings in force.
 func (p Program) Configuration() *cobra.Command {
 	parent := &cobra.Command{Use: "config", Short: "Look at the configuration"}
 	show := &cobra.Command{

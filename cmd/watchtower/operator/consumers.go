@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/consumer"
 )
 
-// Consumers is the command "consumers", on the programs that consume events.
+// Consumers is the command "consumers", for the programs that consume events.
 func (p Program) Consumers() *cobra.Command {
 	parent := &cobra.Command{
 		Use: "consumers", Short: "Look at those who consume events, and have parked streams go on",
@@ -33,7 +33,7 @@ func (p Program) Consumers() *cobra.Command {
 	return parent
 }
 
-// onGroups is a command on the configured store's consumers.
+// onGroups builds a command on the configured store's consumer groups.
 func (p Program) onGroups(use, short string, args cobra.PositionalArgs, do func(ctx context.Context, f app.Feed, to io.Writer, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: args,
@@ -75,7 +75,7 @@ func listConsumers(ctx context.Context, f app.Feed, to io.Writer, _ []string) er
 	return w.Flush()
 }
 
-// parkedOf are the parked streams of a group that there is.
+// parkedOf returns the parked streams of an existing group.
 func parkedOf(ctx context.Context, f app.Feed, group string) ([]consumer.Parked, error) {
 	groups, err := f.Groups.Groups(ctx)
 	if err != nil {
@@ -104,8 +104,8 @@ func listParked(ctx context.Context, f app.Feed, to io.Writer, args []string) er
 	return w.Flush()
 }
 
-// wish has a stream go on from the event that it is parked at. Who names a version means
-// no other event than that.
+// wish builds a command that resumes a stream from the event at which it is parked. If a version
+// is given, it applies to that event only.
 func wish(w consumer.Wish) func(ctx context.Context, f app.Feed, to io.Writer, args []string) error {
 	return func(ctx context.Context, f app.Feed, to io.Writer, args []string) error {
 		parked, err := parkedOf(ctx, f, args[0])

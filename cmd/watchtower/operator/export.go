@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 )
 
-// exporting is an export as flags describe it.
+// exporting holds the flags of an export.
 type exporting struct {
 	from, to, stream, format, out string
 	gzip, zstd                    bool
@@ -105,7 +105,7 @@ func (e exporting) writeTo(ctx context.Context, to io.Writer, log auditor.Source
 	return written, errors.Join(err, packed.Close(), buffered.Flush())
 }
 
-// packer compresses what is written to it, or does not.
+// packer compresses its input if the flags say so.
 func (e exporting) packer(to io.Writer) (io.WriteCloser, error) {
 	switch {
 	case e.gzip:

@@ -15,19 +15,19 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
 
-// Forward says what a program forwards.
+// Forward describes a program's "forward" command.
 type Forward struct {
 	Short, Long, Topics, Example string
-	As, Group                    string // where to, and as which consumer group, unless something else is said
-	// Of makes what is forwarded of the log; nil is the log itself.
+	As, Group                    string // default topic and consumer group
+	// Of returns the view of the log to forward; nil forwards the log itself.
 	Of func(feed.Log) feed.Log
 }
 
-// toVar keeps a broker's password out of the list of processes. It has not the prefix of
-// the settings, for it is none: other commands would refuse it.
+// toVar keeps a broker's password out of the process list. It lacks the prefix of the settings,
+// as it is not a setting: other commands would refuse it.
 const toVar = "FORWARD_TO"
 
-// forwarding is what the flags say.
+// forwarding holds the flags.
 type forwarding struct {
 	to, topic, as, group, metrics string
 	partitions                    int

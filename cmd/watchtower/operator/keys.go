@@ -18,7 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Keys is the command "keys", by which API keys are made, listed and revoked.
+// Keys is the command "keys", which creates, lists and revokes API keys.
 func (p Program) Keys() *cobra.Command {
 	parent := &cobra.Command{
 		Use: "keys", Short: "Create, list and revoke API keys",
@@ -31,7 +31,7 @@ func (p Program) Keys() *cobra.Command {
 	return parent
 }
 
-// withKeys opens the configured store for as long as do takes.
+// withKeys opens the configured store and runs do.
 func (p Program) withKeys(cmd *cobra.Command, do func(ctx context.Context, keys commands.Keys) error) error {
 	c, err := p.Resolve(cmd)
 	if err != nil {
@@ -45,7 +45,7 @@ func (p Program) withKeys(cmd *cobra.Command, do func(ctx context.Context, keys 
 	})
 }
 
-// wanted is a key as flags describe it.
+// wanted holds the flags of a new key.
 type wanted struct {
 	name, client    string
 	scopes, senders []string

@@ -1,5 +1,4 @@
-// Package operator holds what operators do at the command line of every program that runs
-// delivery.
+// Package operator is the operator commands shared by the programs that run delivery.
 package operator
 
 import (
@@ -18,23 +17,23 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// Program is the one whose commands they are.
+// Program is the program to which the commands belong.
 type Program struct {
 	Name string
-	// Settings gives a command the flags of the configuration, and Resolve makes that of
-	// them.
+	// Settings adds the configuration's flags to a command; Resolve builds the configuration
+	// from them.
 	Settings func(*cobra.Command)
 	Resolve  func(*cobra.Command) (config.Config, error)
 	Shown    func(*cobra.Command) ([]config.Setting, error) // every setting's value
-	Models   []projections.Model                            // in the order in which they are made anew
-	Stderr   io.Writer                                      // where trouble with the store is told
-	// Judges judge the log by what the program promises beside delivery, when it is
-	// verified, and VerifyHelp says of what; nil and empty are nobody and nothing.
+	Models   []projections.Model                            // in the order in which they are rebuilt
+	Stderr   io.Writer                                      // for reports of trouble with the store
+	// Judges judge the log by the program's promises beyond delivery, when it is verified;
+	// VerifyHelp describes these promises. Both may be nil or empty.
 	Judges     func() []verify.Judge
 	VerifyHelp string
 }
 
-// Migrate is the command "migrate", for those who give a service no right to change
+// Migrate is the command "migrate", for deployments whose service has no right to change
 // schemas.
 func (p Program) Migrate() *cobra.Command {
 	cmd := &cobra.Command{
@@ -56,7 +55,7 @@ func (p Program) logger(c config.Config) *slog.Logger {
 	return app.Logger(c.Log.Format, p.Stderr, c.Log.Level)
 }
 
-// Meta says in events who was at the command line.
+// Meta records in events which user ran the command.
 func Meta() event.Meta {
 	if u, err := user.Current(); err == nil {
 		return event.Meta{Actor: "operator " + u.Username}
@@ -64,7 +63,7 @@ func Meta() event.Meta {
 	return event.Meta{Actor: "operator"}
 }
 
-// WithStorage opens a configuration's store, as a service does, for as long as do takes.
+// WithStorage opens a configuration's store as a service does, runs do, and closes it.
 func (p Program) WithStorage(cmd *cobra.Command, c config.Config, do func(ctx context.Context, s app.Storage, log *slog.Logger) error) (err error) {
 	log := p.logger(c)
 	storage, err := app.OpenStorage(cmd.Context(), c, app.StorageOptions{Log: log, Crash: app.Crash()})

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Plain is text without what could steer a terminal.
+// Plain removes terminal control characters from text.
 func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || 0x80 <= r && r < 0xa0 {
@@ -17,17 +17,17 @@ func Plain(text string) string {
 	}, text)
 }
 
-// Unchecked ends what could not be finished, so that nothing is known: the exit status is
-// another one than that of having found something.
+// Unchecked is the error of a verification that could not finish. Its exit status differs from
+// that for faults found.
 type Unchecked struct{ Err error }
 
 func (e Unchecked) Error() string { return e.Err.Error() }
 func (e Unchecked) Unwrap() error { return e.Err }
 
-// progressEvery is the pause between two lines of progress.
+// progressEvery is the pause between two progress lines.
 const progressEvery = 2 * time.Second
 
-// Progress tells how far each step is, now and then.
+// Progress returns a function that prints the progress of each step every progressEvery.
 func Progress(to io.Writer) func(step string, done, of uint64) {
 	last := time.Now()
 	return func(step string, done, of uint64) {

@@ -27,10 +27,10 @@ beside those that serve, and while services run: see docs/projections.md.
 
 Names are those that "projections list" shows; without any, all are meant.`
 
-// errDiffers ends a verification that has found something.
+// errDiffers is the error of a verification that found differences.
 var errDiffers = errors.New("read models are not what the log makes of them")
 
-// Projections is the command "projections", by which read models are looked at and made anew.
+// Projections is the command "projections", which shows, verifies and rebuilds read models.
 func (p Program) Projections() *cobra.Command {
 	parent := &cobra.Command{Use: "projections", Short: "Look at the read models, verify them, and make them anew", Long: projectionsHelp}
 	parent.AddCommand(p.listModels(), p.modelStatus(), p.rebuildModels(), p.verifyModels(), p.dumpModels())
@@ -51,7 +51,7 @@ func (p Program) listModels() *cobra.Command {
 	}
 }
 
-// withModels runs something on the read models that a command names.
+// withModels opens the read models that a command names and runs do.
 func (p Program) withModels(cmd *cobra.Command, names []string, do func(ctx context.Context, r *app.ReadModels, models []projections.Model) error) (err error) {
 	models, err := p.chosen(names)
 	if err != nil {
@@ -83,14 +83,14 @@ func (p Program) chosen(names []string) ([]projections.Model, error) {
 	return slices.DeleteFunc(all, func(m projections.Model) bool { return len(names) > 0 && !slices.Contains(names, m.Name) }), nil
 }
 
-// modelState is how a read model stands.
+// modelState is the position of a read model and of its rebuild.
 type modelState struct {
 	Name     string          `json:"name"`
 	Position event.Position  `json:"position"`
 	Head     event.Position  `json:"head"`
 	Lag      uint64          `json:"lag"`
-	Shadow   *event.Position `json:"shadow,omitempty"` // what an unfinished rebuild has come to
-	Busy     bool            `json:"busy,omitempty"`   // a rebuild is at work
+	Shadow   *event.Position `json:"shadow,omitempty"` // position of an unfinished rebuild
+	Busy     bool            `json:"busy,omitempty"`   // a rebuild is running
 }
 
 func stateOf(ctx context.Context, r *app.ReadModels, m projections.Model) (s modelState, err error) {
@@ -189,7 +189,7 @@ Progress goes to standard error. See docs/projections.md.`,
 	return cmd
 }
 
-// rebuilding is how a rebuild is to be done and told.
+// rebuilding holds the settings and outputs of a rebuild.
 type rebuilding struct {
 	out, progress     io.Writer
 	dry, fresh, quiet bool
@@ -220,7 +220,7 @@ func rebuildModel(ctx context.Context, r *app.ReadModels, m projections.Model, o
 	return nil
 }
 
-// wouldRebuild says what a rebuild would do.
+// wouldRebuild describes the effect of a rebuild.
 func wouldRebuild(ctx context.Context, r *app.ReadModels, m projections.Model, o rebuilding) error {
 	s, err := stateOf(ctx, r, m)
 	if err != nil {
@@ -299,7 +299,7 @@ func showDrift(to io.Writer, models []projections.Model, drift map[string]promis
 				fmt.Fprintf(to, "%s: %d rows, %d missing, %d different, %d too many\n", t.Name, d.Rows, d.Missing, d.Different, d.Extra) //nolint:errcheck // the status tells
 				for _, one := range d.First {
 					if !strings.HasPrefix(one.Key, "0x") {
-						one.Key = strings.TrimLeft(one.Key, "0") // which are there for the order
+						one.Key = strings.TrimLeft(one.Key, "0") // leading zeros are only for the order
 					}
 					fmt.Fprintln(to, verify.Tell(t.Name, one)) //nolint:errcheck // likewise
 				}

@@ -10,30 +10,30 @@ import (
 	"slices"
 )
 
-// reach makes a client's requests, and says when the service cannot be reached, and when
-// it can again. A request that is made again is not said to fail again.
+// reach sends a client's requests. It reports when the service becomes unreachable and when it
+// is reachable again. Repeated failures are reported once.
 type reach struct {
 	next    http.RoundTripper
 	ctx     context.Context //nolint:containedctx // whose end is nobody's failure; a request has one that ends before
 	to      io.Writer
 	program string
-	state   string // what was said last; empty is nothing
+	state   string // last reported state; empty before the first report
 }
 
-// What a service may be like, for those who wait for it.
+// The states that reach reports.
 const (
 	reached     = "it answers again"
 	unreachable = "it cannot be reached, retrying"
 	unready     = "it answers, and is not ready, retrying"
 )
 
-// passing are the answers after which a client asks again.
+// passing are the status codes after which a client retries.
 var passing = []int{ //nolint:gochecknoglobals // a constant
 	http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// RoundTrip is called for one request at a time: a client that follows events makes one
-// after the other.
+// RoundTrip is called for one request at a time: a client that follows events sends one after
+// the other.
 func (r *reach) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := r.next.RoundTrip(req)
 	switch {

@@ -18,7 +18,7 @@ import (
 	watchtower "github.com/tempo-watchtower/watchtower/clients/go"
 )
 
-// What a client of a service reads of its environment.
+// The environment variables that a client of a service reads.
 const (
 	urlVar     = "WATCHTOWER_URL"
 	keyVar     = "WATCHTOWER_API_KEY"
@@ -35,7 +35,7 @@ elsewhere, each is a line of JSON as the service sends it. The service's URL and
 key with the scope read come from --url or WATCHTOWER_URL, and --key-file or
 WATCHTOWER_API_KEY (relayer tail reads RELAYER_API_KEY before it). See docs/tail.md.`
 
-// tailing is what the flags say.
+// tailing holds the flags.
 type tailing struct {
 	url, keyFile string
 	after, until string
@@ -80,8 +80,8 @@ func (p Program) Tail() *cobra.Command {
 // keyVar names the variable that holds the program's API key.
 func (p Program) keyVar() string { return strings.ToUpper(p.Name) + "_API_KEY" }
 
-// client is the service's, with what flags and environment say, and positions read. The
-// program's own variable outdoes watchtower's.
+// client builds a client from flags and environment, and reads the positions. The program's own
+// key variable takes precedence over watchtower's.
 func (o *tailing) client(own string, env func(string) string) (*watchtower.Client, error) {
 	c := &watchtower.Client{URL: cmp.Or(o.url, env(urlVar), defaultURL), Key: cmp.Or(env(own), env(keyVar))}
 	if o.keyFile != "" {
@@ -101,7 +101,7 @@ func (o *tailing) client(own string, env func(string) string) (*watchtower.Clien
 	return c, err
 }
 
-// readPosition reads a position that a flag may leave out.
+// readPosition reads the position of an optional flag.
 func readPosition(flag, text string) (*uint64, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // there is none
@@ -113,7 +113,7 @@ func readPosition(flag, text string) (*uint64, error) {
 	return &n, nil
 }
 
-// run shows events until all are shown that were asked for, or somebody has had enough.
+// run shows events until the last requested event or until ctx ends.
 func (o *tailing) run(ctx context.Context, client *watchtower.Client, to io.Writer, show func(watchtower.Event) ([]byte, error)) error {
 	for e, err := range client.Events(ctx, o.filter) {
 		if err != nil {
@@ -133,7 +133,7 @@ func (o *tailing) run(ctx context.Context, client *watchtower.Client, to io.Writ
 	return nil
 }
 
-// asLine is an event as the service sends it.
+// asLine formats an event as the service sends it.
 func asLine(e watchtower.Event) ([]byte, error) {
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)
@@ -142,11 +142,11 @@ func asLine(e watchtower.Event) ([]byte, error) {
 	return line.Bytes(), err
 }
 
-// prettyData is how much of an event's data a line for people shows.
+// prettyData is the maximum length in bytes of event data in a line for people.
 const prettyData = 160
 
-// pretty is a line for people: when, where in the log, what, whom it is about, by whom,
-// and the beginning of what it says. What could steer a terminal is left out.
+// pretty formats an event for people: time, position, name, subject, actor, and the start of its
+// data, without terminal control characters.
 func pretty(e watchtower.Event) ([]byte, error) {
 	about := e.TxHash
 	if about == "" {

@@ -15,8 +15,8 @@ import (
 	watchtower "github.com/tempo-watchtower/watchtower/clients/go"
 )
 
-// A tail asks for what its flags say, with the key it was given, goes on where it was cut,
-// and ends where it was to end.
+// A tail requests the events of its flags with its key, resumes where the connection broke, and
+// ends at the requested position.
 func TestTail(t *testing.T) {
 	var asked []string
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,7 +62,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// What people are shown is one line, and steers no terminal.
+// Output for people is one line per event, without terminal control characters.
 func TestTailForPeople(t *testing.T) {
 	line, err := pretty(watchtower.Event{
 		Name: "tx.mined.v1", Position: 7, ChainID: 1, TxHash: "0x01", Meta: watchtower.Meta{Actor: "watch\x1ber"},
@@ -73,13 +73,13 @@ func TestTailForPeople(t *testing.T) {
 	}
 }
 
-// Where nobody listens, standard error says so once, and once that somebody does again;
-// standard output has events and nothing else.
+// When no server listens, standard error says so once, and once more when it is back. Standard
+// output has events only.
 func TestTailTellsOfTrouble(t *testing.T) {
 	tries := 0
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		switch tries++; tries {
-		case 1, 2: // as if nobody listened
+		case 1, 2: // as if no server listened
 			conn, _, err := w.(http.Hijacker).Hijack()
 			if err == nil {
 				conn.Close() //nolint:errcheck,gosec // that is the trouble
@@ -106,7 +106,7 @@ func TestTailTellsOfTrouble(t *testing.T) {
 	}
 }
 
-// Mistakes in flags are told before anything is asked.
+// Mistakes in flags are reported before any request.
 func TestTailRefuses(t *testing.T) {
 	for _, args := range [][]string{{"--after", "x"}, {"--until", "-1"}, {"--key-file", filepath.Join(t.TempDir(), "nothing")}, {"more"}} {
 		cmd := Program{Name: "watchtower"}.Tail()
@@ -114,14 +114,14 @@ func TestTailRefuses(t *testing.T) {
 		cmd.SetOut(&bytes.Buffer{})
 		cmd.SetErr(&bytes.Buffer{})
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // nothing is asked
+		cancel() // no request is sent
 		if err := cmd.ExecuteContext(ctx); err == nil {
 			t.Errorf("%v were taken", args)
 		}
 	}
 }
 
-// A program reads the key of its own variable, and watchtower's where it has none.
+// A program reads the key in its own variable, or else in watchtower's.
 func TestTailReadsItsOwnKey(t *testing.T) {
 	both := map[string]string{"WATCHTOWER_API_KEY": "delivery", "RELAYER_API_KEY": "relay"}
 	for _, c := range []struct {

@@ -12,9 +12,8 @@ Every setting of the service is a flag here too, such as --config, --store and -
 "%s serve --help" lists them, and %s tells of them.
 `
 
-// Settings gives a command the flags of a program's configuration, which add adds and a
-// page tells of. Its help shows the flags that are its own, and says where those of the
-// configuration are told: they fill screens.
+// Settings adds the flags of a program's configuration, by add, to a command. The command's help
+// shows only its own flags and refers to page for the configuration: those flags fill screens.
 func Settings(cmd *cobra.Command, program, page string, add func(*pflag.FlagSet)) {
 	all := pflag.NewFlagSet("settings", pflag.ContinueOnError)
 	add(all)
@@ -22,7 +21,7 @@ func Settings(cmd *cobra.Command, program, page string, add func(*pflag.FlagSet)
 	usage := new(cobra.Command).UsageFunc()
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
 		hide := func(hidden bool) { all.VisitAll(func(f *pflag.Flag) { f.Hidden = hidden }) }
-		hide(true) // only here: a shell goes on completing them
+		hide(true) // only in the help: shell completion still offers them
 		defer hide(false)
 		if err := usage(cmd); err != nil {
 			return err

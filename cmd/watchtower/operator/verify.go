@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// errBroken ends a verification that has found something.
+// errBroken is the error of a verification that found violations.
 var errBroken = errors.New("what is stored does not keep what is promised")
 
 const verifyHelp = `Hold the store against itself and, with --chains, against the chain:
@@ -37,7 +37,7 @@ read models and queue are those that --database names.
 Progress goes to standard error. The exit status is 0 if all is well, 1 if something
 is not, 2 if it could not be told. See docs/verify.md.`
 
-// Verify is the command "verify", by which a store is held against itself.
+// Verify is the command "verify", which checks a store for consistency.
 func (p Program) Verify() *cobra.Command {
 	var asJSON, quiet bool
 	cmd := &cobra.Command{
@@ -71,8 +71,7 @@ func (p Program) Verify() *cobra.Command {
 	return cmd
 }
 
-// verdict is how a verification ends. What was found counts for more than what could
-// not be looked at.
+// verdict is the error of a verification. Violations take precedence over unchecked parts.
 func verdict(report verify.Report, err error) error {
 	switch {
 	case len(report.Broken) > 0:

@@ -11,18 +11,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// asked is what is remembered of a chain while it is asked.
+// asked caches blocks of a chain during a verification.
 type asked struct {
 	Node
 	tip    chain.Block
-	blocks map[uint64]chain.Block // asked lately
+	blocks map[uint64]chain.Block // read recently
 }
 
-// blocksMax bounds the blocks that are remembered.
+// blocksMax limits the number of cached blocks.
 const blocksMax = 4096
 
-// verdicts holds sealed verdicts against the chain: P11. A violation of finality that
-// is recorded is an operator's already.
+// verdicts compares sealed verdicts with the chain: P11. It skips recorded violations of
+// finality, which operators already know about.
 func (r *run) verdicts(ctx context.Context, some []folded) error {
 	byBlock := map[chain.ID]map[uint64][]folded{}
 	for _, f := range some {
@@ -40,7 +40,7 @@ func (r *run) verdicts(ctx context.Context, some []folded) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			// The store can be verified without it.
+			// The store can be verified without the chain.
 			r.report.Unchecked = append(r.report.Unchecked, fmt.Sprintf("chain %s: %v", id, err))
 			delete(r.Nodes, id)
 		}
@@ -61,7 +61,7 @@ func (r *run) blocks(ctx context.Context, id chain.ID, blocks map[uint64][]folde
 	return nil
 }
 
-// chain is a chain with its head, as it was when it was first asked.
+// chain returns a chain with its head as of the first request.
 func (r *run) chain(ctx context.Context, id chain.ID) (*asked, error) {
 	if c := r.asked[id]; c != nil {
 		return c, nil
@@ -75,7 +75,7 @@ func (r *run) chain(ctx context.Context, id chain.ID) (*asked, error) {
 	return c, nil
 }
 
-// block holds the verdicts on one block against the chain.
+// block compares the verdicts on one block with the chain.
 func (r *run) block(ctx context.Context, id chain.ID, c *asked, number uint64, sealed []folded) error {
 	if r.report.Chains == nil {
 		r.report.Chains = map[string]Chain{}
@@ -124,8 +124,8 @@ func (r *run) block(ctx context.Context, id chain.ID, c *asked, number uint64, s
 	return nil
 }
 
-// mined tells which of some transactions are in a block. A node that has one of them
-// in another block makes an error of it, so then each is asked for by itself.
+// mined reports which transactions are in a block. A node returns an error if one of them is in
+// another block; each is then requested by itself.
 func (c *asked) mined(ctx context.Context, b chain.Block, hashes []chain.Hash) (map[chain.Hash]bool, error) {
 	mined := make(map[chain.Hash]bool, len(hashes))
 	if receipts, err := c.Receipts(ctx, b, hashes); err == nil {
@@ -144,7 +144,7 @@ func (c *asked) mined(ctx context.Context, b chain.Block, hashes []chain.Hash) (
 	return mined, nil
 }
 
-// at is the chain's block of a height.
+// at returns the chain's block at a height.
 func (c *asked) at(ctx context.Context, number uint64) (chain.Block, error) {
 	if b, ok := c.blocks[number]; ok {
 		return b, nil
@@ -160,7 +160,8 @@ func (c *asked) at(ctx context.Context, number uint64) (chain.Block, error) {
 	return b, nil
 }
 
-// absent says why a verdict that rests on the absence of a receipt is wrong.
+// absent returns the reason why a verdict based on a missing receipt is wrong; empty if it is
+// right.
 func (c *asked) absent(ctx context.Context, f folded) (string, error) {
 	receipt, err := c.FindReceipt(ctx, f.Hash, c.tip)
 	switch {

@@ -11,14 +11,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// extras looks for rows of transactions that the log has never heard of, which the
-// walk over its streams does not come to.
+// extras finds rows of transactions that the log does not contain. The walk over the log's
+// streams does not reach them.
 func (r *run) extras(ctx context.Context) error {
 	if err := r.strangers(ctx, r.Work.Queued, func(refs []payload.Ref) { r.extra(Queue, refs) }); err != nil {
 		return err
 	}
 	err := r.strangers(ctx, r.Log.Kept, func(refs []payload.Ref) {
-		// A submission that was cut short; it is swept up later.
+		// An interrupted submission; the service erases the bytes later.
 		r.report.Payloads.Orphans += uint64(len(refs))
 	})
 	if err != nil {
@@ -32,7 +32,7 @@ func (r *run) extras(ctx context.Context) error {
 	return r.unaccounted(ctx)
 }
 
-// extra notes rows that there should not be.
+// extra records rows that should not exist.
 func (r *run) extra(table string, refs []payload.Ref) {
 	got := rows{}
 	for _, ref := range refs {
@@ -41,7 +41,7 @@ func (r *run) extra(table string, refs []payload.Ref) {
 	r.drift(table, rows{}, got)
 }
 
-// listed walks a table of the read models.
+// listed lists a table of the read models, in pages.
 func (r *run) listed(table string) func(context.Context, payload.Ref, int) ([]payload.Ref, error) {
 	return func(ctx context.Context, after payload.Ref, most int) (refs []payload.Ref, err error) {
 		text := fmt.Sprintf(`SELECT chain, hash FROM %s WHERE hash > $1 ORDER BY hash LIMIT %d`, table, most)
@@ -60,7 +60,7 @@ func (r *run) listed(table string) func(context.Context, payload.Ref, int) ([]pa
 	}
 }
 
-// strangers walks a list and tells of those that the log does not know.
+// strangers walks a list and calls tell with the entries that the log does not contain.
 func (r *run) strangers(ctx context.Context, list func(context.Context, payload.Ref, int) ([]payload.Ref, error), tell func([]payload.Ref)) error {
 	for after := (payload.Ref{}); ; {
 		refs, err := list(ctx, after, pageMost)
@@ -88,8 +88,8 @@ func (r *run) strangers(ctx context.Context, list func(context.Context, payload.
 	}
 }
 
-// unaccounted counts what there is in tables of groups: rows of known transactions,
-// or of groups without members, that are more than they should be.
+// unaccounted counts surplus rows in the group tables: rows of known transactions, or of groups
+// without members.
 func (r *run) unaccounted(ctx context.Context) error {
 	for _, table := range []string{Members, Groups} {
 		var there uint64

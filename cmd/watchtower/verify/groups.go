@@ -19,7 +19,7 @@ type shownClaim struct {
 	Position  event.Position `json:"position"`
 }
 
-// claims holds the claims of groups against the folds of those that make them.
+// claims compares group claims with the folds of the transactions that make them.
 func (r *run) claims(ctx context.Context, some []folded) error {
 	want, got := rows{}, rows{}
 	hashes := make([][]byte, 0, len(some))
@@ -74,7 +74,7 @@ type shownGroup struct {
 	EndAt    uint64         `json:"end_at"`
 }
 
-// groups holds members and groups against the groups' streams, one group at a time.
+// groups compares members and groups with the groups' streams, one group at a time.
 func (r *run) groups(ctx context.Context) error {
 	done, next := uint64(0), int64(0)
 	for {
@@ -89,7 +89,7 @@ func (r *run) groups(ctx context.Context) error {
 		for _, name := range names {
 			id, err := group.ParseStream(name)
 			if err != nil {
-				continue // the log's part has told of it
+				continue // log has reported it
 			}
 			if err := r.group(ctx, name, id); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
@@ -140,8 +140,8 @@ type shownJoined struct {
 	shownMember
 }
 
-// members compares some members' rows, and returns those that there should be: the
-// forgotten are members no more.
+// members compares the rows of some members, and returns the members that should exist. Retired
+// transactions are no longer members.
 func (r *run) members(ctx context.Context, name event.Stream, joined []shownJoined) ([]shownJoined, error) {
 	if len(joined) == 0 {
 		return nil, nil
@@ -205,5 +205,5 @@ func (r *run) summary(ctx context.Context, name event.Stream, id group.ID, shoul
 	return err
 }
 
-// unordered is the way back from how the read models keep unsigned numbers.
+// unordered converts a stored number back to the unsigned number it encodes.
 func unordered(n int64) uint64 { return uint64(n) ^ 1<<63 }

@@ -9,11 +9,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// idsMax bounds how many event ids are compared in one pass over the log.
+// idsMax limits the number of event ids compared in one pass over the log.
 const idsMax = 8_000_000
 
-// log reads the log from its beginning, and has it judged. Of a long one the ids are
-// compared a share at a time, each in a pass of its own.
+// log reads the log from its beginning and passes it to the judges. The ids of a long log are
+// compared in shares, with one pass over the log for each.
 func (r *run) log(ctx context.Context) error {
 	events := uint64(r.head)
 	if r.Sparse {
@@ -53,17 +53,17 @@ func (r *run) log(ctx context.Context) error {
 	return nil
 }
 
-// sparseBytes is the least that an event takes where positions are places in a file.
+// sparseBytes is the minimum size of an event where positions are file offsets.
 const sparseBytes = 300
 
-// dense is for stores whose positions have no gaps: what is missing was deleted.
+// dense checks stores whose positions have no gaps: a missing position is a deleted event.
 func (r *run) dense(last, next event.Position) {
 	if !r.Sparse && next > last+1 {
 		r.broken(promise.Violation{Promise: promise.P25, Position: last + 1, Evidence: fmt.Sprintf("%d events are missing between positions %d and %d", next-last-1, last, next)})
 	}
 }
 
-// pass shows every event up to the head as it was at the beginning.
+// pass calls each for every event up to the head as it was at the beginning.
 func (r *run) pass(ctx context.Context, step string, each func(event.Recorded)) error {
 	for at := event.Position(0); at < r.head; {
 		page, err := r.Log.Page(ctx, at, 4*pageMost)

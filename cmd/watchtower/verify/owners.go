@@ -14,8 +14,8 @@ type shownOwner struct {
 	Group    *chain.GroupID `json:"group_id"`
 }
 
-// owners compares the owners of transactions, and the claims of senders, with the folds of
-// their streams.
+// owners compares the owners of transactions, and the claims of senders, with the folds of their
+// streams.
 func (r *run) owners(ctx context.Context, some []folded) error {
 	owned, ownedThere, claimed, claimedThere := rows{}, rows{}, rows{}, rows{}
 	hashes := make([][]byte, 0, len(some))

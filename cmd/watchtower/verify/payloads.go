@@ -8,18 +8,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// suspect is a transaction whose signed bytes are not as its events say.
+// suspect is a transaction whose signed bytes disagree with its events.
 type suspect struct {
 	payload.Ref
 	stream event.Stream
-	needed bool // else they should be gone
+	needed bool // false: they should be erased
 }
 
-// suspectsMax bounds how many are looked at again; more than that are no coincidence.
+// suspectsMax limits the number of suspects that are checked again; more are no coincidence.
 const suspectsMax = 10_000
 
-// payloads holds the signed bytes against the log: there while they may be sent, gone
-// when they were erased. What has happened since the verification began is left out.
+// payloads compares the signed bytes with the log: present while they may be sent, gone after
+// they were erased. It skips transactions with events since the verification began.
 func (r *run) payloads(ctx context.Context, some []folded) error {
 	var asked []folded
 	var refs []payload.Ref
@@ -45,7 +45,7 @@ func (r *run) payloads(ctx context.Context, some []folded) error {
 	return nil
 }
 
-// wrong says what is wrong with the bytes of a transaction.
+// wrong returns the promise that the bytes of a transaction break, and why; empty if none.
 func (s suspect) wrong(bytes, key bool) (n promise.Number, why string) {
 	switch {
 	case s.needed && !bytes:
@@ -81,8 +81,8 @@ func (r *run) guilty(s suspect, n promise.Number, why string) {
 	r.broken(promise.Violation{Promise: n, Stream: s.stream, Evidence: why})
 }
 
-// recheck looks once more at what looked wrong: files and tables are read one after
-// the other, and a service may have been at work between two of them.
+// recheck reads the suspects again. Files and tables are read one after the other, and a running
+// service may have changed one between two reads.
 func (r *run) recheck(ctx context.Context) error {
 	if len(r.suspects) == 0 {
 		return nil
@@ -112,7 +112,7 @@ func (r *run) recheck(ctx context.Context) error {
 	return nil
 }
 
-// unchanged reports whether nothing was recorded of a transaction since it was folded.
+// unchanged reports whether a transaction has no new events since it was folded.
 func (r *run) unchanged(ctx context.Context, store Store, s suspect) (bool, error) {
 	before, err := r.Log.Streams(ctx, []event.Stream{s.stream})
 	if err != nil {

@@ -14,19 +14,19 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// rows are some of a table's, by key, in a form that is the same for equal rows.
+// rows are rows of a table by key, in a form that is identical for equal rows.
 type rows map[string]row
 
 type row struct {
-	stream event.Stream // whose fold it is
+	stream event.Stream // the stream from which the row is folded
 	form   []byte
 }
 
-// form is how a row is compared.
+// form is the form in which rows are compared.
 func form(columns any) []byte {
 	text, err := json.Marshal(columns)
 	if err != nil {
-		panic(fmt.Sprintf("verify: a row cannot be written down: %v", err)) // they are ours
+		panic(fmt.Sprintf("verify: a row cannot be written down: %v", err)) // the columns are our own types
 	}
 	return text
 }
@@ -41,7 +41,7 @@ func (t rows) sorted() iter.Seq2[string, []byte] {
 	}
 }
 
-// drift compares some rows of a table with what they should be: P18.
+// drift compares rows of a table with the expected rows: P18.
 func (r *run) drift(table string, want, got rows) {
 	found := promise.Compare(want.sorted(), got.sorted())
 	sum := r.report.Drift[table]
@@ -60,7 +60,7 @@ func (r *run) drift(table string, want, got rows) {
 	}
 }
 
-// Tell says in what a row differs from what it should be.
+// Tell describes how a row differs from the expected row.
 func Tell(table string, d promise.Difference) string {
 	switch {
 	case d.Got == nil:
@@ -82,10 +82,10 @@ func Tell(table string, d promise.Difference) string {
 	return fmt.Sprintf("%s, row %s: %s", table, d.Key, strings.Join(parts, "; "))
 }
 
-// apartMax bounds how much of a value is shown.
+// apartMax limits how much of a value is shown.
 const apartMax = 120
 
-// apart cuts two long values to where they begin to differ.
+// apart shortens two long values to the part where they begin to differ.
 func apart(a, b string) (string, string) {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
@@ -101,8 +101,8 @@ func apart(a, b string) (string, string) {
 	return cut(a), cut(b)
 }
 
-// query asks the read models about some keys, which take the place of KEYS in the text,
-// and has each row scanned.
+// query selects rows of the read models by keys, which replace KEYS in the text, and calls scan
+// for each row.
 func (r *run) query(ctx context.Context, text string, keys [][]byte, scan func(columns func(...any) error) error) error {
 	for some := range slices.Chunk(keys, rowsPerStatement) {
 		places, args := make([]string, len(some)), make([]any, len(some))
@@ -116,10 +116,10 @@ func (r *run) query(ctx context.Context, text string, keys [][]byte, scan func(c
 	return nil
 }
 
-// rowsPerStatement: SQLite looks each parameter's name up among all before it.
+// rowsPerStatement is small because SQLite compares each parameter's name with all before it.
 const rowsPerStatement = 64
 
-// one runs one statement on the read models, and has each row scanned.
+// one runs one statement on the read models, and calls scan for each row.
 func (r *run) one(ctx context.Context, text string, args []any, scan func(columns func(...any) error) error) error {
 	found, err := r.Work.View().QueryContext(ctx, text, args...)
 	if err != nil {

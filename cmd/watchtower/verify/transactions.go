@@ -15,25 +15,24 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// folded is a transaction as its events say it is, at the checkpoints of those that
-// fold it and at the end of the log.
+// folded is a transaction folded from its events, at the checkpoint of each read model and at
+// the end of the log.
 type folded struct {
 	payload.Ref
 	stream  event.Stream
-	row     transactions.Row // at the read model's
-	queued  tx.State         // at the queue's
-	grouped tx.State         // at that of the read model of groups
-	owned   owners.Ownership // at that of the read model of owners
-	unowned bool             // it was retired by then
+	row     transactions.Row // at the checkpoint of the transactions read model
+	queued  tx.State         // at the checkpoint of the due queue
+	grouped tx.State         // at the checkpoint of the groups read model
+	owned   owners.Ownership // at the checkpoint of the owners read model
+	unowned bool             // it was retired at that checkpoint
 	now     tx.State
 	first   event.Position // of its acceptance
 	sealed  *tx.Finalized
 	last    time.Time // of its last event
-	broken  bool      // it cannot be folded; the log's part has said so
+	broken  bool      // it cannot be folded; log has reported it
 }
 
-// transactions holds rows, queue and signed bytes against the streams, some hundreds
-// at a time.
+// transactions compares rows, queue and signed bytes with the streams, a few hundred at a time.
 func (r *run) transactions(ctx context.Context) error {
 	codec := tx.Codec()
 	done, next := uint64(0), int64(0)
@@ -67,8 +66,8 @@ func (r *run) transactions(ctx context.Context) error {
 	return nil
 }
 
-// fold folds a stream. One whose name or events cannot be read has been told of; its
-// rows cannot be known.
+// fold folds a stream. A stream whose name or events cannot be read was reported by log; its
+// rows cannot be checked.
 func (r *run) fold(codec event.Codec[tx.Event], name event.Stream, events []event.Recorded) (f folded, ok bool) {
 	id, hash, err := tx.ParseStream(name)
 	if err != nil || len(events) == 0 {
@@ -115,7 +114,7 @@ func (r *run) fold(codec event.Codec[tx.Event], name event.Stream, events []even
 	return f, true
 }
 
-// shownRow is a row of the read model as it is compared.
+// shownRow is a row of the read model in the form for comparison.
 type shownRow struct {
 	Position event.Position   `json:"position"`
 	Version  event.Version    `json:"version"`
@@ -128,10 +127,10 @@ type shownRow struct {
 
 func (ref key) String() string { return ref.Chain.String() + "/" + ref.Hash.String() }
 
-// key is a transaction in tables' keys.
+// key is a transaction's key in the tables.
 type key payload.Ref
 
-// rows holds the read model of transactions against the folds.
+// rows compares the read model of transactions with the folds.
 func (r *run) rows(ctx context.Context, some []folded) error {
 	want, got := rows{}, rows{}
 	hashes := make([][]byte, 0, len(some))
@@ -179,8 +178,7 @@ func (r *run) rows(ctx context.Context, some []folded) error {
 	return err
 }
 
-// normal brings folds through the form in which they are stored: what a row says is
-// compared, not how its memory was laid out.
+// normal converts folds to their stored form, so that contents are compared, not memory layout.
 func normal(want rows) rows {
 	for name, w := range want {
 		var back shownRow
@@ -193,7 +191,7 @@ func normal(want rows) rows {
 	return want
 }
 
-// queue holds the due queue against the folds: P2.
+// queue compares the due queue with the folds: P2.
 func (r *run) queue(ctx context.Context, some []folded) error {
 	refs := make([]payload.Ref, 0, len(some))
 	for _, f := range some {
@@ -228,11 +226,11 @@ func (r *run) queue(ctx context.Context, some []folded) error {
 	return nil
 }
 
-// farMost is how far in the future something eligible may be due: the longest pause
-// that there is, with room.
+// farMost is the latest due time, from now, of an eligible transaction: the longest backoff,
+// with some margin.
 const farMost = time.Hour
 
-// queued says what is wrong with a transaction's row in the due queue.
+// queued describes the error in a transaction's row in the due queue; empty if there is none.
 func (r *run) queued(f folded, row tx.Work, there bool) string {
 	s := f.queued
 	phase := tx.Open
@@ -244,7 +242,7 @@ func (r *run) queued(f folded, row tx.Work, there bool) string {
 		return ""
 	case s.Sealed:
 		if phase = tx.Sealed; !there {
-			return "" // watched for a while, and then dropped
+			return "" // watched for a while, then removed
 		}
 	case s.Verdict != tx.StatusAbsent:
 		phase = tx.Announced

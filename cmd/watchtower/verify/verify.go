@@ -1,11 +1,11 @@
-// Package verify holds a store against itself and against the chain: whether its log
-// can be read and keeps the promises that a log can keep, whether read models and due
-// queue are what follows from it, whether signed bytes are there as long as they are
-// needed and gone when they are not, and whether the chain says what was sealed.
+// Package verify checks a store for consistency with itself and with the chain: that the log is
+// readable and keeps the promises about a log; that read models and due queue follow from it;
+// that signed bytes exist as long as they are needed and no longer; and that sealed verdicts
+// agree with the chain.
 //
-// It reads, and never writes. Memory does not grow with the rows: streams are looked at
-// some hundreds at a time. Of each transaction that has ended the judge of the log
-// keeps about 300 bytes, and of each event its id while ids are compared.
+// It reads and never writes. Memory does not grow with the rows: streams are read a few hundred
+// at a time. For each ended transaction the judge of the log keeps about 300 bytes, and for each
+// event its id while ids are compared.
 package verify
 
 import (
@@ -26,34 +26,34 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// Store is a store at one moment.
+// Store is a snapshot of a store.
 type Store interface {
 	// Head is the position of the last event.
 	Head(ctx context.Context) (event.Position, error)
-	// Page is the next events of the log, at most so many; none at its end. An event
-	// without a stream's row has no stream.
+	// Page is the next events of the log, up to most of them; none at its end. An event whose
+	// stream has no row has no stream.
 	Page(ctx context.Context, after event.Position, most int) ([]event.Recorded, error)
-	// Names lists streams by prefix, at most so many after the one that next named.
+	// Names lists up to most streams by prefix. after is the next value of the previous call.
 	Names(ctx context.Context, prefix string, after int64, most int) (names []event.Stream, next int64, err error)
-	// Stream is the events of a stream after a version, at most so many; fewer at its end.
+	// Stream is the events of a stream after a version, up to most of them; fewer at its end.
 	Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error)
 	// Streams is all events of some streams, each stream's in order.
 	Streams(ctx context.Context, names []event.Stream) (map[event.Stream][]event.Recorded, error)
-	// Known tells which of some streams there are.
+	// Known reports which of the named streams exist.
 	Known(ctx context.Context, names []event.Stream) (map[event.Stream]bool, error)
-	// Checkpoint is how far a reader of the queue's database has come.
+	// Checkpoint is the position of a reader in the queue's database.
 	Checkpoint(ctx context.Context, reader string) (event.Position, error)
-	// Lease tells who took a lease last, and until when it is theirs by the clock of who
-	// keeps it; nobody did when the holder is empty.
+	// Lease returns the last holder of a lease, and its expiry by the clock of the store that
+	// keeps it. The holder is empty if the lease was never held.
 	Lease(ctx context.Context, name string) (holder string, until time.Time, err error)
 	// Work finds rows of the due queue; Queued lists them by chain and hash.
 	Work(ctx context.Context, refs []payload.Ref) (map[payload.Ref]tx.Work, error)
 	Queued(ctx context.Context, after payload.Ref, most int) ([]payload.Ref, error)
-	// Payloads tells which sealed bytes and which of their keys are kept; Kept lists
+	// Payloads reports for which transactions sealed bytes and their keys are kept. Kept lists
 	// the bytes by chain and hash.
 	Payloads(ctx context.Context, refs []payload.Ref) (bytes, keys map[payload.Ref]bool, err error)
 	Kept(ctx context.Context, after payload.Ref, most int) ([]payload.Ref, error)
-	// View is for questions to the read models.
+	// View queries the read models.
 	View() *sql.Tx
 	Close() error
 }
@@ -67,48 +67,49 @@ type Node interface {
 	FindReceipt(ctx context.Context, hash chain.Hash, at chain.Block) (*chain.Receipt, error)
 }
 
-// Options are what is verified, and how.
+// Options are the stores and chains to verify, and the settings of the run.
 type Options struct {
-	// Work has queue and read models; it was opened before Log, which has the log and
-	// the signed bytes. Mostly they are one.
+	// Work has queue and read models, Log has the log and the signed bytes. Work was opened
+	// first. Usually both are one store.
 	Work, Log Store
-	// Began is when the first of them was opened.
+	// Began is the time when the first store was opened.
 	Began time.Time
-	// Again opens what has the signed bytes anew: what looks wrong with them is looked
-	// at once more, for a service may have been at work on it.
+	// Again reopens the store of the signed bytes, to check suspects a second time: a service
+	// may have been running on it.
 	Again func(ctx context.Context) (Store, error)
-	// Sparse says that positions of the log have gaps: then none can be missed by them.
+	// Sparse reports that positions of the log have gaps, so that a gap is not a missing event.
 	Sparse bool
-	// Nodes are the chains that are asked; none leaves the chain out.
+	// Nodes are the chains to query; a chain without a node is not checked.
 	Nodes map[chain.ID]Node
 	Now   func() time.Time
-	// Judges judge the log beside the one of transactions and groups, each from its first
-	// event on.
+	// Judges judge the log in addition to the judge of transactions and groups, each from the
+	// first event on.
 	Judges []Judge
-	// Progress is told of each step how much is done; nil is not.
+	// Progress is called with the progress of each step; may be nil.
 	Progress func(step string, done, of uint64)
 }
 
-// Judge judges a log by what else is promised.
+// Judge judges a log by further promises.
 type Judge interface {
 	Event(r event.Recorded) []promise.Violation
-	// Finish tells what shows only at the end.
+	// Finish returns the violations that show only at the end.
 	Finish() []promise.Violation
 }
 
-// Report is what was found.
+// Report is the result of a verification.
 type Report struct {
 	Clean bool `json:"clean"`
-	// Violations are the first of them, at most [ViolationsMax]; Broken counts all.
+	// Violations are the first violations, at most [ViolationsMax]; Broken counts all, by
+	// promise.
 	Violations []promise.Violation    `json:"violations"`
 	Broken     map[promise.Number]int `json:"broken"`
-	// Unchecked are parts that could not be looked at, and why.
+	// Unchecked lists the parts that could not be checked, and why.
 	Unchecked []string `json:"unchecked,omitempty"`
 
 	Head        event.Position            `json:"head"`
 	Checkpoints map[string]event.Position `json:"checkpoints"`
 	Log         promise.Figures           `json:"log"`
-	// Drift is how far tables are from what follows from the log.
+	// Drift is the difference of each table from the rows that follow from the log.
 	Drift    map[string]promise.Drift `json:"drift"`
 	Payloads Payloads                 `json:"payloads"`
 	Chains   map[string]Chain         `json:"chains,omitempty"`
@@ -118,23 +119,23 @@ type Report struct {
 // Payloads counts signed bytes.
 type Payloads struct {
 	Needed  uint64 `json:"needed"`  // of transactions that may still be sent
-	Missing uint64 `json:"missing"` // of these
-	Erased  uint64 `json:"erased"`  // as the log says
-	Kept    uint64 `json:"kept"`    // of these
-	Orphans uint64 `json:"orphans"` // of no transaction: a submission that was not finished
+	Missing uint64 `json:"missing"` // missing payloads, of the needed
+	Erased  uint64 `json:"erased"`  // according to the log
+	Kept    uint64 `json:"kept"`    // still kept, of the erased
+	Orphans uint64 `json:"orphans"` // without a transaction: an unfinished submission
 }
 
-// Chain counts what a chain was asked about.
+// Chain counts the comparisons with a chain.
 type Chain struct {
 	Verdicts uint64      `json:"verdicts"` // sealed ones
 	False    uint64      `json:"false"`
 	Head     chain.Block `json:"head"`
 }
 
-// ViolationsMax bounds how many violations are told one by one.
+// ViolationsMax limits the violations that are listed.
 const ViolationsMax = 100
 
-// The tables whose drift is told.
+// The tables whose drift is reported.
 const (
 	Transactions = "transactions"
 	Groups       = "groups"
@@ -145,10 +146,10 @@ const (
 	Queue        = "queue"
 )
 
-// pageMost is how many events or streams are looked at together.
+// pageMost is the number of events or streams read at once.
 const pageMost = 500
 
-// run is one verification under way.
+// run is one verification in progress.
 type run struct {
 	Options
 	report   Report
@@ -158,13 +159,13 @@ type run struct {
 	asked    map[chain.ID]*asked
 }
 
-// positions are how far the readers have come.
+// positions are the checkpoints of the readers.
 type positions struct {
 	rows, groups, owners, queue event.Position
 }
 
-// Run verifies. An error means that it could not be finished; the report then has what
-// was found so far.
+// Run verifies a store. An error means that it could not finish; the report then has the
+// findings up to that point.
 func Run(ctx context.Context, o Options) (Report, error) {
 	r := &run{Options: o, asked: map[chain.ID]*asked{}, report: Report{
 		Violations: []promise.Violation{}, Broken: map[promise.Number]int{}, Checkpoints: map[string]event.Position{}, Drift: map[string]promise.Drift{},
@@ -198,7 +199,7 @@ func (r *run) run(ctx context.Context) error {
 	return nil
 }
 
-// broken notes violations.
+// broken records violations.
 func (r *run) broken(found ...promise.Violation) {
 	for _, v := range found {
 		r.report.Broken[v.Promise]++

@@ -1,5 +1,5 @@
-// Package eventtest holds a codec to what was promised of stored events: a name once
-// written is read for ever, and its shape never changes.
+// Package eventtest checks a codec's promise for stored events: a name once written stays
+// readable, and its shape never changes.
 package eventtest
 
 import (
@@ -17,14 +17,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// folder holds a JSON file for each name ever written. A shape may gain optional
-// members: the longer shape is then frozen as name+1.json, name+2.json and so on, and a
-// fact without the new members is still written as name.json has it.
+// folder holds a JSON file for each name ever written. A shape may gain optional members: the
+// longer shape is then frozen as name+1.json, name+2.json and so on. A fact without the new
+// members still encodes to name.json.
 var folder = filepath.Join("testdata", "events")
 
-// Frozen checks a codec against its frozen samples. written has one fact of every
-// shape that is written today, every field set. With update, names that have none
-// yet get a sample; one that is there is never changed.
+// Frozen checks a codec against its frozen samples. written has one fact of every current shape,
+// with every field set. With update, names without a sample get one; an existing sample never
+// changes.
 func Frozen[E any](t *testing.T, codec event.Codec[E], written []E, update bool) {
 	t.Run("written as frozen", func(t *testing.T) {
 		for _, e := range written {
@@ -34,7 +34,7 @@ func Frozen[E any](t *testing.T, codec event.Codec[E], written []E, update bool)
 	t.Run("read for ever", func(t *testing.T) { readable(t, codec) })
 }
 
-// readable checks that every name has a sample, and every sample is read.
+// readable checks that every name has a sample, and that every sample decodes.
 func readable[E any](t *testing.T, codec event.Codec[E]) {
 	for _, name := range codec.Names() {
 		if _, err := os.Stat(path(name)); err != nil {
@@ -57,8 +57,7 @@ func readable[E any](t *testing.T, codec event.Codec[E]) {
 	}
 }
 
-// writtenAs checks that a fact of a shape that has gained members since is still written
-// as it was before, when it has none of the new ones.
+// writtenAs checks that a fact without the members added since still encodes as before.
 func writtenAs[E any](t *testing.T, codec event.Codec[E], e E, name string, frozen []byte) {
 	var pretty bytes.Buffer
 	_, data, err := codec.Encode(e)
@@ -70,7 +69,7 @@ func writtenAs[E any](t *testing.T, codec event.Codec[E], e E, name string, froz
 	}
 }
 
-// newest is the name of the longest frozen shape of a name.
+// newest returns the name of the longest frozen shape of a name.
 func newest(name string) string {
 	shape := name
 	for n := 1; ; n++ {
@@ -82,8 +81,8 @@ func newest(name string) string {
 	}
 }
 
-// asFrozen checks that a fact is written byte for byte as its sample is, that it
-// survives that, and that the sample leaves no field at zero.
+// asFrozen checks that a fact encodes byte for byte to its sample, decodes to the same fact, and
+// that the sample has no zero field.
 func asFrozen[E any](t *testing.T, codec event.Codec[E], e E, update bool) {
 	name, data, err := codec.Encode(e)
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Mutated fuzzes a codec from its frozen samples. Whatever is stored under whatever
-// name is a fact or an error; and a fact, written down again, is read as the same one,
-// so that nothing is ever taken that could not be kept.
+// Mutated fuzzes a codec from its frozen samples. Any data under any name decodes to a fact or an
+// error. A decoded fact encodes and decodes to itself, so that every accepted fact can be stored.
 func Mutated[E any](f *testing.F, codec event.Codec[E]) {
 	files, err := filepath.Glob(path("*"))
 	if err != nil || len(files) == 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// Who stands first in a row has nobody before it: only the next ones are cases.
+// The first intent of an ordering group is no case of P35: only the later ones are.
 func TestCases(t *testing.T) {
 	s := newScript()
 	ids := s.inRow("row", 3)

@@ -12,22 +12,22 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// Consumer is P22 for one receiver of notices, such as a webhook. Notices may come more
-// than once. It is not safe for use by several goroutines.
+// Consumer checks P22 for one receiver of notices, such as a webhook. Notices may come more than
+// once. It is not safe for concurrent use.
 type Consumer struct {
 	Name string
-	// InOrder says that a notice comes for the first time only after the one before it. So
-	// it is at a webhook of which nothing was given up; else notices may come in any order.
+	// InOrder means that a notice first comes after the one before it, as at a webhook without
+	// dead letters. Otherwise notices may come in any order.
 	InOrder bool
-	// GivenUp says of a notice that has not come that it was given up, and that somebody
-	// was told so. nil: none was.
+	// GivenUp reports whether a missing notice was given up and the failure was reported. nil:
+	// none was.
 	GivenUp func(id chain.IntentID, sequence uint64) bool
 
 	came  map[chain.IntentID]map[uint64]came
 	cases promise.Cases
 }
 
-// Cases are those of the promise so far.
+// Cases returns the cases of the promise so far.
 func (c *Consumer) Cases() promise.Cases { return c.cases }
 
 type came struct {
@@ -41,7 +41,7 @@ func (c *Consumer) Came(id chain.IntentID, sequence uint64) bool {
 	return has
 }
 
-// Shown judges a notice that has come: under one id the same is said, however often.
+// Shown judges a notice that has come: every delivery under one id has the same content.
 func (c *Consumer) Shown(n intent.Notice) []promise.Violation {
 	text, err := json.Marshal(n)
 	if err != nil {
@@ -69,9 +69,8 @@ func (c *Consumer) broken(id chain.IntentID, format string, args ...any) []promi
 	return []promise.Violation{{Promise: promise.P22, Stream: intent.Stream(id), Evidence: fmt.Sprintf(format, args...)}}
 }
 
-// Finish judges a consumer that has been told all: nothing is missing, nothing was made
-// up, and who applies it by sequence knows what the log knows. For says of which intents
-// it is told.
+// Finish judges a consumer at the end: no notice is missing or invented, and applying them by
+// sequence gives the log's state. isFor selects the intents whose notices it gets.
 func (c *Consumer) Finish(j *Judge, isFor func(chain.IntentID) bool) []promise.Violation {
 	var found []promise.Violation
 	for _, l := range j.sorted() {
@@ -112,10 +111,10 @@ func (c *Consumer) judge(l *life) []promise.Violation {
 	return nil
 }
 
-// after is what a consumer makes of a notice.
+// after returns the view after a notice.
 func (v View) after(said intent.Said) View {
 	switch said := said.(type) {
-	case intent.TxAccepted, intent.TxSubmitted, intent.TxReplaced: // they change nothing that the view has
+	case intent.TxAccepted, intent.TxSubmitted, intent.TxReplaced: // no effect on the view
 	case intent.TxReceiptUpdated:
 		v.Receipt, v.End = said.Receipt, ""
 	case intent.TxConfirmed:

@@ -12,8 +12,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// Finish judges a history that has ended. Chains are the truth about each chain, nil
-// where it is not known; quiet says that all trouble is over, so that all is told.
+// Finish judges a finished history. chains returns the truth about each chain, nil if unknown.
+// quiet means that all faults are over, so that everything was reported.
 func (j *Judge) Finish(chains func(chain.ID) promise.Chain, quiet bool) []promise.Violation {
 	for _, id := range slices.SortedFunc(maps.Keys(j.asked), byID) {
 		l, of := j.lives[id], event.Recorded{Stream: intent.Stream(id)}
@@ -33,8 +33,8 @@ func (j *Judge) Finish(chains func(chain.ID) promise.Chain, quiet bool) []promis
 	return j.tell()
 }
 
-// against holds an intent against the chain: it was done once (P10), and what was told
-// is so (P22).
+// against compares an intent with the chain: it was executed at most once (P10), and the reported
+// state is true (P22).
 func (j *Judge) against(l *life, c promise.Chain, quiet bool) {
 	of := event.Recorded{Stream: intent.Stream(l.id), Position: l.position}
 	var in []chain.Hash
@@ -42,7 +42,7 @@ func (j *Judge) against(l *life, c promise.Chain, quiet bool) {
 	done := 0
 	for _, a := range l.attempts {
 		r, mined := c.Receipt(a.Hash)
-		if !mined || slices.Contains(l.filled, a.Hash) { // which it is not told of
+		if !mined || slices.Contains(l.filled, a.Hash) { // which is not reported
 			continue
 		}
 		in, receipt = append(in, a.Hash), r
@@ -72,7 +72,7 @@ func (j *Judge) against(l *life, c promise.Chain, quiet bool) {
 
 func byID(a, b chain.IntentID) int { return bytes.Compare(a[:], b[:]) }
 
-// sorted lists the lives in the order in which they began.
+// sorted returns the lives in order of their first events.
 func (j *Judge) sorted() []*life {
 	return slices.SortedFunc(maps.Values(j.lives), func(a, b *life) int { return cmp.Compare(a.position, b.position) })
 }

@@ -1,10 +1,10 @@
-// Package intents decides whether the relay kept its word about intents: by the log, by
-// what clients were answered and told, and by the chain where it is given. It follows
-// each intent by rules of its own, not by those of package intent: what is judged does
-// not judge itself. It keeps every intent that it has seen.
+// Package intents checks that the relay keeps its promises about intents: by the log, by clients'
+// answers and notices, and by the chain if known. It follows each intent by rules of its own,
+// independent of package intent, so that the judged code does not judge itself. It keeps every
+// intent in memory.
 //
-// P3, P10 and P23 are decided here for intents, and P35, and P22: a [Judge] says what there was
-// to be told, a [Consumer] whether it was.
+// It decides P3, P10 and P23 for intents, P35, and P22: a [Judge] checks the events to report,
+// and a [Consumer] the reported notices.
 package intents
 
 import (
@@ -18,14 +18,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// Judge judges one history. It is not safe for use by several goroutines.
+// Judge judges one history. It is not safe for concurrent use.
 type Judge struct {
 	codec  event.Codec[intent.Event]
 	lives  map[chain.IntentID]*life
-	landed map[spot]chain.IntentID // who completed with a nonce
+	landed map[spot]chain.IntentID // the intent that completed with each nonce
 	asked  map[chain.IntentID]chain.Hash
-	rows   map[intent.Row][]*life        // in the order of asking
-	kept   map[chain.Hash]chain.IntentID // attempts that are for nobody, and of whom
+	rows   map[intent.Row][]*life        // in order of request
+	kept   map[chain.Hash]chain.IntentID // attempts that must not be delivered, with their intents
 	cases  promise.Cases
 	found  []promise.Violation
 }
@@ -36,32 +36,31 @@ type spot struct {
 	place intent.Place
 }
 
-// life is what is known of an intent.
+// life is the judge's state of an intent.
 type life struct {
 	id       chain.IntentID
 	position event.Position // of its first event
 	request  intent.Requested
 	sequence uint64
 	place    *intent.Place
-	times    int // that it got one
+	times    int // number of its assignments
 	token    uint64
 	attempts []intent.Attempted
 	view     View
-	block    chain.Block  // that the end rests on
+	block    chain.Block  // the end's block
 	done     bool         // the end is a Completed
-	toEnd    bool         // without effect
-	moved    bool         // somebody else has used a nonce of its
-	back     bool         // it had come out, and the block has left the chain
-	givesWay int          // the assignment at which it does
+	toEnd    bool         // it is to end without effect
+	moved    bool         // it lost a place, other than by a release
+	back     bool         // it had ended, and the end's block left the chain
+	givesWay int          // the assignment at which it gives way
 	filled   []chain.Hash // no-ops that it gave way to, in final blocks
 }
 
-// View is what can be known of an intent from outside: where the chain has it, and how
-// it ended.
+// View is the public state of an intent: its receipt, its confirmations, and its end.
 type View struct {
 	Receipt       *chain.Receipt
 	Confirmations []chain.Block
-	End           string // "", "done", or why it failed
+	End           string // "", "done", or the reason of its failure
 }
 
 func (v View) equal(w View) bool {
@@ -80,7 +79,7 @@ func (v View) String() string {
 	return fmt.Sprintf("%s, %d confirmations, end %q", in, len(v.Confirmations), v.End)
 }
 
-// New makes a judge of a history that begins with the first event of a log.
+// New returns a judge of a history that begins with the first event of a log.
 func New() *Judge {
 	return &Judge{
 		codec: intent.Codec(), lives: map[chain.IntentID]*life{},
@@ -93,7 +92,7 @@ func (j *Judge) broken(n promise.Number, r event.Recorded, format string, args .
 	j.found = append(j.found, promise.Violation{Promise: n, Stream: r.Stream, Position: r.Position, Evidence: fmt.Sprintf(format, args...)})
 }
 
-// Cases are those of each promise so far.
+// Cases returns the cases of each promise so far.
 func (j *Judge) Cases() promise.Cases { return j.cases }
 
 func (j *Judge) tell() []promise.Violation {
@@ -102,8 +101,8 @@ func (j *Judge) tell() []promise.Violation {
 	return found
 }
 
-// Event judges the next event of the log. Of those of other streams only what the relay
-// has delivered is looked at.
+// Event judges the next event of the log. In streams other than intents', it checks only the
+// relay's deliveries.
 func (j *Judge) Event(r event.Recorded) []promise.Violation {
 	if !strings.HasPrefix(string(r.Stream), intent.StreamPrefix) {
 		j.delivered(r)
@@ -132,7 +131,7 @@ func (j *Judge) Event(r event.Recorded) []promise.Violation {
 	return j.tell()
 }
 
-// inOrder is the part of P22 that sequences show, and of P10 that an end does.
+// inOrder checks the part of P22 about sequences, and the part of P10 about ends.
 func (j *Judge) inOrder(l *life, r event.Recorded, e intent.Event) {
 	if n := intent.SequenceOf(e); n != 0 {
 		if n != l.sequence+1 {
@@ -180,7 +179,7 @@ func (j *Judge) fact(l *life, r event.Recorded, e intent.Event) {
 		}
 	case intent.CancelRequested:
 		l.toEnd = true
-	case intent.SpeedUpRequested, intent.YieldRequested: // bind whoever signs, and are no promises
+	case intent.SpeedUpRequested, intent.YieldRequested: // effective at the next signature; no promise about them
 	case intent.GiveWayRequested:
 		if _, signed := l.signed(chain.Hash{}); l.place == nil || e.Assignment != l.times || !signed || l.view.Receipt != nil {
 			j.broken(promise.P10, r, "it is to give way at assignment %d, where it has nothing that may wait", e.Assignment)
@@ -206,7 +205,7 @@ func (j *Judge) fact(l *life, r event.Recorded, e intent.Event) {
 	}
 }
 
-// requested is P3: one request made the intent, and its id and digest are those of it.
+// requested checks P3: one request created the intent, with the right id and digest.
 func (j *Judge) requested(l *life, r event.Recorded, e intent.Requested) {
 	switch {
 	case !l.request.ID.IsZero():
@@ -223,7 +222,7 @@ func (j *Judge) requested(l *life, r event.Recorded, e intent.Requested) {
 	}
 }
 
-// signed finds the attempts at the place.
+// signed returns an attempt at the present place; any if hash is zero.
 func (l *life) signed(hash chain.Hash) (intent.Attempted, bool) {
 	for _, a := range l.attempts {
 		if a.Assignment == l.times && (hash.IsZero() || a.Hash == hash) {
@@ -233,7 +232,7 @@ func (l *life) signed(hash chain.Hash) (intent.Attempted, bool) {
 	return intent.Attempted{}, false
 }
 
-// requeued is P10: what may be in the chain is not moved to another nonce.
+// requeued checks P10: an intent that may be in the chain does not move to another nonce.
 func (j *Judge) requeued(l *life, r event.Recorded, e intent.Requeued) {
 	j.cases.Add(promise.P10)
 	first, signed := l.signed(chain.Hash{})
@@ -258,8 +257,8 @@ func (j *Judge) requeued(l *life, r event.Recorded, e intent.Requeued) {
 	l.place, l.moved = nil, l.moved || e.Evidence.Kind != intent.Released
 }
 
-// announced is P22: a new fork is told exactly if what was told before has changed,
-// with the whole list, and otherwise what comes is the list's next part.
+// announced checks P22: NewFork is set exactly when earlier confirmations have changed, with the
+// whole list. Otherwise the confirmations continue the list.
 func (j *Judge) announced(l *life, r event.Recorded, e intent.Announced) {
 	j.cases.Add(promise.P22)
 	if _, known := l.signed(e.Hash); !known {
@@ -293,8 +292,8 @@ func (j *Judge) announced(l *life, r event.Recorded, e intent.Announced) {
 	l.view.Confirmations = list
 }
 
-// completed is P10: it was done by an attempt of its own at its nonce, which nobody
-// else was done by.
+// completed checks P10: an attempt of the intent at its nonce executed it, and no other intent
+// completed with that nonce.
 func (j *Judge) completed(l *life, r event.Recorded, e intent.Completed) {
 	j.cases.Add(promise.P10)
 	made, own := l.signed(e.Hash)
@@ -315,7 +314,7 @@ func (j *Judge) completed(l *life, r event.Recorded, e intent.Completed) {
 	l.done = true
 }
 
-// ended is P10 for all ends: what may still land has not ended.
+// ended checks P10 for all ends: an intent that may still land has not ended.
 func (j *Judge) ended(l *life, r event.Recorded, how string, block chain.Block) {
 	switch {
 	case block.IsZero() && l.place != nil:
@@ -326,17 +325,17 @@ func (j *Judge) ended(l *life, r event.Recorded, how string, block chain.Block) 
 	l.view.End, l.block, l.done = how, block, false
 }
 
-// Call is one request for an intent, and what was answered.
+// Call is one request for an intent, with its answer.
 type Call struct {
 	Client string
 	From   intent.From
 	Key    string
 	Digest chain.Hash // of the request
 	Result promise.Result
-	ID     chain.IntentID // that the answer names
+	ID     chain.IntentID // in the answer
 }
 
-// Call judges what a client asked for and was told: P3, and P1 when the history ends.
+// Call judges a client's request and its answer: P3 at once, and P1 when the history ends.
 func (j *Judge) Call(c Call) []promise.Violation {
 	if c.Result != promise.OK {
 		return nil

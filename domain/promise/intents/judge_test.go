@@ -28,13 +28,13 @@ func sent(s *script) {
 	s.told(first, requested(1), assigned(1, 1, 5), attempted(2, 1, 1, intent.First))
 }
 
-// mined tells of two blocks, up to sequence 4.
+// mined reports two blocks, up to sequence 4.
 func mined(s *script) {
 	sent(s)
 	s.told(first, receipt(3, 1, &main7, 1), confirmed(4, 1, false, main7, main8))
 }
 
-// P3.
+// TestOneRequest covers P3.
 func TestOneRequest(t *testing.T) {
 	call := func(n int, change func(*intents.Call)) func(s *script) {
 		return func(s *script) {
@@ -68,7 +68,7 @@ func TestOneRequest(t *testing.T) {
 	})
 }
 
-// P10.
+// TestOneExecution covers P10.
 func TestOneExecution(t *testing.T) {
 	rival := intent.Evidence{Kind: intent.Rival, Block: main9, Hash: hashOf(99)}
 	run(t, []scenario{
@@ -129,7 +129,7 @@ func TestOneExecution(t *testing.T) {
 	})
 }
 
-// P22, as the log shows it.
+// TestTold covers P22 by the log.
 func TestTold(t *testing.T) {
 	onChain := func(s *script, list ...chain.Block) {
 		for i, b := range list {
@@ -187,7 +187,7 @@ func TestTold(t *testing.T) {
 	})
 }
 
-// A notice has one name, whoever is told of it.
+// A notice has the same id for every receiver.
 func TestOneName(t *testing.T) {
 	told, ok := intent.Tell(first, assigned(7, 1, 5))
 	if key := (notice.Key{Intent: first, Seq: 7}); !ok || told.ID() != key.MessageID() {
@@ -195,7 +195,7 @@ func TestOneName(t *testing.T) {
 	}
 }
 
-// P22, as who is told finds it.
+// TestConsumer covers P22 by the receiver.
 func TestConsumer(t *testing.T) {
 	show := func(s *script, e intent.Event) {
 		n, _ := intent.Tell(first, e)
@@ -260,7 +260,7 @@ func TestConsumer(t *testing.T) {
 	})
 }
 
-// What an intent hears of when it is to end already is not for delivery.
+// An attempt recorded when the intent is already to end must not be delivered.
 func TestCanceledIsNotDelivered(t *testing.T) {
 	stop := intent.CancelRequested{Reason: intent.Withdrawn, At: epoch}
 	delivered := func(s *script, hash int, actor string) {

@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// world is one intent that is decided about by package intent, on a chain that forks.
+// world is one intent, decided by package intent, on a chain that forks.
 type world struct {
 	*script
 	t      *rapid.T
@@ -31,7 +31,7 @@ func (w *world) do(c intent.Command) {
 	w.told(first, facts...)
 }
 
-// head is the newest block's number.
+// head returns the newest block's number.
 func (w *world) head() uint64 { return w.ledger.Head().Number }
 
 func (w *world) block(executed ...promise.Execution) {
@@ -89,7 +89,7 @@ func (w *world) mine() {
 	w.block(promise.Execution{Hash: a.Hash, Status: rapid.Uint64Range(0, 1).Draw(w.t, "status")})
 }
 
-// watch tells the intent what the chain has, as a watcher does on a new head.
+// watch reports the chain's state to the intent, like a watcher on a new head.
 func (w *world) watch() {
 	for _, b := range w.state.Told {
 		if at, ok := w.ledger.At(b.Number); ok && at.Hash != b.Hash {
@@ -121,9 +121,9 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// calm lets the chain grow past every block that was ever announced, and tells all.
+// calm extends the chain beyond every announced block, and reports everything.
 func (w *world) calm() {
-	const above = 70 // more blocks than there are steps
+	const above = 70 // more blocks than steps
 	for w.head() < above {
 		w.block()
 	}
@@ -132,7 +132,7 @@ func (w *world) calm() {
 	}
 }
 
-// Whatever happens to an intent that is decided about rightly, nothing is found.
+// For any history decided by package intent, the judge finds nothing.
 func TestNothingToFind(t *testing.T) {
 	ended := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -152,11 +152,11 @@ func TestNothingToFind(t *testing.T) {
 	}
 }
 
-// One defect in a history without others is found, and called by its name.
+// A single defect in a history is found, with the right promise.
 func TestOneDefectIsNamed(t *testing.T) {
 	for name, d := range map[string]struct {
 		breaks promise.Number
-		do     func(w *world) bool // false: the history gives no occasion
+		do     func(w *world) bool // returns false if the history gives no occasion
 	}{
 		"requested again": {promise.P3, func(w *world) bool {
 			if w.state.End != nil {
@@ -234,5 +234,5 @@ func TestOneDefectIsNamed(t *testing.T) {
 	}
 }
 
-// isSigned reports whether confirmations of an attempt have been told.
+// isSigned reports whether confirmations of an attempt were reported.
 func isSigned(w *world) bool { return len(w.state.Told) > 0 }

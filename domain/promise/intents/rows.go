@@ -6,15 +6,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// rowOf is the row that an intent stands in; its Order is empty when it stands in none.
+// rowOf returns an intent's ordering group; its Order is empty without a group.
 func rowOf(l *life) intent.Row { return l.request.Request.Waiting(0).Row }
 
-// inRow is P35, when an intent gets a nonce: whatever was asked for before it in its row,
-// and has not ended, has a lower one in the same lane. Of what is to end without effect,
-// and of what has lost its nonce to somebody else, nothing is expected; what such a loss
-// has moved itself stands behind those that follow it. Nor is anything expected of what
-// had come out before its block left the chain: then those behind it went on, in whatever
-// lane.
+// inRow checks P35 when an intent gets a nonce: every earlier intent of its ordering group that
+// has not ended has a lower nonce in the same lane.
+//
+// Exempt are earlier intents that are to end without effect or have lost a place, other than by a
+// release. An intent with such a loss is itself placed behind later ones. Also exempt are intents
+// whose end was withdrawn by a reorg: later intents had continued before, in any lane.
 func (j *Judge) inRow(l *life, r event.Recorded, at intent.Place) {
 	row := rowOf(l)
 	if row.Order == "" || l.moved {

@@ -8,7 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// inRow asks for intents of one row, and gives their ids.
+// inRow requests n intents of one ordering group and returns their ids.
 func (s *script) inRow(row string, n int) (ids []chain.IntentID) {
 	for i := range n {
 		r := wish(i)

@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise/intents"
 )
 
-// script writes a history down, fact by fact, and has it judged as it goes.
+// script writes a history fact by fact, and judges each fact.
 type script struct {
 	judge    *intents.Judge
 	ledger   *promise.Ledger
@@ -28,7 +28,7 @@ func newScript() *script {
 	}
 }
 
-// wish is the n-th intent of these tests.
+// wish returns the n-th intent of these tests.
 func wish(n int) intent.Request {
 	return intent.Request{Key: fmt.Sprint("wish-", n), From: intent.From{Pool: "hot"}, Chain: 1, Calls: []intent.Call{{To: &chain.Address{9}}}}
 }
@@ -38,7 +38,7 @@ func requested(n int) intent.Requested {
 	return intent.Requested{ID: r.ID(), Digest: r.Digest(), Request: r, At: epoch}
 }
 
-// log records facts about an intent.
+// log records events of an intent.
 func (s *script) log(id chain.IntentID, facts ...intent.Event) {
 	for _, e := range facts {
 		name, data, err := intent.Codec().Encode(e)
@@ -56,7 +56,7 @@ func (s *script) record(stream event.Stream, name string, data []byte) {
 	s.found = append(s.found, s.judge.Event(r)...)
 }
 
-// told records facts, and has the consumer told.
+// told records events and delivers their notices to the consumer.
 func (s *script) told(id chain.IntentID, facts ...intent.Event) {
 	s.log(id, facts...)
 	for _, e := range facts {
@@ -74,7 +74,7 @@ func (s *script) delivered() {
 	s.found = append(s.found, s.consumer.Finish(s.judge, func(chain.IntentID) bool { return true })...)
 }
 
-// expect checks that exactly one promise was broken; 0 is none.
+// expect checks that exactly one promise was broken; 0: none.
 func (s *script) expect(t *testing.T, want promise.Number) {
 	t.Helper()
 	for _, v := range s.found {

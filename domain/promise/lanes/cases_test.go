@@ -7,8 +7,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// A lane that one has held alone has no case of a fence; from the second holder on each fact is
-// one. A nonce that follows others is a case of a cursor.
+// A lane with a single holder has no case of fencing; from the second holder on, each event is a
+// case. A nonce that follows others is a case of the cursor.
 func TestCases(t *testing.T) {
 	s := newScript(t)
 	cases := func() map[promise.Number]uint64 {

@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// agreed reports whether a witness is one: enough different endpoints, at a block.
+// agreed reports whether a witness is valid: enough different endpoints, at a block.
 func agreed(w lane.Witness) bool {
 	names := slices.Clone(w.Endpoints)
 	slices.Sort(names)
@@ -22,7 +22,7 @@ func agreed(w lane.Witness) bool {
 	return w.Needed > 0 && n >= w.Needed && n <= w.Asked && !w.Block.IsZero()
 }
 
-// advanced is P6: the cursor goes forward, on the word of those that had to agree.
+// advanced checks P6: the cursor goes forward, by a quorum of endpoints.
 func (j *Judge) advanced(c *course, r event.Recorded, e lane.Advanced) {
 	to := e.Witness.Nonce
 	j.cases.Add(promise.P6)
@@ -38,8 +38,8 @@ func (j *Judge) advanced(c *course, r event.Recorded, e lane.Advanced) {
 	c.known, c.next = true, max(c.next, to)
 }
 
-// reserved is P4, P5 and P6: new nonces follow each other from the cursor, others
-// were free, and an intent holds one.
+// reserved checks P4, P5 and P6: new nonces are contiguous from the cursor, reissued ones were
+// free, and an intent holds one nonce.
 func (j *Judge) reserved(c *course, r event.Recorded, e lane.Reserved) {
 	if c.known && len(e.Intents) > 0 {
 		j.cases.Add(promise.P5)
@@ -71,7 +71,7 @@ func (j *Judge) reserved(c *course, r event.Recorded, e lane.Reserved) {
 	c.next = max(c.next, e.First+uint64(len(e.Intents)))
 }
 
-// give hands a nonce to an intent. A nonce that kept others waiting still does.
+// give assigns a nonce to an intent. A nonce that others wait for stays a hole.
 func (j *Judge) give(c *course, r event.Recorded, n uint64, id chain.IntentID) {
 	j.cases.Add(promise.P4)
 	if other, holds := c.holds[id]; holds || id.IsZero() {
@@ -85,7 +85,7 @@ func (j *Judge) give(c *course, r event.Recorded, n uint64, id chain.IntentID) {
 	c.open[n] = slot
 }
 
-// reclaimed is P4: only what the cursor jumped over was never handed out.
+// reclaimed checks P4: only jumped-over nonces were never reserved.
 func (j *Judge) reclaimed(c *course, r event.Recorded, e lane.Reclaimed) {
 	first := e.Witness.Nonce
 	out := lane.Span{First: first, End: first + e.Count}
@@ -114,7 +114,7 @@ func (j *Judge) reclaimed(c *course, r event.Recorded, e lane.Reclaimed) {
 		}
 	}
 	c.jumps = left
-	above := false // something that was signed waits for them
+	above := false // above: a signed nonce waits for them
 	for n, slot := range c.open {
 		above = above || n >= out.End && len(slot.attempts) > 0
 	}
@@ -126,7 +126,7 @@ func (j *Judge) reclaimed(c *course, r event.Recorded, e lane.Reclaimed) {
 	}
 }
 
-// released is P5: a nonce comes back only if nothing was signed for it.
+// released checks P5: a nonce is released only if nothing was signed for it.
 func (j *Judge) released(c *course, r event.Recorded, e lane.Released) {
 	slot := c.open[e.Nonce]
 	j.cases.Add(promise.P5)
@@ -141,7 +141,7 @@ func (j *Judge) released(c *course, r event.Recorded, e lane.Released) {
 	c.open[e.Nonce] = &nonce{since: slot.since, told: slot.told}
 }
 
-// filled is P4: a no-op takes a nonce that nobody holds.
+// filled checks P4: a no-op takes a nonce that no intent holds.
 func (j *Judge) filled(c *course, r event.Recorded, e lane.Filled) {
 	slot := c.open[e.Nonce]
 	if slot == nil || !slot.free() {
@@ -151,8 +151,8 @@ func (j *Judge) filled(c *course, r event.Recorded, e lane.Filled) {
 	slot.noop = true
 }
 
-// attempted is P4 and P8: what is signed is for the intent that holds the nonce, or a
-// no-op, and each attempt is one hash.
+// attempted checks P4 and P8: an attempt is by the nonce's intent or a no-op, and each attempt
+// has one hash.
 func (j *Judge) attempted(c *course, r event.Recorded, e lane.Attempted) {
 	slot := c.open[e.Nonce]
 	if slot == nil {
@@ -181,8 +181,8 @@ func (j *Judge) attempted(c *course, r event.Recorded, e lane.Attempted) {
 	}
 }
 
-// replaces is P17 for nonces: what is signed in the place of attempts that delivery has
-// offers what pools demand of it, and it is not signed for all the time.
+// replaces checks P17 for nonces: a replacement of delivered attempts offers the pools' minimum
+// raise, and attempts are not too frequent.
 func (j *Judge) replaces(slot *nonce, r event.Recorded, e lane.Attempted) {
 	n := len(slot.attempts)
 	for _, a := range slot.attempts {
@@ -200,16 +200,16 @@ func (j *Judge) replaces(slot *nonce, r event.Recorded, e lane.Attempted) {
 	}
 }
 
-// known reports whether the holder with a token knows that delivery has an attempt: it is
-// its own, or was delivered before it opened the lane. A holder before it that is not
-// stopped yet may hand over its own at any time, and nobody waits for that.
+// known reports whether the holder with token `to` knows that an attempt was delivered: the
+// attempt is its own, or was delivered before it opened the lane. A stalled earlier holder may
+// deliver its own attempts at any time, which the holder cannot know.
 func (a attempt) known(to lane.Token) bool {
 	return a.delivered && (a.token == to || a.under < to)
 }
 
-// outbids reports whether a price is so much higher than another that pools let it take
-// the other's place: by a tenth. Source: go-ethereum, core/txpool/legacypool,
-// DefaultConfig.PriceBump; reth has the same.
+// outbids reports whether pools accept a price as a replacement of another: at least a tenth
+// higher. Source: go-ethereum, core/txpool/legacypool, DefaultConfig.PriceBump; reth has the
+// same.
 func outbids(price, other chain.Price) bool {
 	more, under := new(uint256.Int).SubOverflow(price.Int(), other.Int())
 	if under || more.IsZero() {
@@ -219,15 +219,15 @@ func outbids(price, other chain.Price) bool {
 	return over || !tenfold.Lt(other.Int())
 }
 
-// delivered is P8 for signers: what the relay hands to delivery stands in the lane as an
-// attempt. Of a nonce that is closed it is not known any more which those were.
+// delivered checks P8 for signers: a transaction that the relay delivers is an attempt of the
+// lane. For closed nonces the attempts are not known any more.
 func (j *Judge) delivered(r event.Recorded) {
 	if r.Meta.Actor != lane.Actor || !strings.HasPrefix(string(r.Stream), tx.StreamPrefix) {
 		return
 	}
 	e, err := j.txs.Decode(r.Name, r.Data)
 	if err != nil {
-		return // package promise says so
+		return // package promise reports it
 	}
 	t, first := e.(tx.Accepted)
 	if !first {
@@ -251,7 +251,7 @@ func (j *Judge) delivered(r event.Recorded) {
 	slot.attempts[i].delivered, slot.attempts[i].under = true, c.token
 }
 
-// landed is P10: a nonce is used once, by one of its attempts.
+// landed checks P10: a nonce is used once, by one of its attempts.
 func (j *Judge) landed(c *course, r event.Recorded, e lane.Landed) {
 	slot := c.open[e.Nonce]
 	if slot == nil {
@@ -284,7 +284,7 @@ func (j *Judge) unlanded(c *course, r event.Recorded, e lane.Unlanded) {
 	}
 }
 
-// lost is P11 for nonces: that another has used it is what the final chain says.
+// lost checks P11 for nonces: the final chain has used the nonce with another transaction.
 func (j *Judge) lost(c *course, r event.Recorded, e lane.Lost) {
 	slot := c.open[e.Nonce]
 	if slot == nil {
@@ -303,7 +303,7 @@ func (j *Judge) lost(c *course, r event.Recorded, e lane.Lost) {
 	c.shut(e.Nonce)
 }
 
-// shut forgets a nonce that is closed.
+// shut drops a closed nonce.
 func (c *course) shut(n uint64) {
 	delete(c.holds, c.open[n].intent)
 	delete(c.open, n)

@@ -1,9 +1,8 @@
-// Package lanes decides whether the promises about nonces were kept: P4 to P7, and what
-// P8, P10 and P17 say of a signer's own attempts. It is fed the events of the log in their
-// order and names the first bad one at once, as package promise does for transactions;
-// the two can be fed side by side. A lane's life is followed by rules of its own, not
-// by those of package lane: what is judged does not judge itself. What is kept of a lane
-// is its open nonces, and where its cursor jumped.
+// Package lanes checks the promises about nonces: P4 to P7, and P8, P10 and P17 for the relay's
+// own attempts. It gets the log's events in order and reports a violation at once, like package
+// promise for transactions; both can run side by side. It follows a lane by rules of its own,
+// independent of package lane, so that the judged code does not judge itself. Per lane it keeps
+// the open nonces and the jumped-over spans.
 package lanes
 
 import (
@@ -19,51 +18,50 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Settings say by which measure lanes are judged.
+// Settings are the limits for lanes.
 type Settings struct {
-	// Hole is how long a nonce may keep others above it from landing because nothing
-	// was signed for it; 0 leaves that out.
+	// Hole is how long an unsigned nonce may keep later ones from landing; 0 skips the check.
 	Hole time.Duration
-	// Attempts is how many of one nonce there may be within a minute; 0 leaves that out.
+	// Attempts is the number of attempts allowed at one nonce per minute; 0 skips the check.
 	Attempts int
 }
 
-// Judge judges the lanes of one history. It is not safe for use by several goroutines.
+// Judge judges the lanes of one history. It is not safe for concurrent use.
 type Judge struct {
 	s     Settings
 	codec event.Codec[lane.Event]
 	txs   event.Codec[tx.Event]
 	lanes map[event.Stream]*course
 	cases promise.Cases
-	found []promise.Violation // by the event at hand
+	found []promise.Violation // by the current event
 }
 
-// New makes a judge of a history that begins with the first event of a log.
+// New returns a judge of a history that begins with the first event of a log.
 func New(s Settings) *Judge {
 	return &Judge{s: s, codec: lane.Codec(), txs: tx.Codec(), lanes: map[event.Stream]*course{}}
 }
 
-// course is what the events of one lane have said.
+// course is the judge's state of a lane.
 type course struct {
 	stream event.Stream
 	holder string
 	token  lane.Token
 	known  bool
 	next   uint64
-	jumps  []lane.Span // over which the cursor went, without what was reclaimed
+	jumps  []lane.Span // spans that the cursor jumped over, less reclaimed nonces
 	open   map[uint64]*nonce
 	holds  map[chain.IntentID]uint64
 }
 
-// nonce is one that was handed out and is not closed.
+// nonce is a nonce that was reserved and is not closed.
 type nonce struct {
-	intent   chain.IntentID // zero when it is free, or for a no-op
+	intent   chain.IntentID // zero: free, or for a no-op
 	noop     bool
 	attempts []attempt
-	landed   chain.Block // zero when it has not
+	landed   chain.Block // zero: not landed
 	by       chain.Hash
-	since    time.Time // it is a hole; zero when it is none
-	told     bool      // that it has been one for too long
+	since    time.Time // since when it is a hole; zero: no hole
+	told     bool      // reported as a hole for too long
 }
 
 type attempt struct {
@@ -72,23 +70,23 @@ type attempt struct {
 	fee    chain.Fee
 	at     time.Time
 	token  lane.Token
-	// delivered means that the relay has handed it to delivery, under that token of the lane.
+	// delivered means that the relay delivered it, while the lane had token under.
 	delivered bool
 	under     lane.Token
 }
 
 func (n *nonce) free() bool { return n.intent.IsZero() && !n.noop }
 
-// broken notes a violation.
+// broken records a violation.
 func (j *Judge) broken(p promise.Number, r event.Recorded, format string, args ...any) {
 	j.found = append(j.found, promise.Violation{Promise: p, Stream: r.Stream, Position: r.Position, Evidence: fmt.Sprintf(format, args...)})
 }
 
-// Cases are those of each promise so far.
+// Cases returns the cases of each promise so far.
 func (j *Judge) Cases() promise.Cases { return j.cases }
 
-// Event judges the next event of the log. Of those of other aggregates only what the relay
-// has delivered is looked at.
+// Event judges the next event of the log. In streams of other aggregates it checks only the
+// relay's deliveries.
 func (j *Judge) Event(r event.Recorded) []promise.Violation {
 	j.found = nil
 	if !strings.HasPrefix(string(r.Stream), lane.StreamPrefix) {
@@ -114,7 +112,7 @@ func (j *Judge) Event(r event.Recorded) []promise.Violation {
 	return j.found
 }
 
-// Finish judges what only a whole history can show; now is its end, by the store's clock.
+// Finish makes the checks that need the whole history; now is its end, by the store's clock.
 func (j *Judge) Finish(now time.Time) []promise.Violation {
 	j.found = nil
 	streams := make([]event.Stream, 0, len(j.lanes))
@@ -128,11 +126,10 @@ func (j *Judge) Finish(now time.Time) []promise.Violation {
 	return j.found
 }
 
-// fenced is P7: a token is one more than the last, and no fact bears another than the
-// last one.
+// fenced checks P7: a new token is one more than the last, and every event has the last token.
 func (j *Judge) fenced(c *course, r event.Recorded, e lane.Event) {
 	o, opens := e.(lane.Opened)
-	if c.token > 1 || opens && c.token > 0 { // somebody has held it before, and may believe to still
+	if c.token > 1 || opens && c.token > 0 { // an earlier holder may still act
 		j.cases.Add(promise.P7)
 	}
 	if opens {
@@ -147,7 +144,7 @@ func (j *Judge) fenced(c *course, r event.Recorded, e lane.Event) {
 	}
 }
 
-// tokenOf is the token that a fact bears.
+// tokenOf returns an event's token.
 func tokenOf(e lane.Event) lane.Token {
 	switch e := e.(type) {
 	case lane.Opened:
@@ -176,7 +173,7 @@ func tokenOf(e lane.Event) lane.Token {
 
 func (j *Judge) judge(c *course, r event.Recorded, e lane.Event) {
 	switch e := e.(type) {
-	case lane.Opened: // was judged with its token
+	case lane.Opened: // fenced has judged it
 	case lane.Advanced:
 		j.advanced(c, r, e)
 	case lane.Reserved:
@@ -198,7 +195,7 @@ func (j *Judge) judge(c *course, r event.Recorded, e lane.Event) {
 	}
 }
 
-// holes is P5 for nonces that keep others waiting: each is told of once.
+// holes checks P5 for nonces that later ones wait for: each is reported once.
 func (j *Judge) holes(c *course, r event.Recorded, now time.Time) {
 	if j.s.Hole == 0 {
 		return

@@ -19,8 +19,8 @@ var (
 	codec  = lane.Codec()
 )
 
-// hole is how long a hole may be one, and often how many attempts a nonce may have in a
-// minute, in these tests.
+// hole is the longest allowed hole, and often the attempts allowed at a nonce per minute, in
+// these tests.
 const (
 	hole  = time.Minute
 	often = 4
@@ -36,7 +36,7 @@ func told(nonce uint64) lane.Witness {
 	return lane.Witness{Nonce: nonce, Block: block("final"), Final: true, Endpoints: []string{"one", "two"}, Needed: 2, Asked: 3}
 }
 
-// script writes a history down, fact by fact, and has it judged as it goes.
+// script writes a history fact by fact, and judges each fact.
 type script struct {
 	t       *testing.T
 	judge   *lanes.Judge
@@ -49,7 +49,7 @@ func newScript(t *testing.T) *script {
 	return &script{t: t, judge: lanes.New(lanes.Settings{Hole: hole, Attempts: often}), at: epoch}
 }
 
-// log records facts of the lane.
+// log records events of the lane.
 func (s *script) log(facts ...lane.Event) *script {
 	s.t.Helper()
 	for _, e := range facts {
@@ -79,7 +79,7 @@ func (s *script) later(d time.Duration) *script {
 	return s
 }
 
-// Facts under token 1, short.
+// The following helpers return events under token 1.
 func opened(token lane.Token) lane.Event {
 	return lane.Opened{Holder: fmt.Sprintf("holder %d", token), Token: token, At: epoch}
 }
@@ -108,7 +108,7 @@ func filled(nonce uint64) lane.Event { return lane.Filled{Token: 1, Nonce: nonce
 
 func offers(price uint64) chain.Fee { return chain.LegacyFee(chain.PriceOf(price)) }
 
-// signed is the nth attempt; holder 0 is a no-op.
+// signed is the nth attempt; holder 0: a no-op.
 func signed(nonce uint64, holder, n int) lane.Event {
 	e := lane.Attempted{Token: 1, Nonce: nonce, Hash: hash(fmt.Sprint(nonce, "/", n)), Number: n, Fee: offers(1000 << n)}
 	if holder > 0 {
@@ -134,20 +134,19 @@ func reclaimed(nonce, count uint64) lane.Event {
 	return lane.Reclaimed{Token: 1, Count: count, Witness: told(nonce)}
 }
 
-// begun is a lane that begins at nonce 10.
+// begun returns a lane that begins at nonce 10.
 func begun(t *testing.T, facts ...lane.Event) *script {
 	return newScript(t).log(opened(1), advanced(0, 10)).log(facts...)
 }
 
-// Histories that are as they should be, and ones that are not: each of the latter
-// breaks the promise that is named, by its last event.
+// Correct histories, and histories whose last event breaks the named promise.
 func TestNonces(t *testing.T) {
 	weak, young := told(20), told(11)
 	weak.Endpoints = []string{"one", "one"}
 	young.Final = false
 	for _, c := range []struct {
 		name   string
-		broken promise.Number // 0 is none
+		broken promise.Number // 0: none
 		facts  []lane.Event
 	}{
 		{"handed out, signed, landed", 0, []lane.Event{reserved(10, 1, 2), signed(10, 1, 1), signed(11, 2, 1), landed(10, 1, 1, "a", false), landed(10, 1, 1, "a", true), landed(11, 2, 1, "a", true), reserved(12, 1)}},
@@ -209,7 +208,7 @@ func TestNonces(t *testing.T) {
 	newScript(t).log(opened(1), reserved(0, 1)).judged("P6: handed out from nobody knows where", promise.P6)
 }
 
-// judged checks that the last event broke a promise, and none before it any.
+// judged checks that the last event broke the promise, and that no earlier event broke any.
 func (s *script) judged(name string, broken promise.Number) {
 	s.t.Helper()
 	for _, v := range s.found {
@@ -222,7 +221,7 @@ func (s *script) judged(name string, broken promise.Number) {
 	}
 }
 
-// What waits for a nonce that nobody signs for is told of, once.
+// A hole that signed nonces wait for is reported once.
 func TestHoles(t *testing.T) {
 	start := func() *script { return begun(t, reserved(10, 1, 2, 3), signed(11, 2, 1)) }
 	start().later(hole).log(signed(10, 1, 1)).judged("signed in time", 0)
@@ -248,8 +247,8 @@ func TestHoles(t *testing.T) {
 	}
 }
 
-// What takes the place of an attempt offers what pools want for that, and comes when the
-// attempt has had its time.
+// A replacement offers the pools' minimum raise, and comes when the earlier attempt has had its
+// time.
 func TestReplacements(t *testing.T) {
 	bumped := func(fee, tip uint64) lane.Event {
 		e := signed(10, 1, 2).(lane.Attempted)
@@ -257,7 +256,7 @@ func TestReplacements(t *testing.T) {
 		return e
 	}
 	first := signed(10, 1, 1) // for 2000
-	// An older holder hands its own over when another has the lane, or before.
+	// An older holder delivers its own attempt after another opened the lane, or before.
 	opened := lane.Opened{Holder: "another", Token: 2, At: epoch}
 	cheap := bumped(2000, 2000).(lane.Attempted)
 	cheap.Token = 2
@@ -288,7 +287,7 @@ func TestReplacements(t *testing.T) {
 	of(time.Minute/often-1).judged("too often", promise.P17)
 }
 
-// deliver has somebody hand the nth attempt at a nonce to delivery.
+// deliver records that an actor delivers the nth attempt at a nonce.
 func deliver(s *script, actor string, nonce uint64, n int) *script {
 	s.t.Helper()
 	name, data, err := tx.Codec().Encode(tx.Accepted{Chain: 42431, Sender: chain.Address{1}, Nonce: nonce, Hash: hash(fmt.Sprint(nonce, "/", n))})
@@ -298,7 +297,7 @@ func deliver(s *script, actor string, nonce uint64, n int) *script {
 	return s.recordBy(actor, tx.Stream(42431, hash(fmt.Sprint(nonce, "/", n))), name, data)
 }
 
-// What the relay delivers stands in a lane before.
+// A delivered transaction is an attempt of a lane.
 func TestDelivered(t *testing.T) {
 	history := func() *script { return begun(t, reserved(10, 1, 2), signed(10, 1, 1)) }
 	deliver(history(), lane.Actor, 10, 1).judged("an attempt", 0)
@@ -321,7 +320,7 @@ func TestUnreadable(t *testing.T) {
 	s.judged("a stream that is no lane's", promise.P30)
 }
 
-// Lanes are judged each by itself.
+// Each lane is judged independently.
 func TestTwoLanes(t *testing.T) {
 	s := begun(t, reserved(10, 1))
 	name, data, err := codec.Encode(opened(1))

@@ -25,13 +25,13 @@ const (
 	lose    = "lose"
 )
 
-// wishes are as likely as they are often in it.
+// wishes lists the commands, repeated by their frequency.
 var wishes = []string{
 	attempt, attempt, attempt, attempt, attempt, attempt, land, land, land, land, reserve, reserve, reserve,
 	unland, unland, fill, fill, release, release, lose, reclaim, advance, open,
 }
 
-// drawWish is what a holder, or the one before it, may wish.
+// drawWish draws a command of the holder, or of the one before it.
 func drawWish(t *rapid.T, s lane.State) lane.Command {
 	token := max(s.Token, 1) - lane.Token(rapid.SampledFrom([]int{0, 0, 0, 0, 1}).Draw(t, "older"))
 	slot := lane.Slot{Nonce: rapid.Uint64Range(0, s.Next+1).Draw(t, "any nonce")}
@@ -77,11 +77,11 @@ func drawWish(t *rapid.T, s lane.State) lane.Command {
 	return lane.Lose{Token: token, Losses: []lane.Loss{loss}, Witness: told(n + 1), At: epoch}
 }
 
-// length is how many wishes each history has.
+// length is the number of commands in each history.
 const length = 80
 
-// Whatever is wished, by whomever, what a lane decides breaks no promise; and the two
-// accounts of it, which share no rule, both hold.
+// For any commands by any holders, a lane's events break no promise. Package lane and the judge,
+// which share no rule, both confirm it.
 func TestWhatLanesDecide(t *testing.T) {
 	facts := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {

@@ -18,23 +18,23 @@ func moneyOf(s budget.Sum) money { return money{s.Fee.Int().ToBig(), s.Value.Int
 
 func nothing() money { return money{new(big.Int), new(big.Int)} }
 
-// purse is what the events of one chain's budget have said.
+// purse is the judge's state of one chain's budget.
 type purse struct {
 	limits  map[budget.Account]budget.Limit
-	limited time.Time // since when anything is; zero while nothing is
+	limited time.Time // since when there is a limit; zero: no limit
 	day     budget.Day
 	used    map[budget.Account]money // on day
 	held    map[holding]*held
 	lanes   map[budget.Lane]*shelf
 }
 
-// shelf is how much is held for a lane, and the token of who said so last.
+// shelf is the number of a lane's reservations, and its last token.
 type shelf struct {
 	held  int
 	token uint64
 }
 
-// holding is what something is reserved for.
+// holding identifies a reservation.
 type holding struct {
 	lane budget.Lane
 	of   budget.Purpose
@@ -43,10 +43,10 @@ type holding struct {
 type held struct {
 	payers []budget.Account
 	cap    money
-	new    money // how much of it was counted on day
+	new    money // the part counted on day
 	day    budget.Day
-	// free means that something was signed for it while nothing was limited, which nobody
-	// had to reserve.
+	// free means that an attempt was signed while there was no limit, so that no reservation was
+	// needed.
 	free bool
 }
 
@@ -59,8 +59,7 @@ func (j *Judge) purse(on chain.ID) *purse {
 	return p
 }
 
-// payers are the accounts that pay for what is reserved first: of subjects, those that
-// are limited.
+// payers returns the accounts charged by a new reservation; a subject only if it is limited.
 func (p *purse) payers(h holding, c budget.Charge) []budget.Account {
 	all := []budget.Account{{Kind: budget.OnChain}, {Kind: budget.OfSigner, Signer: h.lane.Signer}}
 	if !h.of.Intent.IsZero() {
@@ -73,7 +72,7 @@ func (p *purse) payers(h holding, c budget.Charge) []budget.Account {
 	return all
 }
 
-// limit is what an account may spend; nil is without limit.
+// limit returns an account's limit; nil: no limit.
 func (p *purse) limit(a budget.Account) [2]*chain.Amount {
 	l, own := p.limits[a]
 	switch {
@@ -87,7 +86,7 @@ func (p *purse) limit(a budget.Account) [2]*chain.Amount {
 	return [2]*chain.Amount{l.Fee, l.Value}
 }
 
-// ofBudget follows what is reserved.
+// ofBudget follows the reservations.
 func (j *Judge) ofBudget(r event.Recorded) error {
 	on, err := budget.ParseStream(r.Stream)
 	if err != nil {
@@ -123,8 +122,8 @@ func (j *Judge) ofBudget(r event.Recorded) error {
 	return nil
 }
 
-// dated is P33 for days: they do not go back, and none begins before it has. What was
-// decided just before midnight may be recorded just after.
+// dated checks P33 for days: they do not go back, and none begins too early. A decision from just
+// before midnight may be recorded just after.
 func (j *Judge) dated(p *purse, r event.Recorded, day budget.Day) {
 	switch {
 	case day < p.day:
@@ -138,8 +137,7 @@ func (j *Judge) dated(p *purse, r event.Recorded, day budget.Day) {
 	}
 }
 
-// fenced is P7 for budgets: while a lane has anything reserved, nobody with an older
-// token changes that.
+// fenced checks P7 for budgets: while a lane has reservations, no older token changes them.
 func (j *Judge) fenced(p *purse, r event.Recorded, of budget.Lane, token uint64) {
 	s := p.lanes[of]
 	if s == nil {
@@ -153,7 +151,7 @@ func (j *Judge) fenced(p *purse, r event.Recorded, of budget.Lane, token uint64)
 	s.token = token
 }
 
-// reserves is P33: what is added takes no account above its limit.
+// reserves checks P33: an addition takes no account above its limit.
 func (j *Judge) reserves(p *purse, r event.Recorded, h holding, c budget.Charge) {
 	was := p.held[h]
 	if was == nil {
@@ -177,14 +175,14 @@ func (j *Judge) reserves(p *purse, r event.Recorded, h holding, c budget.Charge)
 				j.cases.Add(promise.P33)
 			}
 			if limit != nil && sum.Cmp(limit.Int().ToBig()) > 0 && !above {
-				above = true // which is told once of each charge
+				above = true // reported once per charge
 				j.broken(promise.P33, r, "with %s more %s has reserved %s, and its limit is %s", more, a, sum, limit)
 			}
 		}
 	}
 }
 
-// move adds to what an account has used.
+// move adds to an account's used sum.
 func (p *purse) move(a budget.Account, i int, more *big.Int) *big.Int {
 	used, any := p.used[a]
 	if !any {
@@ -195,8 +193,8 @@ func (p *purse) move(a budget.Account, i int, more *big.Int) *big.Int {
 	return used[i]
 }
 
-// settles gives back what was counted today and not spent. P33: nothing costs more than
-// the worst that was reserved for it.
+// settles returns the unspent money counted today. P33: no purpose costs more than its
+// reservation.
 func (j *Judge) settles(p *purse, r event.Recorded, h holding, spent money) {
 	was := p.held[h]
 	if was == nil {
@@ -208,7 +206,7 @@ func (j *Judge) settles(p *purse, r event.Recorded, h holding, spent money) {
 	for i := range spent {
 		back := new(big.Int).Sub(was.cap[i], spent[i])
 		switch {
-		case back.Sign() < 0 && was.free: // it counts all the same
+		case back.Sign() < 0 && was.free: // it is counted too
 		case back.Sign() < 0:
 			j.broken(promise.P33, r, "%+v of %s took %s, and %s was reserved", h.of, h.lane.Signer, spent[i], was.cap[i])
 		case was.day != p.day:
@@ -222,11 +220,11 @@ func (j *Judge) settles(p *purse, r event.Recorded, h holding, spent money) {
 	}
 }
 
-// row is who holds which nonce of a lane.
+// row maps the nonces of a lane to their intents.
 type row map[uint64]chain.IntentID
 
-// holds follows whose nonces are, to know what a no-op at one of them is for. P33: what
-// has landed for good was settled before, for nobody would know of it any more.
+// holds follows the holders of nonces, to find the purpose of a no-op. P33: a final landing was
+// settled before, because the lane drops the nonce then.
 func (j *Judge) holds(r event.Recorded, id chain.Sequence, e lane.Event) {
 	of := j.rows[id]
 	if of == nil {
@@ -255,11 +253,11 @@ func (j *Judge) holds(r event.Recorded, id chain.Sequence, e lane.Event) {
 			j.broken(promise.P33, r, "nonce %d has landed for good, and what it took is not settled", e.Nonce)
 		}
 		delete(of, e.Nonce)
-	case lane.Opened, lane.Advanced, lane.Reclaimed, lane.Filled, lane.Unlanded: // nobody's nonce becomes another's
+	case lane.Opened, lane.Advanced, lane.Reclaimed, lane.Filled, lane.Unlanded: // no nonce changes its holder
 	}
 }
 
-// holding is what is reserved for a nonce.
+// holding returns the reservation for a nonce.
 func (of row) holding(id chain.Sequence, nonce uint64) holding {
 	h := holding{budget.Lane{Signer: id.Sender, NonceKey: id.Key}, budget.Purpose{Nonce: nonce}}
 	if intent, holds := of[nonce]; holds {
@@ -268,8 +266,8 @@ func (of row) holding(id chain.Sequence, nonce uint64) holding {
 	return h
 }
 
-// reserved is P33: where anything is limited nothing is signed that was not reserved, as
-// far as an attempt tells what it may cost.
+// reserved checks P33: while there is a limit, an attempt is signed only with a reservation that
+// covers its known minimum cost.
 func (j *Judge) reserved(r event.Recorded, id chain.Sequence, h holding, e lane.Attempted) {
 	p := j.purse(id.Chain)
 	was := p.held[h]

@@ -20,7 +20,7 @@ func sum(fee, value uint64) budget.Sum {
 	return budget.Sum{Fee: chain.NewAmount(fee), Value: chain.NewAmount(value)}
 }
 
-// limits says what may be spent in fees, and in value.
+// limits sets an account's limits in fees and in value.
 func limits(a budget.Account, fee, value uint64) budget.Event {
 	f, v := chain.NewAmount(fee), chain.NewAmount(value)
 	return budget.LimitSet{Account: a, Limit: budget.Limit{Fee: &f, Value: &v}, Actor: "ada", Reason: "as agreed", At: epoch}
@@ -51,7 +51,7 @@ func settledOn(day budget.Day, n int, fee, value uint64) budget.Event {
 
 func settled(n int, fee, value uint64) budget.Event { return settledOn(today, n, fee, value) }
 
-// by is the same fact under another token.
+// by returns the same event under another token.
 func by(token uint64, e budget.Event) budget.Event {
 	switch e := e.(type) {
 	case budget.Reserved:
@@ -130,7 +130,7 @@ func TestSignedIsReserved(t *testing.T) {
 	again := lane.Reserved{Token: 1, First: 8, Reissued: []lane.Issue{{Nonce: 7, Intent: who(1)}}}
 	final := lane.Landed{Token: 1, Nonce: 7, Intent: who(1), Hash: hash("signed"), Status: 1, Final: true}
 	filled := []lane.Event{lane.Released{Token: 1, Nonce: 7, Intent: who(1)}, lane.Filled{Token: 1, Nonce: 7}}
-	// after has a limit, gives the intent 1 the nonce 7, and does more.
+	// after sets a limit, gives intent 1 the nonce 7, and continues with do.
 	after := func(do func(*script), facts ...budget.Event) func(*script) {
 		return func(s *script) {
 			s.signer(registered())
@@ -142,7 +142,7 @@ func TestSignedIsReserved(t *testing.T) {
 		}
 	}
 	signs := func(n int) func(*script) { return func(s *script) { s.signs(n) } }
-	// offers is an attempt with so high a fee.
+	// offers is an attempt with the given fee.
 	offers := func(fee uint64) func(*script) {
 		return func(s *script) {
 			s.lane(lane.Attempted{Token: 1, Nonce: 7, Intent: who(1), Hash: hash("bump"), Fee: chain.LegacyFee(chain.PriceOf(fee)), Number: 2})

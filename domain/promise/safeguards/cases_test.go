@@ -8,8 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// What was stopped is a case when it was stopped for so long that whoever went on would have
-// been seen.
+// A stop is a case once it has lasted so long that a violation would have been seen.
 func TestCases(t *testing.T) {
 	all := safeguard.Scope{Kind: safeguard.Deployment}
 	for name, c := range map[string]struct {

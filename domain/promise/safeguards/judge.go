@@ -1,12 +1,12 @@
-// Package safeguards decides whether what keeps money safe has held. It is fed the events
-// of the log in their order and names the first bad one at once, as package promise does
-// for transactions; the two can be fed side by side. What stops a key and
-// what a budget has left is followed by rules of its own, not by those of packages signer
-// and budget: what is judged does not judge itself. Of each intent its client is kept.
+// Package safeguards checks that the safeguards of money hold. It gets the log's events in order
+// and reports a violation at once, like package promise for transactions; both can run side by
+// side. It follows the stops of keys and the budgets by rules of its own, independent of packages
+// signer and budget, so that the judged code does not judge itself. It keeps the client of each
+// intent.
 //
-// Whoever signs looks first whether it may, and records afterwards that it has. What is
-// thrown in between is in the log before the signature, and was not broken by it: so
-// much time is given, by the store's clock.
+// A signing process checks first whether it may sign, and records the attempt afterwards. A stop
+// may be recorded in between, and is not violated by that attempt. Grace, by the store's clock,
+// allows for this.
 package safeguards
 
 import (
@@ -24,19 +24,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// Settings say by which measure safeguards are judged.
+// Settings are the limits for safeguards.
 type Settings struct {
-	// Grace is how long after something was stopped what had been allowed before may
-	// still be recorded.
+	// Grace is how long after a stop an attempt allowed before it may still be recorded.
 	Grace time.Duration
-	// Gas is the least that any transaction takes, so that what is reserved can be held
-	// against the fee that an attempt offers: 21000 on chains of Ethereum's kind. 0 leaves
-	// that out.
+	// Gas is the least gas of any transaction, used to compare a reservation with an attempt's
+	// fee: 21000 on chains like Ethereum. 0 skips the comparison.
 	Gas uint64
 }
 
-// Judge judges the safeguards of one history. It is not safe for use by several
-// goroutines.
+// Judge judges the safeguards of one history. It is not safe for concurrent use.
 type Judge struct {
 	s      Settings
 	lane   event.Codec[lane.Event]
@@ -46,16 +43,16 @@ type Judge struct {
 	budget event.Codec[budget.Event]
 
 	clients map[chain.IntentID]string
-	ending  map[chain.IntentID]time.Time  // since when an open one is to end without effect
-	halted  map[safeguard.Scope]time.Time // since when
+	ending  map[chain.IntentID]time.Time  // since when an intent is to end without effect
+	halted  map[safeguard.Scope]time.Time // since when each scope is halted
 	signers map[account]*key
 	purses  map[chain.ID]*purse
 	rows    map[chain.Sequence]row
 	cases   promise.Cases
-	found   []promise.Violation // by the event at hand
+	found   []promise.Violation // by the current event
 }
 
-// New makes a judge of a history that begins with the first event of a log.
+// New returns a judge of a history that begins with the first event of a log.
 func New(s Settings) *Judge {
 	return &Judge{
 		s: s, lane: lane.Codec(), intent: intent.Codec(), signer: signer.Codec(), halts: safeguard.Codec(), budget: budget.Codec(),
@@ -64,15 +61,15 @@ func New(s Settings) *Judge {
 	}
 }
 
-// Cases are those of each promise so far.
+// Cases returns the cases of each promise so far.
 func (j *Judge) Cases() promise.Cases { return j.cases }
 
-// broken notes a violation.
+// broken records a violation.
 func (j *Judge) broken(p promise.Number, r event.Recorded, format string, args ...any) {
 	j.found = append(j.found, promise.Violation{Promise: p, Stream: r.Stream, Position: r.Position, Evidence: fmt.Sprintf(format, args...)})
 }
 
-// Event judges the next event of the log. Those that neither stop nor sign add nothing.
+// Event judges the next event of the log. Events that neither stop nor sign have no effect.
 func (j *Judge) Event(r event.Recorded) []promise.Violation {
 	j.found = nil
 	var err error
@@ -114,7 +111,7 @@ func (j *Judge) ofLane(r event.Recorded) error {
 	return nil
 }
 
-// ofIntent learns whose it is, and whether it is to be carried out.
+// ofIntent records an intent's client and whether it is to end without effect.
 func (j *Judge) ofIntent(r event.Recorded) error {
 	id, err := intent.ParseStream(r.Stream)
 	if err != nil {

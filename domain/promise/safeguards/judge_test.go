@@ -22,14 +22,14 @@ var (
 	alice = chain.Address{1}
 )
 
-// grace is how long what was under way may take, in these tests.
+// grace is the time allowed for running work in these tests.
 const grace = 5 * time.Second
 
 func who(n int) chain.IntentID { return chain.IntentID{15: byte(n)} }
 
 func hash(name string) chain.Hash { return chain.Keccak([]byte(name)) }
 
-// script writes a history down, fact by fact, and has it judged as it goes.
+// script writes a history fact by fact, and judges each fact.
 type script struct {
 	t       *testing.T
 	judge   *safeguards.Judge
@@ -49,7 +49,7 @@ func (s *script) record(on event.Stream, name string, data []byte) {
 	})...)
 }
 
-// log records facts of an aggregate.
+// log records events of an aggregate.
 func log[E any](s *script, on event.Stream, codec event.Codec[E], facts ...E) {
 	s.t.Helper()
 	for _, e := range facts {
@@ -77,15 +77,15 @@ func (s *script) budget(facts ...budget.Event) {
 	log(s, budget.Stream(here), budget.Codec(), facts...)
 }
 
-// asks is a client's intent.
+// asks records a client's intent.
 func (s *script) asks(client string, n int) {
 	log(s, intent.Stream(who(n)), intent.Codec(), intent.Event(intent.Requested{ID: who(n), Request: intent.Request{Client: client}}))
 }
 
-// wait lets time pass: more than what is under way may take.
+// wait advances the time by more than grace.
 func (s *script) wait() { s.at = s.at.Add(grace + time.Nanosecond) }
 
-// takes gives the lane of alice an intent, and signs signs for one.
+// takes gives an intent a nonce in the lane of alice.
 func (s *script) takes(intent int) {
 	s.lane(lane.Reserved{Token: 1, First: 7, Intents: []chain.IntentID{who(intent)}})
 }
@@ -120,10 +120,9 @@ func restored(balance uint64) signer.Event {
 	return signer.BalanceRestored{Balance: chain.NewAmount(balance), Threshold: chain.NewAmount(100), At: epoch}
 }
 
-// history is one that is as it should be, or breaks the promise that is named, by its
-// last event.
+// history is a correct history, or one whose last event breaks the named promise.
 type history struct {
-	broken promise.Number // 0 is none
+	broken promise.Number // 0: none
 	write  func(*script)
 }
 
@@ -209,7 +208,7 @@ func TestSwitches(t *testing.T) {
 	all, tempo := safeguard.Scope{Kind: safeguard.Deployment}, safeguard.Scope{Kind: safeguard.OnChain, Chain: here}
 	client, elsewhere := safeguard.Scope{Kind: safeguard.OfClient, Client: "payroll"}, safeguard.Scope{Kind: safeguard.OfClient, Client: "payroll", Chain: 1}
 	local := safeguard.Scope{Kind: safeguard.OfClient, Client: "payroll", Chain: here}
-	// after has the intent 1 of a client asked for, throws switches, and signs.
+	// after requests intent 1 of a client, changes switches, and signs.
 	after := func(signed int, facts ...safeguard.Event) func(*script) {
 		return func(s *script) {
 			s.signer(registered())
@@ -253,10 +252,10 @@ func TestSwitches(t *testing.T) {
 	})
 }
 
-// What is to end without effect is not signed for any more, but for what was under way, and
+// An intent that is to end without effect is not signed any more, except for running work and
 // no-ops in its place.
 func TestCanceledIsNotSigned(t *testing.T) {
-	// ends has the intent 1 asked for, and to end; then something is signed.
+	// ends requests intent 1 and cancels it for a reason; then an attempt is signed.
 	ends := func(signed int, reason intent.Reason, later bool) func(*script) {
 		return func(s *script) {
 			s.signer(registered())

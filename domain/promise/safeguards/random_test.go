@@ -17,9 +17,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// world is a lane with its signer, budget and switches, each decided about by its own
-// package, and somebody who works the lane and asks them before each signature. Careless
-// names the question that is left out.
+// world is a lane with its signer, budget and switches, each decided by its own package, and a
+// driver that asks them before each signature. careless is the name of the check that the driver
+// omits.
 type world struct {
 	*script
 	careless string
@@ -40,7 +40,7 @@ type decider[S, C, E any] interface {
 	Evolve(E) S
 }
 
-// do has a command decided, and recorded. It reports whether it was granted.
+// do decides a command and records its events. It reports whether the command was accepted.
 func do[S decider[S, C, E], C, E any](w *world, s *S, on event.Stream, codec event.Codec[E], c C) bool {
 	facts, err := (*s).Decide(c)
 	for _, e := range facts {
@@ -125,10 +125,10 @@ func (w *world) news() {
 	}[w.choose(6)])
 }
 
-// client is whose intent it is.
+// client returns an intent's client.
 func client(intent chain.IntentID) string { return fmt.Sprint("client", intent[15]%2) }
 
-// take is how the lane is given an intent.
+// take gives the lane an intent.
 func (w *world) take() {
 	load := signer.Load{InFlight: w.lane.InFlight(), Capacity: 6, Barred: w.budget.Exhausted(budget.DayOf(w.at), alice)}
 	if w.careless != "takes" && w.signer.Room(load) == 0 || w.asked == 255 {
@@ -154,7 +154,7 @@ func (w *world) pick() (lane.Slot, bool) {
 	panic("not as many as said")
 }
 
-// gas is what each transaction takes.
+// gas is the gas of each transaction.
 const gas = 2
 
 // sign makes the next attempt at a nonce: the first, a bump, or a no-op.
@@ -184,7 +184,7 @@ func (w *world) stopped(intent chain.IntentID) bool {
 	return w.halts.Check(safeguard.Request{Client: client(intent), Chain: here}) != nil
 }
 
-// charged is what is reserved for a nonce.
+// charged returns the charge for a nonce.
 func charged(slot lane.Slot) budget.Charge {
 	if slot.Intent.IsZero() {
 		return budget.Charge{Purpose: budget.Purpose{Nonce: slot.Nonce}}
@@ -199,11 +199,11 @@ func (w *world) reserve(slot lane.Slot, made lane.Signed) bool {
 	switch w.careless {
 	case "reserves":
 		return true
-	case "bumps": // which cost more than the first
+	case "bumps": // bumps cost more than the first attempt
 		if len(slot.Attempts) > 0 {
 			return true
 		}
-	case "limits": // what is there is not compared with what may be
+	case "limits": // records the reservation without comparing it with the limit
 		if !w.budget.Covers(hers, c) {
 			taken := budget.Reserved{Day: max(day, w.budget.Day), Lane: hers, Token: 1, Charges: []budget.Charge{c}, At: w.at}
 			w.budget = w.budget.Evolve(taken)
@@ -215,14 +215,14 @@ func (w *world) reserve(slot lane.Slot, made lane.Signed) bool {
 	return w.budget.Covers(hers, c)
 }
 
-// settle tells what a nonce took, before the lane forgets it.
+// settle records a nonce's cost before the lane drops it.
 func (w *world) settle(slot lane.Slot, took chain.Amount) {
 	if w.careless != "settles" {
 		w.ofBudget(budget.Settle{Day: budget.DayOf(w.at), Lane: hers, Token: 1, Spent: []budget.Spent{{Purpose: charged(slot).Purpose, Sum: budget.Sum{Fee: took}}}, At: w.at})
 	}
 }
 
-// fill has a no-op take the place of an intent that nothing was signed for.
+// fill replaces an unsigned intent by a no-op.
 func (w *world) fill() {
 	holes := w.lane.Holes()
 	if len(holes) == 0 {
@@ -245,10 +245,10 @@ func (w *world) land() {
 	w.ofLane(lane.Land{Token: 1, Landings: []lane.Landing{{Nonce: slot.Nonce, Hash: made.Hash, Block: block, Status: 1, Final: true}}, At: w.at})
 }
 
-// length is how many steps each history has.
+// length is the number of steps in each history.
 const length = 150
 
-// history has steps taken as they are chosen, until something is broken.
+// newWorld returns a world with the given careless check and choices.
 func newWorld(t *testing.T, careless string, choose func(below int) int, facts map[string]int) *world {
 	s := newScript(t)
 	s.judge = safeguards.New(safeguards.Settings{Gas: gas})
@@ -265,8 +265,8 @@ func (w *world) run() []promise.Violation {
 	return nil
 }
 
-// Whatever operators do and the chain says, who asks before each signature breaks no
-// promise; and the two accounts of it, which share no rule, both hold.
+// For any acts of operators and the chain, a driver that asks before each signature breaks no
+// promise. The deciding packages and the judge, which share no rule, both confirm it.
 func TestWhoAsksBreaksNothing(t *testing.T) {
 	facts := map[string]int{}
 	rapid.Check(t, func(r *rapid.T) {
@@ -286,7 +286,7 @@ func TestWhoAsksBreaksNothing(t *testing.T) {
 	}
 }
 
-// Who leaves a question out is found out, by the promise that the question keeps.
+// A driver that omits a check is found, by the promise that the check keeps.
 func TestWhoDoesNotAsk(t *testing.T) {
 	const histories = 60
 	for careless, want := range map[string]promise.Number{

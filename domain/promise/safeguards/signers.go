@@ -15,16 +15,16 @@ type account struct {
 	address chain.Address
 }
 
-// key is what the events of one signer have said.
+// key is the judge's state of one signer.
 type key struct {
-	stance   string // what an operator said last: "paused", "draining", "drained", or nothing
+	stance   string // the operator's last command: "paused", "draining", "drained"; empty: serving
 	low      bool
 	disabled bool
-	idle     time.Time // since when it is given nothing; zero while it is
-	stopped  time.Time // since when nothing is signed with it; zero while it is
+	idle     time.Time // since when it gets nothing new; zero while it does
+	stopped  time.Time // since when it signs nothing; zero while it does
 }
 
-// why says in one word what stops a key.
+// why returns in one word the reason why a key is stopped.
 func (k *key) why() string {
 	switch {
 	case k.disabled:
@@ -37,7 +37,7 @@ func (k *key) why() string {
 	return "serving"
 }
 
-// since keeps when something began to hold.
+// since returns when a condition began to hold; zero if it does not hold.
 func since(was time.Time, holds bool, now time.Time) time.Time {
 	switch {
 	case !holds:
@@ -48,8 +48,7 @@ func since(was time.Time, holds bool, now time.Time) time.Time {
 	return was
 }
 
-// ofSigner follows what stops a key. P34: what failures have disabled only an operator
-// lets go on.
+// ofSigner follows the stops of a key. P34: only an operator resumes a disabled key.
 func (j *Judge) ofSigner(r event.Recorded) error {
 	on, address, err := signer.ParseStream(r.Stream)
 	if err != nil {
@@ -102,7 +101,7 @@ func (j *Judge) ofSigner(r event.Recorded) error {
 		}
 	case signer.ThresholdSet:
 		j.by(r, e.Actor)
-	case signer.ThresholdLearned, signer.Failed: // they stop nothing
+	case signer.ThresholdLearned, signer.Failed: // no effect on stops
 	}
 	if serves := !k.disabled && k.stance == ""; serves {
 		j.lasted(promise.P34, k.stopped, r.At)
@@ -112,27 +111,27 @@ func (j *Judge) ofSigner(r event.Recorded) error {
 	return nil
 }
 
-// by wants a name of whoever acts.
+// by requires the actor's name.
 func (j *Judge) by(r event.Recorded, actor string) {
 	if actor == "" {
 		j.broken(promise.P34, r, "%s by nobody", r.Name)
 	}
 }
 
-// lasted counts a time that is over in which nothing was to be done: had anything been done
-// once what was under way had its time, that would have been seen.
+// lasted counts a stop that is over as a case if it lasted longer than Grace: a violation would
+// have been seen.
 func (j *Judge) lasted(n promise.Number, since, now time.Time) {
 	if j.over(since, now) {
 		j.cases.Add(n)
 	}
 }
 
-// over reports whether something has held for longer than what was under way may take.
+// over reports whether a condition has held for longer than Grace.
 func (j *Judge) over(since, now time.Time) bool {
 	return !since.IsZero() && now.Sub(since) > j.s.Grace
 }
 
-// takes is P34: a key that does not serve is given nothing new.
+// takes checks P34: a key that does not serve gets nothing new.
 func (j *Judge) takes(r event.Recorded, of account) {
 	switch k := j.signers[of]; {
 	case k == nil:
@@ -142,7 +141,7 @@ func (j *Judge) takes(r event.Recorded, of account) {
 	}
 }
 
-// signs is P34: with a key that is stopped nothing is signed.
+// signs checks P34: a stopped key signs nothing.
 func (j *Judge) signs(r event.Recorded, of account, e lane.Attempted) {
 	switch k := j.signers[of]; {
 	case k == nil:

@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/safeguard"
 )
 
-// ofSwitches follows what is halted, and since when. P32: it is somebody who says so.
+// ofSwitches follows the halts. P32: each has an actor.
 func (j *Judge) ofSwitches(r event.Recorded) error {
 	e, err := j.halts.Decode(r.Name, r.Data)
 	if err != nil {
@@ -36,8 +36,9 @@ func (j *Judge) ofSwitches(r event.Recorded) error {
 	return nil
 }
 
-// signsFor is P23 for intents: nothing is signed for one that is to end without effect.
-// And it is P32: nothing is signed for who is halted. A no-op is nobody's.
+// signsFor checks P23 for intents: no attempt is signed for an intent that is to end without
+// effect. It also checks P32: no attempt is signed for a halted client. A no-op belongs to no
+// client.
 func (j *Judge) signsFor(r event.Recorded, on chain.ID, e lane.Attempted) {
 	was, ends := j.ending[e.Intent]
 	if ends {

@@ -13,24 +13,24 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Options are what a chain is made from.
+// Options are the settings of a chain.
 type Options struct {
 	Chain chain.ID
-	// Decode reads signed bytes; a *chain.Malformed makes nodes refuse them in
-	// the words a real node has for it. Required.
+	// Decode reads signed bytes. On a *chain.Malformed, nodes refuse the bytes with a real
+	// node's text. Required.
 	Decode func(raw []byte) (chain.Signed, error)
 	// Now is the clock of blocks and pool. Default time.Now.
 	Now func() time.Time
-	// Rand draws the faults that have a probability. Default: a fixed seed.
+	// Rand draws the faults with a probability. Default: a fixed seed.
 	Rand *rand.Rand
-	// Received, when set, is told of each broadcast that reaches a node, before the
-	// node answers. It must not ask the chain.
+	// Received, if set, is called for each broadcast that reaches a node, before the node
+	// answers. It must not call the chain.
 	Received func(Delivery)
-	// Rules replaces those of the real chain; zero fields keep the real value.
+	// Rules replaces the real chain's rules; zero fields keep the real values.
 	Rules Rules
 }
 
-// Rules are the numbers in the chain's rules.
+// Rules are the numeric parameters of the chain's rules.
 type Rules struct {
 	AfterMax       uint64        // seconds validAfter may be ahead; 120
 	BeforeMargin   uint64        // seconds validBefore must be after the newest block; 3
@@ -38,16 +38,16 @@ type Rules struct {
 	QueuedFor      time.Duration // life of a gapped transaction in the pool; 120 s
 	PendingFor     time.Duration // life of any other; 30 min
 	PoolMax        int           // transactions; 100,000
-	BlockMax       int           // transactions in a block; 5,000
-	PriceBump      uint64        // percent a replacement must pay more; 10
+	BlockMax       int           // transactions per block; 5,000
+	PriceBump      uint64        // percent by which a replacement must pay more; 10
 	Finality       uint64        // blocks from the newest to the finalized one; 1
 	GasLimit       uint64        // of a block; 500,000,000
-	// Elasticity makes the base fee move as EIP-1559 says, from BaseFee on: it is the gas
-	// limit over the gas that a block aims at. 0 leaves it where SetBaseFee puts it.
+	// Elasticity makes the base fee move by EIP-1559, beginning at BaseFee. It is the gas limit
+	// divided by a block's target gas. 0 leaves the base fee at the value of SetBaseFee.
 	Elasticity uint64
 	BaseFee    uint64 // of the genesis block
-	NoBaseFee  bool   // blocks are as they were before EIP-1559
-	// Keychain has nodes refuse access keys for which there is no grant.
+	NoBaseFee  bool   // blocks are of the form before EIP-1559
+	// Keychain makes nodes refuse access keys without a grant.
 	Keychain bool
 }
 
@@ -84,23 +84,23 @@ type Chain struct {
 	mu       sync.Mutex
 	closed   bool
 	rand     *rand.Rand
-	blocks   []*block // canonical; a block's number is its index
+	blocks   []*block // canonical; the index is the block's number
 	byHash   map[chain.Hash]*block
-	nonces   map[chain.Sequence][]nonceAt // canonical, by rising number
+	nonces   map[chain.Sequence][]nonceAt // canonical, by ascending number
 	included map[chain.Hash]place         // canonical
 	final    uint64
-	salt     uint64 // tells branches with equal blocks apart
+	salt     uint64 // makes otherwise equal blocks of two branches different
 	pool     pool
-	baseFee  uint64 // that was set
-	isSet    bool   // for the next block, though base fees move
+	baseFee  uint64 // the value set last
+	isSet    bool   // applies to the next block, even if base fees move
 	broke    map[chain.Address]bool
 	gasMax   map[chain.Address]uint64
-	failing  map[chain.Address][]byte // what fails when it is called, and its reason
+	failing  map[chain.Address][]byte // accounts whose calls fail, with the revert reason
 	reverts  map[chain.Hash]bool
 	grants   map[chain.AccessKey]chain.Grant
 	stalled  bool
-	unsealed bool    // finality stands still
-	wrong    *uint64 // the time of the next block, whatever the clock says
+	unsealed bool    // finality does not advance
+	wrong    *uint64 // the time of the next block, instead of the clock's
 	record   record
 	watchers map[chan *block]bool
 }
@@ -119,16 +119,16 @@ type executed struct {
 	status uint64
 }
 
-// nonceAt is the next nonce of a sequence from a block on.
+// nonceAt is a sequence's next nonce, valid from a block on.
 type nonceAt struct{ number, next uint64 }
 
-// place is where a transaction is.
+// place is the block and the index of a transaction.
 type place struct {
 	block *block
 	index int
 }
 
-// New makes a chain with its genesis block.
+// New makes a chain with a genesis block.
 func New(o Options) *Chain {
 	if o.Chain == 0 || o.Decode == nil {
 		panic("chaintest: a chain needs an id and a decoder")
@@ -190,15 +190,15 @@ func (c *Chain) Canonical(number uint64) (chain.Block, bool) {
 	return c.blocks[number].Block, true
 }
 
-// Nonce is the next nonce the chain wants of a sequence.
+// Nonce is the chain's next nonce for a sequence.
 func (c *Chain) Nonce(s chain.Sequence) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.next(s)
 }
 
-// Mine makes a block of what the pool holds, after the transactions given, which
-// come from elsewhere: they skip the pool, but not the rules of execution.
+// Mine makes a block from the pool, after the given transactions from elsewhere, which skip the
+// pool but not the rules of execution.
 func (c *Chain) Mine(others ...[]byte) (chain.Block, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -276,7 +276,7 @@ func (c *Chain) mine(others [][]byte) (chain.Block, error) {
 	return b.Block, nil
 }
 
-// foreign executes transactions that come from elsewhere, or none of them.
+// foreign executes transactions from elsewhere, or none of them.
 func (c *Chain) foreign(others [][]byte, at uint64, pending map[chain.Sequence]uint64) (txs []executed, err error) {
 	for _, raw := range others {
 		signed, err := c.decode(raw)
@@ -291,8 +291,7 @@ func (c *Chain) foreign(others [][]byte, at uint64, pending map[chain.Sequence]u
 	return txs, nil
 }
 
-// nextTime is the time of a block made now: blocks never go back in time, unless one
-// is told to.
+// nextTime is the time of a block made now. Blocks never go back in time, except by MineAt.
 func (c *Chain) nextTime() uint64 {
 	if c.wrong != nil {
 		return *c.wrong
@@ -311,7 +310,7 @@ func (c *Chain) execute(signed chain.Signed, raw []byte, pending map[chain.Seque
 	return executed{signed, raw, status}
 }
 
-// push puts a block with these transactions on the canonical chain.
+// push appends a block with these transactions to the canonical chain.
 func (c *Chain) push(txs []executed) *block {
 	b := &block{txs: txs, baseFee: c.nextBaseFee()}
 	c.isSet = false
@@ -342,13 +341,13 @@ func (c *Chain) push(txs []executed) *block {
 	for watcher := range c.watchers {
 		select {
 		case watcher <- b:
-		default: // it is slow: it misses one, as subscriptions do
+		default: // a slow watcher misses a block, as subscriptions do
 		}
 	}
 	return b
 }
 
-// settle notes what the newest canonical block executed.
+// settle updates the indexes for the newest canonical block.
 func (c *Chain) settle(b *block) {
 	for i, t := range b.txs {
 		c.included[t.Hash] = place{b, i}
@@ -358,7 +357,7 @@ func (c *Chain) settle(b *block) {
 	}
 }
 
-// pop takes the newest block off the canonical chain and returns its transactions.
+// pop removes the newest block from the canonical chain and returns its transactions.
 func (c *Chain) pop() []executed {
 	b := c.head()
 	c.blocks = c.blocks[:len(c.blocks)-1]

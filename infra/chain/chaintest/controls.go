@@ -7,14 +7,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Drop makes the pool forget a transaction. It says whether it was there.
+// Drop removes a transaction from the pool. It reports whether it was there.
 func (c *Chain) Drop(hash chain.Hash) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pool.remove(hash)
 }
 
-// DropAll makes the pool forget everything and says how much that was.
+// DropAll empties the pool and returns the number of removed transactions.
 func (c *Chain) DropAll() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,30 +35,29 @@ func (c *Chain) Pooled() (hashes []chain.Hash) {
 	return hashes
 }
 
-// Stall stops Run from making blocks, or lets it go on. Mine is not affected.
+// Stall stops Run from making blocks, or resumes it. Mine is not affected.
 func (c *Chain) Stall(stalled bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stalled = stalled
 }
 
-// StallFinality stops blocks from becoming final, or lets them again.
+// StallFinality stops blocks from becoming final, or resumes it.
 func (c *Chain) StallFinality(stalled bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unsealed = stalled
 }
 
-// Revert makes a transaction fail when it is executed: its receipt has status 0,
-// its nonce is used.
+// Revert makes a transaction revert: its receipt has status 0, and its nonce is used.
 func (c *Chain) Revert(hash chain.Hash, reverts bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reverts[hash] = reverts
 }
 
-// MineAt is Mine of a block that has this time, be it before its parent's or far
-// ahead, as development nodes make on demand.
+// MineAt is Mine of a block with this time. It may be before its parent's or far ahead, as
+// development nodes make on demand.
 func (c *Chain) MineAt(time uint64, others ...[]byte) (chain.Block, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,16 +66,16 @@ func (c *Chain) MineAt(time uint64, others ...[]byte) (chain.Block, error) {
 	return c.mine(others)
 }
 
-// SetBaseFee sets the fee per gas below which nothing is taken or executed, from the
-// next block on. Where base fees move, it moves on from there.
+// SetBaseFee sets the fee per gas below which no transaction is accepted or executed, from the
+// next block on. If base fees move, they continue from there.
 func (c *Chain) SetBaseFee(fee uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.baseFee, c.isSet = fee, true
 }
 
-// SetFailing makes calls of an account fail, for the reason that it gives, as ABI-encoded
-// bytes; nil lets them succeed again.
+// SetFailing makes calls to an account fail, with a reason in ABI-encoded bytes; nil lets them
+// succeed again.
 func (c *Chain) SetFailing(to chain.Address, reason []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,15 +85,15 @@ func (c *Chain) SetFailing(to chain.Address, reason []byte) {
 	}
 }
 
-// SetBroke says whether an account cannot pay fees. What it would pay for leaves
-// the pool with the next block.
+// SetBroke sets whether an account cannot pay fees. The next block evicts the transactions for
+// which it would pay.
 func (c *Chain) SetBroke(payer chain.Address, broke bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.broke[payer] = broke
 }
 
-// SetGasMax sets the highest gas limit for which an account can pay; 0 is no limit.
+// SetGasMax sets the highest gas limit for which an account can pay; 0 means no limit.
 func (c *Chain) SetGasMax(payer chain.Address, gas uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,15 +103,15 @@ func (c *Chain) SetGasMax(payer chain.Address, gas uint64) {
 // ErrBelowFinal refuses a reorg that finality forbids.
 var ErrBelowFinal = errors.New("chaintest: that would undo a finalized block")
 
-// Reorg replaces the newest blocks by as many others: the height stays, the
-// hashes change. The first new block holds the transactions given, which come
-// from elsewhere; the others are empty. Transactions that were in the old blocks
-// go back into the pool if reinject is set, else they vanish.
+// Reorg replaces the newest blocks by as many others: the height stays, the hashes change. The
+// first new block holds the given transactions, which come from elsewhere; the others are
+// empty. Transactions of the old blocks return to the pool if reinject is set; otherwise they
+// vanish.
 func (c *Chain) Reorg(depth int, reinject bool, others ...[]byte) error {
 	return c.reorg(depth, reinject, false, others)
 }
 
-// ReorgBelowFinal is Reorg that finality does not stop: what cannot happen.
+// ReorgBelowFinal is Reorg without the limit of finality, which a real chain has.
 func (c *Chain) ReorgBelowFinal(depth int, reinject bool, others ...[]byte) error {
 	return c.reorg(depth, reinject, true, others)
 }
@@ -146,7 +145,7 @@ func (c *Chain) reorg(depth int, reinject, belowFinal bool, others [][]byte) err
 	return nil
 }
 
-// Rollback takes the newest blocks away and puts nothing in their place.
+// Rollback removes the newest blocks without replacement.
 func (c *Chain) Rollback(depth int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +166,7 @@ func (c *Chain) undoable(depth int, belowFinal bool) error {
 	return nil
 }
 
-// popped takes blocks off the canonical chain and returns them, oldest first.
+// popped removes blocks from the canonical chain and returns them, oldest first.
 func (c *Chain) popped(depth int) []*block {
 	orphans := append([]*block(nil), c.blocks[len(c.blocks)-depth:]...)
 	for range depth {
@@ -176,7 +175,7 @@ func (c *Chain) popped(depth int) []*block {
 	return orphans
 }
 
-// restore puts blocks back that were popped.
+// restore puts popped blocks back.
 func (c *Chain) restore(orphans []*block) {
 	for _, b := range orphans {
 		c.blocks = append(c.blocks, b)

@@ -14,11 +14,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// baseFeeMove is by which fraction the base fee of a full block changes that aims at
-// half of it. Source: EIP-1559, BASE_FEE_MAX_CHANGE_DENOMINATOR.
+// baseFeeMove is the divisor of the base fee's change after a full block, if blocks target half
+// of their limit. Source: EIP-1559, BASE_FEE_MAX_CHANGE_DENOMINATOR.
 const baseFeeMove = 8
 
-// nextBaseFee is that of a block made now.
+// nextBaseFee is the base fee of a block made now.
 func (c *Chain) nextBaseFee() uint64 {
 	switch {
 	case c.rules.NoBaseFee:
@@ -29,8 +29,8 @@ func (c *Chain) nextBaseFee() uint64 {
 	return c.baseFeeAfter(c.head())
 }
 
-// baseFeeAfter is what follows upon a block: its base fee, and up to an eighth of it
-// more or less, as it used more or less gas than blocks aim at.
+// baseFeeAfter is the base fee of the block after b: b's, plus or minus up to an eighth,
+// depending on whether b used more or less than the target gas.
 func (c *Chain) baseFeeAfter(b *block) uint64 {
 	if c.rules.Elasticity == 0 {
 		return b.baseFee
@@ -53,10 +53,10 @@ func gasOf(txs []executed) (gas uint64) {
 	return gas
 }
 
-// transfer is the gas of a transaction that does nothing more.
+// transfer is the gas of a plain transfer.
 const transfer = 21_000
 
-// gasUsed is what a transaction is said to have used.
+// gasUsed is the gas used in a transaction's receipt.
 func (t executed) gasUsed() uint64 {
 	if t.Gas == 0 {
 		return transfer
@@ -64,7 +64,7 @@ func (t executed) gasUsed() uint64 {
 	return min(t.Gas, transfer)
 }
 
-// price is what a transaction paid per gas.
+// price is a transaction's price per gas.
 func (t executed) price(baseFee uint64) *uint256.Int {
 	limit, tip := fees(t.Signed)
 	if t.GasPrice != nil {
@@ -77,7 +77,7 @@ func (t executed) price(baseFee uint64) *uint256.Int {
 	return price
 }
 
-// tip is what it paid above the base fee.
+// tip is a transaction's price above the base fee.
 func (t executed) tip(baseFee uint64) uint64 {
 	tip, under := new(uint256.Int).SubOverflow(t.price(baseFee), uint256.NewInt(baseFee))
 	switch {
@@ -89,7 +89,7 @@ func (t executed) tip(baseFee uint64) uint64 {
 	return tip.Uint64()
 }
 
-// fees are the most a transaction pays per gas, and the tip within it.
+// fees are a transaction's maximum price per gas, and the tip within it.
 func fees(t chain.Signed) (limit, tip *uint256.Int) {
 	limit, tip = new(uint256.Int), new(uint256.Int)
 	if t.GasPrice != nil {
@@ -104,7 +104,7 @@ func fees(t chain.Signed) (limit, tip *uint256.Int) {
 	return limit, tip
 }
 
-// priced is a price as the node tells it.
+// priced is a price as the node reports it.
 func (v view) priced(price uint64) string {
 	if v.faults.Prices != nil {
 		price = v.faults.Prices(price)
@@ -112,8 +112,8 @@ func (v view) priced(price uint64) string {
 	return quantity(price)
 }
 
-// tipsAt are the tips that were paid in a block, at percentiles of the gas that it used.
-// Source: go-ethereum, eth/gasprice/feehistory.go, processBlock.
+// tipsAt are the tips in a block at percentiles of its used gas. Source: go-ethereum,
+// eth/gasprice/feehistory.go, processBlock.
 func (b *block) tipsAt(percentiles []float64) []uint64 {
 	tips := make([]uint64, len(percentiles))
 	if len(b.txs) == 0 {
@@ -133,7 +133,7 @@ func (b *block) tipsAt(percentiles []float64) []uint64 {
 	return tips
 }
 
-// What a node takes to look back over. Source: go-ethereum, eth/gasprice.
+// A node's ranges for fee history and tip suggestion. Source: go-ethereum, eth/gasprice.
 const (
 	historyMax     = 1024
 	percentilesMax = 100
@@ -141,7 +141,8 @@ const (
 	suggestedAt    = 60 // percent
 )
 
-// suggestedTip is what most of those paid who got into the newest blocks.
+// suggestedTip is a percentile, over the newest blocks, of each block's percentile of tips;
+// both are suggestedAt.
 func (v view) suggestedTip() uint64 {
 	var tips []uint64
 	for n := range min(v.head+1, suggestedOver) {
@@ -175,7 +176,8 @@ func (v view) feeHistory(args arguments) (any, *Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	// A block that was invented, or has left the chain, may be above all that it shows.
+	// A block that is invented, or no longer canonical, may be above all blocks that the node
+	// shows.
 	end := min(newest.Number, v.head) + 1
 	count = min(count, historyMax, end)
 	if count == 0 {
@@ -184,7 +186,7 @@ func (v view) feeHistory(args arguments) (any, *Refusal) {
 	return v.historyOf(v.blocks[end-count:end], percentiles), nil
 }
 
-// historyOf renders blocks that follow one upon the other.
+// historyOf renders consecutive blocks.
 func (v view) historyOf(blocks []*block, percentiles []float64) map[string]any {
 	var bases []string
 	var full []float64
@@ -212,7 +214,7 @@ func (v view) historyOf(blocks []*block, percentiles []float64) map[string]any {
 	return history
 }
 
-// count is a number of blocks, as a quantity or as JSON writes numbers.
+// count is a number of blocks, as a quantity or as a JSON number.
 func (a arguments) count(i int) (n uint64, refusal *Refusal) {
 	if i < len(a.params) {
 		text := strings.Trim(string(a.params[i]), `"`)
@@ -223,7 +225,7 @@ func (a arguments) count(i int) (n uint64, refusal *Refusal) {
 	return 0, refuse(invalidParams, "invalid argument %d: not a number of blocks", i)
 }
 
-// fails tells why one of these calls fails, if one does.
+// fails returns the reason of the first failing call, if one fails.
 func (c *Chain) fails(calls []chain.Call) (reason []byte, fails bool) {
 	for _, call := range calls {
 		if call.To == nil {
@@ -236,7 +238,7 @@ func (c *Chain) fails(calls []chain.Call) (reason []byte, fails bool) {
 	return nil, false
 }
 
-// estimateGas is eth_estimateGas of one call or, as Tempo has it, of several.
+// estimateGas is eth_estimateGas of one call or, in Tempo's form, of several.
 func (v view) estimateGas(args arguments) (any, *Refusal) {
 	if _, refusal := v.state(args, 1); refusal != nil {
 		return nil, refusal
@@ -247,8 +249,7 @@ func (v view) estimateGas(args arguments) (any, *Refusal) {
 	return quantity(uint64(transfer)), nil
 }
 
-// tried is what calls fail with that are tried, by themselves or, as Tempo has it, in a
-// batch.
+// tried returns the error of the tried calls: a single one or, in Tempo's form, a batch.
 func (v view) tried(args arguments) *Refusal {
 	type call struct{ To *chain.Address }
 	var tx struct {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A node tells what gas has cost in the blocks that there are, also one that lags, or that
-// says there are more; whatever range it is asked for.
+// A node returns the fee history of existing blocks for any requested range, also if it lags or
+// claims more blocks.
 func TestFeeHistory(t *testing.T) {
 	c, _ := fresh(t, Rules{Finality: 2})
 	n := c.Node("a")
@@ -19,7 +19,7 @@ func TestFeeHistory(t *testing.T) {
 		faults        Faults
 		count, newest string
 		oldest        string
-		blocks        int // of which it tells; beside them it tells what comes next
+		blocks        int // in the answer, which also has the next block's base fee
 	}{
 		{Faults{}, "0x3", "latest", "0x3", 3},
 		{Faults{}, "0x3", "0x2", "0x0", 3},

@@ -154,8 +154,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestForksKeepTheRules forks, mines, drops and rolls back at random, and looks
-// after each step whether the indexes still say what the blocks say.
+// TestForksKeepTheRules forks, mines, drops and rolls back at random. After each step it checks
+// that the indexes match the blocks.
 func TestForksKeepTheRules(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		at := time.Unix(1_800_000_000, 0)
@@ -185,8 +185,8 @@ func TestForksKeepTheRules(t *testing.T) {
 	})
 }
 
-// checkIndexes compares every index with a fold over the blocks, and the state at
-// every block ever seen with what it was when that block was the head.
+// checkIndexes compares every index with a fold over the blocks. It compares the state at every
+// block ever seen with the state when that block was the head.
 func checkIndexes(r *rapid.T, c *Chain, states map[chain.Hash]map[chain.Sequence]uint64) {
 	next := map[chain.Sequence]uint64{}
 	count := 0

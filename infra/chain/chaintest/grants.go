@@ -8,7 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// SetGrant sets what the AccountKeychain says of an access key, at every block.
+// SetGrant sets an access key's grant in the AccountKeychain, at every block.
 func (c *Chain) SetGrant(key chain.AccessKey, grant chain.Grant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

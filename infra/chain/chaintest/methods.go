@@ -64,7 +64,7 @@ func (n *Node) dispatch(method string, params []json.RawMessage) (any, *Refusal)
 	return nil, refuse(-32601, "the method %s does not exist/is not available", method)
 }
 
-// sendRawTransaction takes signed bytes as the node's faults allow.
+// sendRawTransaction accepts signed bytes as the node's faults allow.
 func (n *Node) sendRawTransaction(args arguments) (any, *Refusal) {
 	text, refusal := args.text(0)
 	if refusal != nil {

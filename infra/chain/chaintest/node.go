@@ -9,8 +9,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Node is a door to the chain. Its faults are its own. It is an http.Handler that
-// speaks JSON-RPC by POST and, on the same path, by WebSocket.
+// Node is an endpoint of the chain, with its own faults. It is an http.Handler that speaks
+// JSON-RPC by POST and, on the same path, by WebSocket.
 type Node struct {
 	chain  *Chain
 	name   string
@@ -18,37 +18,37 @@ type Node struct {
 	calls  map[string]int
 }
 
-// Faults are what a node does wrong. Chances are from 0 (never) to 1 (always).
+// Faults are a node's faults. Probabilities are from 0 (never) to 1 (always).
 type Faults struct {
-	Lose   float64       // chance to cut the connection before doing anything
-	Cut    float64       // chance to cut it after taking a broadcast, without a reply
-	CutAll float64       // chance to do so after any call
-	Fail   float64       // chance to answer Status and do nothing
+	Lose   float64       // probability to cut the connection before processing
+	Cut    float64       // probability to cut it after accepting a broadcast, without a reply
+	CutAll float64       // probability to cut it after any call
+	Fail   float64       // probability to answer Status and do nothing
 	Status int           // HTTP status of Fail; 503
 	Delay  time.Duration // before every reply
 	Down   bool          // every connection is cut at once
 
-	Forget    float64 // chance to answer a broadcast as if it were taken, and forget it
-	WrongHash float64 // chance to take a broadcast and answer another hash
-	// Refuse, when set, may refuse what the chain would take; nil takes it.
+	Forget    float64 // probability to report a broadcast as accepted, and forget it
+	WrongHash float64 // probability to accept a broadcast and answer another hash
+	// Refuse, if set, may refuse transactions that the chain would accept; nil accepts.
 	Refuse func(chain.Signed) *Refusal
 
 	Lag         uint64                     // blocks its view is behind the chain
-	Ahead       uint64                     // blocks it says it is ahead, which do not exist
-	StaleNonces uint64                     // by so much its nonces are too low
-	HighNonces  uint64                     // by so much they are too high
-	Phantom     bool                       // it has a receipt for every hash it is asked for
-	Prices      func(honest uint64) uint64 // what it says of a price
-	ChainID     chain.ID                   // it says so
-	Genesis     chain.Hash                 // it says so
+	Ahead       uint64                     // blocks it claims to be ahead, which do not exist
+	StaleNonces uint64                     // its nonces are too low by this
+	HighNonces  uint64                     // its nonces are too high by this
+	Phantom     bool                       // it returns a receipt for every hash
+	Prices      func(honest uint64) uint64 // the price that it reports
+	ChainID     chain.ID                   // the chain id that it reports
+	Genesis     chain.Hash                 // the genesis hash that it reports
 
-	NoBatch         bool // it takes no batches
+	NoBatch         bool // it accepts no batches
 	NoBlockReceipts bool // it does not know eth_getBlockReceipts
 	NoBlockHashes   bool // it cannot name a state by block hash (EIP-1898)
-	NoSubscriptions bool // it takes no WebSocket connections
+	NoSubscriptions bool // it accepts no WebSocket connections
 }
 
-// Node makes a door without faults. The name is for Received.
+// Node makes a node without faults. The name appears in Received.
 func (c *Chain) Node(name string) *Node {
 	return &Node{chain: c, name: name, calls: map[string]int{}}
 }
@@ -60,7 +60,7 @@ func (n *Node) Set(f Faults) {
 	n.faults = f
 }
 
-// Calls counts the calls by method, those in batches one by one.
+// Calls counts the calls by method; each call of a batch counts.
 func (n *Node) Calls() map[string]int {
 	n.chain.mu.Lock()
 	defer n.chain.mu.Unlock()
@@ -86,7 +86,7 @@ type response struct {
 	Error   *Refusal        `json:"error,omitempty"`
 }
 
-// null makes an absent result stand in a response.
+// null puts an absent result into a response.
 var null = json.RawMessage("null")
 
 func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -144,8 +144,8 @@ func (c *Chain) chance(p float64) bool {
 	return p > 0 && c.rand.Float64() < p
 }
 
-// answer performs the calls in a body. broadcast says whether one of them handed
-// over a transaction.
+// answer performs the calls in a body. broadcast reports whether one of them sent a
+// transaction.
 func (n *Node) answer(body []byte) (reply []byte, broadcast bool) {
 	var batch []request
 	var result any
@@ -170,7 +170,7 @@ func (n *Node) answer(body []byte) (reply []byte, broadcast bool) {
 	}
 	reply, err := json.Marshal(result)
 	if err != nil {
-		panic(err) // results are made of strings and numbers
+		panic(err) // results consist of strings and numbers
 	}
 	return reply, broadcast
 }

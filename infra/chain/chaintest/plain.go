@@ -7,8 +7,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// EncodePlain writes a transaction without any signature, for tests that are not
-// about signatures: its hash is that of the bytes. The Hash given is ignored.
+// EncodePlain writes a transaction without a signature, for tests that are not about
+// signatures. Its hash is the hash of the bytes; t.Hash is ignored.
 func EncodePlain(t chain.Signed) []byte {
 	t.Hash = chain.Hash{}
 	raw, err := json.Marshal(t)
@@ -18,7 +18,7 @@ func EncodePlain(t chain.Signed) []byte {
 	return raw
 }
 
-// DecodePlain reads what EncodePlain wrote. It believes every sender.
+// DecodePlain reads the output of EncodePlain. It believes every sender.
 func DecodePlain(raw []byte) (chain.Signed, error) {
 	var t chain.Signed
 	if err := json.Unmarshal(raw, &t); err != nil {

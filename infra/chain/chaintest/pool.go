@@ -23,7 +23,7 @@ func refuse(code int, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Codes of the real node: EIP-1474, and reth's choice among them.
+// Codes of the real node, from EIP-1474, as chosen by reth.
 const (
 	invalidInput  = -32000
 	rejected      = -32003
@@ -34,14 +34,14 @@ const (
 type pooled struct {
 	signed chain.Signed
 	raw    []byte
-	at     time.Time // when it came
-	number uint64    // its place in the order of arrival
+	at     time.Time // time of arrival
+	number uint64    // position in the order of arrival
 }
 
-// pool holds what nodes have taken and no block has yet.
+// pool holds the transactions that nodes have accepted and no block holds yet.
 type pool struct {
 	byHash  map[chain.Hash]*pooled
-	byNonce map[chain.Sequence]map[uint64]*pooled // not those of the expiring key
+	byNonce map[chain.Sequence]map[uint64]*pooled // without the expiring key's
 	arrived uint64
 }
 
@@ -49,7 +49,7 @@ func newPool() pool {
 	return pool{byHash: map[chain.Hash]*pooled{}, byNonce: map[chain.Sequence]map[uint64]*pooled{}}
 }
 
-// add takes a transaction, in place of another with its nonce.
+// add adds a transaction, and replaces another with its nonce.
 func (p *pool) add(signed chain.Signed, raw []byte, at time.Time) {
 	if p.byHash[signed.Hash] != nil {
 		return
@@ -84,8 +84,8 @@ func (p *pool) remove(hash chain.Hash) bool {
 	return true
 }
 
-// ordered is the pool in the order blocks take it: sequences as they came, each
-// by rising nonce.
+// ordered is the pool in the order in which blocks take it: sequences by arrival, each by
+// ascending nonce.
 func (p *pool) ordered() []*pooled {
 	first := map[chain.Sequence]uint64{}
 	all := make([]*pooled, 0, len(p.byHash))
@@ -111,7 +111,7 @@ func (p *pool) ordered() []*pooled {
 	return all
 }
 
-// admit puts a transaction into the pool, or says why not.
+// admit adds a transaction to the pool, or returns the refusal.
 func (c *Chain) admit(signed chain.Signed, raw []byte) *Refusal {
 	refusal := c.acceptable(signed)
 	if refusal == nil {
@@ -120,7 +120,7 @@ func (c *Chain) admit(signed chain.Signed, raw []byte) *Refusal {
 	return refusal
 }
 
-// undecodable is what a node says to bytes that are no transaction.
+// undecodable is a node's answer to bytes that are no transaction.
 func undecodable(raw []byte, err error) *Refusal {
 	malformed := (*chain.Malformed)(nil)
 	errors.As(err, &malformed)
@@ -137,7 +137,7 @@ func undecodable(raw []byte, err error) *Refusal {
 	return refuse(invalidParams, "failed to decode signed transaction")
 }
 
-// acceptable are the pool's rules.
+// acceptable checks the pool's rules.
 func (c *Chain) acceptable(t chain.Signed) *Refusal {
 	tip, clock := c.head().Time, uint64(c.now().Unix())
 	next := c.next(t.Sequence())
@@ -174,7 +174,7 @@ func (c *Chain) acceptable(t chain.Signed) *Refusal {
 	return nil
 }
 
-// expiring are the rules of the expiring key at a block time.
+// expiring checks the rules of the expiring key at a block time.
 func (c *Chain) expiring(t chain.Signed, time uint64) *Refusal {
 	most := time + c.rules.ExpiringWindow
 	_, done := c.included[t.Hash]
@@ -194,7 +194,7 @@ func (c *Chain) expiring(t chain.Signed, time uint64) *Refusal {
 	return nil
 }
 
-// payable says whether the fee can be paid as things are.
+// payable checks whether the fee can be paid now.
 func (c *Chain) payable(t chain.Signed) *Refusal {
 	payer := t.Sender
 	if t.FeePayer != nil {
@@ -210,7 +210,7 @@ func (c *Chain) payable(t chain.Signed) *Refusal {
 	return nil
 }
 
-// outbids says whether one transaction may replace another with its nonce.
+// outbids reports whether one transaction may replace another with its nonce.
 func (c *Chain) outbids(t, rival chain.Signed) bool {
 	dearer := func(a, b *uint256.Int) bool {
 		floor := new(uint256.Int).Mul(b, uint256.NewInt(100+c.rules.PriceBump))
@@ -222,7 +222,7 @@ func (c *Chain) outbids(t, rival chain.Signed) bool {
 	return dearer(limit, was) && dearer(tip, wasTip)
 }
 
-// executable are the rules of execution in a block of a time, after those in
+// executable checks the rules of execution in a block of a time, after the transactions in
 // pending.
 func (c *Chain) executable(t chain.Signed, time uint64, pending map[chain.Sequence]uint64) *Refusal {
 	next, ok := pending[t.Sequence()]
@@ -248,7 +248,7 @@ func (c *Chain) executable(t chain.Signed, time uint64, pending map[chain.Sequen
 	return c.payable(t)
 }
 
-// evict drops what the pool would not keep, as a real one does after each block.
+// evict drops the transactions that a real node's pool drops after each block.
 func (c *Chain) evict() {
 	now, tip := c.now(), c.head().Time
 	follows := map[chain.Sequence]uint64{} // the nonce that would continue an unbroken run

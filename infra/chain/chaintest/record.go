@@ -7,8 +7,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// receivedMax bounds the deliveries that are kept; older ones are forgotten, and
-// the numbers of those that are left tell.
+// receivedMax bounds the recorded deliveries. Older ones are dropped; the numbers of the others
+// show how many.
 const receivedMax = 1 << 20
 
 // Delivery is one broadcast that reached a node.
@@ -17,19 +17,19 @@ type Delivery struct {
 	At     time.Time
 	Node   string
 	Raw    []byte     // as received; not to be changed
-	Hash   chain.Hash // as decoded; zero if the bytes are no transaction
-	// Answer is what the node decided, whether or not the answer got through;
-	// nil means that it took the bytes.
+	Hash   chain.Hash // hash of the decoded transaction; zero if the bytes are no transaction
+	// Answer is the node's decision, even if the reply was lost; nil means that it accepted the
+	// bytes.
 	Answer *Refusal
-	Head   chain.Block // the chain's newest block then
+	Head   chain.Block // the chain's newest block at that time
 }
 
-// record is what judges ask about.
+// record holds the data for checks.
 type record struct {
 	received []Delivery
 	count    uint64
 	history  map[chain.Hash][]chain.Block
-	raw      map[chain.Hash][]byte // one copy of equal bytes, by their own hash
+	raw      map[chain.Hash][]byte // one copy of equal bytes, by their hash
 }
 
 func newRecord() record {
@@ -57,16 +57,15 @@ func (r *record) intern(raw []byte) []byte {
 	return kept
 }
 
-// Received lists the broadcasts that reached any node, in order: the newest
-// million at least.
+// Received lists the broadcasts that reached any node, in order: at least the newest million.
 func (c *Chain) Received() []Delivery {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.record.received)
 }
 
-// Executed says how often each transaction is in the canonical chain. Anything
-// but 1 is a fault of this package.
+// Executed returns how often each transaction is in the canonical chain. Any number but 1 is a
+// defect of this package.
 func (c *Chain) Executed() map[chain.Hash]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,15 +78,15 @@ func (c *Chain) Executed() map[chain.Hash]int {
 	return times
 }
 
-// History lists the blocks of any branch that ever held a transaction, in the
-// order in which they came.
+// History lists the blocks of any branch that ever held a transaction, in the order of their
+// making.
 func (c *Chain) History(hash chain.Hash) []chain.Block {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.record.history[hash])
 }
 
-// Receipt is where a transaction is in the canonical chain, and how it ended.
+// Receipt is a transaction's receipt in the canonical chain.
 func (c *Chain) Receipt(hash chain.Hash) (chain.Receipt, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

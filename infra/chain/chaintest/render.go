@@ -15,7 +15,7 @@ var (
 	bloom    = "0x" + strings.Repeat("0", noBloom)
 )
 
-// renderHeader is a block without its transactions.
+// renderHeader renders a block without its transactions.
 func (v view) renderHeader(b *block) map[string]any {
 	rendered := map[string]any{
 		"number": quantity(b.Number), "hash": b.Hash, "parentHash": b.Parent, "timestamp": quantity(b.Time),
@@ -86,7 +86,7 @@ func (v view) renderTransaction(t chain.Signed, at *place) map[string]any {
 	return rendered
 }
 
-// recipient is where a transaction's first call goes; nil for none.
+// recipient is the recipient of a transaction's first call; nil for none.
 func recipient(t chain.Signed) *chain.Address {
 	if len(t.Calls) == 0 {
 		return nil

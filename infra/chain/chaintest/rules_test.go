@@ -23,7 +23,7 @@ var (
 	key5  = chain.NonceKey{31: 5}
 )
 
-// clock is a clock that is set by hand.
+// clock is a clock that a test sets.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time          { return c.at }
@@ -68,8 +68,8 @@ func mine(t *testing.T, c *Chain, others ...[]byte) chain.Block {
 	return b
 }
 
-// checkOnce is the promise of every chain: nothing twice, no nonce twice, none
-// left out.
+// checkOnce checks the promise of every chain: no transaction twice, no nonce twice, none left
+// out.
 func checkOnce(t *testing.T, c *Chain) {
 	t.Helper()
 	for hash, times := range c.Executed() {

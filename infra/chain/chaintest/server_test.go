@@ -19,7 +19,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// serve opens a node over HTTP.
+// serve serves a node over HTTP.
 func serve(t *testing.T, n *Node) string {
 	t.Helper()
 	server := httptest.NewServer(n)
@@ -28,7 +28,7 @@ func serve(t *testing.T, n *Node) string {
 	return server.URL
 }
 
-// post sends a body and returns the reply; err when the connection was cut.
+// post sends a body and returns the reply; err if the connection was cut.
 func post(url, body string) (int, string, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Post(url, "application/json", strings.NewReader(body))
@@ -164,7 +164,7 @@ func TestFaultsOfBroadcasts(t *testing.T) {
 		faults   Faults
 		cut      bool
 		status   int
-		result   string // of the reply; "other" for another hash
+		result   string // kind of reply; "other" for another hash
 		received int
 		pooled   int
 	}{

@@ -9,8 +9,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// socketBacklog is how many heads a slow subscriber may be behind before it
-// misses some.
+// socketBacklog is how many heads a slow subscriber may lag before it misses some.
 const socketBacklog = 16
 
 // serveSocket speaks JSON-RPC over a WebSocket: every method, and subscriptions
@@ -57,7 +56,7 @@ func (n *Node) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter counts a connection in, unless there are to be none.
+// enter counts a new connection, unless the chain is closed.
 func (n *Node) enter() bool {
 	n.chain.mu.Lock()
 	defer n.chain.mu.Unlock()
@@ -68,7 +67,7 @@ func (n *Node) enter() bool {
 	return true
 }
 
-// watch begins or ends telling a channel of new heads.
+// watch registers or removes a channel for new heads.
 func (n *Node) watch(heads chan *block, on bool) {
 	n.chain.mu.Lock()
 	defer n.chain.mu.Unlock()

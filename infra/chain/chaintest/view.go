@@ -11,13 +11,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// quantity writes a number as JSON-RPC does.
+// quantity writes a number in JSON-RPC form.
 func quantity[N ~uint64 | ~int | ~uint8](n N) string {
 	return "0x" + strconv.FormatUint(uint64(n), 16)
 }
 
-// view is the chain as a node shows it, lies included. It lives under the
-// chain's lock.
+// view is the chain as a node shows it, including its lies. It is used under the chain's lock.
 type view struct {
 	*Chain
 	faults Faults
@@ -29,8 +28,8 @@ func (n *Node) view() view {
 	return view{n.chain, n.faults, head - min(head, n.faults.Lag)}
 }
 
-// blockOf finds the block that a parameter names: a tag, a number, a hash, or an
-// object with one of them (EIP-1898). nil is a block the node does not have.
+// blockOf finds the block named by a parameter: a tag, a number, a hash, or an object with one
+// of them (EIP-1898). It returns nil for a block that the node does not have.
 func (v view) blockOf(args arguments, i int, byHash bool) (*block, *Refusal) {
 	if i >= len(args.params) {
 		return v.blocks[v.head], nil
@@ -155,7 +154,7 @@ func (v view) call(args arguments) (any, *Refusal) {
 		return v.grant(input)
 	}
 	if !strings.EqualFold(tx.To, nonceManager) || len(input) != getNonceBytes || hex.EncodeToString(input[:4]) != getNonce {
-		return "0x", nil // nobody lives there
+		return "0x", nil // no contract there
 	}
 	s := chain.Sequence{Chain: v.id, Sender: chain.Address(input[16:36]), Key: chain.NonceKey(input[36:68])}
 	if s.Key.IsZero() {

@@ -8,8 +8,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
 )
 
-// BenchmarkDecode reads a type 2 transaction and recovers its sender. The
-// recovery alone, BenchmarkEcrecover, is what it cannot be faster than.
+// BenchmarkDecode reads a type 2 transaction and recovers its sender. Its lower bound is
+// BenchmarkEcrecover, the recovery alone.
 func BenchmarkDecode(b *testing.B) {
 	raw := sign(b, dynamic())
 	b.ReportAllocs()

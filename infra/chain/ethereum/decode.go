@@ -13,29 +13,29 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/rlp"
 )
 
-// The transaction types (EIP-2718). A legacy transaction has no type byte: it
-// begins as an RLP list does.
+// The transaction types (EIP-2718). A legacy transaction has no type byte: it begins with an
+// RLP list.
 const (
 	Legacy     = 0x00
 	AccessList = 0x01
 	DynamicFee = 0x02
-	Blob       = 0x03 // known, and refused: a pool keeps a blob's data for itself
+	Blob       = 0x03 // recognized, and refused: a pool keeps blob data to itself
 	SetCode    = 0x04
 
 	legacyFirst = 0xc0
 )
 
-// MaxSize is the largest transaction in bytes that nodes' pools take: 128 KiB,
-// in go-ethereum (txMaxSize) as in reth.
+// MaxSize is the largest transaction, in bytes, that nodes' pools accept: 128 KiB, in
+// go-ethereum (txMaxSize) and in reth.
 const MaxSize = 128 << 10
 
-// Decode reads a signed transaction and recovers its sender, or says with a
-// *chain.Malformed why these bytes can never be executed. It is total, and
-// stricter than a node's decoder: exactly one encoding of a transaction is taken,
-// which is why its hash is that of the bytes.
+// Decode reads a signed transaction and recovers its sender. A *chain.Malformed says why these
+// bytes can never be executed. Decode handles any input, and is stricter than a node's decoder:
+// it accepts exactly one encoding of a transaction, so the transaction's hash is the hash of
+// the bytes.
 //
-// Which chain it is for is for the caller to judge, by Signed.Chain; that it is
-// for some chain is not: chain id 0 and ids of more than 64 bits are refused.
+// The caller checks Signed.Chain against its own chain. Decode refuses chain id 0 and ids of
+// more than 64 bits.
 func Decode(raw []byte) (chain.Signed, error) {
 	switch {
 	case len(raw) == 0:
@@ -55,8 +55,8 @@ func Decode(raw []byte) (chain.Signed, error) {
 	}
 }
 
-// legacy reads [nonce, gasPrice, gas, to, value, input, v, r, s]. By EIP-155, v is
-// 35 or 36 + 2 chainId, and what was signed ends in chainId, 0, 0 instead.
+// legacy reads [nonce, gasPrice, gas, to, value, input, v, r, s]. By EIP-155, v is 35 or 36 + 2
+// chainId, and the signed list ends in chainId, 0, 0 instead.
 func legacy(raw []byte) (chain.Signed, error) {
 	l := rlp.Read(raw)
 	t := transaction{raw: raw, Signed: chain.Signed{Type: Legacy}}
@@ -89,9 +89,8 @@ func legacy(raw []byte) (chain.Signed, error) {
 	return t.finish()
 }
 
-// typed reads, after the type byte, [chainId, nonce, fees, gas, to, value, input,
-// accessList, authorizations (type 4), yParity, r, s]. What was signed is the
-// same without the last three.
+// typed reads, after the type byte, [chainId, nonce, fees, gas, to, value, input, accessList,
+// authorizations (type 4), yParity, r, s]. The signed list has all but the last three.
 func typed(raw []byte) (chain.Signed, error) {
 	l := rlp.Read(raw[1:])
 	t := transaction{raw: raw, Signed: chain.Signed{Type: raw[0]}}
@@ -134,10 +133,10 @@ func call(l *rlp.List) chain.Call {
 	}
 }
 
-// authorizations reads [[chainId, address, nonce, yParity, r, s] …] as far as
-// EIP-7702 makes the transaction's validity depend on it: the bounds of the
-// fields, and that there is one. An authorization whose signature does not hold
-// is skipped by the chain; the transaction stands.
+// authorizations reads [[chainId, address, nonce, yParity, r, s] …]. It checks only the points
+// on which EIP-7702 makes the transaction's validity depend: the bounds of the fields, and that
+// there is at least one entry. The chain skips an authorization with an invalid signature; the
+// transaction stays valid.
 func authorizations(l *rlp.List) (count uint64) {
 	for list := l.List("authorizations"); list.More(); count++ {
 		entry := list.List("authorization")
@@ -155,11 +154,11 @@ func authorizations(l *rlp.List) (count uint64) {
 	return count
 }
 
-// transaction is what the types come down to.
+// transaction is the common form of all types.
 type transaction struct {
 	chain.Signed
 	raw             []byte
-	digest          chain.Hash // what the sender signed
+	digest          chain.Hash // the hash that the sender signed
 	parity          uint64
 	r, s            *uint256.Int
 	addresses, keys uint64 // of the access list
@@ -180,7 +179,7 @@ func (t *transaction) setChain(id *uint256.Int) error {
 	return nil
 }
 
-// finish judges what has been read and recovers the sender.
+// finish validates the fields and recovers the sender.
 func (t *transaction) finish() (chain.Signed, error) {
 	if t.Nonce == math.MaxUint64 {
 		return refuse(chain.FaultOverflow, "nonce: an account's nonce never gets to 2^64-1 (EIP-2681)")

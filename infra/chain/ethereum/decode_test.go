@@ -37,7 +37,7 @@ func testAccount(t testing.TB) chain.Address {
 	return chain.Address(crypto.PubkeyToAddress(testKey(t).PublicKey))
 }
 
-// sign has go-ethereum sign a transaction; for chain 0, without EIP-155.
+// sign signs a transaction with go-ethereum; for chain 0, without EIP-155.
 func sign(t testing.TB, data types.TxData) []byte {
 	t.Helper()
 	raw, err := types.MustSignNewTx(testKey(t), types.LatestSignerForChainID(chainID), data).MarshalBinary()
@@ -124,8 +124,8 @@ func TestEveryFieldIsRead(t *testing.T) {
 	}
 }
 
-// edit decodes the list of a transaction, changes it and encodes it again,
-// without signing: the form is judged first.
+// edit decodes a transaction's list, changes it and encodes it again, without signing: Decode
+// checks the form first.
 func edit(t testing.TB, raw []byte, change func(items []any) []any) []byte {
 	t.Helper()
 	prefix := 1
@@ -150,7 +150,7 @@ func replace(t testing.TB, raw []byte, place int, item any) []byte {
 	})
 }
 
-// unprotected is a legacy transaction as before EIP-155, good on every chain.
+// unprotected is a legacy transaction from before EIP-155, valid on every chain.
 func unprotected(t testing.TB) []byte {
 	t.Helper()
 	raw, err := types.MustSignNewTx(testKey(t), types.HomesteadSigner{}, legacy()).MarshalBinary()
@@ -160,8 +160,8 @@ func unprotected(t testing.TB) []byte {
 	return raw
 }
 
-// highS is the malleated twin of a type 2 transaction: it recovers to the same
-// sender and has another hash.
+// highS is the malleated twin of a type 2 transaction: it recovers to the same sender and has
+// another hash.
 func highS(t testing.TB) []byte {
 	return edit(t, sign(t, dynamic()), func(items []any) []any {
 		n := len(items)
@@ -267,7 +267,7 @@ func checkFault(t *testing.T, raw []byte, want chain.Fault) {
 	}
 }
 
-// A signature taken from another transaction is that of a stranger, if of anybody.
+// A signature copied from another transaction recovers to another account, or to none.
 func TestPastedSignature(t *testing.T) {
 	other := dynamic()
 	other.Nonce = 8
@@ -294,7 +294,7 @@ func TestLargestChain(t *testing.T) {
 	}
 }
 
-// Gas is refused exactly below what the cheapest schedule in force asks for.
+// Gas is refused exactly below the minimum of the cheapest schedule.
 func TestLeastGas(t *testing.T) {
 	self := common.Address(testAccount(t))
 	none := types.AccessList{}

@@ -10,10 +10,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Payload is what the sender signs, the Keccak-256 of it: of a legacy transaction
-// (with the chain id, EIP-155) or of one of type 2 (EIP-1559), without an access list.
-// The error is a *chain.Malformed when such a transaction cannot say what this one
-// should; whether a block can hold what it says is for [Decode] to judge.
+// Payload returns the bytes whose Keccak-256 the sender signs, for a legacy transaction (with
+// the chain id, EIP-155) or one of type 2 (EIP-1559), without an access list. The error is a
+// *chain.Malformed if such a transaction cannot express tx. [Decode] checks whether a block can
+// hold it.
 func Payload(tx chain.Unsigned) ([]byte, error) {
 	fields, err := fieldsOf(tx)
 	if err != nil {
@@ -25,9 +25,8 @@ func Payload(tx chain.Unsigned) ([]byte, error) {
 	return encode(tx.Type, fields), nil
 }
 
-// Encode gives the transaction, whose hash is that of the bytes. The signature is that
-// of the [Payload], r s v with v of 0 or 1, or 27 or 28. It is not verified: [Decode]
-// does that.
+// Encode returns the signed transaction; its hash is the hash of the bytes. signature signs the
+// [Payload], as r s v with v of 0 or 1, or 27 or 28. Encode does not verify it; [Decode] does.
 func Encode(tx chain.Unsigned, signature []byte) ([]byte, error) {
 	fields, err := fieldsOf(tx)
 	if err != nil {
@@ -52,7 +51,7 @@ func Encode(tx chain.Unsigned, signature []byte) ([]byte, error) {
 	return encode(tx.Type, append(fields, protected, r, s)), nil
 }
 
-// fieldsOf are the fields that both what is signed and the transaction begin with.
+// fieldsOf are the leading fields shared by the signed list and the transaction.
 func fieldsOf(tx chain.Unsigned) ([]any, error) {
 	switch {
 	case tx.Type != Legacy && tx.Type != DynamicFee:
@@ -81,13 +80,13 @@ func fieldsOf(tx chain.Unsigned) ([]any, error) {
 	}, nil
 }
 
-// encode writes the type byte, which a legacy transaction has not, and a list of
-// fields. It is go-ethereum's RLP and not ours, so that whoever reads what is written
-// here is checked against a stranger.
+// encode writes the type byte, which a legacy transaction lacks, and a list of fields. It uses
+// go-ethereum's RLP and not ours, so that our decoder is checked against an independent
+// encoder.
 func encode(kind uint8, fields []any) []byte {
 	list, err := rlp.EncodeToBytes(fields)
 	if err != nil {
-		panic(err) // the fields are all of kinds that RLP knows
+		panic(err) // all fields are of kinds that RLP supports
 	}
 	if kind == Legacy {
 		return list

@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
 )
 
-// unsigned is what a transaction was before it was signed.
+// unsigned is a transaction without its signature.
 func unsigned(s chain.Signed) chain.Unsigned {
 	return chain.Unsigned{
 		Type: s.Type, Chain: s.Chain, Nonce: s.Nonce, Gas: s.Gas,
@@ -49,7 +49,7 @@ func drawUnsigned(t *rapid.T) chain.Unsigned {
 	return tx
 }
 
-// theirs is the transaction as go-ethereum has it.
+// theirs is the transaction in go-ethereum's type.
 func theirs(tx chain.Unsigned) *types.Transaction {
 	call, to := tx.Calls[0], (*common.Address)(tx.Calls[0].To)
 	if tx.Type == ethereum.Legacy {
@@ -65,7 +65,7 @@ func theirs(tx chain.Unsigned) *types.Transaction {
 	return types.NewTx(inner)
 }
 
-// What is written is what go-ethereum writes, and what our decoder reads.
+// Encode writes the same bytes as go-ethereum, and our decoder reads them.
 func TestEncode(t *testing.T) {
 	key, err := crypto.ToECDSA(bytes.Repeat([]byte{7}, 32))
 	if err != nil {

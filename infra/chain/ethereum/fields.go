@@ -5,7 +5,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/rlp"
 )
 
-// delegation is one authorization of EIP-7702, as JSON-RPC shows it.
+// delegation is one authorization of EIP-7702 in JSON-RPC form.
 type delegation struct {
 	ChainID string        `json:"chainId"`
 	Address chain.Address `json:"address"`
@@ -15,9 +15,9 @@ type delegation struct {
 	S       string        `json:"s"`
 }
 
-// Fields are those of a signed transaction that [chain.Signed] does not keep, under
-// the names and in the form of JSON-RPC: the signature, the access list, the
-// authorizations. The bytes must be such as [Decode] takes.
+// Fields returns the fields of a signed transaction that [chain.Signed] does not keep, under
+// the names and in the form of JSON-RPC: the signature, the access list, the authorizations.
+// raw must be accepted by [Decode].
 func Fields(raw []byte) (map[string]any, error) {
 	if raw[0] >= legacyFirst {
 		l := rlp.Read(raw)
@@ -41,7 +41,7 @@ func Fields(raw []byte) (map[string]any, error) {
 	return fields, l.Err()
 }
 
-// skip passes over items that are strings.
+// skip skips n string items.
 func skip(l *rlp.List, n int) {
 	for range n {
 		l.Bytes("field")

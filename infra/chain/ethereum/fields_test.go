@@ -12,7 +12,7 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// Fields are what go-ethereum writes.
+// Fields equal go-ethereum's JSON.
 func TestFields(t *testing.T) {
 	key, err := crypto.GenerateKey()
 	if err != nil {

@@ -24,7 +24,7 @@ func FuzzDecode(f *testing.F) {
 	for _, name := range typeNames {
 		f.Add(every[name])
 	}
-	// What a decoder is likely to let through, or to refuse for no reason.
+	// Inputs that a decoder is likely to accept or refuse wrongly.
 	typed := sign(f, dynamic())
 	f.Add(highS(f))
 	f.Add(replace(f, typed, 6, bytes.Repeat([]byte{1}, 33))) // value of 33 bytes
@@ -34,7 +34,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) { checkDecode(t, raw) })
 }
 
-// What wallets and go-ethereum made, damaged at random.
+// Transactions made by wallets and go-ethereum, mutated at random.
 func TestMutations(t *testing.T) {
 	var seeds [][]byte
 	for _, v := range vectors(t) {
@@ -56,9 +56,9 @@ func TestMutations(t *testing.T) {
 	})
 }
 
-// checkDecode holds Decode to what it promises of any bytes, and to go-ethereum's
-// decoder: what we take, it takes and reads alike; what it takes and we refuse, we
-// refuse for a reason that is not the form or the signature.
+// checkDecode checks Decode's guarantees for any bytes, and compares it with go-ethereum's
+// decoder. All that ours accepts, theirs accepts with the same fields. If only theirs accepts,
+// our reason is neither the form nor the signature.
 func checkDecode(t *testing.T, raw []byte) {
 	t.Helper()
 	kept := bytes.Clone(raw)

@@ -2,12 +2,11 @@ package ethereum
 
 import "bytes"
 
-// What a transaction costs before any of its code runs, in gas, by the cheaper
-// of two schedules: the one up to Osaka, and Amsterdam's, which is cheaper for
-// some transactions (EIP-2780, EIP-8037; active on Sepolia since October 2026).
-// The bytes do not say which schedule their block will have, so gas is refused
-// only where both refuse it. The floor of EIP-7623 depends on the fork too and
-// is left to the node.
+// A transaction's gas before any of its code runs, by the cheaper of two schedules: the
+// schedule up to Osaka, and Amsterdam's, which is cheaper for some transactions (EIP-2780,
+// EIP-8037; active on Sepolia since October 2026). The bytes do not tell their block's
+// schedule, so gas is refused only if both schedules refuse it. The floor of EIP-7623 depends
+// on the fork too, and is left to the node.
 const (
 	gasBase          = 12_000 // EIP-2780; 21,000 before Amsterdam
 	gasRecipient     = 3_000  // EIP-2780: a recipient other than the sender
@@ -21,8 +20,8 @@ const (
 	gasAuthorization = 7_816  // EIP-8037; 25,000 before Amsterdam (EIP-7702)
 )
 
-// leastGas is below what any fork asks, or equal to it. The sums are far from
-// overflow: each term is bounded by MaxSize.
+// leastGas is at most the minimum gas of any fork. The sums cannot overflow: each term is
+// bounded by MaxSize.
 func (t *transaction) leastGas() uint64 {
 	call := t.Calls[0]
 	size, zeros := uint64(len(call.Input)), uint64(bytes.Count(call.Input, []byte{0}))

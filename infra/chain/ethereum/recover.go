@@ -9,9 +9,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// recoverSender is whose key signed the digest. Of the two values of s that hold,
-// only the lower is taken (EIP-2): the other one would give the same transaction
-// a second hash.
+// recoverSender returns the account whose key signed the digest. Of the two valid values of s
+// only the lower is accepted (EIP-2): the other would give the same transaction a second hash.
 func recoverSender(digest chain.Hash, r, s *uint256.Int, parity uint64) (chain.Address, error) {
 	if parity > 1 {
 		return chain.Address{}, errors.New("y parity is neither 0 nor 1")

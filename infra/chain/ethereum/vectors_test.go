@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
 )
 
-// vector is one of the Ethereum transactions among Tempo's vectors.
+// vector is an Ethereum transaction among Tempo's test vectors.
 type vector struct {
 	Name, Expect, TxType, Nonce, Raw string
 	ChainID                          chain.ID

@@ -2,13 +2,13 @@ package rlp
 
 import "github.com/tempo-watchtower/watchtower/domain/chain"
 
-// Access is one entry of an access list (EIP-2930), as JSON-RPC shows it.
+// Access is one entry of an access list (EIP-2930) in JSON-RPC form.
 type Access struct {
 	Address     chain.Address `json:"address"`
 	StorageKeys []chain.Hash  `json:"storageKeys"`
 }
 
-// Accesses reads what [List.AccessList] counts.
+// Accesses reads an access list with its contents; [List.AccessList] only counts them.
 func (l *List) Accesses(field string) []Access {
 	all := []Access{}
 	for list := l.List(field); list.More(); {

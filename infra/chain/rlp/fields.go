@@ -23,7 +23,7 @@ func (l *List) Uint(field string, bits int) *uint256.Int {
 	return new(uint256.Int).SetBytes(l.integer(field, bits/8))
 }
 
-// integer reads big-endian digits of 256: none for zero, and no leading zero.
+// integer reads a big-endian number: no bytes for zero, and no leading zero byte.
 func (l *List) integer(field string, size int) []byte {
 	digits := l.Bytes(field)
 	switch {
@@ -43,7 +43,7 @@ func (l *List) Address(field string) (a chain.Address) {
 	return a
 }
 
-// MaybeAddress reads 20 bytes, or the empty string, which is nil.
+// MaybeAddress reads 20 bytes, or the empty string, which gives nil.
 func (l *List) MaybeAddress(field string) *chain.Address {
 	if l.More() && l.payload[l.at] == stringShort {
 		l.at++
@@ -53,8 +53,8 @@ func (l *List) MaybeAddress(field string) *chain.Address {
 	return &a
 }
 
-// AccessList reads what EIP-2930 prescribes, [[address, [32-byte key …]] …], and
-// counts the addresses and the keys.
+// AccessList reads a list in the form of EIP-2930, [[address, [32-byte key …]] …], and counts
+// the addresses and the keys.
 func (l *List) AccessList(field string) (addresses, keys uint64) {
 	for list := l.List(field); list.More(); addresses++ {
 		entry := list.List(field)

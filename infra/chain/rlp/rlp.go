@@ -1,10 +1,9 @@
-// Package rlp reads Ethereum's Recursive Length Prefix encoding (Yellow Paper,
-// appendix B) as strictly as a node does: every length and every integer in its
-// shortest form, nothing missing and nothing over. Bytes that are read without
-// a fault are therefore the only encoding of what they say, which is why the
-// decoders may hash pieces of the bytes received instead of encoding anew.
+// Package rlp reads Ethereum's Recursive Length Prefix encoding (Yellow Paper, appendix B) as
+// strictly as a node does: every length and every integer in its shortest form, without missing
+// or extra bytes. So bytes read without a fault are the only encoding of their content, and
+// decoders may hash pieces of the received bytes instead of encoding again.
 //
-// It is the one leaf that the decoders of infra/chain share.
+// It is the one package that the decoders of infra/chain share.
 package rlp
 
 import (
@@ -14,19 +13,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// List reads the items of one list, first to last. The first fault found in a
-// list or in any list nested with it sticks: from then on every read gives a
-// zero value, More is false, and Err says what was wrong. So a decoder reads all
-// its fields and asks once.
+// List reads the items of one list in order. The first fault in a list, or in any list nested
+// in it, is kept: from then on every read gives a zero value, More is false, and Err returns
+// the fault. So a decoder reads all its fields and checks once.
 //
-// What a List hands out points into the bytes it was made from.
+// Slices returned by a List point into the bytes it was made from.
 type List struct {
 	payload []byte
-	at      int               // where the next item begins
-	fault   **chain.Malformed // one for the whole tree of lists
+	at      int               // start of the next item
+	fault   **chain.Malformed // shared by the whole tree of lists
 }
 
-// Read opens b, which must hold one list and nothing after it.
+// Read opens b, which must hold exactly one list.
 func Read(b []byte) List {
 	whole := List{payload: b, fault: new(*chain.Malformed)}
 	list := whole.List("transaction")
@@ -36,7 +34,7 @@ func Read(b []byte) List {
 	return list
 }
 
-// Fail records a fault, unless there was one before.
+// Fail records a fault, unless there is one already.
 func (l *List) Fail(fault chain.Fault, field, detail string) {
 	if *l.fault == nil {
 		*l.fault = &chain.Malformed{Fault: fault, Detail: field + ": " + detail}
@@ -54,7 +52,7 @@ func (l *List) Err() error {
 // More reports whether there is another item to read.
 func (l *List) More() bool { return *l.fault == nil && l.at < len(l.payload) }
 
-// End says that no item may follow.
+// End records a fault if an item follows.
 func (l *List) End(field string) {
 	if l.More() {
 		l.Fail(chain.FaultRLP, field, "has more items than it should")
@@ -67,7 +65,7 @@ func (l *List) Taken() []byte { return l.payload[:l.at] }
 // Rest is the encoding of all items still to be read.
 func (l *List) Rest() []byte { return l.payload[l.at:] }
 
-// NextIsList reports whether the next item is there and is a list.
+// NextIsList reports whether the next item exists and is a list.
 func (l *List) NextIsList() bool { return l.More() && l.payload[l.at] >= listShort }
 
 // List reads an item that is a list.
@@ -91,7 +89,7 @@ func (l *List) Bytes(field string) []byte {
 	return content
 }
 
-// Skip reads an item of any shape, with lists at most depth deep.
+// Skip reads an item of any shape, with lists nested at most depth deep.
 func (l *List) Skip(field string, depth int) {
 	if !l.NextIsList() {
 		l.Bytes(field)
@@ -106,16 +104,16 @@ func (l *List) Skip(field string, depth int) {
 	}
 }
 
-// The prefix bytes at which each kind of item begins.
+// The first prefix byte of each kind of item.
 const (
 	stringShort = 0x80 // a string of 0 to 55 bytes
-	stringLong  = 0xb8 // a string whose length takes 1 to 8 bytes of its own
+	stringLong  = 0xb8 // a string whose length takes 1 to 8 separate bytes
 	listShort   = 0xc0
 	listLong    = 0xf8
-	longest     = 55 // the longest content that a short form can hold
+	longest     = 55 // the longest content of a short form
 )
 
-// item takes the next item off and returns its content.
+// item takes the next item and returns its content.
 func (l *List) item(field string) (content []byte, isList bool) {
 	if *l.fault != nil {
 		return nil, false
@@ -144,8 +142,8 @@ func (l *List) item(field string) (content []byte, isList bool) {
 	return content, prefix >= listShort
 }
 
-// measure reads the length of the item that b begins with: head bytes of prefix,
-// then size bytes of content, which may run past the end of b.
+// measure reads the length of the item at the start of b: head bytes of prefix, then size bytes
+// of content, which may extend past the end of b.
 func measure(b []byte) (head int, size uint64, shortest bool) {
 	prefix := b[0]
 	switch {
@@ -161,7 +159,7 @@ func measure(b []byte) (head int, size uint64, shortest bool) {
 		head = 2 + int(prefix-listLong)
 	}
 	if len(b) < head {
-		return len(b), 1, true // not even the length is whole: past the end, whatever it says
+		return len(b), 1, true // the length itself is incomplete: past the end in any case
 	}
 	var length [8]byte
 	copy(length[8-(head-1):], b[1:head])
@@ -169,7 +167,7 @@ func measure(b []byte) (head int, size uint64, shortest bool) {
 	return head, size, b[1] != 0 && size > longest
 }
 
-// ListHeader is what stands before a list whose items take size bytes.
+// ListHeader is the prefix of a list whose items take size bytes.
 func ListHeader(size int) []byte {
 	if size <= longest {
 		return []byte{listShort + byte(size)}
@@ -187,7 +185,7 @@ func Uint64(n uint64) []byte {
 	return append([]byte{stringShort + byte(len(digits))}, digits...)
 }
 
-// minimal is n in big-endian digits of 256, without leading zeros.
+// minimal is n in big-endian bytes, without leading zeros.
 func minimal(n uint64) []byte {
 	digits := binary.BigEndian.AppendUint64(nil, n)
 	for len(digits) > 0 && digits[0] == 0 {

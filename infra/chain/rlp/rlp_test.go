@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/rlp/rlptest"
 )
 
-// Skip takes exactly what go-ethereum's decoder takes.
+// Skip accepts the same bytes as go-ethereum's decoder.
 func TestSkipAgreesWithGoEthereum(t *testing.T) {
 	const deep = 64
 	seed, err := geth.EncodeToBytes([]any{

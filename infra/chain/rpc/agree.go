@@ -13,23 +13,22 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// say is what one endpoint says of what another has said.
+// say is one endpoint's vote on another endpoint's claim.
 type say int
 
 const (
 	saysYes say = iota
 	saysNo
-	saysNothing // it declines the question, and will go on doing so
-	saysLater   // it has not come so far, or cannot be reached: ask again
-	saysHeld    // it has the block that holds the transaction, and no receipt of it (yet): ask again
+	saysNothing // it declines the question for good
+	saysLater   // it has not reached the block, or cannot be reached: ask again
+	saysHeld    // it has the block with the transaction, but no receipt (yet): ask again
 )
 
-// subject is what a word is about. An endpoint may know all of one and nothing of
-// another.
+// subject is the kind of a claim. An endpoint may answer one kind and never another.
 type subject string
 
-// patience is for how long those are waited for who might have a word on it: not long,
-// if none of them has ever shown that it is there.
+// patience is how long to wait for endpoints that are out of rotation. It is short if none of
+// them has been reachable since the start.
 func (s subject) patience(seen bool) time.Duration {
 	if !seen || s == ofReceipts || s == ofKeys || s == ofPrices || s == ofTrials {
 		return missedBrief
@@ -49,54 +48,52 @@ const (
 )
 
 const (
-	// agreeWithin bounds how long others are waited for.
+	// agreeWithin bounds the wait for the other endpoints.
 	agreeWithin = 3 * time.Second
-	// agreePause is the pause before an endpoint is asked again that has not come so
-	// far: what one node shows, its neighbours show some moments later. It doubles.
+	// agreePause is the pause before a lagging endpoint is asked again. A block that one node
+	// shows reaches the other nodes moments later. The pause doubles.
 	agreePause   = 75 * time.Millisecond
 	agreeDoubles = 3 // times
-	// missedFor is how long endpoints that are out of rotation are waited for: a liar who
-	// is alone for a moment, because the others stumble, must not be believed in it.
-	// What somebody waits for, and what the chain may take back, waits less.
+	// missedFor is how long to wait for endpoints that are out of rotation: a lying endpoint
+	// must not be believed during the moments in which the others fail. missedBrief is the wait
+	// for claims that a caller waits for, or that a reorg may revoke.
 	missedFor   = time.Minute
 	missedBrief = 5 * time.Second
-	// bareFor is for how long an endpoint is not waited for that had a block all the
-	// time and never the receipts: it keeps none.
+	// bareFor is how long an endpoint is not waited for if it had a block but not its receipts:
+	// it does not store receipts.
 	bareFor = time.Minute
 )
 
-// claim is what an endpoint has said, and another may bear out.
+// claim is one endpoint's statement about the chain. It counts once other endpoints agree.
 type claim struct {
 	about subject
-	what  string // for whoever reads of it
-	// content is all of it, if that is so for ever: who has borne out the same content has
-	// borne out the same. Empty: it is not remembered who has.
+	what  string // shown in errors and logs
+	// content identifies the claim if it can never change: an endpoint that has confirmed equal
+	// content has confirmed this claim. Empty: confirmations are not remembered.
 	content string
-	check   func(ctx context.Context, other *endpoint) say // asks another
+	check   func(ctx context.Context, other *endpoint) say // asks another endpoint
 }
 
-// borneOut makes sure that what an endpoint said is not its word alone: of the other
-// healthy ones, as many have to agree as configured. Where
-// nobody else has borne out such a thing for a while, or all others decline, its word is
-// all there is.
+// borneOut returns nil once enough other healthy endpoints confirm e's claim: Agree-1 of them.
+// If no other endpoint has confirmed a claim of this kind for a while, or all of them decline,
+// e's claim alone is enough.
 //
-// Those who differ from the majority are blamed. When e is not borne out, reads leave
-// it, and the error says that nothing is known yet.
+// Endpoints that differ from the majority are blamed. If the claim is not confirmed, reads move
+// away from e, and the error means that nothing is known yet.
 func (p *Pool) borneOut(ctx context.Context, e *endpoint, c claim) error {
 	_, _, err := p.borneOutBy(ctx, e, c)
 	return err
 }
 
-// borneOutBy is borneOut that says who has agreed, beside e, and whether the word is as
-// sure as it will be: it is not when there are others who may differ, and have been waited
-// for in vain.
+// borneOutBy is borneOut that also returns the endpoints that agreed with e. sure is false if
+// other endpoints might differ and did not answer in time.
 func (p *Pool) borneOutBy(ctx context.Context, e *endpoint, c claim) (by []*endpoint, sure bool, err error) {
 	others := p.witnesses(e)
 	need := min(p.config.Agree-1, len(others))
 	missed, seen := p.missed(e)
 	wanted := min(p.config.Agree-1, len(others)+missed)
 	alone := need < wanted
-	away := 0 // who might have a word, and are not asked
+	away := 0 // endpoints that might vote but are not asked
 	if alone && p.aloneFor(c.about) < c.about.patience(seen) {
 		stumbling := p.stumbling(e)
 		alone, need, away = false, wanted, missed-len(stumbling)
@@ -121,7 +118,7 @@ func (p *Pool) borneOutBy(ctx context.Context, e *endpoint, c claim) (by []*endp
 	}
 	mute := away + len(others) - len(h.agreed) - len(h.differed) - h.declined
 	if mute == 0 && len(h.differed) == 0 {
-		return h.agreed, len(h.agreed) > 0 || missed == 0, nil // all who have a say agree, however few they are
+		return h.agreed, len(h.agreed) > 0 || missed == 0, nil // all endpoints with a vote agree, however few they are
 	}
 	if c.about != ofTrials {
 		p.differ(append(h.differed, e), c.what)
@@ -131,8 +128,8 @@ func (p *Pool) borneOutBy(ctx context.Context, e *endpoint, c claim) (by []*endp
 		c.what, errAlone, len(h.agreed), len(h.differed), h.declined, mute)}
 }
 
-// allBearOut is borneOut for what another has told than the endpoint that is read from,
-// which is asked too: reads may have left the other since.
+// allBearOut is borneOut for a claim that may not come from the endpoint that reads use now.
+// That endpoint is asked too, because reads may have moved since.
 func (p *Pool) allBearOut(ctx context.Context, c claim) error {
 	e := p.reader()
 	if len(p.witnesses(e)) > 0 && p.config.Agree > 1 && c.check(ctx, e) != saysYes {
@@ -141,18 +138,18 @@ func (p *Pool) allBearOut(ctx context.Context, c claim) error {
 	return p.borneOut(ctx, e, c)
 }
 
-// errAlone means that nobody bears out yet what one endpoint says.
+// errAlone means that no other endpoint confirms the claim yet.
 var errAlone = errors.New("not borne out by other endpoints")
 
-// outvoted means that most endpoints say otherwise.
+// outvoted means that most endpoints contradict the claim.
 type outvoted struct{ endpoint, what string }
 
 func (e *outvoted) Error() string {
 	return fmt.Sprintf("%s: %s: most endpoints say otherwise", e.endpoint, e.what)
 }
 
-// differ counts that these could not be told from each other: somebody of them is
-// wrong, and there is no majority to say who. One alone only waits for the others.
+// differ counts a disagreement without a majority: at least one of these endpoints is wrong,
+// and nothing shows which. A single endpoint just waits for the others.
 func (p *Pool) differ(among []*endpoint, what string) {
 	if len(among) < 2 {
 		return
@@ -170,12 +167,11 @@ func (p *Pool) differ(among []*endpoint, what string) {
 	}
 }
 
-// differAgain is how long endpoints have to be of one mind before it is logged anew that
-// they are not.
+// differAgain is how long endpoints must agree before a new disagreement is logged.
 const differAgain = 10 * time.Minute
 
-// outvote accuses those who differ from the majority, save on trials: what a client has
-// called may look at what honest nodes have differently, such as the gas that is left.
+// outvote blames the endpoints that differ from the majority, except on trials: a call chosen
+// by a client may read values in which honest nodes differ, such as the remaining gas.
 func (p *Pool) outvote(liars []*endpoint, c claim) {
 	if c.about != ofTrials {
 		p.accuse(liars, c.what)
@@ -188,8 +184,8 @@ func (p *Pool) accuse(liars []*endpoint, what string) {
 	}
 }
 
-// missed is how many endpoints beside e are out of rotation, and whether any of them
-// has been seen since we began. Who is distrusted, or serves another chain, is not missed.
+// missed returns how many endpoints other than e are out of rotation, and whether any of them
+// has been reachable since the start. Distrusted and foreign endpoints do not count.
 func (p *Pool) missed(e *endpoint) (n int, seen bool) {
 	for _, other := range p.endpoints {
 		switch state := p.state(other); {
@@ -204,8 +200,7 @@ func (p *Pool) missed(e *endpoint) (n int, seen bool) {
 	return n, seen
 }
 
-// aloneFor is for how long nobody has borne a word on a subject out, counted from when
-// that was wanted.
+// aloneFor is the time since a confirmation on this subject was first wanted and not given.
 func (p *Pool) aloneFor(about subject) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,20 +213,20 @@ func (p *Pool) aloneFor(about subject) time.Duration {
 	return now.Sub(since)
 }
 
-// heardOf notes that somebody has borne out a word on a subject.
+// heardOf records that an endpoint has confirmed a claim on a subject.
 func (p *Pool) heardOf(about subject) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.alone, about)
 }
 
-// witnesses are the healthy endpoints beside e, those that have come furthest first.
+// witnesses are the healthy endpoints other than e, best score first.
 func (p *Pool) witnesses(e *endpoint) []*endpoint {
 	return p.ranked(func(other *endpoint) bool { return other != e && p.state(other) == Healthy })
 }
 
-// stumbling are those beside e that are out of rotation for failing too often or being
-// behind, the best first. They may have a word all the same.
+// stumbling are the endpoints other than e that are out of rotation because they fail too often
+// or lag, best score first. They may still vote.
 func (p *Pool) stumbling(e *endpoint) []*endpoint {
 	return p.ranked(func(other *endpoint) bool {
 		state := p.state(other)
@@ -239,7 +234,7 @@ func (p *Pool) stumbling(e *endpoint) []*endpoint {
 	})
 }
 
-// ranked are some of the endpoints, the one with the best score first.
+// ranked are the endpoints that among selects, best score first.
 func (p *Pool) ranked(among func(*endpoint) bool) (found []*endpoint) {
 	scores := map[*endpoint]float64{}
 	for _, e := range p.endpoints {
@@ -255,8 +250,8 @@ func (p *Pool) ranked(among func(*endpoint) bool) (found []*endpoint) {
 	return found
 }
 
-// sayOf is what an error of an endpoint says that was asked about a block: nothing, if
-// it declines though it has the block, or that it has another at its height.
+// sayOf turns another endpoint's error about a block into a vote: saysNothing if it has the
+// block and declines, saysNo if it has another block at that height.
 func (r *Reader) sayOf(ctx context.Context, other *endpoint, block chain.Block, err error) say {
 	code, answered := nodeCode(err)
 	declined := answered && code != codeInternal && code != codeLimitExceeded
@@ -303,9 +298,9 @@ func (r *Reader) sameReceipts(block chain.Block, want map[chain.Hash]chain.Recei
 
 func compareHashes(a, b chain.Hash) int { return bytes.Compare(a[:], b[:]) }
 
-// lacksIn says what it means that an endpoint has no receipt of a transaction that is
-// said to be in a block: it has the block without the transaction, or another block
-// at its height, or it has not come so far, or it keeps no receipts.
+// lacksIn is the vote of an endpoint that has no receipt of a transaction claimed to be in a
+// block. saysNo: its block at this height is another, or lacks the transaction. saysLater: it
+// has not reached the block. saysNothing: it is known to store no receipts. Otherwise saysHeld.
 func (r *Reader) lacksIn(ctx context.Context, other *endpoint, block chain.Block, hash chain.Hash) say {
 	at, hashes, err := r.block(ctx, other, quantity(block.Number))
 	switch {

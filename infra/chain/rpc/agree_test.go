@@ -11,8 +11,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// court is a pool of several doors to one chain, of which the first is read from and
-// can be made to lie.
+// court is a pool of several endpoints of one chain. Reads use the first, which can be made to
+// lie.
 type court struct {
 	*chaintest.Chain
 	pool  *Pool
@@ -39,7 +39,7 @@ func newCourt(t *testing.T, n int, change func(*Config)) court {
 	return c
 }
 
-// read has reads go to the liar.
+// read moves reads to the lying endpoint.
 func (c court) read() { c.pool.moveTo(c.pool.reader(), c.pool.endpoints[0]) }
 
 func receiptText(hash chain.Hash, b chain.Block, status int) string {
@@ -47,7 +47,7 @@ func receiptText(hash chain.Hash, b chain.Block, status int) string {
 		hash, b.Hash, b.Number, status)
 }
 
-// A receipt counts only when others bear it out, whoever serves it.
+// A receipt counts only when other endpoints confirm it, whichever endpoint serves it.
 func TestNoReceiptOnOneWord(t *testing.T) {
 	raw, hash := plain(alice, key5, 0)
 	never := chain.Hash{0xee}
@@ -88,7 +88,7 @@ func TestNoReceiptOnOneWord(t *testing.T) {
 	}
 }
 
-// Receipts that are true are borne out by one call, and none where nobody else is.
+// Confirming a true receipt costs one call, and none if there is no other endpoint.
 func TestTrueReceiptsCostOneCallMore(t *testing.T) {
 	for n, want := range map[int]int{1: 1, 2: 2, 4: 2} {
 		c := newCourt(t, n, nil)
@@ -108,7 +108,7 @@ func TestTrueReceiptsCostOneCallMore(t *testing.T) {
 	}
 }
 
-// With Agree 1 the endpoint that is read from is believed.
+// With Agree 1 the endpoint that reads use is believed.
 func TestAgreeOfOne(t *testing.T) {
 	c := newCourt(t, 3, func(c *Config) { c.Agree = 1 })
 	raw, hash := plain(alice, key5, 0)
@@ -119,9 +119,9 @@ func TestAgreeOfOne(t *testing.T) {
 	}
 }
 
-// A node on a minority's fork has a receipt, and a canonical block that bears it out.
-// Its word announces nothing; when most deny it, it does not keep the others from
-// saying that there is no receipt.
+// A node on a minority's fork has a receipt and a canonical block that holds it. It alone
+// announces nothing. When most endpoints deny the receipt, the node does not keep them from
+// reporting that there is none.
 func TestAForksReceiptIsNotFound(t *testing.T) {
 	raw, hash := plain(alice, key5, 0)
 	for n, certain := range map[int]bool{2: false, 3: true, 4: true} {
@@ -133,7 +133,7 @@ func TestAForksReceiptIsNotFound(t *testing.T) {
 			head := mine(t, c.Chain)
 			mine(t, fork, raw)
 			mine(t, fork)
-			c.liar.node = fork.Node("fork") // the same genesis: nobody could tell at the start
+			c.liar.node = fork.Node("fork") // the same genesis: the fork cannot be detected at the start
 			r := c.pool.Reader()
 			for range 2 {
 				c.read()
@@ -144,7 +144,7 @@ func TestAForksReceiptIsNotFound(t *testing.T) {
 			if certain == (c.pool.Status()[0].Lies == 0) {
 				t.Errorf("the fork's node: %+v", c.pool.Status()[0])
 			}
-			// The chosen reader's own word goes through when it is the majority's.
+			// The reader's own claim passes when the majority shares it.
 			c.pool.moveTo(c.pool.reader(), c.pool.endpoints[1])
 			if got, err := r.Head(t.Context()); err != nil || got != head {
 				t.Errorf("head %+v, %v", got, err)
@@ -153,7 +153,7 @@ func TestAForksReceiptIsNotFound(t *testing.T) {
 	}
 }
 
-// A used nonce makes transactions stale, so one endpoint's word is not enough.
+// A used nonce makes transactions stale, so one endpoint's claim is not enough.
 func TestNoNonceOnOneWord(t *testing.T) {
 	huge := `"0x8000000000000000"`
 	for _, n := range []int{2, 3, 4} {
@@ -194,7 +194,7 @@ func TestNoNonceOnOneWord(t *testing.T) {
 	}
 }
 
-// Those that decline to say have no say; those that lag are waited for.
+// Endpoints that decline have no vote; endpoints that lag are waited for.
 func TestBearingOutWithoutWitnesses(t *testing.T) {
 	raw, hash := plain(alice, key5, 0)
 	clock := newTimer()
@@ -244,7 +244,7 @@ func TestBearingOutWithoutWitnesses(t *testing.T) {
 	}
 }
 
-// Who contradicts itself or others again and again is left alone, longer each time.
+// An endpoint that contradicts itself or others repeatedly is distrusted, longer each time.
 func TestLiarsAreDistrusted(t *testing.T) {
 	clock := newTimer()
 	c := newCourt(t, 3, func(c *Config) { c.Now = clock.now })
@@ -274,7 +274,7 @@ func TestLiarsAreDistrusted(t *testing.T) {
 	if got := c.pool.Endpoints(); !slices.Equal(got, []string{"b", "c"}) {
 		t.Errorf("in rotation: %v", got)
 	}
-	c.pool.endpoints[0].succeeded(time.Millisecond) // it answers the rest
+	c.pool.endpoints[0].succeeded(time.Millisecond) // it answers other calls
 	if got := status(); got.State != Distrusted {
 		t.Errorf("forgiven at once: %+v", got)
 	}
@@ -290,8 +290,8 @@ func TestLiarsAreDistrusted(t *testing.T) {
 	}
 }
 
-// A node that says it is far ahead of all others is not read from; a burst of blocks,
-// which the others show too, is no reason.
+// A node that claims to be far ahead of all others is not read from. A burst of blocks that the
+// others show too does not have this effect.
 func TestLeadingAlone(t *testing.T) {
 	c := newCourt(t, 4, nil)
 	for i := range 4 {

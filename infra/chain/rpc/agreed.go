@@ -7,19 +7,19 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// AgreedNonce is the next nonce that the chain wants in a sequence at a block, and whose
-// word that is.
+// AgreedNonce is the chain's next nonce in a sequence at a block, with the endpoints that
+// confirmed it.
 type AgreedNonce struct {
 	Nonce     uint64
 	Block     chain.Block
 	Endpoints []string // that agree; at least Needed of Asked
 	Needed    int
-	Asked     int // that are configured
+	Asked     int // number of configured endpoints
 }
 
-// AgreedNonce asks for the next nonce in a sequence, for whoever signs by the answer: what
-// [Reader.Nonces] is content with when others are away for long is not enough here. As many
-// endpoints as are to agree have to say the same, or all when there are fewer.
+// AgreedNonce returns the next nonce in a sequence to a caller that signs with it. It is
+// stricter than [Reader.Nonces], which accepts fewer votes when endpoints are away for long.
+// Here Agree endpoints must say the same, or all if fewer are configured.
 func (r *Reader) AgreedNonce(ctx context.Context, at chain.Block, s chain.Sequence) (AgreedNonce, error) {
 	nonces, by, err := hedgedBy(ctx, r.pool, func(ctx context.Context, e *endpoint) ([]uint64, error) {
 		return r.noncesAt(ctx, e, at, []chain.Sequence{s})

@@ -10,8 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// Whoever signs by a nonce has it from as many as have to agree, and knows from whom,
-// nonce 0 as any other; however long others are away.
+// AgreedNonce needs Agree endpoints to agree, and names them. Nonce 0 is no exception, and
+// neither is a long absence of the other endpoints.
 func TestAgreedNonce(t *testing.T) {
 	clock := newTimer()
 	c := newCourt(t, 3, func(c *Config) { c.Now = clock.now })
@@ -40,8 +40,7 @@ func TestAgreedNonce(t *testing.T) {
 	}
 }
 
-// One that tells of a nonce too high is not believed, and where there is only one, its
-// word is all there is.
+// An endpoint that claims too high a nonce is not believed. A single endpoint is believed.
 func TestAgreedNonceOfALiar(t *testing.T) {
 	c := newCourt(t, 3, nil)
 	raw, _ := plain(alice, key5, 0)

@@ -6,8 +6,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// Of two nodes one says that it is far ahead, so that the other seems to lag, and has
-// none of the blocks below its head: it is found out, and the other is read from.
+// One of two nodes claims to be far ahead, so that the other seems to lag, and has no block
+// below its head. The pool detects this and reads from the other.
 func TestAheadOfTheOnlyOther(t *testing.T) {
 	for _, ahead := range []uint64{15, 1000, 1 << 40} {
 		clock := newTimer()

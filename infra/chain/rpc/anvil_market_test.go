@@ -14,8 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// A real node's base fee moves as it says that it will, and the tips are those that
-// were paid.
+// A real node's base fee moves as the node predicts, and the reported tips are the paid tips.
 func TestAnvilMarket(t *testing.T) {
 	p := anvil(t, "--gas-limit", "63000")
 	ask := func() chain.Market {
@@ -25,7 +24,7 @@ func TestAnvilMarket(t *testing.T) {
 			if err != nil || m.Next == nil {
 				t.Fatalf("%+v, %v", m, err)
 			}
-			if uint64(len(m.Blocks)) == min(m.Head+1, 5) { // anvil notes what a block paid some time after it has mined it
+			if uint64(len(m.Blocks)) == min(m.Head+1, 5) { // anvil records a block's fees some time after mining it
 				return m
 			}
 		}
@@ -58,8 +57,8 @@ func TestAnvilMarket(t *testing.T) {
 	}
 }
 
-// failingCode gives the bytes that follow it as the reason of a revert: CODECOPY of 100
-// bytes from offset 12, and REVERT with them.
+// failingCode returns the bytes that follow it as a revert reason: CODECOPY of 100 bytes from
+// offset 12, then REVERT.
 const failingCode = "0x6064600c60003960646000fd" + outOfFunds
 
 func TestAnvilTrials(t *testing.T) {
@@ -96,7 +95,7 @@ func TestAnvilTrials(t *testing.T) {
 	}
 }
 
-// free is a transaction that sends nothing, under a nonce key where there is one.
+// free is a transaction that transfers nothing, with a nonce key if the kind has one.
 func free(kind uint8, to ...chain.Address) chain.Unsigned {
 	tx := chain.Unsigned{Type: kind, Chain: id}
 	if kind == batchType {

@@ -23,7 +23,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
-// devKey is the first of the keys that every anvil holds money for.
+// devKey is the first of the private keys whose accounts every anvil funds.
 const devKey = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 
 // anvil starts a node and opens a pool of it.
@@ -95,7 +95,7 @@ func vectors(t *testing.T) map[string]vector {
 	named := map[string]vector{}
 	for _, text := range file.Vectors {
 		var v vector
-		if json.Unmarshal(text, &v) == nil { // some hold no nonce key on purpose
+		if json.Unmarshal(text, &v) == nil { // some vectors hold no nonce key on purpose
 			named[v.Name] = v
 		}
 	}
@@ -159,7 +159,7 @@ func TestAnvilRunsTempo(t *testing.T) {
 		"mainnet":      {Class: tx.Permanent},
 		"policy-value": {Class: tx.Permanent},
 		"valid-after":  {Class: tx.Retry, Cause: tx.TooEarly},
-		"p256":         {Class: tx.Retry, Cause: tx.Funds}, // its sender has nothing
+		"p256":         {Class: tx.Retry, Cause: tx.Funds}, // its sender has no funds
 	} {
 		raw, hash := named[name].bytes(t)
 		if got := sendOne(t, p, raw, hash); got.Class != want.Class || got.Cause != want.Cause {
@@ -171,7 +171,7 @@ func TestAnvilRunsTempo(t *testing.T) {
 	}
 }
 
-// checkAnvilBlock reads the block that anvil has just made in every way.
+// checkAnvilBlock reads the block that anvil has just mined by every read method.
 func checkAnvilBlock(t *testing.T, r *Reader, before chain.Block, sender chain.Address, hashes []chain.Hash) {
 	t.Helper()
 	ctx := t.Context()
@@ -231,7 +231,7 @@ func checkAnvilBlock(t *testing.T, r *Reader, before chain.Block, sender chain.A
 	}
 }
 
-// fund pays fee tokens to an account from one of anvil's own.
+// fund pays fee tokens to an account from one of anvil's own accounts.
 func fund(t *testing.T, p *Pool, to chain.Address) {
 	t.Helper()
 	var accounts []chain.Address
@@ -275,7 +275,7 @@ func TestAnvilReorganises(t *testing.T) {
 	}
 }
 
-// TestAnvilRefuses asks a real node for its texts.
+// TestAnvilRefuses asks a real node for its error texts.
 func TestAnvilRefuses(t *testing.T) {
 	p := anvil(t)
 	raw, hash := signed(t, devKey, 0, nil)
@@ -310,7 +310,7 @@ func TestAnvilRefuses(t *testing.T) {
 	}
 }
 
-// signed is a transfer of nothing.
+// signed is a signed transaction of value 0.
 func signed(t *testing.T, key string, nonce uint64, change func(*types.DynamicFeeTx)) ([]byte, chain.Hash) {
 	t.Helper()
 	secret, err := crypto.HexToECDSA(key)

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// ask performs calls on one endpoint under a deadline of its own, after the
-// endpoint has shown that it serves our chain, and once more if it reconnected
-// meanwhile. It keeps to the endpoint's budget, keeps its health and tells Observe.
+// ask performs calls on one endpoint under their own deadline, after the endpoint has shown
+// that it serves our chain. It repeats them once if the endpoint reconnected meanwhile. It
+// keeps to the endpoint's budget, updates its health and calls Observe.
 func (p *Pool) ask(ctx context.Context, e *endpoint, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
 	return p.askFor(ctx, e, read, timeout, limit, calls...)
 }
 
-// askFor is ask for a purpose.
+// askFor is ask with a purpose.
 func (p *Pool) askFor(ctx context.Context, e *endpoint, use purpose, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
 	if use == read && p.doubtful(e) {
 		return p.askAnew(ctx, e, timeout, limit, calls...)
@@ -29,9 +29,9 @@ func (p *Pool) askFor(ctx context.Context, e *endpoint, use purpose, timeout tim
 	return p.perform(ctx, e, use, timeout, limit, calls...)
 }
 
-// askAnew asks an endpoint that was ours, and may be another by now, who it is in the
-// same request as the calls. Were it asked before and once more after them, one that
-// answers now and then would have to answer three times in a row.
+// askAnew asks an endpoint with a doubtful identity for that identity in the same request as
+// the calls. With separate requests before and after the calls, an endpoint that answers only
+// now and then would have to answer three times in a row.
 func (p *Pool) askAnew(ctx context.Context, e *endpoint, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
 	all := slices.Concat(calls, whoCalls())
 	leave, err := p.meter(ctx, e, waiter{use: read, n: len(all)}, timeout)
@@ -55,22 +55,22 @@ func (p *Pool) askAnew(ctx context.Context, e *endpoint, timeout time.Duration, 
 	return replies[:len(calls)], nil
 }
 
-// doubtful reports whether an endpoint that was ours has to be asked anew who it is, and
-// takes that along with other calls.
+// doubtful reports whether an endpoint must be asked for its identity again, and claims that
+// question for the caller's request.
 func (p *Pool) doubtful(e *endpoint) bool {
 	stale, _ := e.standing(p.config.Now())
 	return stale && e.wasOurs() && !e.noBatch.Load()
 }
 
-// wasOurs reports whether an endpoint has shown that it serves our chain, and nothing
-// else since.
+// wasOurs reports whether the endpoint's last known identity is our chain.
 func (e *endpoint) wasOurs() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.identity.known && e.identity.ejected == ""
 }
 
-// enter waits until the endpoint has shown that it is ours and may be asked the calls of w.
+// enter waits until the endpoint has shown that it serves our chain and its budget allows the
+// calls of w.
 func (p *Pool) enter(ctx context.Context, e *endpoint, w waiter, patience time.Duration) (leave func(), err error) {
 	if err := p.verify(ctx, e); err != nil {
 		return nil, err
@@ -78,29 +78,29 @@ func (p *Pool) enter(ctx context.Context, e *endpoint, w waiter, patience time.D
 	return p.meter(ctx, e, w, patience)
 }
 
-// meter waits until the endpoint's budget lets it be asked the calls of w.
+// meter waits until the endpoint's budget allows the calls of w.
 func (p *Pool) meter(ctx context.Context, e *endpoint, w waiter, patience time.Duration) (leave func(), err error) {
 	leave, err = e.meter.enter(ctx, p.config.Now, w, patience)
 	if err != nil && ctx.Err() != nil {
-		return nil, &unverified{err} // the caller gave up before it was asked
+		return nil, &unverified{err} // the caller gave up before the endpoint was asked
 	}
 	return leave, err
 }
 
-// perform makes calls that have entered.
+// perform makes calls after enter has admitted them.
 func (p *Pool) perform(ctx context.Context, e *endpoint, use purpose, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
 	replies, err := p.exchange(ctx, e, use, timeout, limit, calls...)
 	if err != nil {
 		return nil, err
 	}
 	if err := p.verify(ctx, e); err != nil {
-		// Not as verify's error, which would say that nothing had been asked.
+		// Not verify's error: that would mean that nothing had been asked.
 		return nil, &Unreachable{Endpoint: e.name, Err: errors.New("reconnected meanwhile: " + err.Error())}
 	}
 	return replies, nil
 }
 
-// exchange makes calls, keeps the endpoint's health and tells Observe.
+// exchange makes calls, updates the endpoint's health and calls Observe.
 func (p *Pool) exchange(ctx context.Context, e *endpoint, use purpose, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
 	began := p.config.Now()
 	own, cancel := context.WithTimeout(ctx, timeout)
@@ -126,12 +126,12 @@ func (p *Pool) outlive(ctx context.Context) (own context.Context, end func()) {
 	return own, func() { stop(); cancel() }
 }
 
-// judge adds an exchange to the endpoint's health, unless a client decided what was asked:
-// it can be made to take any time and to fail on every node.
+// judge adds an exchange to the endpoint's health, unless a client chose the calls: a client
+// can choose calls that take long or fail on every node.
 func (p *Pool) judge(ctx context.Context, e *endpoint, use purpose, took time.Duration, replies []reply, err error) {
 	e.heed(ctx, p.config.Now(), use, err)
 	if use.ofClients() || err != nil && ctx.Err() != nil {
-		return // nor does it say anything about the endpoint that the caller gave up
+		return // a caller that gives up says nothing about the endpoint
 	}
 	for i := 0; err == nil && i < len(replies); i++ {
 		if replies[i].err != nil && counts(replies[i].err) {
@@ -145,8 +145,8 @@ func (p *Pool) judge(ctx context.Context, e *endpoint, use purpose, took time.Du
 	e.succeeded(took)
 }
 
-// heed leaves the endpoint alone for as long as it asked in answer to calls, which the context's
-// client decided if the purpose says so.
+// heed pauses the endpoint for as long as it asked for. If the purpose is a client's, the pause
+// is for that client's calls only.
 func (e *endpoint) heed(ctx context.Context, now time.Time, use purpose, err error) {
 	if lost := (*Unreachable)(nil); errors.As(err, &lost) && lost.retryAfter > 0 {
 		client, _ := clientOf(ctx)
@@ -168,9 +168,9 @@ func (p *Pool) blame(e *endpoint, err error) {
 type Call struct {
 	Endpoint string
 	Method   string
-	Class    string // what the method is for: send, head, block, receipt, state, price, identity, client (asked for by one), other
+	Class    string // purpose of the method: send, head, block, receipt, state, price, identity, client (passed on for a client), other
 	Outcome  Outcome
-	Took     time.Duration // of the whole request, when it was in a batch
+	Took     time.Duration // time of the whole request, if it was a batch
 }
 
 // Outcome is how a call ended.
@@ -179,10 +179,10 @@ type Outcome string
 const (
 	OK          Outcome = "ok"
 	Refused     Outcome = "refused"      // the node answered with an error
-	RateLimited Outcome = "rate_limited" // HTTP 429, or the node's own words for it
+	RateLimited Outcome = "rate_limited" // HTTP 429, or an equivalent error of the node
 	TimedOut    Outcome = "timeout"
 	BadStatus   Outcome = "bad_status" // any other HTTP status
-	Malformed   Outcome = "malformed"  // the reply is not what the protocol prescribes
+	Malformed   Outcome = "malformed"  // the reply violates the protocol
 	Cut         Outcome = "unreachable"
 	Abandoned   Outcome = "abandoned" // by us
 )
@@ -218,7 +218,7 @@ func outcomeOf(err error) Outcome {
 	case errors.Is(err, context.DeadlineExceeded):
 		return TimedOut
 	case !errors.As(err, &lost):
-		return Malformed // what it says of itself makes no sense
+		return Malformed // its identity is malformed
 	case lost.Status == http.StatusTooManyRequests:
 		return RateLimited
 	case lost.malformed:

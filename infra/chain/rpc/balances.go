@@ -13,9 +13,9 @@ import (
 // balanceOf is the selector of balanceOf(address). Source: ERC-20, which TIP-20 contains.
 const balanceOf = "0x70a08231"
 
-// Balances are what accounts have on the newest state, in their order, as one endpoint
-// says: of the chain's own money, or of a token, in its smallest unit. All are asked for
-// in one request, up to the bound of a batch.
+// Balances returns the accounts' balances at the newest state, in their order, from one
+// endpoint: in the chain's own currency, or in a token, in its smallest unit. All are asked for
+// in one request, up to the batch limit.
 func (r *Reader) Balances(ctx context.Context, token *chain.Address, of []chain.Address) ([]chain.Amount, error) {
 	return hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) ([]chain.Amount, error) {
 		all := make([]chain.Amount, 0, len(of))
@@ -49,7 +49,7 @@ func balanceCall(token *chain.Address, of chain.Address) call {
 	return call{"eth_call", []any{map[string]string{"to": token.String(), "data": balanceOf + padding + hex.EncodeToString(of[:])}, "latest"}}
 }
 
-// parseBalance reads a quantity, or a word as contracts return it.
+// parseBalance reads a quantity, or a 32-byte word as contracts return it.
 func parseBalance(r reply) (chain.Amount, error) {
 	var text *string
 	if err := r.into(&text); err != nil {

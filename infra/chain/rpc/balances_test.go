@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// bank answers calls of one method by what account they name, and passes others on.
+// bank answers calls of one method by the account that they name, and passes other calls on.
 func bank(node http.Handler, method string, answer func(params string) string, requests *atomic.Int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -28,7 +28,7 @@ func bank(node http.Handler, method string, answer func(params string) string, r
 		batch := json.Unmarshal(body, &all) == nil
 		if !batch {
 			all = make([]one, 1)
-			_ = json.Unmarshal(body, &all[0]) // else the node says what is wrong
+			_ = json.Unmarshal(body, &all[0]) // otherwise the node reports the error
 		}
 		if len(all) == 0 || all[0].Method != method {
 			r.Body = io.NopCloser(strings.NewReader(string(body)))
@@ -48,8 +48,7 @@ func bank(node http.Handler, method string, answer func(params string) string, r
 	})
 }
 
-// Balances of a chain's own money, and of a token, are asked for in as few requests as
-// may be.
+// Balances of the chain's currency, and of a token, take as few requests as possible.
 func TestBalances(t *testing.T) {
 	word := func(n string) string { return `"0x` + strings.Repeat("0", 64-len(n)) + n + `"` }
 	have := func(all map[chain.Address]string, none string) func(string) string {
@@ -97,7 +96,7 @@ func TestBalances(t *testing.T) {
 	}
 }
 
-// An answer that is no balance is none.
+// A malformed balance is an error.
 func TestBalancesThatAreNone(t *testing.T) {
 	for _, answer := range []string{`"0x"`, `null`, `17`, `"17"`, `"0x` + strings.Repeat("f", 65) + `"`, `"0x` + strings.Repeat("g", 64) + `"`} {
 		var requests atomic.Int64

@@ -12,8 +12,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// BenchmarkSend sends to a server that does nothing: what is left is the client
-// and net/http on both sides.
+// BenchmarkSend sends to a server that does nothing. It measures the client, and net/http on
+// both sides.
 func BenchmarkSend(b *testing.B) {
 	hash := chain.Hash{1}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -57,7 +57,7 @@ func BenchmarkClassify(b *testing.B) {
 	}
 }
 
-// BenchmarkParseBlock reads a block of 5,000 transactions, their hashes and whole.
+// BenchmarkParseBlock parses a block of 5,000 transactions, as hashes and whole.
 func BenchmarkParseBlock(b *testing.B) {
 	hash := chain.Hash{1}.String()
 	whole := fmt.Sprintf(`{"hash":"%s","from":"%s","nonce":"0x7","nonceKey":"0x5","type":"0x76","input":"0x%0512d"}`, hash, chain.Address{1}, 0)

@@ -37,7 +37,7 @@ func TestReadBodiesAreBounded(t *testing.T) {
 	<-abandoned
 }
 
-// Large replies are read a few at a time, and each is read whole.
+// Few large replies are read at the same time, and each is read whole.
 func TestLargeRepliesTakeTurns(t *testing.T) {
 	c := newClient("a", &url.URL{Scheme: "http", Host: "a"}, nil, 1, nil)
 	for _, test := range []struct {
@@ -50,7 +50,7 @@ func TestLargeRepliesTakeTurns(t *testing.T) {
 	} {
 		for _, length := range []int64{-1, test.size} {
 			if length > test.limit {
-				continue // which is refused before it is read
+				continue // it is refused before it is read
 			}
 			got, err := c.read(t.Context(), text(test.size), length, test.limit)
 			if !errors.Is(err, test.want) || err == nil && (int64(len(got)) != test.size || got[len(got)-1] != '"') {
@@ -59,7 +59,7 @@ func TestLargeRepliesTakeTurns(t *testing.T) {
 		}
 	}
 	for range maxLarge {
-		c.large <- struct{}{} // others are being read
+		c.large <- struct{}{} // other replies are being read
 	}
 	if _, err := c.read(t.Context(), text(maxSmallReply), -1, maxBlockReply); err != nil {
 		t.Errorf("a small reply waited: %v", err)
@@ -71,10 +71,10 @@ func TestLargeRepliesTakeTurns(t *testing.T) {
 	}
 }
 
-// A large reply costs little more memory than it has bytes, one that has no end no
-// more than what is read of it, and of what is no reply little is read.
+// A large reply takes little more memory than its bytes. A reply without end takes no more than
+// the part that is read. Of a body that is not a reply, little is read.
 func TestLargeRepliesCostWhatTheyHold(t *testing.T) {
-	const some = 12 << 20 // for what is small, and to look at how it begins
+	const some = 12 << 20 // for small allocations, and for the prelude
 	c := newClient("a", &url.URL{Scheme: "http", Host: "a"}, nil, 1, nil)
 	for name, test := range map[string]struct {
 		body         io.Reader
@@ -101,12 +101,12 @@ func TestLargeRepliesCostWhatTheyHold(t *testing.T) {
 	}
 }
 
-// text is a JSON string of so many bytes.
+// text is a JSON string of size bytes.
 func text(size int64) io.Reader {
 	return io.MultiReader(strings.NewReader(`"`), io.LimitReader(repeated("a"), size-2), strings.NewReader(`"`))
 }
 
-// repeated says the same without end.
+// repeated returns the words without end.
 func repeated(words string) io.Reader { return &echo{said: []byte(strings.Repeat(words, 4096))} }
 
 type echo struct {

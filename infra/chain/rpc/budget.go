@@ -8,17 +8,16 @@ import (
 	"time"
 )
 
-// Budget bounds what one endpoint is asked by this process. Zero bounds nothing,
-// save where a default is named.
+// Budget bounds this process's calls to one endpoint. Zero means no limit, except where a
+// default is named.
 type Budget struct {
-	// Rate is calls per second, those in a batch one by one.
+	// Rate is calls per second. Each call of a batch counts.
 	Rate float64
-	// Burst is how many calls may come at once after a pause. Default: Rate, at
-	// least 1.
+	// Burst is how many calls may be made at once after a pause. Default: Rate, at least 1.
 	Burst int
 	// Daily is calls per day; days begin at midnight UTC.
 	Daily int
-	// Concurrency is how many requests are under way at once. Default 64.
+	// Concurrency is the number of concurrent requests. Default 64.
 	Concurrency int
 }
 
@@ -26,7 +25,7 @@ const (
 	defaultConcurrency = 64
 	// reserved is the share of Burst, Daily and Concurrency that reads leave for broadcasts.
 	reserved = 0.2
-	// reservedForUs is the share that what clients ask for leaves for our own calls.
+	// reservedForUs is the share that calls passed on for clients leave for our own calls.
 	reservedForUs = 0.5
 	// reservedForReads is the share of Burst, Daily and Concurrency that trials leave for
 	// broadcasts and reads.
@@ -43,46 +42,46 @@ func (b Budget) withDefaults() Budget {
 	return b
 }
 
-// Spent means that the endpoint was not asked, because its budget forbids it.
+// Spent means that the endpoint was not asked because its budget is spent.
 type Spent struct {
 	Endpoint string
 	Reason   string
-	Limit    string // the setting that forbids it, and whose share is spent; nothing secret
+	Limit    string // the setting, and the share that is spent; contains no secret
 }
 
 func (e *Spent) Error() string { return fmt.Sprintf("%s: not asked: %s", e.Endpoint, e.Reason) }
 
-// Withheld is which limit it was, for whoever passes that on.
+// Withheld returns the limit, for callers that pass it on to a client.
 func (e *Spent) Withheld() string { return e.Limit }
 
-// purpose is what calls are for. Broadcasts go before reads, and both before what
-// clients ask for, where there is not enough for all.
+// purpose is the reason for a call. If the budget is short, broadcasts go before reads, and
+// both go before calls that clients choose.
 type purpose int
 
 const (
 	broadcast purpose = iota
 	read
-	trying   // what a client wants to be sent: see Reader.EstimateGas
-	onBehalf // of a client: see Ask
+	trying   // try a client's transaction: see Reader.EstimateGas
+	onBehalf // pass on a client's call: see Ask
 	purposes
 )
 
-// meter keeps one endpoint to its budget.
+// meter enforces one endpoint's budget.
 type meter struct {
 	Budget
 	name     string
-	places   *places       // held while a request is under way
-	withheld atomic.Uint64 // calls that were not made
+	places   *places       // one is held per running request
+	withheld atomic.Uint64 // calls refused
 
 	mu     sync.Mutex
-	tokens float64 // calls that may be made at once; below zero, broadcasts are promised them
-	owed   float64 // calls made beyond the burst, which what is no broadcast pays off
+	tokens float64 // calls that may be made at once; negative if promised to broadcasts
+	owed   float64 // calls made beyond the burst; calls other than broadcasts wait until it is paid off
 	line   []*waiter
 	last   turns
 	at     time.Time
-	day    int64          // since 1970, in UTC
-	spent  int            // of Daily, on that day
-	passed map[string]int // of spent, what each client decided
+	day    int64          // since 1970, UTC
+	spent  int            // calls made on that day, of Daily
+	passed map[string]int // calls of that day chosen by each client
 	pauses pauses
 }
 
@@ -93,7 +92,7 @@ func newMeter(name string, b Budget, now time.Time) *meter {
 
 func dayOf(t time.Time) int64 { return t.Unix() / (24 * 60 * 60) }
 
-// turn brings the meter up to now. Its lock is held.
+// turn refills the meter up to now. The caller holds the lock.
 func (m *meter) turn(now time.Time) {
 	if past := now.Sub(m.at); past > 0 {
 		m.tokens += m.Rate * past.Seconds()
@@ -108,10 +107,10 @@ func (m *meter) turn(now time.Time) {
 	}
 }
 
-// take takes calls from the budget, for somebody who may be in line, and says how long to
-// wait before they are made; it takes nothing when that is more than patience. Broadcasts are promised what is still to
-// come. All else takes nothing as long as it has to wait, and then waits in line: else
-// broadcasts would wait for what was promised to it.
+// take takes calls from the budget and returns how long to wait before making them. It takes
+// nothing if the wait would exceed patience. A broadcast may take calls that become available
+// later. Other calls take nothing while they have to wait, and wait in line: otherwise
+// broadcasts would wait for calls promised to them.
 func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait time.Duration, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,7 +123,7 @@ func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait tim
 		return 0, err
 	}
 	if m.Rate > 0 {
-		// A batch larger than the burst waits for a full one and is paid off after.
+		// A batch larger than the burst waits for a full burst and is paid off afterwards.
 		want := min(float64(w.n), float64(m.Burst)) + float64(int(keep*float64(m.Burst)))
 		short := min(want, float64(m.Burst)) - m.tokens
 		behind := false
@@ -156,9 +155,9 @@ func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait tim
 	return wait, nil
 }
 
-// today refuses calls that the day has no room for. A client decides as many as it leaves
-// for the others, so that there are always some left: it alone half of them. Where
-// clients have no names all are one, and have all of them. The lock is held.
+// today refuses calls beyond the daily budget. A client may use as many calls as it leaves for
+// the others, so some always remain: a single client gets half. Without client names all
+// clients are one, which may use all of it. The caller holds the lock.
 func (m *meter) today(w *waiter) error {
 	if m.Daily == 0 {
 		return nil
@@ -173,7 +172,7 @@ func (m *meter) today(w *waiter) error {
 	return nil
 }
 
-// leaves is the share of the budget that is left for what goes before.
+// leaves is the share of the budget reserved for more urgent purposes.
 func (use purpose) leaves() float64 {
 	switch use {
 	case read:
@@ -191,7 +190,7 @@ func (m *meter) refuse(n int, limit, reason string) error {
 	return &Spent{m.name, reason, limit}
 }
 
-// giveBack undoes a take whose calls were not made.
+// giveBack returns calls that were taken and not made.
 func (m *meter) giveBack(w waiter) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -205,7 +204,7 @@ func (m *meter) giveBack(w waiter) {
 	m.call()
 }
 
-// charge takes n calls that are made in any case.
+// charge takes n calls unconditionally.
 func (m *meter) charge(now time.Time, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -216,31 +215,31 @@ func (m *meter) charge(now time.Time, n int) {
 	m.spent += n
 }
 
-// rest keeps calls away for as long as the node asked in answer to a call for a purpose, and of
-// a client if one decided it: see [pauses].
+// rest pauses calls for as long as the node asked for, in answer to a call for a purpose, and
+// of a client if a client chose it: see [pauses].
 func (m *meter) rest(now time.Time, use purpose, client string, d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pauses.add(now, use, client, d)
 }
 
-// ofClients reports whether a client decides what is asked.
+// ofClients reports whether clients choose the calls.
 func (use purpose) ofClients() bool { return use == onBehalf || use == trying }
 
-// client is whose calls a context is for, if a client decides them.
+// clientKey is the context key of the client that chose a call.
 type clientKey struct{}
 
 func ofClient(ctx context.Context, client string) context.Context {
 	return context.WithValue(ctx, clientKey{}, client)
 }
 
-// clientOf is the client that decides what is asked, and whether one does.
+// clientOf returns the client that chose a call, and whether a client did.
 func clientOf(ctx context.Context) (client string, decides bool) {
 	client, decides = ctx.Value(clientKey{}).(string)
 	return client, decides
 }
 
-// room reports whether one broadcast could leave at once.
+// room reports whether one broadcast could be made at once.
 func (m *meter) room(now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -249,8 +248,8 @@ func (m *meter) room(now time.Time) bool {
 		(m.Rate == 0 || m.tokens >= 1) && (m.Daily == 0 || m.spent < m.Daily)
 }
 
-// limited reports whether it makes no sense to ask for a while: the day's calls
-// that reads may have are spent, or the node asked for a pause.
+// limited reports whether asking is useless for now: the reads' share of the day is spent, or
+// the node asked for a pause.
 func (m *meter) limited(now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -258,14 +257,14 @@ func (m *meter) limited(now time.Time) bool {
 	return now.Before(m.pauses.all) || m.Daily > 0 && float64(m.spent) >= (1-reserved)*float64(m.Daily)
 }
 
-// BudgetLeft is what may still be asked of an endpoint.
+// BudgetLeft is an endpoint's remaining budget.
 type BudgetLeft struct {
 	Budget
 	Now      float64       // calls that may be made at once, if Rate is set
 	Today    int           // calls left of the day, if Daily is set
 	InFlight int           // requests under way
-	Pause    time.Duration // that the node asked for and has not passed
-	Withheld uint64        // calls not made for want of budget, since the start
+	Pause    time.Duration // remaining pause that the node asked for
+	Withheld uint64        // calls refused by the budget, since the start
 }
 
 func (m *meter) left(now time.Time) BudgetLeft {

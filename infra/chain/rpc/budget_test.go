@@ -16,8 +16,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// Whatever is asked for and whenever, no stretch of time sees more calls than rate
-// and burst allow, and none is lost to rounding.
+// No time window contains more calls than rate and burst allow, and no call is lost to
+// rounding.
 func TestMeterKeepsItsRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := Budget{Rate: float64(rapid.IntRange(1, 50).Draw(t, "rate")), Burst: rapid.IntRange(1, 20).Draw(t, "burst")}
@@ -119,8 +119,8 @@ func TestMeterCountsDays(t *testing.T) {
 	}
 }
 
-// What an endpoint's budget does not allow goes to another, and if there is none, it
-// says so and is no fault of the endpoint.
+// Calls that one endpoint's budget refuses go to another. If there is none, the answer names
+// the budget, and the endpoint's health does not suffer.
 func TestSendKeepsToBudgets(t *testing.T) {
 	c := newChain(t, chaintest.Rules{})
 	a, b := c.Node("a"), c.Node("b")
@@ -137,7 +137,7 @@ func TestSendKeepsToBudgets(t *testing.T) {
 			t.Errorf("%d: %+v", i, last)
 		}
 	}
-	// Two of the five told who it is, and reads are left alone from four fifths on.
+	// Two of the five were identity calls, and reads stop at four fifths.
 	if got := a.Calls()[send]; got != 2 || last[0].Endpoint != "b" {
 		t.Errorf("%d sends to the limited one, the last %+v", got, last)
 	}
@@ -163,7 +163,7 @@ func TestSendKeepsToBudgets(t *testing.T) {
 	}
 }
 
-// A node that says how long it wants to be left alone is left alone so long.
+// A node that asks for a pause is not asked until the pause ends.
 func TestRetryAfterIsKept(t *testing.T) {
 	for _, test := range []struct {
 		header string

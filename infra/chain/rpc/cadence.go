@@ -8,45 +8,43 @@ import (
 )
 
 const (
-	// paceMax is over how many of the last blocks at most their pace is taken, at least
-	// half as many once so many were seen. Headers tell whole seconds, so it is known to
-	// that share of one.
+	// paceMax is the number of blocks over which the pace is averaged, at most; at least half
+	// as many once that many were seen. Headers give whole seconds, so the pace's error is one
+	// second divided by the number of blocks.
 	paceMax = 256
-	// stepShare is how exactly it is found out when blocks become known, as a share of
-	// the time between two.
+	// stepShare is the precision of the arrival time, as a share of the block time.
 	stepShare = 16
-	// driftShare is how much less is known of that with each block, as a share of it,
-	// though the pace is known: clocks differ.
+	// driftShare is the growth of the uncertainty per block, as a share of step, although the
+	// pace is known: clocks differ.
 	driftShare = 8
-	// questionPause is the shortest between two questions: a poll that is no longer is
-	// kept to as it is.
+	// questionPause is the minimum between two questions. A shorter poll overrides it.
 	questionPause = 100 * time.Millisecond
-	// stepMost is how exactly at least it is found out when blocks become known.
+	// stepMost bounds the precision of the arrival time.
 	stepMost = 125 * time.Millisecond
-	// firstShare is how often is asked, as a share of the poll, as long as no pace is
-	// known, for the first few questions.
+	// firstShare is the divisor of the poll interval for the first firstMax questions, while no
+	// pace is known.
 	firstShare, firstMax = 4, 40
 )
 
-// cadence learns when the nodes of a chain come to know a new block, so that they are
-// asked just then: not a poll later, and hardly more often. It goes by the pace that the
-// blocks' own headers have, and by which questions a new block was the answer to.
+// cadence predicts when the nodes of a chain learn of a new block, so that they are asked just
+// then: not a poll interval later, and with few extra questions. It uses the pace in the block
+// headers, and which questions returned a new block.
 type cadence struct {
 	poll time.Duration // the longest pause
 	now  func() time.Time
 
 	mu         sync.Mutex
-	since      chain.Block   // from here on the pace is taken
-	half       chain.Block   // from here on it is going to be
-	head       chain.Block   // the last one that was seen
-	pace       time.Duration // between two blocks; 0 is not known
-	doubt      time.Duration // by which the pace may be wrong
+	since      chain.Block   // the pace is measured from this block
+	half       chain.Block   // the next start of the measurement
+	head       chain.Block   // the newest block seen
+	pace       time.Duration // time between two blocks; 0 if unknown
+	doubt      time.Duration // the possible error of the pace
 	questions  int
-	asked      time.Time // last
-	early      time.Time // the next block was not known then, or is not to be expected
-	late       time.Time // by then it is expected
-	overdue    int       // questions after that
-	due        time.Time // to be asked again
+	asked      time.Time // time of the last question
+	early      time.Time // the next block was unknown then, or is not expected before
+	late       time.Time // it is expected by then
+	overdue    int       // questions asked after late
+	due        time.Time // time of the next question
 	interested map[chan struct{}]struct{}
 }
 
@@ -54,12 +52,12 @@ func newCadence(poll time.Duration, now func() time.Time) *cadence {
 	return &cadence{poll: poll, now: now, interested: map[chan struct{}]struct{}{}}
 }
 
-// saw notes that this was the newest block when that was asked.
+// saw records that b was the newest block in the answer to the question asked at that time.
 func (c *cadence) saw(asked time.Time, b chain.Block) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !asked.After(c.asked) {
-		return // it was slower than one who was asked after it
+		return // the answer is older than the last one recorded
 	}
 	if b.Hash == c.head.Hash {
 		c.waits(asked)
@@ -77,7 +75,7 @@ func (c *cadence) saw(asked time.Time, b chain.Block) {
 	}
 }
 
-// meets notes a new block, which was not there when it was asked before.
+// meets records a new block that was absent from the previous answer.
 func (c *cadence) meets(asked time.Time, b chain.Block) {
 	early := c.asked
 	if b.Number == c.head.Number+1 && c.early.After(early) && c.early.Before(asked) {
@@ -88,10 +86,10 @@ func (c *cadence) meets(asked time.Time, b chain.Block) {
 	c.early, c.late = early.Add(c.pace-c.doubt), asked.Add(c.pace)
 }
 
-// learn takes a block into the pace.
+// learn updates the pace with a block.
 func (c *cadence) learn(b chain.Block) {
 	if b.Number <= c.head.Number || c.head.Hash.IsZero() || b.Time < c.since.Time {
-		c.since, c.half, c.pace = b, b, 0 // a fork, or the first one
+		c.since, c.half, c.pace = b, b, 0 // a fork, or the first block
 	}
 	c.head = b
 	if b.Number-c.half.Number >= paceMax/2 {
@@ -105,11 +103,11 @@ func (c *cadence) learn(b chain.Block) {
 	c.pace = time.Duration(b.Time-c.since.Time) * time.Second / time.Duration(blocks) //nolint:gosec // both are small
 	c.doubt = time.Second / time.Duration(blocks)                                     //nolint:gosec // as above
 	if c.pace == before && c.pace%time.Second == 0 {
-		c.doubt = min(c.doubt, c.step()/driftShare) // of whole seconds headers leave none
+		c.doubt = min(c.doubt, c.step()/driftShare) // headers have no rounding error if the pace is whole seconds
 	}
 }
 
-// waits notes that there was nothing new.
+// waits records an answer without a new block.
 func (c *cadence) waits(asked time.Time) {
 	if asked.After(c.early) {
 		c.early = asked
@@ -120,13 +118,13 @@ func (c *cadence) waits(asked time.Time) {
 	}
 }
 
-// step is how exactly it is found out when a block becomes known.
+// step is the precision with which the arrival time is measured.
 func (c *cadence) step() time.Duration {
 	return max(min(c.pace/stepShare, stepMost), time.Millisecond)
 }
 
-// pause is how long to wait with the next question. While it is known only roughly when
-// the block comes, it is asked half-way.
+// pause is the time until the next question. While the arrival time is uncertain by more than a
+// step, the next question falls half-way.
 func (c *cadence) pause(asked time.Time) time.Duration {
 	switch {
 	case c.pace == 0 && c.questions < firstMax:
@@ -141,7 +139,8 @@ func (c *cadence) pause(asked time.Time) time.Duration {
 	return min(max(next.Sub(asked), questionPause), c.poll)
 }
 
-// wait is how long to wait from now on; a poll, when what was due is being asked.
+// wait is the time from now to the next question. It is a poll interval if that question is
+// already due.
 func (c *cadence) wait() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,14 +150,14 @@ func (c *cadence) wait() time.Duration {
 	return c.poll
 }
 
-// left is how long to wait from now on for what has just been noted.
+// left is the time from now to the next question; 0 if it is due.
 func (c *cadence) left() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(c.due.Sub(c.now()), 0)
 }
 
-// follow gives a channel that is told whenever something was noted, until it is ended.
+// follow returns a channel that is signalled after every record, until end is called.
 func (c *cadence) follow() (changed <-chan struct{}, end func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

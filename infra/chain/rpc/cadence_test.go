@@ -10,11 +10,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// metronome is a chain whose blocks become known to nodes at a pace, some late.
+// metronome is a chain whose nodes learn of blocks at a pace, some late.
 type metronome struct {
 	start time.Time
 	pace  time.Duration
-	known []time.Time // when each block is
+	known []time.Time // when each block becomes known
 }
 
 func newMetronome(t *rapid.T, blocks int) *metronome {
@@ -29,7 +29,7 @@ func newMetronome(t *rapid.T, blocks int) *metronome {
 	return m
 }
 
-// newest is the newest block that is known then; none is when ok is false.
+// newest is the newest block known at a time; ok is false if there is none.
 func (m *metronome) newest(at time.Time) (b chain.Block, ok bool) {
 	for i, known := range m.known {
 		if known.After(at) {
@@ -46,8 +46,8 @@ func (m *metronome) block(i int) chain.Block {
 	return b
 }
 
-// ask asks as the cadence says until a time, and tells how late each block was met, by
-// its number, and how many questions it took.
+// ask asks when the cadence says, until a time. It returns how late each block was seen, by
+// number, and the number of questions.
 func (m *metronome) ask(c *cadence, now *time.Time, until time.Time) (late map[uint64]time.Duration, questions int) {
 	late = map[uint64]time.Duration{}
 	for now.Before(until) {
@@ -63,8 +63,8 @@ func (m *metronome) ask(c *cadence, now *time.Time, until time.Time) (late map[u
 	return late, questions
 }
 
-// Once the pace is known blocks are met within a few steps, for about two questions each;
-// of a slow chain, for those that the poll asks.
+// Once the pace is known, a block is seen within a few steps, for about two questions. On a
+// slow chain the poll's questions come on top.
 func TestCadence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const poll, blocks, learnt = time.Second, 200, 40
@@ -91,7 +91,7 @@ func TestCadence(t *testing.T) {
 	})
 }
 
-// A chain that stops, or has not begun, is asked a few times more and then at each poll.
+// A chain that stops, or has not begun, is asked a few more times and then once per poll.
 func TestCadenceOfAChainThatStops(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const poll, blocks = time.Second, 50
@@ -106,8 +106,8 @@ func TestCadenceOfAChainThatStops(t *testing.T) {
 	})
 }
 
-// A fork begins a pace of its own, as does whoever goes back in time; and a chain that
-// mines when it is asked to has none.
+// A fork begins a new pace, and so does an endpoint that goes back in time. A chain that mines
+// on demand has no pace.
 func TestCadenceBeginsAnew(t *testing.T) {
 	m := &metronome{start: time.Unix(1_800_000_000, 0), pace: time.Second}
 	now := m.start

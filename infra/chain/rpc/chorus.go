@@ -5,25 +5,25 @@ import (
 	"sync"
 )
 
-// chorus gives callers who ask the same thing at the same time one answer: that of
-// a question which was put after each of them had asked. The zero value is ready.
+// chorus lets concurrent callers with the same question share one answer. The question is asked
+// after each of its callers has called. The zero value is ready.
 type chorus[T any] struct {
 	mu    sync.Mutex
-	asked bool         // a question is under way, or its right to be lies in next
-	next  *question[T] // those who came since
+	asked bool         // a question is running, or the right to ask the next one is granted
+	next  *question[T] // the question of callers that came since
 }
 
-// question is put once, by whoever takes the turn.
+// question is asked once, by the caller that takes the turn.
 type question[T any] struct {
-	turn   chan struct{} // holds one value when it may be put
+	turn   chan struct{} // holds one value when the question may be asked
 	done   chan struct{} // closed with the answer
 	answer T
 	err    error
-	gaveUp bool // whoever put it stopped waiting, which says nothing to the others
+	gaveUp bool // the asking caller stopped waiting; this means nothing to the others
 }
 
-// do returns the answer to a question that was put after do was called: by ask
-// here, or by another caller's.
+// do returns the answer to a question that was asked after do was called, by ask here or by
+// another caller.
 func (s *chorus[T]) do(ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
 	for {
 		q := s.join()
@@ -43,7 +43,7 @@ func (s *chorus[T]) do(ctx context.Context, ask func(context.Context) (T, error)
 	}
 }
 
-// join is the question that is put next.
+// join returns the question that is asked next.
 func (s *chorus[T]) join() *question[T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *chorus[T]) join() *question[T] {
 	return s.next
 }
 
-// put asks, and lets those who came meanwhile ask next.
+// put asks the question, then lets later callers ask the next one.
 func (s *chorus[T]) put(ctx context.Context, q *question[T], ask func(context.Context) (T, error)) {
 	s.mu.Lock()
 	s.next = nil

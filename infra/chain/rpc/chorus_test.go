@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Whoever asks gets an answer to a question that was put after that, and many at
-// once cost few questions.
+// Each caller gets the answer to a question asked after its call, and many concurrent callers
+// cost few questions.
 func TestChorus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s chorus[time.Time]
@@ -37,13 +37,13 @@ func TestChorus(t *testing.T) {
 			})
 		}
 		asking.Wait()
-		if n := questions.Load(); n > 7 { // 50 ms of callers, and the last
+		if n := questions.Load(); n > 7 { // 50 ms of callers, and the last one
 			t.Errorf("%d questions", n)
 		}
 	})
 }
 
-// One who gives up takes nobody along, and nothing gets stuck.
+// A caller that gives up affects no other caller, and nothing blocks.
 func TestChorusGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s chorus[int]
@@ -77,7 +77,7 @@ func TestChorusGivesUp(t *testing.T) {
 	})
 }
 
-// Trouble is told to all who asked.
+// All callers of a failed question get its error.
 func TestChorusTrouble(t *testing.T) {
 	var s chorus[int]
 	trouble := errors.New("trouble")

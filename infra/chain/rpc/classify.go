@@ -12,20 +12,20 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// messages holds what nodes say to a broadcast, one file per kind of node, one
-// line per text:
+// messages holds the nodes' error texts for a broadcast, one file per kind of node, one line
+// per text:
 //
 //	code or * <tab> exact|glob|prefix|contains|any <tab> text <tab> class <tab> cause or -
 //
-// Case does not matter. In a glob, * stands for anything. any matches every text
-// with that code. Of the lines that match, exact rules over glob over prefix over
-// contains over any, then a line that names the code over one that does not, then
-// the longer text. Lines that begin with # are remarks.
+// Case does not matter. In a glob, * matches any run of characters. any matches every text with
+// that code. Among matching lines, exact wins over glob over prefix over contains over any,
+// then a line with a code over a line without, then the longer text. Lines that begin with #
+// are remarks.
 //
 //go:embed messages/*.tsv
 var messages embed.FS
 
-// rule is one line.
+// rule is one line of messages.
 type rule struct {
 	file  string
 	code  *int // nil: any
@@ -35,7 +35,7 @@ type rule struct {
 	cause tx.Cause
 }
 
-// kind is how a rule's text is compared, the more telling first.
+// kind is how a rule's text is compared, most specific first.
 type kind int
 
 const (
@@ -48,8 +48,8 @@ const (
 
 var kinds = []string{"exact", "glob", "prefix", "contains", "any"}
 
-// rules are the embedded lines, the ruling ones first. They are read once; a line
-// that cannot be read is a defect of the build.
+// rules are the embedded lines in order of precedence. They are read once. A malformed line is
+// a defect of the build.
 var rules = sync.OnceValue(func() []rule {
 	loaded, err := load(messages)
 	if err != nil {
@@ -58,8 +58,8 @@ var rules = sync.OnceValue(func() []rule {
 	return loaded
 })
 
-// Classify sorts a node's JSON-RPC error to a broadcast by what follows from it.
-// What is not listed may succeed later: tx.Retry.
+// Classify maps a node's JSON-RPC error to a broadcast to a class and a cause. An unlisted
+// error may succeed later: tx.Retry.
 func Classify(code int, message string) (tx.Class, tx.Cause) {
 	message = strings.ToLower(strings.TrimSpace(message))
 	for _, r := range rules() {
@@ -86,7 +86,7 @@ func (r rule) matches(message string) bool {
 	panic(fmt.Sprintf("rule of kind %d", r.kind))
 }
 
-// globs matches a pattern in which * stands for any run of characters.
+// globs matches a pattern in which * matches any run of characters.
 func globs(pattern, s string) bool {
 	parts := strings.Split(pattern, "*")
 	head, tail := parts[0], parts[len(parts)-1]
@@ -143,7 +143,7 @@ func load(files fs.FS) (loaded []rule, err error) {
 	return loaded, contradictions(loaded)
 }
 
-// contradictions finds two lines that say different things of the same text.
+// contradictions finds two lines that give different results for the same text.
 func contradictions(loaded []rule) error {
 	type question struct {
 		code int

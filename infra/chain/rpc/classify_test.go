@@ -13,8 +13,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestEveryRuleRules makes a message for each line and expects that line's
-// verdict: no line is dead, and none contradicts another.
+// TestEveryRuleRules makes a message for each line and expects that line's class and cause:
+// every line takes effect, and no two lines contradict each other.
 func TestEveryRuleRules(t *testing.T) {
 	for _, r := range rules() {
 		code := -32000
@@ -39,7 +39,7 @@ func TestEveryRuleRules(t *testing.T) {
 	}
 }
 
-// TestClassify holds messages as nodes write them, word for word.
+// TestClassify classifies messages that nodes return, word for word.
 func TestClassify(t *testing.T) {
 	for _, test := range []struct {
 		code    int
@@ -146,12 +146,12 @@ func TestClassify(t *testing.T) {
 		{-32602, "Failed to decode transaction", tx.Permanent, ""},
 		{-32602, "Failed to recover the signer", tx.Permanent, ""},
 		{-32000, "intrinsic gas too high -- CallGasCostMoreThanGasLimit", tx.Permanent, ""},
-		// What stands before nodes, and what nobody knows.
+		// Proxies in front of nodes, and unknown errors.
 		{-32603, "internal error", tx.Retry, ""},
 		{-32005, "limit exceeded", tx.Retry, tx.RateLimited},
 		{429, "Your app has exceeded its compute units per second capacity.", tx.Retry, tx.RateLimited},
 		{-32000, "Too Many Requests", tx.Retry, tx.RateLimited},
-		// Words that have killed payable transactions elsewhere.
+		// Texts that have made other systems give up payable transactions.
 		{-32000, "invalid", tx.Retry, ""},
 		{-32000, "the signature service is expired", tx.Retry, ""},
 		{-32000, "nonce key not cached", tx.Retry, ""},

@@ -19,15 +19,14 @@ import (
 
 // Limits of one exchange.
 const (
-	maxSmallReply = 1 << 20  // of calls whose answer is a number or a hash
-	maxBlockReply = 32 << 20 // of blocks and receipts
+	maxSmallReply = 1 << 20  // for calls that return a number or a hash
+	maxBlockReply = 32 << 20 // for blocks and receipts
 	maxBatch      = 100      // calls in one HTTP request
-	maxLarge      = 1        // replies above maxSmallReply that are read at once from one endpoint, and as many to what clients decide
+	maxLarge      = 1        // replies above maxSmallReply read at once from one endpoint; clients' calls have as many of their own
 )
 
-// client speaks JSON-RPC to one URL. It keeps connections open, follows no
-// redirect (it would carry keys and signed bytes elsewhere), and shows nothing
-// of the URL in an error.
+// client speaks JSON-RPC to one URL. It keeps connections open and follows no redirect, which
+// would carry keys and signed bytes elsewhere. Its errors show nothing of the URL.
 type client struct {
 	name   string
 	url    string
@@ -36,12 +35,12 @@ type client struct {
 	http   *http.Client
 	ids    atomic.Uint64
 	large  chan struct{} // held while a large reply is read
-	theirs chan struct{} // likewise, one to what a client decided: it may ask nodes that are slow at it
-	open   atomic.Int64  // connections
-	// connects counts the times a connection was made while there was none: the
-	// endpoint may be another node since.
+	theirs chan struct{} // likewise for clients' calls, which may be slow
+	open   atomic.Int64  // open connections
+	// connects counts connections made while none was open: the endpoint may be another node
+	// since.
 	connects atomic.Uint64
-	// closes counts the connections that were closed, by whichever side.
+	// closes counts closed connections, whichever side closed them.
 	closes atomic.Uint64
 }
 
@@ -58,7 +57,7 @@ func newClient(name string, u *url.URL, header http.Header, concurrency int, tra
 	return c
 }
 
-// connections is HTTP over at most so many connections, which are counted.
+// connections is an HTTP transport with at most conns connections, which are counted.
 func (c *client) connections(conns int) *http.Transport {
 	dialer := &net.Dialer{
 		Timeout:         5 * time.Second,
@@ -78,12 +77,11 @@ func (c *client) connections(conns int) *http.Transport {
 	}
 }
 
-// spareConns are the connections to one endpoint beyond those for requests that its
-// budget lets be under way: for asking it who it is.
+// spareConns are connections to one endpoint beyond its Concurrency, for identity calls.
 const spareConns = 2
 
-// do sends calls in one HTTP request and returns their replies in order. The
-// error is *Unreachable, or a *NodeError when the node took none of the calls.
+// do sends calls in one HTTP request and returns their replies in order. The error is
+// *Unreachable, or a *NodeError if the node accepted none of the calls.
 func (c *client) do(ctx context.Context, limit int64, calls ...call) ([]reply, error) {
 	n := uint64(len(calls))
 	first := c.ids.Add(n) - n + 1
@@ -118,7 +116,7 @@ func (c *client) do(ctx context.Context, limit int64, calls ...call) ([]reply, e
 	return replies, nil
 }
 
-// sign completes a node's error with where it came from, and cleans its text.
+// sign adds the endpoint and the method to a node's error, and cleans its text.
 func (c *client) sign(node *NodeError, method string) *NodeError {
 	node.Endpoint, node.Method, node.Message = c.name, method, c.clean(node.Message)
 	if node.Data != nil {
@@ -154,7 +152,7 @@ func (c *client) post(ctx context.Context, body []byte, limit int64) (a answer, 
 		a.retryAfter = retryafter.Of(response.Header)
 	}
 	if response.ContentLength > limit {
-		return a, tooLarge(limit) // it says so itself: none of it is read
+		return a, tooLarge(limit) // its declared length is too large: none of it is read
 	}
 	if a.body, err = c.read(ctx, response.Body, response.ContentLength, limit); err != nil && !isUnfit(err) {
 		err = fmt.Errorf("reply cut: %w", c.conceal(err))
@@ -173,12 +171,12 @@ func (c *client) conceal(err error) error {
 	return err
 }
 
-// longHex is more hex digits than a hash has: a node quotes what it was handed. Signed
-// bytes must not get into what is recorded, from where they cannot be erased.
+// longHex matches more hex digits than a hash has: a node may quote its input. Signed bytes
+// must not be recorded, because records cannot be erased.
 var longHex = regexp.MustCompile(`(0x)?[0-9a-fA-F]{65,}`)
 
-// clean makes a node's text fit to be kept: no secrets, no signed bytes, no control
-// characters (a database may refuse NUL in text), valid UTF-8.
+// clean makes a node's text safe to store: no secrets, no signed bytes, no control characters
+// (a database may refuse NUL in text), valid UTF-8.
 func (c *client) clean(s string) string {
 	s = longHex.ReplaceAllString(s, "[hex]")
 	return strings.Map(func(r rune) rune {
@@ -189,10 +187,10 @@ func (c *client) clean(s string) string {
 	}, strings.ToValidUTF8(c.hidden.Replace(s), "?"))
 }
 
-// hide replaces the parts of a URL that may be keys: user, password, path and
-// query. A node or a proxy may quote them.
+// hide replaces the parts of a URL that may hold keys: user, password, path and query. A node
+// or a proxy may quote them.
 func hide(u *url.URL) *strings.Replacer {
-	const shortest = 6 // below it, a part is a word such as "rpc" or "v1"
+	const shortest = 6 // a shorter part is a word such as "rpc" or "v1"
 	var pairs []string
 	add := func(parts ...string) {
 		for _, part := range parts {

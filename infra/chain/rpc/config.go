@@ -13,63 +13,62 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Config is what a pool is made from. Zero durations and counts get the defaults
-// named beside them.
+// Config holds the settings of a pool. Zero durations and counts get the defaults named beside
+// them.
 type Config struct {
 	Chain     chain.ID
 	Endpoints []Endpoint
-	// Genesis pins the chain's block 0. When it is zero, the genesis that most
-	// endpoints show first is pinned, the earlier in the list when they tie.
+	// Genesis is the hash of the chain's block 0. If it is zero, the genesis shown by most
+	// endpoints is pinned; on a tie, the genesis of the earlier endpoint in the list.
 	Genesis chain.Hash
-	// Confirmations is how many blocks, the including one counted, make a block
-	// final. 0 trusts the node's finalized tag instead.
+	// Confirmations is how many blocks make a block final, including the block itself. 0 trusts
+	// the node's finalized tag instead.
 	Confirmations uint64
-	// Fanout is how many endpoints one broadcast attempt asks. Default 2.
+	// Fanout is the number of endpoints asked per broadcast attempt. Default 2.
 	Fanout int
 	// SendTimeout bounds one endpoint's answer to a broadcast. Default 4 s.
 	SendTimeout time.Duration
 	// CallTimeout bounds one read. Default 8 s.
 	CallTimeout time.Duration
-	// HeadTimeout bounds one read of a head or a block. Endpoints that are usually
-	// quick get less, but at least a second. Default 2.5 s.
+	// HeadTimeout bounds one read of a head or a block. Endpoints that are usually fast get
+	// less, but at least a second. Default 2.5 s.
 	HeadTimeout time.Duration
-	// Hedge is how long at least an endpoint is waited for before another is asked as
-	// well: four times its usual latency, if that is longer, up to 600 ms.
-	// Default 250 ms.
+	// Hedge is the minimum wait for an endpoint before another is asked as well. The wait is
+	// four times the usual latency if that is longer, up to 600 ms. Default 250 ms.
 	Hedge time.Duration
-	// Poll is how often at least Heads signals without a subscription. Default 500 ms.
+	// Poll is the longest interval between signals of Heads without a subscription. Default 500
+	// ms.
 	Poll time.Duration
-	// PollSubscribed is how often it signals beneath a live one. Default 3 s.
+	// PollSubscribed is that interval with a live subscription. Default 3 s.
 	PollSubscribed time.Duration
-	// Probe is how often an endpoint that is not read from is asked for its
-	// head. Default 5 s.
+	// Probe is how often an endpoint that reads do not use is asked for its head. Default 5 s.
 	Probe time.Duration
-	// MaxLag is how many blocks behind the others an endpoint may be, and half of how
-	// many it may be ahead of all others. Default 10.
+	// MaxLag is how many blocks an endpoint may be behind the others. It may be twice as many
+	// ahead of all others. Default 10.
 	MaxLag uint64
-	// Agree is how many endpoints, as far as so many are healthy or were a moment ago,
-	// have to say the same of a receipt, a used nonce or a final block before it counts.
-	// Default 2; 1 trusts whichever is read from.
+	// Agree is how many endpoints must agree on a receipt, a used nonce or a final block before
+	// it counts, as far as that many are or were recently healthy. Default 2; 1 trusts the
+	// endpoint that reads use.
 	Agree int
-	// DeriveWebSocket makes endpoints without a WebSocket URL use their own with
-	// the scheme ws or wss.
+	// DeriveWebSocket derives a missing WebSocket URL from the endpoint's URL, with the scheme
+	// ws or wss.
 	DeriveWebSocket bool
 
-	// Transport carries requests, in place of connections of our own. WebSocket URLs
-	// are not for it. Default: HTTP over TCP.
+	// Transport carries HTTP requests in place of our own connections. It does not carry
+	// WebSocket connections. Default: HTTP over TCP.
 	Transport http.RoundTripper
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Observe, when set, is told of every call: methods in a batch one by one,
-	// each with the time of the whole. It must not block.
+	// Observe, if set, is called for every call. Each call of a batch is reported with the time
+	// of the whole batch. Observe must not block.
 	Observe func(Call)
-	// Log, when set, is told when an endpoint's standing changes.
+	// Log, if set, logs changes of an endpoint's state.
 	Log *slog.Logger
 }
 
 // Endpoint is one node.
 type Endpoint struct {
-	Name      string      // shown everywhere; default host:port
+	Name      string      // shown in logs, errors and metrics; default host:port
 	URL       string      // http or https; may hold keys and is never shown
 	WebSocket string      // ws or wss; optional
 	Header    http.Header // sent with every request; never shown
@@ -110,7 +109,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// validate refuses settings that make no sense. Its errors show no URL.
+// validate refuses invalid settings. Its errors show no URL.
 func (c Config) validate() error {
 	switch {
 	case c.Chain == 0:
@@ -130,7 +129,7 @@ func (c Config) validate() error {
 	return nil
 }
 
-// endpoints builds the endpoints, each under a name of its own.
+// endpoints builds the endpoints, each with a unique name.
 func (c Config) endpoints() ([]*endpoint, error) {
 	taken := map[string]bool{}
 	built := make([]*endpoint, len(c.Endpoints))

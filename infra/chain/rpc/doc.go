@@ -2,29 +2,29 @@
 //
 // A [Pool] holds the endpoints of one chain. It offers two things:
 //
-//   - [Pool.Send] hands signed bytes to several endpoints and says, in classes
-//     and causes, what each of them answered.
-//   - [Pool.Reader] reads the chain from one endpoint, the same one as long as it
-//     is healthy and quick, so that calls made one after the other tell one story.
+//   - [Pool.Send] sends signed bytes to several endpoints and returns the class and
+//     cause of each answer.
+//   - [Pool.Reader] reads the chain from one endpoint. It stays with that endpoint while it
+//     is healthy and fast, so that consecutive calls are consistent.
 //
-// What is trusted, and how far:
+// Trust in endpoints has these limits:
 //
-//   - An endpoint is asked nothing before it has shown the configured chain id
-//     and the genesis block the others show; it is asked again after every
-//     reconnect. One that shows others is ejected and says so in [Pool.Status].
-//   - An answer is used only if it is well formed, of bounded size, carries our
-//     id and speaks of what was asked: a block under another hash, a receipt of
-//     another transaction or in another block is an error, never a fact.
+//   - An endpoint is asked nothing until it has shown the configured chain id and the
+//     genesis block of the others. It is asked again after every reconnect. An endpoint
+//     that shows another chain is ejected, and [Pool.Status] gives the reason.
+//   - An answer is used only if it is well formed, of bounded size, carries our id and
+//     matches the question. A block with another hash, or a receipt of another transaction or
+//     in another block, is an error.
 //   - A receipt, and a nonce that makes transactions stale, count when another endpoint
-//     says the same of the same block; a block seals verdicts when another says too that
+//     says the same of the same block. A block seals verdicts when another endpoint agrees that
 //     it is final.
-//   - What gas costs ([Market]) is asked of several, and the figure in the middle counts;
-//     a base fee only if others say about the same of the block. How a transaction would
-//     end ([Reader.EstimateGas]) counts when another endpoint says the same.
-//   - After a lost reply nobody knows whether the bytes arrived: the class is
-//     unknown, never a refusal. Only messages listed as permanent in messages/
-//     are permanent; everything else is retried.
+//   - For gas prices ([Market]) several endpoints are asked, and the middle figure counts. A
+//     base fee counts only if others give about the same for the block. A transaction's
+//     simulated result ([Reader.EstimateGas]) counts when another endpoint gives the same.
+//   - After a lost reply it is unknown whether the bytes arrived: the class is unknown,
+//     never a refusal. Only messages listed as permanent in messages/ are permanent;
+//     everything else is retried.
 //
-// URLs often hold keys. They appear in no name, error, log or metric: an endpoint
-// is known by the name it was given, or by its host and port.
+// URLs often hold keys. They appear in no name, error, log or metric: an endpoint is shown by
+// its configured name, or by its host and port.
 package rpc

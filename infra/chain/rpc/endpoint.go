@@ -11,43 +11,43 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// endpoint is one node: how to talk to it, who it says it is, how it is doing.
+// endpoint is one node: its connection, its identity and its health.
 type endpoint struct {
 	*client
 	meter     *meter
 	index     int
-	webSocket string // URL, or empty
+	webSocket string // URL; empty if it has none
 
-	// gate is held while the endpoint is asked who it is, so that it is asked once.
+	// gate is held during identity calls, so that they run one at a time.
 	gate chan struct{}
 
-	// What it has shown not to support.
+	// Features that it has shown not to support.
 	noBatch, noBlockReceipts atomic.Bool
-	bare                     atomic.Int64 // until then it keeps no receipts, in Unix nanoseconds
+	bare                     atomic.Int64 // it counts as storing no receipts until then, in Unix nanoseconds
 
 	mu       sync.Mutex
 	identity identity
 	health   health
 }
 
-// identity is what an endpoint has shown of its chain.
+// identity is an endpoint's chain, as it has shown it.
 type identity struct {
 	known    bool
 	chain    chain.ID
 	genesis  chain.Hash
-	connects uint64    // the client's count when it was asked
-	closes   uint64    // likewise
-	at       time.Time // when it was asked
-	ejected  string    // why it is not ours; empty when it is
-	doubted  bool      // since then there was reason to ask again
+	connects uint64    // the client's connects count when it was asked
+	closes   uint64    // likewise its closes count
+	at       time.Time // time of the answer
+	ejected  string    // why it does not serve our chain; empty if it does
+	doubted  bool      // it must be asked again
 }
 
-// recheckAfter bounds how often an endpoint is asked who it is when it drops its
+// recheckAfter bounds how often an endpoint is asked for its identity if it closes its
 // connection after every reply.
 const recheckAfter = time.Second
 
-// standing says whether the endpoint may be asked something: it is known and
-// ours (nil), it is not ours (*Ejected), or it has to be asked first (stale).
+// standing returns nil if the endpoint may be asked, *Ejected if it serves another chain, and
+// stale if it must be asked for its identity first.
 func (e *endpoint) standing(now time.Time) (stale bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -63,7 +63,7 @@ func (e *endpoint) standing(now time.Time) (stale bool, err error) {
 	return false, nil
 }
 
-// ask asks the endpoint who it is.
+// ask asks the endpoint for its identity.
 func (e *endpoint) ask(ctx context.Context, now func() time.Time) (identity, time.Duration, error) {
 	began, closes := now(), e.closes.Load()
 	replies, err := e.exchange(ctx, maxBlockReply, whoCalls()...)
@@ -76,12 +76,12 @@ func (e *endpoint) ask(ctx context.Context, now func() time.Time) (identity, tim
 	return id, took, err
 }
 
-// whoCalls ask an endpoint who it is.
+// whoCalls are the calls that ask for an endpoint's identity.
 func whoCalls() []call {
 	return []call{{"eth_chainId", nil}, {"eth_getBlockByNumber", []any{quantity(0), false}}}
 }
 
-// who is what an endpoint says to whoCalls.
+// who reads the identity from the replies to whoCalls.
 func (e *endpoint) who(replies []reply) (identity, error) {
 	var number quantity
 	if err := replies[0].into(&number); err != nil {
@@ -99,8 +99,7 @@ func (e *endpoint) who(replies []reply) (identity, error) {
 	return id, nil
 }
 
-// exchange sends calls, all in one request, or one by one to an endpoint that
-// takes no batches.
+// exchange sends calls in one request, or one by one to an endpoint that accepts no batches.
 func (e *endpoint) exchange(ctx context.Context, limit int64, calls ...call) ([]reply, error) {
 	if len(calls) > 1 && e.noBatch.Load() {
 		return e.singly(ctx, limit, calls)
@@ -141,8 +140,8 @@ func (r reply) into(v any) error {
 
 func (r reply) null() bool { return r.err == nil && string(r.result) == "null" }
 
-// counts reports whether an error is the endpoint's fault. A node's "no" is not,
-// save when it says that it cannot just now.
+// counts reports whether an error is the endpoint's fault. A node's refusal is not, unless it
+// means that the node is temporarily unable.
 func counts(err error) bool {
 	if code, ok := nodeCode(err); ok {
 		return code == codeInternal || code == codeLimitExceeded
@@ -160,17 +159,17 @@ func (e *endpoint) failed(now time.Time, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.health.fail(now, err)
-	e.identity.doubted = true // a balancer may have another node in its place by now
+	e.identity.doubted = true // a load balancer may have replaced the node
 	if errors.Is(err, errContradiction) {
 		e.health.contradict(now)
 	}
 }
 
-// outAgain is how long an endpoint has to stay in rotation before it is logged anew that
-// it is not: one that answers now and then comes and goes all the time.
+// outAgain is how long an endpoint must stay in rotation before its next absence is logged. An
+// endpoint that answers now and then leaves and returns all the time.
 const outAgain = 10 * time.Second
 
-// news reports whether it is to be logged that an endpoint is out of rotation.
+// news reports whether to log that an endpoint is out of rotation.
 func (e *endpoint) news(why State, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -179,14 +178,14 @@ func (e *endpoint) news(why State, now time.Time) bool {
 	return !known
 }
 
-// doubt has the endpoint asked who it is before it is believed again.
+// doubt makes the pool ask for the endpoint's identity before believing it again.
 func (e *endpoint) doubt() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.identity.doubted = true
 }
 
-// headSeen is the number of the newest block it has shown.
+// headSeen is the number of the newest block that the endpoint has shown.
 func (e *endpoint) headSeen() uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()

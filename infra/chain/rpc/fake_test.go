@@ -33,7 +33,7 @@ func mustBlock(t *testing.T, text string) chain.Block {
 	return seen.block
 }
 
-// newChain is a chain in memory whose clock stands still.
+// newChain is a chain in memory whose clock does not advance.
 func newChain(t *testing.T, rules chaintest.Rules) *chaintest.Chain {
 	t.Helper()
 	c := chaintest.New(chaintest.Options{
@@ -65,7 +65,7 @@ func serve(t *testing.T, h http.Handler) string {
 	return server.URL
 }
 
-// timer is a clock that tests move.
+// timer is a clock that tests advance.
 type timer struct {
 	mu sync.Mutex
 	at time.Time
@@ -85,7 +85,7 @@ func (c *timer) advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// open makes a pool of these URLs, with probing out of the way.
+// open opens a pool of these URLs, with a probe interval longer than any test.
 func open(t *testing.T, change func(*Config), urls ...string) *Pool {
 	t.Helper()
 	config := Config{Chain: id, Probe: time.Hour, SendTimeout: 2 * time.Second, CallTimeout: 2 * time.Second}
@@ -103,11 +103,11 @@ func open(t *testing.T, change func(*Config), urls ...string) *Pool {
 	return p
 }
 
-// gateway stands before a node and may answer in its place.
+// gateway is a proxy before a node that may answer in its place.
 type gateway struct {
 	node http.Handler
 	mu   sync.Mutex
-	// instead answers requests whose body contains method; it says whether it did.
+	// instead answers requests whose body contains method. It reports whether it answered.
 	method  string
 	instead func(w http.ResponseWriter, r *http.Request, body []byte)
 }
@@ -143,8 +143,8 @@ func idOf(body []byte) string {
 	return string(request.ID)
 }
 
-// replace answers calls of a method, in batches too, with this result or error
-// ("result":… or "error":…), and has the node answer the others.
+// replace answers calls of a method, in batches too, with this result or error ("result":… or
+// "error":…). The node answers all other calls.
 func (g *gateway) replace(t *testing.T, method, answer string) {
 	g.misbehave(`"`+method+`"`, func(w http.ResponseWriter, r *http.Request, body []byte) {
 		if body[0] != '[' {

@@ -8,22 +8,22 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// word is what one endpoint says of prices: of its newest block, and of those before it
-// and the one after, as far as it tells.
+// word is one endpoint's answer about prices: its newest block, the blocks before it and the
+// one after, as far as it reports them.
 type word struct {
 	by   *endpoint
 	head uint64
 	hash chain.Hash
-	base *chain.Price // of the newest block; nil when that has none
+	base *chain.Price // of the newest block; nil if it has none
 
 	oldest uint64
-	bases  []chain.Price // from the oldest block on, to the one after the newest
+	bases  []chain.Price // from the oldest block to the block after the newest
 	full   []float64
 	tips   [][]chain.Price
 }
 
-// ask reads an endpoint's newest header and its history of fees. The header is the
-// anchor: some serve the history from elsewhere, or late, or do not offer it.
+// ask reads an endpoint's newest header and its fee history. The header is the reference: some
+// endpoints serve the history from another node, or late, or not at all.
 func (m *Market) ask(ctx context.Context, e *endpoint) (word, error) {
 	replies, err := m.reader.ask(ctx, e,
 		call{"eth_getBlockByNumber", []any{"latest", false}},
@@ -61,9 +61,9 @@ func parsePricedHeader(answer reply, id chain.ID) (w word, err error) {
 	return w, nil
 }
 
-// history reads a reply to eth_feeHistory. Source: execution-apis, eth_feeHistory. What
-// has another shape than was asked for is an error; what does not fit to the header,
-// because another node told it, is left out.
+// history reads a reply to eth_feeHistory. Source: execution-apis, eth_feeHistory. A reply of
+// another shape than requested is an error. Parts that do not match the header, because another
+// node served them, are left out.
 func (m *Market) history(w *word, answer reply) error {
 	var h struct {
 		Oldest *quantity `json:"oldestBlock"`
@@ -103,7 +103,7 @@ func pricesOf(numbers []wide) []chain.Price {
 	return prices
 }
 
-// baseAt is the base fee of a block, if the endpoint tells it.
+// baseAt is the base fee of a block, if the endpoint reports it.
 func (w word) baseAt(number uint64) (chain.Price, bool) {
 	if number == w.head && w.base != nil {
 		return *w.base, true
@@ -120,7 +120,7 @@ func (w word) listed(number uint64) (fee chain.Price, ok bool) {
 	return w.bases[i], true
 }
 
-// paidAt is what was paid in a block, if the endpoint tells it.
+// paidAt is the fees paid in a block, if the endpoint reports them.
 func (w word) paidAt(number uint64) (paid chain.Paid, ok bool) {
 	i := number - w.oldest
 	if number < w.oldest || i >= uint64(min(len(w.bases), len(w.full), len(w.tips))) {
@@ -129,8 +129,7 @@ func (w word) paidAt(number uint64) (paid chain.Paid, ok bool) {
 	return chain.Paid{BaseFee: w.bases[i], Full: w.full[i], Tips: w.tips[i]}, true
 }
 
-// paid is what was paid in the newest blocks up to a number: of each figure the one in
-// the middle of what is said.
+// paid is the fees paid in the newest blocks up to head: the median of each figure.
 func paid(words []word, head uint64, blocks, percentiles int) []chain.Paid {
 	var list []chain.Paid
 	oldest := head - min(head, uint64(blocks-1))
@@ -149,7 +148,7 @@ func paid(words []word, head uint64, blocks, percentiles int) []chain.Paid {
 	return list
 }
 
-// amid is what lies in the middle of each figure.
+// amid is the median of each figure.
 func amid(said []chain.Paid, percentiles int) chain.Paid {
 	bases, full := make([]chain.Price, len(said)), make([]float64, len(said))
 	for i, one := range said {

@@ -7,10 +7,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Final is the newest block that can no longer leave the chain: the one the node
-// calls finalized, or the one that has as many confirmations as configured below a
-// tip that was read (the block itself counts as the first), at least the genesis.
-// That is one endpoint's word; [Reader.ShownFinal] asks the others.
+// Final returns the newest block that can no longer leave the chain. It is the node's finalized
+// block, or the block with the configured number of confirmations below a tip that was read
+// (the block itself counts as the first), at least the genesis. It is one endpoint's claim;
+// [Reader.ShownFinal] asks the others.
 func (r *Reader) Final(ctx context.Context, tip chain.Block) (chain.Block, error) {
 	which := any("finalized")
 	if n := r.pool.config.Confirmations; n > 0 {
@@ -32,14 +32,14 @@ func (r *Reader) Final(ctx context.Context, tip chain.Block) (chain.Block, error
 	return final, err
 }
 
-// finalWord is a final block and who told of it last.
+// finalWord is a final block and the endpoint that reported it last.
 type finalWord struct {
 	block chain.Block
 	by    *endpoint
 }
 
-// ancestor goes from a block by parents to the one so far below it, as long as all
-// between them were read lately.
+// ancestor follows parents from a block down by depth, if all blocks between were read
+// recently.
 func (r *Reader) ancestor(of chain.Block, depth uint64) (chain.Block, bool) {
 	for ; depth > 0; depth-- {
 		parent, ok := r.recall(of.Parent)
@@ -51,10 +51,9 @@ func (r *Reader) ancestor(of chain.Block, depth uint64) (chain.Block, bool) {
 	return of, true
 }
 
-// ShownFinal makes sure that what rests on a final block can be sealed: that it is not one
-// endpoint's word alone that no block up to this one can leave the chain. As many as
-// have to agree say the same, or have so many blocks on top of it as are configured. An
-// error says that nothing is known yet.
+// ShownFinal confirms that a block is final by more than one endpoint, so that verdicts that
+// rest on it can be sealed. Agree endpoints must call it final, or have the configured number
+// of confirmations on top of it. An error means that nothing is known yet.
 func (r *Reader) ShownFinal(ctx context.Context, final chain.Block) error {
 	what := fmt.Sprintf("final block %d %s", final.Number, final.Hash)
 	c := claim{ofFinality, what, what, r.sameFinal(final)}
@@ -67,15 +66,16 @@ func (r *Reader) ShownFinal(ctx context.Context, final chain.Block) error {
 	return r.pool.allBearOut(ctx, c)
 }
 
-// sameFinal asks an endpoint whether a block is final. One that has not come so far is
-// waited for; one with another block at its height is on another branch.
+// sameFinal asks an endpoint whether a block is final. An endpoint that has not reached it is
+// waited for. An endpoint with another block at its height is on another branch.
 func (r *Reader) sameFinal(final chain.Block) func(context.Context, *endpoint) say {
 	tag, height := "finalized", final.Number
 	if n := r.pool.config.Confirmations; n > 0 && final.Number > 0 { // no tip is below the genesis
 		tag, height = "latest", final.Number+n-1
 	}
 	return func(ctx context.Context, other *endpoint) say {
-		// In one request: one that answers now and then need not answer twice in a row.
+		// In one request: an endpoint that answers only now and then need not answer twice in a
+		// row.
 		replies, err := r.ask(ctx, other, blockCall(tag, false), blockCall(quantity(final.Number), false))
 		if err != nil {
 			return r.sayOf(ctx, other, final, err)

@@ -9,8 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// finalCourt is a court on a chain of some blocks, each of which becomes final when the
-// next is there.
+// finalCourt is a court on a chain of some blocks, each of which is final once the next exists.
 func finalCourt(t *testing.T, n int, change func(*Config)) court {
 	t.Helper()
 	c := newCourt(t, n, change)
@@ -24,7 +23,7 @@ func blockText(b chain.Block) string {
 	return fmt.Sprintf(`{"number":"0x%x","hash":"%s","parentHash":"%s","timestamp":"0x%x","transactions":[]}`, b.Number, b.Hash, b.Parent, b.Time)
 }
 
-// A block is final when others say so too, however sure the one that is read from is.
+// A block is final only when other endpoints agree with the reader.
 func TestNoFinalBlockOnOneWord(t *testing.T) {
 	for n := 1; n <= 4; n++ {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -59,7 +58,7 @@ func TestNoFinalBlockOnOneWord(t *testing.T) {
 	}
 }
 
-// A final block of another branch is denied by those who have another at its height.
+// A final block of another branch is denied by endpoints with another block at its height.
 func TestFinalBlockOfAnotherBranch(t *testing.T) {
 	c := finalCourt(t, 3, nil)
 	forged := c.Final()
@@ -78,7 +77,7 @@ func TestFinalBlockOfAnotherBranch(t *testing.T) {
 	}
 }
 
-// Where confirmations count, others have to have as many blocks on top.
+// With Confirmations set, other endpoints must have as many blocks on top.
 func TestConfirmationsOnOneWord(t *testing.T) {
 	const confirmations = 3
 	c := finalCourt(t, 2, func(c *Config) { c.Confirmations = confirmations })
@@ -97,7 +96,7 @@ func TestConfirmationsOnOneWord(t *testing.T) {
 	}
 }
 
-// Who says nothing of finality has no say, if it has the block.
+// An endpoint without finality support has no vote, if it has the block.
 func TestFinalityThatIsNotOffered(t *testing.T) {
 	c := finalCourt(t, 2, nil)
 	c.liar.replace(t, "finalized", `"error":{"code":-39001,"message":"unknown block"}`)

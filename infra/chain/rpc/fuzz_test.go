@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Whatever a node answers, it is as many replies as there were calls, each whole, or
-// an error.
+// Any body decodes to as many whole replies as there were calls, or to an error.
 func FuzzReply(f *testing.F) {
 	for _, body := range []string{
 		`[{"jsonrpc":"2.0","id":12,"result":null},{"id":10,"result":"0x1"},{"id":11,"error":{"code":-32000,"message":"no","data":{}}}]`,

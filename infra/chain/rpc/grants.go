@@ -11,19 +11,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// accountKeychain is Tempo's precompile for access keys, and getKey its selector
-// for getKey(address,address) returns (uint8 signatureType, address keyId, uint64
-// expiry, bool enforceLimits, bool isRevoked), all of which are zero for a key that
-// it does not know. Source: the tempoxyz/tempo node, crates/precompiles/src/account_keychain.
+// accountKeychain is Tempo's precompile for access keys. getKey is its selector for
+// getKey(address,address) returns (uint8 signatureType, address keyId, uint64 expiry, bool
+// enforceLimits, bool isRevoked); all fields are zero for an unknown key. Source: the
+// tempoxyz/tempo node, crates/precompiles/src/account_keychain.
 const (
 	accountKeychain = "0xaaaaaaaa00000000000000000000000000000000"
 	getKey          = "0xbc298553"
 	grantWords      = 5
 )
 
-// Grants returns, for each access key, what the AccountKeychain says of it at a
-// block. A key that is known lets transactions into an account's groups, so it counts
-// when other endpoints bear it out.
+// Grants returns, for each access key, its grant in the AccountKeychain at a block. A known key
+// lets transactions into an account's groups, so it counts when other endpoints confirm it.
 func (r *Reader) Grants(ctx context.Context, at chain.Block, keys []chain.AccessKey) ([]chain.Grant, error) {
 	grants, by, err := hedgedBy(ctx, r.pool, func(ctx context.Context, e *endpoint) ([]chain.Grant, error) {
 		return r.grantsAt(ctx, e, at, keys)
@@ -92,7 +91,7 @@ func parseGrant(r reply, k chain.AccessKey) (g chain.Grant, err error) {
 	g = chain.Grant{Revoked: !word(4).IsZero()}
 	switch {
 	case key == chain.Address{}:
-		return g, nil // unknown, or revoked and nothing else is left of it
+		return g, nil // unknown, or revoked with nothing else stored
 	case key != k.Key:
 		return chain.Grant{}, contradiction("it speaks of %s", key)
 	case !zero(expires[:24]):
@@ -102,8 +101,7 @@ func parseGrant(r reply, k chain.AccessKey) (g chain.Grant, err error) {
 	return g, nil
 }
 
-// grantKind reads a signature type. One that came with a later node equals no kind
-// of ours.
+// grantKind reads a signature type. A type of a later node equals none of our kinds.
 func grantKind(word chain.Hash) chain.SignatureKind {
 	kinds := [...]chain.SignatureKind{chain.Secp256k1, chain.P256, chain.WebAuthn}
 	if n := int(word[31]); zero(word[:31]) && n < len(kinds) {

@@ -48,8 +48,8 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// A granted key lets transactions into somebody's groups, so one endpoint's word is
-// not enough.
+// A granted key lets transactions into an account's groups, so one endpoint's claim is not
+// enough.
 func TestNoGrantOnOneWord(t *testing.T) {
 	word := func(digits string) string { return strings.Repeat("0", 64-len(digits)) + digits }
 	k := chain.AccessKey{Account: alice, Key: bob}
@@ -73,7 +73,7 @@ func TestNoGrantOnOneWord(t *testing.T) {
 	}
 }
 
-// An answer that is no grant is no news about the key.
+// A malformed grant changes nothing about the key.
 func TestGrantsThatAreNone(t *testing.T) {
 	word := func(last string) string { return "000000000000000000000000" + last }
 	aliceWord, bobWord := word(alice.String()[2:]), word(bob.String()[2:])
@@ -101,8 +101,7 @@ func TestGrantsThatAreNone(t *testing.T) {
 	}
 }
 
-// The precompile of a real node: a key is unknown before its authorization was
-// executed and known after.
+// On a real node a key is unknown before its authorization is executed and known afterwards.
 func TestAnvilGrants(t *testing.T) {
 	p := anvil(t, "--network", "tempo", "--hardfork", "T4")
 	r, ctx, named := p.Reader(), t.Context(), vectors(t)

@@ -14,20 +14,20 @@ import (
 // Limits of a subscription.
 const (
 	subscribeTimeout = 5 * time.Second
-	// silenceMax is how long a subscription may be silent before it is taken for
-	// dead: a cut connection that nobody reset looks like a chain without blocks.
+	// silenceMax is how long a subscription may be silent before it counts as dead: a cut
+	// connection without a reset looks like a chain without blocks.
 	silenceMax      = 30 * time.Second
 	maxNotification = 1 << 20
 	retryFirst      = 250 * time.Millisecond // after a lost subscription, doubling
 	retryLast       = 15 * time.Second
 )
 
-// Heads sends a signal when there may be a new head: when a subscription says so
-// (eth_subscribe newHeads, where an endpoint has a WebSocket URL), and at intervals
-// in any case, for subscriptions lose blocks. Without one these are short of a poll when
-// a block is to be expected, as far as those who ask for the Newest have shown. Signals
-// that nobody has taken yet are one. The channel closes when ctx ends or the pool closes; it is not for a
-// pool that is closed already.
+// Heads sends a signal when there may be a new head: when a subscription reports one
+// (eth_subscribe newHeads, where an endpoint has a WebSocket URL), and at intervals in any
+// case, because subscriptions lose blocks. Without a subscription the intervals are shorter
+// than Poll when a block is expected, as learned from calls of Newest. Unread signals merge
+// into one. The channel closes when ctx ends or the pool closes. Do not call it on a closed
+// pool.
 func (r *Reader) Heads(ctx context.Context) <-chan struct{} {
 	signals := make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(ctx)
@@ -41,7 +41,7 @@ func (r *Reader) Heads(ctx context.Context) <-chan struct{} {
 	return signals
 }
 
-// follow signals until ctx ends.
+// follow sends signals until ctx ends.
 func (p *Pool) follow(ctx context.Context, signals chan<- struct{}) {
 	news := make(chan bool) // true: a new head; false: the subscription is lost
 	done := make(chan struct{})
@@ -69,7 +69,7 @@ func (p *Pool) follow(ctx context.Context, signals chan<- struct{}) {
 		}
 		select {
 		case signals <- struct{}{}:
-		default: // one is waiting already
+		default: // one is pending already
 		}
 		if live {
 			timer.Reset(p.config.PollSubscribed)
@@ -79,8 +79,8 @@ func (p *Pool) follow(ctx context.Context, signals chan<- struct{}) {
 	}
 }
 
-// subscribe keeps a subscription at the endpoint that is read from, or at another
-// healthy one that offers it, until ctx ends.
+// subscribe keeps a subscription at the endpoint that reads use, or at another healthy endpoint
+// that offers one, until ctx ends.
 func (p *Pool) subscribe(ctx context.Context, news chan<- bool) {
 	retry := retryFirst
 	for ctx.Err() == nil {
@@ -114,7 +114,7 @@ func (p *Pool) tell(ctx context.Context, news chan<- bool, live bool) {
 	}
 }
 
-// subscribable is the endpoint to subscribe at; nil when none offers it.
+// subscribable is the endpoint to subscribe at; nil if none offers it.
 func (p *Pool) subscribable() *endpoint {
 	if e := p.reader(); e.webSocket != "" && p.state(e) != Foreign {
 		return e
@@ -127,8 +127,8 @@ func (p *Pool) subscribable() *endpoint {
 	return nil
 }
 
-// listen subscribes at one endpoint and passes on its news until the connection
-// ends or another endpoint is to be preferred. heard says whether there was any.
+// listen subscribes at one endpoint and forwards its news until the connection ends or another
+// endpoint is preferred. heard reports whether there was any.
 func (p *Pool) listen(ctx context.Context, e *endpoint, news chan<- bool) (heard bool, err error) {
 	conn, err := e.dial(ctx)
 	if err != nil {
@@ -154,7 +154,7 @@ func (p *Pool) listen(ctx context.Context, e *endpoint, news chan<- bool) (heard
 		if message.Error != nil {
 			return heard, fmt.Errorf("the node refuses the subscription: %s", e.clean(message.Error.Message))
 		}
-		// The answer to eth_subscribe counts as news: from now on it is live, and
+		// The answer to eth_subscribe counts as news: the subscription is live from now on, and
 		// a head may have come before.
 		heard = true
 		p.tell(ctx, news, true)
@@ -162,14 +162,14 @@ func (p *Pool) listen(ctx context.Context, e *endpoint, news chan<- bool) (heard
 	return heard, nil
 }
 
-// dial opens a WebSocket and asks for new heads.
+// dial opens a WebSocket and subscribes to new heads.
 func (e *endpoint) dial(ctx context.Context) (*websocket.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, subscribeTimeout)
 	defer cancel()
 	transport := e.http.Transport.(*http.Transport).Clone()
 	transport.Protocols = new(http.Protocols)
 	transport.Protocols.SetHTTP1(true) // WebSocket needs it
-	transport.DialContext = nil        // it is not the connection calls are made on
+	transport.DialContext = nil        // this connection does not carry calls
 	//nolint:bodyclose // the library closes it
 	conn, response, err := websocket.Dial(ctx, e.webSocket, &websocket.DialOptions{
 		HTTPClient: &http.Client{Transport: transport, CheckRedirect: e.http.CheckRedirect},

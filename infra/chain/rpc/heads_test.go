@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// await fails the test when no signal comes in time.
+// await fails the test if no signal arrives in time.
 func await(t *testing.T, signals <-chan struct{}, why string) {
 	t.Helper()
 	select {
@@ -26,8 +26,8 @@ func await(t *testing.T, signals <-chan struct{}, why string) {
 	}
 }
 
-// heard mines until a signal comes: how many there were before tells nothing, as those
-// that nobody has taken yet are one.
+// heard mines until a signal arrives. The number of signals says nothing, as unread signals
+// merge into one.
 func heard(t *testing.T, c *chaintest.Chain, signals <-chan struct{}) {
 	t.Helper()
 	for deadline := time.After(10 * time.Second); ; {
@@ -42,12 +42,12 @@ func heard(t *testing.T, c *chaintest.Chain, signals <-chan struct{}) {
 	}
 }
 
-// silent fails the test when signals do not end.
+// silent fails the test if signals do not stop.
 func silent(t *testing.T, signals <-chan struct{}) {
 	t.Helper()
 	for deadline := time.After(10 * time.Second); ; {
 		select {
-		case <-signals: // of a block that was mined before
+		case <-signals: // of an earlier block
 		case <-time.After(50 * time.Millisecond):
 			return
 		case <-deadline:
@@ -70,7 +70,7 @@ func drained(t *testing.T, signals <-chan struct{}) {
 	}
 }
 
-// never is an interval that does not pass within a test.
+// never is an interval longer than any test.
 func never(c *Config) { c.Poll, c.PollSubscribed, c.DeriveWebSocket = time.Hour, time.Hour, true }
 
 func TestHeadsBySubscription(t *testing.T) {
@@ -112,7 +112,7 @@ func TestHeadsPollBeneathASubscription(t *testing.T) {
 		c.Poll, c.PollSubscribed, c.DeriveWebSocket = time.Hour, 20*time.Millisecond, true
 	}, serve(t, c.Node("a")))
 	signals := p.Reader().Heads(t.Context())
-	for range 5 { // no block comes, signals do
+	for range 5 { // signals arrive without blocks
 		await(t, signals, "polling")
 	}
 }
@@ -153,8 +153,7 @@ func TestHeadsAreCoalesced(t *testing.T) {
 		mine(t, c)
 	}
 	await(t, signals, "blocks, or the subscription")
-	// Nobody can say how many were one, but a reader that takes its time is not
-	// told of each.
+	// The number of merged signals is not fixed, but a slow reader does not get one per block.
 	if len(signals) > 1 || cap(signals) != 1 {
 		t.Errorf("%d signals wait", len(signals))
 	}
@@ -179,7 +178,7 @@ func TestHeadsFollowTheReader(t *testing.T) {
 	for range 3 {
 		p.blame(before, context.DeadlineExceeded)
 	}
-	mine(t, c) // the old subscription speaks once more, and is left
+	mine(t, c) // the old subscription sends once more and is left
 	if p.subscribable() == before {
 		t.Fatal("still reading from the endpoint that fails")
 	}

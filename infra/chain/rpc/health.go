@@ -5,38 +5,39 @@ import (
 	"time"
 )
 
-// Health in numbers.
+// Constants of the health score.
 const (
-	latencyWeight  = 0.2 // of the newest call in the moving average of latency
-	failureWeight  = 0.2 // of the newest call in the moving share of failures
+	latencyWeight  = 0.2 // weight of the newest call in the moving average of latency
+	failureWeight  = 0.2 // weight of the newest call in the moving share of failures
 	tripAt         = 0.45
 	coolFirst      = time.Second // after the first trip; doubles while probes fail
 	coolLast       = 30 * time.Second
 	latencyHalf    = 250 * time.Millisecond // the latency that halves a score
 	lagHalf        = 5                      // the lag in blocks that halves it
-	onTrial        = 0.35                   // the share of failures after a successful probe: one more trips again
-	acquitted      = 0.1                    // the share at which past trips are forgotten
+	onTrial        = 0.35                   // share of failures after a successful probe: one more failure trips again
+	acquitted      = 0.1                    // share of failures below which past trips are forgotten
 	maxErrorLength = 200
 
 	liesMax      = 3 // contradictions within lieMemory of each other
 	lieMemory    = 2 * time.Minute
-	distrustMin  = 30 * time.Second // doubles while it goes on
+	distrustMin  = 30 * time.Second // doubles with each repetition
 	distrustMax  = 10 * time.Minute
-	distrustPast = time.Hour // without a contradiction, it begins anew
+	distrustPast = time.Hour // after this long without a contradiction the distrust starts at distrustMin again
 )
 
-// health is how an endpoint has been doing. It is data: time is given to it.
+// health is an endpoint's record of failures and latency. It has no clock: the caller passes
+// the time.
 //
-// The breaker trips when the moving share of failures reaches tripAt: after three
-// failures in a row, or when about every other call fails. It stays tripped for a
-// cool-down, after which one probe is due; a probe that fails doubles the
-// cool-down, any success closes the breaker. Until some more have followed it is on
-// trial: one failure trips it again, for twice as long as before. So an endpoint that
-// answers now and then is out of rotation most of the time.
+// The breaker trips when the moving share of failures reaches tripAt: after three failures in a
+// row, or when about every other call fails. It stays tripped for a cool-down, after which one
+// probe is due. A failed probe doubles the cool-down; any success closes the breaker. After
+// that the endpoint is on trial until more calls succeed: one failure trips it again, for twice
+// as long as before. So an endpoint that answers now and then is out of rotation most of the
+// time.
 //
-// Contradictions are counted apart, because one who lies may answer all the rest: a
-// few of them, and the endpoint is distrusted for a while whatever else it says. One
-// alone may be a balancer that asks two nodes.
+// Contradictions are counted separately, because a lying endpoint may answer every other call.
+// After a few of them the endpoint is distrusted for a while, whatever its other answers. A
+// single one may be a load balancer with two nodes behind it.
 type health struct {
 	latency  time.Duration // moving average
 	failures float64       // moving share, 0 to 1
@@ -45,21 +46,21 @@ type health struct {
 	cool     time.Duration
 	trips    uint64
 
-	lies       int // contradictions lately
+	lies       int // recent contradictions
 	liedAt     time.Time
 	distrusted time.Time // until then
 	distrust   time.Duration
-	lied       uint64 // contradictions ever
+	lied       uint64 // contradictions since the start
 
-	differences uint64 // times that it and another differed and no majority could decide
+	differences uint64 // disagreements with another endpoint that no majority decided
 	differedAt  time.Time
 
-	head   uint64 // the newest block it has shown; 0 before the first
+	head   uint64 // number of the newest block it has shown; 0 before the first
 	headAt time.Time
-	lag    uint64 // behind the others when it showed it
-	lead   uint64 // ahead of all the others when one of them last showed its own
+	lag    uint64 // blocks behind the others when it showed its head
+	lead   uint64 // blocks ahead of all the others when an endpoint last showed its head
 
-	outFor State // why it was out of rotation last
+	outFor State // the last reason for being out of rotation
 	outAt  time.Time
 
 	lastError   string
@@ -97,7 +98,7 @@ func (h *health) fail(now time.Time, err error) {
 	}
 }
 
-// contradict counts an answer that contradicts itself or others.
+// contradict counts an answer that contradicts the endpoint's own answers or other endpoints.
 func (h *health) contradict(now time.Time) {
 	quiet := now.Sub(h.liedAt)
 	if quiet > lieMemory {
@@ -124,9 +125,9 @@ func (h *health) score() float64 {
 	return quick * level * honest * (1 - h.failures)
 }
 
-// frontier is the height that the endpoints are measured by: the highest head,
-// or the second highest when there are three or more, so that no single liar can
-// make the others look behind. first and second are the two highest.
+// frontier is the height against which endpoints are measured: the highest head, or the second
+// highest if there are three or more, so that no single lying endpoint can make the others look
+// behind. first and second are the two highest.
 func frontier(heads []uint64) (at, first, second uint64) {
 	for _, head := range heads {
 		switch {
@@ -153,5 +154,5 @@ func (h *health) breaker(now time.Time) Breaker {
 	return BreakerOpen
 }
 
-// round keeps a score readable.
+// round rounds a score to three digits.
 func round(f float64) float64 { return math.Round(f*1000) / 1000 }

@@ -107,8 +107,8 @@ func states(p *Pool) (all []State) {
 	return all
 }
 
-// TestComesBack probes a pool by hand through an outage, a chain put right, and
-// an endpoint that was not there at the start.
+// TestComesBack probes a pool by hand through an outage, a corrected chain, and an endpoint
+// that was absent at the start.
 func TestComesBack(t *testing.T) {
 	c := newChain(t, chaintest.Rules{})
 	a, b := c.Node("a"), c.Node("b")
@@ -154,7 +154,7 @@ func TestComesBack(t *testing.T) {
 		p.Reader().block(t.Context(), p.endpoints[1], "latest") //nolint:errcheck // it is down
 	}
 	b.Set(chaintest.Faults{ChainID: 9})
-	for range 3 { // reconnected, and another now
+	for range 3 { // it reconnected, and is another node now
 		p.endpoints[1].http.CloseIdleConnections()
 		clock.advance(time.Minute)
 		probe()
@@ -217,7 +217,7 @@ func TestReadsStick(t *testing.T) {
 		stuck, other = other, stuck
 	}
 	stuck.mu.Lock()
-	stuck.health.latency = time.Second // the other is better now, and that is no reason
+	stuck.health.latency = time.Second // the other is better now, but reads stay
 	stuck.mu.Unlock()
 	for range 5 {
 		if _, err := p.Reader().Head(t.Context()); err != nil || reading() != first {

@@ -8,44 +8,43 @@ import (
 	"time"
 )
 
-// hearing is the asking of witnesses: the best first, another when one takes longer
-// than usual or has nothing to say. When there is nobody left to ask, those who have not
-// said yet are asked once more meanwhile: what hangs is often one call, not the endpoint.
+// hearing asks other endpoints to vote on a claim: the best first, another if one takes longer
+// than usual or cannot vote. If none is left to ask, endpoints without an answer are asked once
+// more meanwhile: often one call hangs, not the endpoint.
 type hearing struct {
 	pool  *Pool
 	ctx   context.Context
 	claim claim
 
-	queue []*witness // to be asked, again those at its end
-	late  []*witness // who are being asked, the one asked least lately first
-	asked int        // calls that have not been answered yet
+	queue []*witness // still to ask; endpoints to ask again are at the end
+	late  []*witness // asked and not answered, least recently asked first
+	asked int        // calls without an answer yet
 	said  chan said
 	over  atomic.Bool
-	pause time.Duration // until the next is asked
+	pause time.Duration // until the next call
 
 	agreed, differed []*endpoint
-	held             map[*endpoint]bool // whose last word was saysHeld
+	held             map[*endpoint]bool // endpoints whose last vote was saysHeld
 	declined         int
 }
 
-// witness is an endpoint that is asked in a hearing.
+// witness is an endpoint that a hearing asks.
 type witness struct {
 	*endpoint
 	stumbles bool // it is out of rotation
-	asked    int  // calls
-	waiting  int  // calls that have not been answered yet
-	later    int  // times that it could not say yet
-	spoken   bool // it has said all that it has to say
+	asked    int  // calls so far
+	waiting  int  // calls without an answer yet
+	later    int  // times that it could not vote yet
+	spoken   bool // its vote is final
 }
 
 const (
-	// askedMax is how often at most a witness is asked that has not answered, or is out of
-	// rotation.
+	// askedMax is the most calls to a witness that does not answer or is out of rotation.
 	askedMax = 8
-	// againPause is after how long somebody is asked after a witness that was asked again,
-	// stumblePause after one that is out of rotation: its usual latency says nothing. No
-	// deadline falls together with them: what is due at the same instant happens in any
-	// order, and here more than the order would depend on it.
+	// againPause is the wait before the next call after a repeated call. stumblePause is the
+	// wait after a call to an endpoint that is out of rotation, whose usual latency says
+	// nothing. The odd numbers keep both from falling together with a deadline: events of the
+	// same instant happen in any order, and the result would depend on that order.
 	againPause   = 317 * time.Millisecond
 	stumblePause = 211 * time.Millisecond
 )
@@ -67,18 +66,18 @@ func (p *Pool) hearing(ctx context.Context, of []*endpoint, c claim) *hearing {
 	return h
 }
 
-// What a hearing waits for.
+// happening is an event that a hearing waits for.
 type happening int
 
 const (
 	hearingSaid happening = iota
 	hearingAbandoned
 	hearingLate
-	hearingPaused // long enough
+	hearingPaused // the pause is over
 )
 
-// await waits for the next thing that happens. Of several that have happened it takes
-// them in this order, and not by chance: so that the same world has the same history.
+// await waits for the next event. Of several pending events it takes the first in this order,
+// not a random one, so that a simulation is reproducible.
 func (h *hearing) await(late, next <-chan time.Time) (happening, said) {
 	select {
 	case heard := <-h.said:
@@ -107,7 +106,7 @@ func (h *hearing) await(late, next <-chan time.Time) (happening, said) {
 	}
 }
 
-// hold asks until it is decided, nobody is left to say anything, or it takes too long.
+// hold asks until the claim is decided, nobody is left to vote, or agreeWithin is over.
 func (h *hearing) hold(need int) {
 	late := time.NewTimer(agreeWithin)
 	defer late.Stop()
@@ -134,7 +133,8 @@ func (h *hearing) hold(need int) {
 	}
 }
 
-// carried reports whether so many agree, and with the claimant more than differ.
+// carried reports whether at least need endpoints agree, and with the claimant more agree than
+// differ.
 func (h *hearing) carried(need int) bool {
 	return len(h.agreed) >= need && len(h.agreed)+1 > len(h.differed)
 }
@@ -142,10 +142,10 @@ func (h *hearing) carried(need int) bool {
 // lost reports whether more differ than agree.
 func (h *hearing) lost() bool { return len(h.differed) > len(h.agreed)+1 }
 
-// open reports whether somebody may still say something.
+// open reports whether a vote may still arrive.
 func (h *hearing) open() bool { return h.asked > 0 || len(h.queue) > 0 }
 
-// callNext asks the next witness, who may answer when the hearing is over.
+// callNext asks the next witness. Its answer may arrive after the end of the hearing.
 func (h *hearing) callNext() {
 	h.pause = agreeWithin
 	w := h.next()
@@ -175,7 +175,7 @@ func (h *hearing) callNext() {
 	})
 }
 
-// next is whom to ask: who is in the queue, or else who has not answered yet.
+// next is the next witness to ask: from the queue, otherwise one without an answer yet.
 func (h *hearing) next() *witness {
 	if len(h.queue) > 0 {
 		w := h.queue[0]
@@ -222,7 +222,7 @@ func (h *hearing) hear(heard said) {
 	h.late = slices.DeleteFunc(h.late, func(other *witness) bool { return other == w })
 }
 
-// again puts a witness back that could not say yet, if it may be asked once more.
+// again puts a witness that could not vote yet back in the queue, if it may be asked once more.
 func (h *hearing) again(w *witness) {
 	h.late = slices.DeleteFunc(h.late, func(other *witness) bool { return other == w })
 	if !w.stumbles || w.asked < askedMax {
@@ -230,9 +230,8 @@ func (h *hearing) again(w *witness) {
 	}
 }
 
-// dismiss takes it that those keep no receipts who have had the block with the
-// transaction and no receipt all the time. They bear the block out, and are not
-// waited for again for a while.
+// dismiss counts endpoints that had the block with the transaction, and never its receipt, as
+// declined: they store no receipts. They are not waited for again for a while.
 func (h *hearing) dismiss() {
 	for other := range h.held {
 		h.declined++
@@ -240,19 +239,19 @@ func (h *hearing) dismiss() {
 	}
 }
 
-// borne is that an endpoint has borne something out.
+// borne records that an endpoint has confirmed a claim.
 type borne struct {
 	content string
 	by      *endpoint
 }
 
 const (
-	borneMax = 1024             // words that are remembered
-	borneFor = 10 * time.Second // for so long: a branch that one was on may be left
+	borneMax = 1024             // confirmations remembered
+	borneFor = 10 * time.Second // for this long: the endpoint's branch may be abandoned
 )
 
-// words remembers who has borne out what when the hearing was over: one that always
-// answers late is believed the next time. The zero value is ready.
+// words remembers confirmations that arrived after their hearing was over, so that an endpoint
+// that always answers late counts the next time. The zero value is ready.
 type words struct {
 	mu    sync.Mutex
 	at    map[borne]time.Time
@@ -278,7 +277,7 @@ func (w *words) add(b borne, now time.Time) {
 	}
 }
 
-// take reports whether a word is known, and has it forgotten.
+// take reports whether a confirmation is remembered, and forgets it.
 func (w *words) take(b borne, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

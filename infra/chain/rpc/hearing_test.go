@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// hangsBut has an endpoint hang on every request but each nth, and counts them.
+// hangsBut makes an endpoint hang on all but each nth request, and counts the requests.
 func hangsBut(g *gateway, n int64) *atomic.Int64 {
 	asked := new(atomic.Int64)
 	g.misbehave("", func(w http.ResponseWriter, r *http.Request, body []byte) {
@@ -37,8 +37,8 @@ func (c court) trip(i int) {
 	}
 }
 
-// The only other endpoint answers every third request, so it is out of rotation: its word
-// is had all the same, in one hearing, and it says with it who it is.
+// The only other endpoint answers every third request, so it is out of rotation. One hearing
+// still gets its vote, together with its identity.
 func TestWitnessThatStumbles(t *testing.T) {
 	clock := newTimer()
 	c := newCourt(t, 2, func(c *Config) { c.Now = clock.now })
@@ -59,8 +59,8 @@ func TestWitnessThatStumbles(t *testing.T) {
 	}
 }
 
-// However often a witness is asked, it is one: two others have to agree, and only one of
-// them can be reached.
+// A witness that is asked often has one vote: two others must agree, and only one can be
+// reached.
 func TestWitnessAskedOftenIsOne(t *testing.T) {
 	c := newCourt(t, 3, func(c *Config) { c.Agree = 3 })
 	raw, hash := plain(alice, key5, 0)
@@ -73,7 +73,7 @@ func TestWitnessAskedOftenIsOne(t *testing.T) {
 	}
 }
 
-// One that is out of rotation for lying, or serves another chain, is no witness.
+// An endpoint that is out of rotation for lying, or serves another chain, has no vote.
 func TestWitnessesThatAreNotAsked(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, c court){
 		"distrusted": func(_ *testing.T, c court) {
@@ -102,8 +102,8 @@ func TestWitnessesThatAreNotAsked(t *testing.T) {
 	}
 }
 
-// A node is replaced by one of another chain while it stumbles: it says so in the answer
-// that would have borne a receipt out, and is not believed.
+// A node is replaced by a node of another chain while it is out of rotation. The answer that
+// would have confirmed a receipt shows the other chain, and does not count.
 func TestStumblingWitnessOfAnotherChain(t *testing.T) {
 	clock := newTimer()
 	c := newCourt(t, 2, func(c *Config) { c.Now = clock.now })
@@ -120,7 +120,7 @@ func TestStumblingWitnessOfAnotherChain(t *testing.T) {
 	}
 }
 
-// within is HTTP without a network, for worlds whose time is a test's.
+// within is HTTP without a network, for simulations under a test's clock.
 type within map[string]http.Handler
 
 func (w within) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -138,8 +138,8 @@ func (w within) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// The only other endpoint answers, always later than it can be waited for: what it said is
-// known when the same is asked again.
+// The only other endpoint answers later than the hearing waits. Its vote counts when the same
+// claim is made again.
 func TestWitnessThatIsAlwaysLate(t *testing.T) {
 	c := newChain(t, chaintest.Rules{})
 	raw, hash := plain(alice, key5, 0)
@@ -175,8 +175,8 @@ func TestWitnessThatIsAlwaysLate(t *testing.T) {
 	})
 }
 
-// A word that was borne out some time ago is to be borne out anew: the endpoint may have
-// left the branch that it was on. And what is remembered is bounded.
+// A confirmation expires, because its endpoint may have left the branch. The number of
+// remembered confirmations is bounded.
 func TestWordsAreForgotten(t *testing.T) {
 	var w words
 	clock, e := newTimer(), &endpoint{}

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// How long an endpoint is waited for. An endpoint's usual latency says how long it
-// may take: what is much longer than usual is taken for a node that hangs.
+// Limits on the wait for an endpoint. A call that takes much longer than the endpoint's usual
+// latency counts as hanging.
 const (
 	hedgeFactor    = 4
-	hedgeLast      = 600 * time.Millisecond // then another is asked as well
+	hedgeLast      = 600 * time.Millisecond // bounds hedgeFactor times the usual latency
 	patienceFactor = 8
-	patienceFirst  = time.Second // then its answer is given up, if it is light
+	patienceFirst  = time.Second // least patience with light calls
 )
 
-// hedge is how long an endpoint is waited for before another is asked as well.
+// hedge is how long to wait for an endpoint before another is asked as well.
 func (p *Pool) hedge(e *endpoint) time.Duration {
 	return max(min(hedgeFactor*e.usual(), hedgeLast), p.config.Hedge)
 }
 
-// fewCalls are so few that they should be answered as soon as one.
+// fewCalls is the largest batch that should be answered as fast as a single call.
 const fewCalls = 10
 
-// patience is how long an endpoint may take for calls. What is light should come
-// soon, or another is better asked.
+// patience is the longest wait for calls. Light calls should be answered soon; if not, another
+// endpoint is asked.
 func (p *Pool) patience(e *endpoint, calls []call) time.Duration {
 	for _, c := range calls {
 		if len(calls) > fewCalls || c.method == "eth_getBlockReceipts" {
@@ -33,19 +33,19 @@ func (p *Pool) patience(e *endpoint, calls []call) time.Duration {
 	return min(max(patienceFactor*e.usual(), patienceFirst, p.config.Hedge), p.config.HeadTimeout, p.config.CallTimeout)
 }
 
-// hedged reads from the endpoint that is read from, and from the best of the others
-// as well when that one fails or takes much longer than usual. The first answer
-// rules, and reads stay with who gave it. The other ends behind it, at its own
-// deadline, so that its health is known.
+// hedged reads from the endpoint that reads use, and also from the best other endpoint if the
+// first fails or takes much longer than usual. The first answer counts, and reads stay with the
+// endpoint that gave it. The other call runs on to its own deadline, so that it counts for its
+// endpoint's health.
 //
-// What read asks in several calls goes to one endpoint.
+// All calls of one read go to one endpoint.
 func hedged[T any](ctx context.Context, p *Pool, read func(ctx context.Context, e *endpoint) (T, error)) (T, error) {
 	value, _, err := hedgedBy(ctx, p, read)
 	return value, err
 }
 
-// hedgedBy is hedged for whoever goes on to ask the others about an answer: it says
-// whose word that is.
+// hedgedBy is hedged that also returns the endpoint that answered, for callers that ask the
+// other endpoints to confirm.
 func hedgedBy[T any](ctx context.Context, p *Pool, read func(ctx context.Context, e *endpoint) (T, error)) (T, *endpoint, error) {
 	type outcome struct {
 		value T
@@ -70,7 +70,7 @@ func hedgedBy[T any](ctx context.Context, p *Pool, read func(ctx context.Context
 	begin(first)
 	timer := time.NewTimer(p.hedge(first))
 	defer timer.Stop()
-	var failed error // the first endpoint's, or whichever's came first
+	var failed error // the first endpoint's error, or else the earliest
 	for asked, over := 1, 0; ; {
 		select {
 		case <-ctx.Done():

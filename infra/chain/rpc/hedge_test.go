@@ -10,11 +10,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// hang answers nothing.
+// hang never answers.
 func hang(_ http.ResponseWriter, r *http.Request, _ []byte) { <-r.Context().Done() }
 
-// Whatever the node does that is read from, another is read within a second, reads
-// stay there, and the first is counted as what it is.
+// If the endpoint that reads use fails in any way, another is read within a second, reads stay
+// there, and the failure counts against the first.
 func TestReadsDoNotWaitForTheReader(t *testing.T) {
 	for name, instead := range map[string]func(w http.ResponseWriter, r *http.Request, body []byte){
 		"hangs": hang, "drips": drip,
@@ -88,7 +88,7 @@ func TestReadsAreGivenUpSoonerThanHeavyOnes(t *testing.T) {
 	}
 }
 
-// The only endpoint is read from alone: there is nobody to ask as well.
+// A single endpoint is read from alone.
 func TestHedgeNeedsAnother(t *testing.T) {
 	c := newChain(t, chaintest.Rules{})
 	n := c.Node("a")

@@ -43,8 +43,8 @@ func TestForeignEndpointsAreEjected(t *testing.T) {
 	}
 }
 
-// What serves another chain from the first is told as what it is, with both ids; only what
-// served ours, or comes to, has changed its chain.
+// An endpoint that serves another chain from the start is reported with both chain ids. Only an
+// endpoint that served our chain, or comes to serve it, has changed its chain.
 func TestForeignEndpointsAreTold(t *testing.T) {
 	c := newChain(t, chaintest.Rules{})
 	node := c.Node("a")
@@ -99,7 +99,7 @@ func TestForeignEndpointsAreTold(t *testing.T) {
 	}
 }
 
-// writer has each write handed over.
+// writer is a function that receives each write.
 type writer func([]byte)
 
 func (w writer) Write(b []byte) (int, error) { w(b); return len(b), nil }
@@ -119,8 +119,8 @@ func TestGenesisFromTheConfigurationRules(t *testing.T) {
 	}
 }
 
-// TestReconnectAsksWhoItIs replaces a node by one of another chain behind the
-// same address: the next call must not believe it.
+// TestReconnectAsksWhoItIs replaces a node behind an address by a node of another chain. The
+// next call must not believe it.
 func TestReconnectAsksWhoItIs(t *testing.T) {
 	ours, theirs := newChain(t, chaintest.Rules{}), newChain(t, chaintest.Rules{})
 	foreign := theirs.Node("b")
@@ -144,7 +144,7 @@ func TestReconnectAsksWhoItIs(t *testing.T) {
 	if _, err := r.Head(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for e := p.endpoints[0]; e.open.Load() > 0; { // which its reader does when it has handed the reply over
+	for e := p.endpoints[0]; e.open.Load() > 0; { // its reader closes the connection after handing the reply over
 		select {
 		case <-t.Context().Done():
 			t.Fatal("the connection stays open")
@@ -166,8 +166,8 @@ func TestReconnectAsksWhoItIs(t *testing.T) {
 	}
 }
 
-// A balancer keeps our connections while it puts another chain's node in the place of
-// ours: it is asked again who it is after any failure, and when its head falls far.
+// A load balancer keeps our connections while it replaces our node by a node of another chain.
+// The endpoint is asked for its identity after any failure, and when its head falls far.
 func TestDoubtsAskWhoItIs(t *testing.T) {
 	for name, between := range map[string]func(t *testing.T, g *gateway, r *Reader){
 		"after a failure": func(t *testing.T, g *gateway, r *Reader) {

@@ -9,23 +9,22 @@ import (
 )
 
 const (
-	// piece is how much is made room for at once, when a large reply does not say how
-	// large it is.
+	// piece is the buffer size for a large reply of unknown length, in bytes.
 	piece = 1 << 20
-	// prelude is what of a large reply is looked at before more of it is read.
+	// prelude is how many bytes of a large reply are checked before more is read.
 	prelude = 64 << 10
 )
 
-// errNotJSON is a reply whose beginning is not that of a JSON text.
+// errNotJSON means that a reply does not begin like a JSON text.
 var errNotJSON = errors.New("reply is not JSON-RPC: it is large, and its beginning is not a reply's")
 
-// isUnfit reports whether an error says that a reply arrived, and cannot be one.
+// isUnfit reports whether a reply arrived and cannot be used.
 func isUnfit(err error) bool { return isTooLarge(err) || errors.Is(err, errNotJSON) }
 
-// read reads a body that says how long it is, or is said to have -1 bytes. No more is
-// read than the limit and a byte: then the error is tooLarge. Of large replies few are
-// read at once, or an endpoint could fill our memory with as many as may be under way,
-// and none that has not begun as a reply does.
+// read reads a body of a declared length, or -1 if unknown. It reads at most limit bytes and
+// one more, in which case the error is tooLarge. Only a few large replies are read at once:
+// otherwise an endpoint could fill our memory with Concurrency of them. None is read whose
+// beginning is not that of a reply.
 func (c *client) read(ctx context.Context, body io.Reader, length, limit int64) ([]byte, error) {
 	first := bytes.NewBuffer(make([]byte, 0, min(max(length, 0), maxSmallReply)+bytes.MinRead))
 	_, err := first.ReadFrom(io.LimitReader(body, min(limit, maxSmallReply)+1))
@@ -52,15 +51,15 @@ func (c *client) read(ctx context.Context, body io.Reader, length, limit int64) 
 	return readOn(first.Bytes(), body, length, limit)
 }
 
-// isBegun reports whether a text is that of a JSON value up to somewhere within it.
+// isBegun reports whether text is the beginning of a JSON value.
 func isBegun(text []byte) bool {
 	var value json.RawMessage
 	return errors.Is(json.NewDecoder(bytes.NewReader(text)).Decode(&value), io.ErrUnexpectedEOF)
 }
 
-// readOn reads what follows the first part of a body. It makes room for the whole when
-// it knows how large that is, else piece by piece: a buffer that grows would leave as
-// much behind as it has read, and one that turns out too large is never put together.
+// readOn reads the rest of a body. It allocates the whole if the length is known, otherwise
+// piece by piece: a growing buffer would leave as much garbage as it has read. A reply that is
+// too large is never assembled.
 func readOn(first []byte, body io.Reader, length, limit int64) ([]byte, error) {
 	if length > int64(len(first)) {
 		whole := make([]byte, length)
@@ -73,7 +72,7 @@ func readOn(first []byte, body io.Reader, length, limit int64) ([]byte, error) {
 		next := bytes.NewBuffer(make([]byte, 0, want+bytes.MinRead))
 		n, err := next.ReadFrom(io.LimitReader(body, want))
 		if err != nil {
-			return nil, err // also of a body that was cut off
+			return nil, err // also if a body was cut off
 		}
 		pieces, size = append(pieces, next.Bytes()), size+n
 		if n < want {

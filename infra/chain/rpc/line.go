@@ -11,15 +11,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/fair"
 )
 
-// waiter is who wants n calls of a meter, in one request.
+// waiter is a request for n calls of a meter.
 type waiter struct {
 	use    purpose
-	client string // the client of a trial or passed-on call; empty without API keys
+	client string // the client of a trial or a passed-on call; empty without API keys
 	n      int
-	moved  chan struct{} // told that it is the first now, or waits for less
+	moved  chan struct{} // signals that it is first in line, or that its wait is shorter
 }
 
-// rank is the place of a purpose in line: trials are as urgent as reads.
+// rank is the priority of a purpose: trials are as urgent as reads.
 func (use purpose) rank() purpose {
 	if use == trying {
 		return read
@@ -61,8 +61,8 @@ type (
 	held [purposes]map[string]int
 )
 
-// ahead is how many calls those want who go before w, and whether there are any. The lock
-// is held.
+// ahead returns the number of calls wanted by the waiters before w, and whether there are any.
+// The caller holds the lock.
 func (m *meter) ahead(w *waiter) (calls int, some bool) {
 	line := m.line
 	if !slices.Contains(line, w) {
@@ -90,20 +90,19 @@ func (m *meter) quit(w *waiter) {
 	m.call()
 }
 
-// call has the first in line look whether it may go. The lock is held.
+// call wakes the first in line. The caller holds the lock.
 func (m *meter) call() {
 	if len(m.line) == 0 {
 		return
 	}
 	select {
 	case m.line[0].moved <- struct{}{}:
-	default: // it is told already
+	default: // it is woken already
 	}
 }
 
-// enter waits until n calls may be made in one request: until there is budget and
-// a free place, for patience at most. leave frees the place. The error is *Spent, or
-// ctx's own.
+// enter waits until n calls may be made in one request: until there is budget and a free place,
+// for at most patience. leave frees the place. The error is *Spent, or ctx's own.
 func (m *meter) enter(ctx context.Context, now func() time.Time, w waiter, patience time.Duration) (leave func(), err error) {
 	late, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -143,7 +142,7 @@ func (m *meter) promise(ctx context.Context, now func() time.Time, w waiter, pat
 	}
 }
 
-// await waits in line, and takes the calls when it is their turn.
+// await waits in line, and takes the calls when their turn comes.
 func (m *meter) await(ctx context.Context, now func() time.Time, w *waiter, wait time.Duration, late <-chan struct{}) error {
 	m.join(w)
 	defer m.quit(w)
@@ -169,5 +168,5 @@ func (m *meter) await(ctx context.Context, now func() time.Time, w *waiter, wait
 	}
 }
 
-// forever is no limit on waiting: a call in line has a deadline of its own.
+// forever means no limit on waiting: a call in line has its own deadline.
 const forever time.Duration = math.MaxInt64

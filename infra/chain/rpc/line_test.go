@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// However many reads, trials and calls of clients wait, and however large they are, a
-// broadcast waits for no more than one call's time.
+// A broadcast waits for at most one call's time, however many reads, trials and clients' calls
+// wait, and however large they are.
 func TestNothingGoesBeforeBroadcasts(t *testing.T) {
 	for name, test := range map[string]struct {
 		rate  float64
@@ -70,7 +70,8 @@ func TestNothingGoesBeforeBroadcasts(t *testing.T) {
 	}
 }
 
-// Reads go before what clients ask for, whoever came first; who gives up keeps nobody waiting.
+// Reads go before clients' calls in any order of arrival. A waiter that gives up delays no
+// other.
 func TestLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMeter("a", Budget{Rate: 1, Burst: 1}, time.Now())

@@ -14,29 +14,28 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// MarketBlocksMax and MarketPercentilesMax bound what is asked of a market at once.
+// MarketBlocksMax and MarketPercentilesMax bound one request for fee history.
 const (
 	MarketBlocksMax      = 100
 	MarketPercentilesMax = 8
 )
 
 const (
-	// marketFor is how long a market is good without another look, and marketAtHead
-	// while the chain shows no newer block: nodes may hold back the newest.
+	// marketFor is how long a reading is used without another question. marketAtHead is how
+	// long it is used while the chain shows no newer block: nodes may withhold the newest.
 	marketFor    = time.Second
 	marketAtHead = 15 * time.Second
-	// baseFeeMove is the fraction by which a base fee moves from one block to the next,
-	// at most. Source: EIP-1559, BASE_FEE_MAX_CHANGE_DENOMINATOR; other chains that have
-	// base fees let them move less.
+	// baseFeeMove is the divisor of the largest change of a base fee from one block to the
+	// next. Source: EIP-1559, BASE_FEE_MAX_CHANGE_DENOMINATOR; other chains with base fees
+	// allow smaller changes.
 	baseFeeMove = 8
 )
 
-// Market reads what gas costs on the pool's chain. It is safe for concurrent use.
+// Market reads gas prices on the pool's chain. It is safe for concurrent use.
 //
-// No endpoint sets a price alone, where others are healthy: several are asked, the one
-// in the middle counts, and a base fee counts when others say about the same of a block
-// that most of them have reached. What nodes say that the next one will be is held
-// against what a block can change.
+// If others are healthy, no endpoint sets a price alone: several are asked and the median
+// counts. A base fee counts when others give about the same for a block that most of them have
+// reached. The predicted next base fee is limited to the change that one block can make.
 type Market struct {
 	reader      *Reader
 	blocks      int
@@ -45,11 +44,11 @@ type Market struct {
 
 	mu   sync.Mutex
 	last chain.Market
-	at   time.Time // when it was read; zero before the first
+	at   time.Time // time of the reading; zero before the first
 }
 
-// Market returns a reader of what was paid in the newest blocks, as many as are given,
-// at these rising percentiles of the tips in a block.
+// Market returns a reader of the fees paid in the newest blocks, for this number of blocks and
+// these rising percentiles of the tips in a block.
 func (r *Reader) Market(blocks int, percentiles ...float64) *Market {
 	if blocks < 1 || blocks > MarketBlocksMax || len(percentiles) < 1 || len(percentiles) > MarketPercentilesMax {
 		panic(fmt.Sprintf("rpc: a market of %d blocks and %d percentiles", blocks, len(percentiles)))
@@ -62,7 +61,7 @@ func (r *Reader) Market(blocks int, percentiles ...float64) *Market {
 	return &Market{reader: r, blocks: blocks, percentiles: slices.Clone(percentiles)}
 }
 
-// Market is what gas costs now. Those who ask at once, or about the same block, share
+// Market returns the current gas prices. Callers at the same time, or at the same block, share
 // one reading. An error says nothing about the market.
 func (m *Market) Market(ctx context.Context) (chain.Market, error) {
 	if known, ok := m.recall(marketFor); ok {
@@ -108,7 +107,7 @@ func (m *Market) read(ctx context.Context) (chain.Market, error) {
 	return market, nil
 }
 
-// price fills in what a chain with base fees has.
+// price fills in the fields of a chain with base fees.
 func (m *Market) price(ctx context.Context, market *chain.Market, words []word) (err error) {
 	base, err := m.baseFee(words, market.Head)
 	if err != nil {
@@ -120,8 +119,8 @@ func (m *Market) price(ctx context.Context, market *chain.Market, words []word) 
 	if slices.ContainsFunc(market.Blocks, func(b chain.Paid) bool { return b.Full > 0 && len(b.Tips) > 0 }) {
 		return nil
 	}
-	// The newest blocks are empty, or endpoints do not tell. Not all offer this method
-	// either: then no tip is suggested.
+	// The newest blocks are empty, or the endpoints serve no history. Some do not offer this
+	// method either: then no tip is suggested.
 	market.Suggested, err = m.suggested(ctx, "eth_maxPriorityFeePerGas")
 	if _, declined := nodeCode(err); declined {
 		return nil
@@ -129,7 +128,7 @@ func (m *Market) price(ctx context.Context, market *chain.Market, words []word) 
 	return err
 }
 
-// suggested is a price that nodes suggest: the middle one.
+// suggested is the median of the prices that nodes suggest.
 func (m *Market) suggested(ctx context.Context, method string) (chain.Price, error) {
 	prices, err := several(ctx, m.reader.pool, ofPrices, func(ctx context.Context, e *endpoint) (chain.Price, error) {
 		replies, err := m.reader.ask(ctx, e, call{method, nil})
@@ -151,9 +150,8 @@ func (m *Market) suggested(ctx context.Context, method string) (chain.Price, err
 	return middle(prices, comparePrices), nil
 }
 
-// baseFee is the base fee of a block: what is said in the middle, if as many as have to
-// agree say about the same. Two may be on different branches, and differ by what a
-// block changes.
+// baseFee is the base fee of a block: the median, if Agree endpoints give about the same. Two
+// may be on different branches and differ by the change of one block.
 func (m *Market) baseFee(words []word, number uint64) (chain.Price, error) {
 	var said []chain.Price
 	var by []*endpoint
@@ -182,7 +180,8 @@ func (m *Market) baseFee(words []word, number uint64) (chain.Price, error) {
 	return fee, nil
 }
 
-// contradicted are those who tell another base fee of a block of which two tell this one.
+// contradicted are the endpoints whose base fee for a block differs from a value that two
+// endpoints give.
 func contradicted(words []word, number uint64, fee chain.Price) (liars []*endpoint) {
 	agreed := map[chain.Hash]int{}
 	for _, w := range words {
@@ -198,7 +197,7 @@ func contradicted(words []word, number uint64, fee chain.Price) (liars []*endpoi
 	return liars
 }
 
-// reached is the highest block that most of them have reached.
+// reached is the highest block that most endpoints have reached.
 func reached(words []word) uint64 {
 	heads := make([]uint64, len(words))
 	for i, w := range words {
@@ -207,7 +206,7 @@ func reached(words []word) uint64 {
 	return middle(heads, cmp.Compare)
 }
 
-// legacy reports whether most show blocks without a base fee.
+// legacy reports whether most endpoints show blocks without a base fee.
 func legacy(words []word) bool {
 	without := 0
 	for _, w := range words {
@@ -218,8 +217,8 @@ func legacy(words []word) bool {
 	return 2*without > len(words)
 }
 
-// nextBaseFee is what the base fee of the block after a number will be: what is said in
-// the middle, as far as a block can change it; where nobody says, the most it can be.
+// nextBaseFee is the base fee of the block after number: the median of the predictions, limited
+// to the change that one block can make. Without predictions it is the highest possible.
 func nextBaseFee(words []word, number uint64, base chain.Price) chain.Price {
 	low, high := around(base)
 	var said []chain.Price
@@ -241,12 +240,12 @@ func nextBaseFee(words []word, number uint64, base chain.Price) chain.Price {
 	return next
 }
 
-// around is what one block can make of a base fee.
+// around returns the lowest and highest base fee of the next block.
 func around(fee chain.Price) (low, high chain.Price) {
 	move := new(uint256.Int).Div(fee.Int(), uint256.NewInt(baseFeeMove))
 	least := new(uint256.Int).Sub(fee.Int(), move)
 	if move.IsZero() {
-		move.SetOne() // by which it rises at least
+		move.SetOne() // the minimum rise
 	}
 	most, over := new(uint256.Int).AddOverflow(fee.Int(), move)
 	if over {

@@ -17,7 +17,7 @@ import (
 
 const gwei = 1_000_000_000
 
-// moving is a chain whose base fee moves, and whose blocks hold four transactions.
+// moving is a chain with a variable base fee and four transactions per block.
 var moving = chaintest.Rules{GasLimit: 84_000, Elasticity: 2, BaseFee: 100 * gwei}
 
 // paying is a transaction with a tip.
@@ -53,9 +53,9 @@ func market(t *testing.T, p *Pool) chain.Market {
 	return m
 }
 
-// honest is what the nodes of stalls say of prices: the base fee starts at 100 gwei,
-// falls by an eighth when no place of a block is taken, and rises by half of an eighth
-// when three of four are.
+// honest is the correct answer of the nodes of stalls. The base fee starts at 100 gwei, falls
+// by an eighth after an empty block, and rises by a sixteenth after a block that is three
+// quarters full.
 func honest() chain.Market {
 	first, second, third := chain.PriceOf(100*gwei), chain.PriceOf(87_500_000_000), chain.PriceOf(92_968_750_000)
 	next := chain.PriceOf(81_347_656_250)
@@ -81,7 +81,7 @@ func TestMarket(t *testing.T) {
 	}
 }
 
-// patientMarket asks again while too few have answered in time.
+// patientMarket repeats the question while too few endpoints have answered in time.
 func patientMarket(t *testing.T, p *Pool) chain.Market {
 	t.Helper()
 	for tries := 1; ; tries++ {
@@ -97,8 +97,8 @@ func patientMarket(t *testing.T, p *Pool) chain.Market {
 
 var comparable256 = cmp.Comparer(func(a, b chain.Price) bool { return a == b })
 
-// One endpoint of four, or of three, whichever it is, sets no price: it lies about all of
-// them, about its head, or serves a history that is another's. Reads may begin with it.
+// One lying endpoint of three or four sets no price, whichever it is: it lies about all prices,
+// about its head, or serves another node's history. Reads may begin with it.
 func TestMarketOfOneLiar(t *testing.T) {
 	header := `"result":{"number":"0x%x","hash":"0x%064x","parentHash":"0x%064x","timestamp":"0x1","baseFeePerGas":"0x%x","transactions":[]}`
 	lies := map[string]func(t *testing.T, g *gateway, n *chaintest.Node){
@@ -159,8 +159,8 @@ func TestMarketOfOneLiar(t *testing.T) {
 	}
 }
 
-// Of two that differ nobody is believed, and the price stays unknown; what they suggest
-// differently is no fact, and the lower one counts.
+// If two endpoints differ, neither is believed and the price stays unknown. Their suggested
+// tips are no facts, and the lower one counts.
 func TestMarketOfTwo(t *testing.T) {
 	p, _, nodes, _ := stalls(t, 2, nil)
 	nodes[1].Set(chaintest.Faults{Prices: func(p uint64) uint64 { return 3 * p }})
@@ -176,11 +176,11 @@ func TestMarketOfTwo(t *testing.T) {
 	}
 }
 
-// Who tells another base fee of a block that others tell alike has lied.
+// An endpoint whose base fee for a block differs from the value of the others is blamed.
 func TestMarketBlames(t *testing.T) {
 	p, _, nodes, _ := stalls(t, 3, nil)
 	nodes[2].Set(chaintest.Faults{Prices: func(p uint64) uint64 { return p + 1 }})
-	for range 20 { // as it may come last, and not be waited for
+	for range 20 { // it may answer last, and is not waited for
 		market(t, p)
 		if s := p.Status(); s[2].Lies > 0 {
 			if s[0].Lies+s[1].Lies > 0 {
@@ -192,7 +192,7 @@ func TestMarketBlames(t *testing.T) {
 	t.Errorf("nobody is blamed: %+v", p.Status())
 }
 
-// Where nobody is paid a tip, or nodes tell no history, what they suggest is asked for.
+// If no tips are paid, or nodes serve no history, their suggestions are asked for.
 func TestMarketWithoutTips(t *testing.T) {
 	p, gates, _, c := stalls(t, 3, nil)
 	for _, g := range gates {
@@ -234,7 +234,7 @@ func TestMarketBeforeBaseFees(t *testing.T) {
 	}
 }
 
-// A market is read once for one block, whoever asks, and not more often than each second.
+// A market is read once per block for all callers, and at most once a second.
 func TestMarketIsKept(t *testing.T) {
 	clock := newTimer()
 	p, _, nodes, c := stalls(t, 1, func(c *Config) { c.Now = clock.now })

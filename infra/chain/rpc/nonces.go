@@ -9,17 +9,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// nonceManager is Tempo's precompile for nonce keys other than zero, and getNonce
-// its selector for getNonce(address,uint256). Source: the tempoxyz/tempo node,
-// crates/precompiles/src/nonce.
+// nonceManager is Tempo's precompile for nonce keys other than zero. getNonce is its selector
+// for getNonce(address,uint256). Source: the tempoxyz/tempo node, crates/precompiles/src/nonce.
 const (
 	nonceManager = "0x4e4f4e4345000000000000000000000000000000"
 	getNonce     = "0x89535803"
 )
 
-// Nonces returns, for each sequence, the next nonce the chain wants at a block.
-// A nonce above zero makes transactions stale, so it counts when other endpoints bear
-// it out.
+// Nonces returns the chain's next nonce for each sequence at a block. A nonce above zero makes
+// transactions stale, so it counts when other endpoints confirm it.
 func (r *Reader) Nonces(ctx context.Context, at chain.Block, sequences []chain.Sequence) ([]uint64, error) {
 	nonces, by, err := hedgedBy(ctx, r.pool, func(ctx context.Context, e *endpoint) ([]uint64, error) {
 		return r.noncesAt(ctx, e, at, sequences)
@@ -44,7 +42,7 @@ func (r *Reader) Nonces(ctx context.Context, at chain.Block, sequences []chain.S
 }
 
 func (r *Reader) noncesAt(ctx context.Context, e *endpoint, at chain.Block, sequences []chain.Sequence) ([]uint64, error) {
-	var counted []int // places of those that count: an expiring key's nonce is 0 for ever
+	var counted []int // places of sequences that are asked for: an expiring key's nonce is always 0
 	for i, s := range sequences {
 		if s.Chain != r.pool.config.Chain {
 			panic(fmt.Sprintf("rpc: a sequence of chain %d asked of chain %d", s.Chain, r.pool.config.Chain))
@@ -88,7 +86,7 @@ func parseNonce(r reply, key chain.NonceKey) (uint64, error) {
 		}
 		return uint64(*n), nil
 	}
-	var word *chain.Hash // 32 bytes, like a hash
+	var word *chain.Hash // a 32-byte word, parsed as a hash
 	if err := r.into(&word); err != nil {
 		return 0, err
 	}

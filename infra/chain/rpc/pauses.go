@@ -25,7 +25,7 @@ type pausedClient struct {
 	use    purpose
 }
 
-// left is how long calls of w have to wait; at most 0 is not at all.
+// left is the remaining wait for calls of w; zero or less means none.
 func (p *pauses) left(now time.Time, w *waiter) time.Duration {
 	pause := p.all.Sub(now)
 	if w.use.ofClients() {
@@ -34,7 +34,7 @@ func (p *pauses) left(now time.Time, w *waiter) time.Duration {
 	return pause
 }
 
-// add begins a pause after a call for a purpose, or makes it longer.
+// add starts or extends a pause after a call for a purpose.
 func (p *pauses) add(now time.Time, use purpose, client string, pause time.Duration) {
 	until := now.Add(min(max(pause, pauseMin), pauseMax))
 	if !use.ofClients() {
@@ -55,8 +55,8 @@ func (p *pauses) add(now time.Time, use purpose, client string, pause time.Durat
 	}
 }
 
-// makeRoom forgets the pauses that are over, if there are as many as are remembered; if none
-// is over, the one that ends first.
+// makeRoom removes the pauses that are over if pausedClientsMax are stored; if none is over,
+// the pause that ends first.
 func (p *pauses) makeRoom(now time.Time) {
 	if len(p.clients) < pausedClientsMax {
 		return

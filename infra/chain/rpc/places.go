@@ -23,11 +23,10 @@ type places struct {
 	last    turns
 }
 
-// firstsOf is one for how many places of clients' calls there is one more for a client
-// that holds none.
+// firstsOf is the number of client places per extra place for a client that holds none.
 const firstsOf = 8
 
-// placesOf shares the places of one endpoint out.
+// placesOf divides the places of one endpoint among the purposes.
 func placesOf(all int) *places {
 	p := &places{clients: heldByNone()}
 	for use := range purposes {
@@ -49,7 +48,7 @@ func placesOf(all int) *places {
 	return p
 }
 
-// placesOfClients are as many places for calls that are passed on, and nothing else.
+// placesOfClients are all places for passed-on calls.
 func placesOfClients(all int) *places {
 	p := &places{clients: heldByNone(), firsts: all / firstsOf}
 	for use := range purposes {
@@ -66,7 +65,7 @@ func heldByNone() (all held) {
 	return all
 }
 
-// take waits for a place until ctx ends or late tells, and reports whether it got one.
+// take waits for a place until ctx ends or late fires, and reports whether it got one.
 func (p *places) take(ctx context.Context, w *waiter, late <-chan struct{}) bool {
 	w.moved = make(chan struct{}, 1)
 	p.mu.Lock()
@@ -88,7 +87,7 @@ func (p *places) take(ctx context.Context, w *waiter, late <-chan struct{}) bool
 	defer p.mu.Unlock()
 	at := slices.Index(p.line, w)
 	if at < 0 {
-		return true // in the same moment
+		return true // admitted at the same moment
 	}
 	p.line = slices.Delete(p.line, at, at+1)
 	return false
@@ -107,7 +106,8 @@ func (p *places) leave(w *waiter) {
 	p.admit()
 }
 
-// admit gives places to those in line, until none of them may have one. The lock is held.
+// admit gives places to waiters in line while any of them may have one. The caller holds the
+// lock.
 func (p *places) admit() {
 	for {
 		p.line = inLine(p.line, p.last, p.clients)
@@ -126,7 +126,7 @@ func (p *places) admit() {
 	}
 }
 
-// free reports whether there is a place for w. The lock is held.
+// free reports whether there is a place for w. The caller holds the lock.
 func (p *places) free(w *waiter) bool {
 	for use := range w.use + 1 {
 		most := p.most[use]
@@ -140,7 +140,7 @@ func (p *places) free(w *waiter) bool {
 	return true
 }
 
-// heldFrom counts the places held by a purpose and all lower ones. The lock is held.
+// heldFrom counts the places held by a purpose and all lower ones. The caller holds the lock.
 func (p *places) heldFrom(use purpose) (n int) {
 	for _, held := range p.held[use:] {
 		n += held
@@ -148,7 +148,7 @@ func (p *places) heldFrom(use purpose) (n int) {
 	return n
 }
 
-// all is how many places there are, underWay how many are held.
+// all is the number of places. underWay is the number of held places.
 func (p *places) all() int { return p.most[broadcast] }
 
 func (p *places) underWay() int {

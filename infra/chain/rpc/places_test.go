@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// fill takes as many places as one may have, and returns how they are given back.
+// fill takes as many places as w may have, and returns a function that frees them.
 func fill(t *testing.T, p *places, of waiter) (leave func()) {
 	t.Helper()
 	var held []*waiter
@@ -40,8 +40,8 @@ func passed() <-chan struct{} {
 
 func of(use purpose, client string) *waiter { return &waiter{use: use, client: client, n: 1} }
 
-// Whatever holds the other places, and however long, broadcasts have places of their own,
-// and so have our own reads before what clients ask for.
+// Broadcasts have their own places, and our own reads have places that clients' calls cannot
+// take, however many calls hold the others and for how long.
 func TestPlacesOfTheirOwn(t *testing.T) {
 	for _, n := range []int{2, 3, 6, 8, 64, 4096} {
 		p := placesOf(n)
@@ -57,7 +57,7 @@ func TestPlacesOfTheirOwn(t *testing.T) {
 			t.Errorf("of %d places %d are held", n, p.underWay())
 		}
 	}
-	// Alone, each may have all that it ever may, and of a single place whatever comes first.
+	// A purpose alone may hold all of its places. A single place goes to the first call.
 	for use, want := range map[purpose]int{broadcast: 64, read: 52, trying: 42, onBehalf: 32} {
 		p := placesOf(64)
 		if fill(t, p, *of(use, "alice")); p.underWay() != want {
@@ -70,8 +70,8 @@ func TestPlacesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// One client has all places while nobody else wants any. Another that comes then waits for
-// none of its calls; and whoever wants more gets what becomes free, until each has as many.
+// One client has all places while no other wants any. A second client's call goes before all of
+// the first's waiting calls. Each free place goes to a later client until all hold as many.
 func TestClientsTakeTurnsForPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := placesOfClients(32)
@@ -115,8 +115,7 @@ func TestClientsTakeTurnsForPlaces(t *testing.T) {
 	})
 }
 
-// A client's calls that nodes are slow at keep neither another's calls nor broadcasts nor
-// our own reads waiting.
+// A client's slow calls delay no other client's call, no broadcast and none of our reads.
 func TestSlowCallsKeepNobodyElseWaiting(t *testing.T) {
 	g := &gateway{node: newChain(t, chaintest.Rules{}).Node("a")}
 	p := open(t, func(c *Config) { c.CallTimeout = time.Minute }, serve(t, g))
@@ -139,7 +138,7 @@ func TestSlowCallsKeepNobodyElseWaiting(t *testing.T) {
 	if _, err := p.Ask(soon, "bob", "eth_blockNumber", nil, 1<<10, nil); err != nil {
 		t.Errorf("another client: %v", err)
 	}
-	fill(t, p.endpoints[0].meter.places, waiter{use: trying}) // and so many estimates, which are as slow
+	fill(t, p.endpoints[0].meter.places, waiter{use: trying}) // the same number of estimates, equally slow
 	if _, err := p.Reader().Head(soon); err != nil {
 		t.Errorf("our own: %v", err)
 	}
@@ -150,8 +149,8 @@ func TestSlowCallsKeepNobodyElseWaiting(t *testing.T) {
 	}
 }
 
-// However many calls a client has waiting for an endpoint's rate, another's goes after one
-// of them.
+// Another client's call goes after one call of a client that has many waiting for an endpoint's
+// rate.
 func TestClientsTakeTurnsInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMeter("a", Budget{Rate: 5, Burst: 2}, time.Now())
@@ -182,8 +181,8 @@ func TestClientsTakeTurnsInLine(t *testing.T) {
 	})
 }
 
-// Of a day's calls that are passed on, no client gets more than it leaves for others:
-// however many have had theirs, another finds some. Our own calls have what is kept for them.
+// No client gets more of a day's passed-on calls than it leaves for others, so some are left
+// for each further client. Our own calls have a reserved share.
 func TestNoClientSpendsTheDay(t *testing.T) {
 	now := time.Unix(dayOf(time.Unix(1_800_000_000, 0))*86400, 0)
 	m := newMeter("a", Budget{Daily: 1000}, now)
@@ -213,7 +212,7 @@ func TestNoClientSpendsTheDay(t *testing.T) {
 	if m.giveBack(*undone); m.passed["undone"] != 0 || m.spent != 484 {
 		t.Errorf("given back: %v, %d", m.passed, m.spent)
 	}
-	// Where clients have no names they are one, which has all; and all are not more than half.
+	// Without names all clients are one, which may use the clients' half.
 	if got, err := spend(onBehalf, "", 2000); got != 16 || err == nil {
 		t.Errorf("without a name: %d, %v", got, err)
 	}

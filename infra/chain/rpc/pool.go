@@ -20,26 +20,26 @@ type Pool struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	pinning   chan struct{} // held by the one who pins the genesis, guards the next two
+	pinning   chan struct{} // held while the genesis is pinned; guards the next two
 	surveyed  time.Time
 	surveyErr error
 
 	mu      sync.Mutex
 	genesis chain.Hash            // zero until pinned
-	reading *endpoint             // the endpoint reads stick to; nil before the first
-	alone   map[subject]time.Time // since when nobody has borne out a word that was to be
+	reading *endpoint             // the endpoint that reads use; nil before the first
+	alone   map[subject]time.Time // time since which no confirmation on a subject has come
 
-	sure  sure  // receipts that are more than one endpoint's word
-	words words // who has borne out what
+	sure  sure  // receipts that other endpoints have confirmed
+	words words // late confirmations
 
-	cadence *cadence // of the chain's blocks
+	cadence *cadence // when blocks arrive
 
-	asking *places // of clients' calls under way
+	asking *places // limits clients' running calls
 }
 
-// Open makes a pool and asks every endpoint who it is, for a few seconds at most.
-// Endpoints that do not answer join when they do: it fails only for settings that
-// make no sense, or when ctx ends.
+// Open makes a pool and asks every endpoint for its identity, for a few seconds at most.
+// Endpoints that do not answer join later. Open fails only for invalid settings, or when ctx
+// ends.
 func Open(ctx context.Context, config Config) (*Pool, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func Open(ctx context.Context, config Config) (*Pool, error) {
 	return p, nil
 }
 
-// Close ends the pool's goroutines, those of Heads included, and its connections.
+// Close ends the pool's goroutines, including those started by Heads, and its connections.
 func (p *Pool) Close() {
 	p.cancel()
 	p.running.Wait()
@@ -102,7 +102,7 @@ func (p *Pool) verify(ctx context.Context, e *endpoint) error {
 	return p.admit(e, id)
 }
 
-// identify asks an endpoint who it is and keeps its health.
+// identify asks an endpoint for its identity and updates its health.
 func (p *Pool) identify(ctx context.Context, e *endpoint) (identity, error) {
 	own, cancel := context.WithTimeout(ctx, min(identifyTimeout, p.config.CallTimeout))
 	defer cancel()
@@ -120,10 +120,10 @@ func (p *Pool) identify(ctx context.Context, e *endpoint) (identity, error) {
 	return id, err
 }
 
-// identifyTimeout bounds the question who an endpoint is.
+// identifyTimeout bounds an identity call.
 const identifyTimeout = 3 * time.Second
 
-// admit takes note of who an endpoint is and ejects it when it is not ours.
+// admit records an endpoint's identity and ejects the endpoint if it serves another chain.
 func (p *Pool) admit(e *endpoint, id identity) error {
 	genesis := p.pinned()
 	switch {
@@ -155,8 +155,8 @@ func (p *Pool) pinned() chain.Hash {
 	return p.genesis
 }
 
-// pin makes sure that the genesis is pinned. Those who need it at once share one
-// survey, and its error for a moment.
+// pin makes sure that the genesis is pinned. Concurrent callers share one survey, and its error
+// for a moment.
 func (p *Pool) pin(ctx context.Context) error {
 	select {
 	case p.pinning <- struct{}{}:
@@ -175,9 +175,9 @@ func (p *Pool) pin(ctx context.Context) error {
 	return p.surveyErr
 }
 
-// survey asks all endpoints at once who they are, pins the genesis if it is not
-// pinned yet, and admits or ejects those that answered. It fails when that pins
-// nothing: none of them answered, or none serves our chain.
+// survey asks all endpoints at once for their identity, pins the genesis if it is not pinned
+// yet, and admits or ejects the endpoints that answered. It fails if nothing can be pinned: no
+// endpoint answered, or none serves our chain.
 func (p *Pool) survey(ctx context.Context) error {
 	ids := make([]identity, len(p.endpoints))
 	errs := make([]error, len(p.endpoints))
@@ -203,8 +203,8 @@ func (p *Pool) survey(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// majority is the genesis that most endpoints of a chain show, the first in
-// order when they tie; zero when none shows any.
+// majority is the genesis shown by most endpoints of the chain, the first in order on a tie;
+// zero if none shows any.
 func majority(ids []identity, want chain.ID) (genesis chain.Hash) {
 	votes := map[chain.Hash]int{}
 	for _, id := range ids {

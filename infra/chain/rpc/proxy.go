@@ -9,27 +9,26 @@ import (
 	"time"
 )
 
-// proxied bounds how many calls of clients one pool has under way at once, so
-// that they leave connections for delivery. Clients take turns for them, see [places].
+// proxied bounds the clients' calls running at once in one pool, so that connections remain for
+// delivery. Clients take turns for them, see [places].
 const proxied = defaultConcurrency / 2
 
-// tooLarge is an error: a reply was over its limit, this many bytes.
+// tooLarge is the error for a reply over its limit; its value is the limit in bytes.
 type tooLarge int64
 
 func (n tooLarge) Error() string { return fmt.Sprintf("reply is larger than %d bytes", int64(n)) }
 
-// Limit is what the reply was over, for whoever passes that on.
+// Limit returns the limit in bytes, for callers that pass it on.
 func (n tooLarge) Limit() int64 { return int64(n) }
 
-// Ask puts a call of a client, which has no name where all are one, to a node and returns its result as the node wrote it.
-// A node that does not answer, or that says it cannot just now, is passed over for
-// another, and so is one whose result usable (which may be nil) does not take;
-// when every node has been asked, the first such result is the answer.
+// Ask sends a client's call to a node and returns its result as the node wrote it. client is
+// empty if all clients are one. The next node is asked if one does not answer, is temporarily
+// unable, or returns a result that usable (which may be nil) rejects. If all nodes have been
+// asked, the first rejected result is the answer.
 //
-// The error is a *NodeError when a node declined the call, which is an answer too;
-// a result of more than limit bytes is an error that has a method Limit, and a limit of
-// ours that keeps calls away one that has a method Withheld.
-// What clients ask for counts nothing for an endpoint's health: they could take
+// The error is a *NodeError if a node declined the call, which is an answer too. For a result
+// above limit bytes the error has a method Limit. For a budget that refuses the call it has a
+// method Withheld. Clients' calls do not count for an endpoint's health: clients could take
 // endpoints out of rotation by asking for too much.
 func (p *Pool) Ask(ctx context.Context, client, method string, params json.RawMessage, limit int64, usable func(result json.RawMessage) bool) (json.RawMessage, error) {
 	ask, err := callOf(method, params)
@@ -49,7 +48,7 @@ func (p *Pool) Ask(ctx context.Context, client, method string, params json.RawMe
 	for i, e := range order {
 		timeout := p.config.CallTimeout
 		if i < len(order)-1 {
-			timeout /= 2 // what hangs leaves time for another
+			timeout /= 2 // a hanging node leaves time for another
 		}
 		result, err := p.forward(ctx, e, client, timeout, ask, limit)
 		switch {
@@ -70,7 +69,7 @@ func (p *Pool) Ask(ctx context.Context, client, method string, params json.RawMe
 	return nil, failed
 }
 
-// callOf makes a call of parameters as a client wrote them, an array or nothing.
+// callOf makes a call with a client's parameters, an array or nothing.
 func callOf(method string, params json.RawMessage) (call, error) {
 	var list []json.RawMessage
 	if len(params) > 0 {
@@ -85,8 +84,8 @@ func callOf(method string, params json.RawMessage) (call, error) {
 	return c, nil
 }
 
-// inOrder lists the endpoints to ask one after the other: the one that reads stick
-// to, then the healthy ones, then those that may be ours.
+// inOrder lists the endpoints in the order to ask: the one that reads use, then the healthy
+// ones, then the others that may serve our chain.
 func (p *Pool) inOrder() []*endpoint {
 	order := []*endpoint{p.reader()}
 	for _, e := range append(p.healthy(), p.endpoints...) {
@@ -97,8 +96,8 @@ func (p *Pool) inOrder() []*endpoint {
 	return order
 }
 
-// forward puts a call to one endpoint, after it has shown that it serves our chain,
-// and within its budget.
+// forward sends a call to one endpoint, after it has shown that it serves our chain, and within
+// its budget.
 func (p *Pool) forward(ctx context.Context, e *endpoint, client string, timeout time.Duration, c call, limit int64) (json.RawMessage, error) {
 	leave, err := p.enter(ctx, e, waiter{use: onBehalf, client: client, n: 1}, timeout)
 	if err != nil {
@@ -120,8 +119,8 @@ func (p *Pool) forward(ctx context.Context, e *endpoint, client string, timeout 
 	return replies[0].result, nil
 }
 
-// isAnswer reports whether a node's error is about the call, rather than that the
-// node, or what stands before it, is out of order or does not offer the method.
+// isAnswer reports whether a node's error is about the call. It is not if the node, or a proxy
+// before it, is out of order or does not offer the method.
 func isAnswer(err error) bool {
 	code, ok := nodeCode(err)
 	return ok && code != codeInternal && code != codeLimitExceeded && code != codeUnknownMethod && code != codeUnsupported
@@ -132,7 +131,7 @@ func isTooLarge(err error) bool {
 	return errors.As(err, &over)
 }
 
-// Declined is what the node said, for whoever passes it on.
+// Declined returns the node's error, for callers that pass it on.
 func (e *NodeError) Declined() (code int, message string, data json.RawMessage) {
 	return e.Code, e.Message, e.Data
 }

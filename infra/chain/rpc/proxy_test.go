@@ -21,7 +21,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// A scripted node answers who it is from a chain, and one method as a test says.
+// scripted is a node that answers identity calls from a chain, and one method as a test says.
 func scripted(n http.Handler, method, answer string, asked *atomic.Int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -48,7 +48,7 @@ func TestAsk(t *testing.T) {
 		return func(result json.RawMessage) bool { return string(result) == want }
 	}
 	for name, test := range map[string]struct {
-		answers []string // of each node; empty cuts the connection
+		answers []string // one per node; empty cuts the connection
 		limit   int64
 		usable  func(json.RawMessage) bool
 		want    string
@@ -80,7 +80,7 @@ func TestAsk(t *testing.T) {
 				urls = append(urls, serve(t, scripted(c.Node(fmt.Sprint(i)), method, answer, &counts[i])))
 			}
 			p := open(t, nil, urls...)
-			p.moveTo(p.reader(), p.endpoints[0]) // else the quicker would be asked first
+			p.moveTo(p.reader(), p.endpoints[0]) // otherwise the faster would be asked first
 			limit := test.limit
 			if limit == 0 {
 				limit = 1 << 10
@@ -106,7 +106,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// However badly what clients ask for ends, the endpoint stays in rotation.
+// A client's call never takes an endpoint out of rotation, however it fails.
 func TestAskCountsForNothing(t *testing.T) {
 	c := newChain(t, chaintest.Rules{})
 	var asked atomic.Int64
@@ -121,7 +121,7 @@ func TestAskCountsForNothing(t *testing.T) {
 	}
 }
 
-// A client that gives up while all places are taken does not wait on.
+// A client that gives up while all places are taken stops waiting.
 func TestAskIsBounded(t *testing.T) {
 	p := open(t, nil, serve(t, newChain(t, chaintest.Rules{}).Node("a")))
 	fill(t, p.asking, waiter{use: onBehalf, client: "alice"})
@@ -133,8 +133,8 @@ func TestAskIsBounded(t *testing.T) {
 	}
 }
 
-// A client that asks until the nodes want to be left alone waits itself, and keeps away nobody's
-// broadcasts or our own reads.
+// A client whose calls make the nodes ask for a pause waits itself. It delays no broadcast and
+// none of our own reads.
 func TestClientsPauseOnlyClients(t *testing.T) {
 	c := newChain(t, chaintest.Rules{})
 	clock := newTimer()
@@ -179,7 +179,7 @@ func TestClientsPauseOnlyClients(t *testing.T) {
 	}
 }
 
-// A client whose call or estimate both nodes answer with 429 waits as long as they say; another
+// A client whose call or estimate both nodes answer with 429 waits as long as they ask. Another
 // client's calls and estimates go on at once, and so do the first client's of the other kind.
 func TestClientsPauseThemselvesAlone(t *testing.T) {
 	to := chain.Address{1}
@@ -228,8 +228,8 @@ func TestClientsPauseThemselvesAlone(t *testing.T) {
 	}
 }
 
-// The answer to one of our own calls holds for all, and an endpoint remembers a bounded number of
-// clients that wait.
+// The answer to one of our own calls pauses all calls. An endpoint remembers a bounded number
+// of paused clients.
 func TestPauses(t *testing.T) {
 	var p pauses
 	now := time.Unix(1_700_000_000, 0)

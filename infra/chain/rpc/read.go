@@ -14,16 +14,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Reader reads the chain. All readers of a pool read from the same endpoint, and
-// stay with it while it is healthy and answers, so that calls made one after the other see
-// one chain; when it changes between two of them, block hashes still pin what
-// they speak of. An error says nothing about the chain.
+// Reader reads the chain. All readers of a pool read from the same endpoint, and stay with it
+// while it is healthy and answers, so that consecutive calls see one chain. If the endpoint
+// changes between two calls, block hashes still identify their blocks. An error says nothing
+// about the chain.
 type Reader struct {
 	pool  *Pool
 	heads chorus[chain.Block]
 
 	mu     sync.Mutex
-	recent []seenBlock // blocks read lately, newest last: a block of a hash never changes
+	recent []seenBlock // recently read blocks, newest last: the block of a hash never changes
 	final  finalWord
 }
 
@@ -38,39 +38,39 @@ const recentMax = 8
 // Reader returns a reader of the pool's chain.
 func (p *Pool) Reader() *Reader { return &Reader{pool: p} }
 
-// ask reads from an endpoint. When it has no answer, or declines, the next read goes
-// to another: it may be the only one that cannot say, and no breaker trips for what
-// is a small part of its calls, nor for calls that their callers gave up.
+// ask reads from an endpoint. If it has no answer or declines, the next read goes to another
+// endpoint: this one alone may be unable, and a small share of failing calls trips no breaker.
+// Calls that their callers gave up do not count.
 func (r *Reader) ask(ctx context.Context, e *endpoint, calls ...call) ([]reply, error) {
 	return r.askFor(ctx, e, read, calls...)
 }
 
 func (r *Reader) askFor(ctx context.Context, e *endpoint, use purpose, calls ...call) ([]reply, error) {
 	replies, err := r.pool.askFor(ctx, e, use, r.pool.patience(e, calls), maxBlockReply, calls...)
-	// What a client wants tried says nothing about who is to be asked next.
+	// A trial for a client does not change the endpoint that reads use.
 	if !use.ofClients() && (err != nil && !errors.Is(ctx.Err(), context.Canceled) || slices.ContainsFunc(replies, declined)) {
 		r.pool.leave(e)
 	}
 	return replies, err
 }
 
-// declined reports whether a node will not answer a call, though it offers the method
-// and understands the parameters. That what was called reverts is an answer.
+// declined reports whether a node refuses a call although it offers the method and understands
+// the parameters. A revert is an answer.
 func declined(r reply) bool {
 	code, ok := nodeCode(r.err)
 	return ok && code != codeUnknownMethod && code != codeUnsupported && code != codeInvalidParams && code != codeReverted
 }
 
-// Head is the newest block. Those who ask while it is being read wait for the next
-// reading, which they share: many looks at once cost little more than one.
+// Head returns the newest block. Callers that arrive during a reading share the next reading,
+// so many at once cost little more than one.
 func (r *Reader) Head(ctx context.Context) (chain.Block, error) {
 	return r.heads.do(ctx, func(ctx context.Context) (chain.Block, error) {
 		return hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (chain.Block, error) { return r.newest(ctx, e, false) })
 	})
 }
 
-// Newest is Head for whoever goes on to BlockByHash: the block is read whole, so
-// that it need not be asked for again.
+// Newest is Head for callers that go on to BlockByHash: it reads the whole block, so that no
+// second request is needed.
 func (r *Reader) Newest(ctx context.Context) (chain.Block, error) {
 	asked := r.pool.config.Now()
 	b, err := hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (chain.Block, error) { return r.newest(ctx, e, true) })
@@ -87,7 +87,7 @@ func (r *Reader) newest(ctx context.Context, e *endpoint, whole bool) (chain.Blo
 	}
 	block := seen.block
 	if before := e.headSeen(); block.Number+r.pool.config.MaxLag < before {
-		// That deep a fall is another chain's head rather than ours.
+		// A fall this deep suggests the head of another chain.
 		e.doubt()
 		if err := r.pool.verify(ctx, e); err != nil {
 			return chain.Block{}, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("head fell from %d to %d: %w", before, block.Number, err)}
@@ -97,7 +97,7 @@ func (r *Reader) newest(ctx context.Context, e *endpoint, whole bool) (chain.Blo
 	return block, nil
 }
 
-// BlockByHash returns a block and what it holds.
+// BlockByHash returns a block and its contents.
 func (r *Reader) BlockByHash(ctx context.Context, hash chain.Hash) (chain.Block, chain.Contents, error) {
 	if seen, ok := r.recall(hash); ok {
 		return seen.block, seen.contents, nil
@@ -117,7 +117,7 @@ func (r *Reader) BlockAt(ctx context.Context, number uint64) (chain.Block, []cha
 	return seen.block, seen.contents.Hashes, err
 }
 
-// BlockWhole is BlockAt with all that the block holds.
+// BlockWhole is BlockAt with all contents of the block.
 func (r *Reader) BlockWhole(ctx context.Context, number uint64) (chain.Block, chain.Contents, error) {
 	seen, err := hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (seenBlock, error) {
 		return r.read(ctx, e, quantity(number), true)
@@ -145,7 +145,7 @@ func blockCall(which any, whole bool) call {
 	return call{"eth_getBlockByNumber", []any{which, whole}}
 }
 
-// seen is the block in the answer to blockCall.
+// seen parses the answer to blockCall.
 func (r *Reader) seen(e *endpoint, which any, whole bool, answer reply) (seenBlock, error) {
 	seen, err := parseBlock(answer, r.pool.config.Chain)
 	if number, ok := which.(quantity); err == nil && ok && seen.block.Number != uint64(number) {
@@ -172,8 +172,8 @@ func (r *Reader) blockByHash(ctx context.Context, e *endpoint, hash chain.Hash) 
 	return r.checked(e, seen, true, err, hash.String())
 }
 
-// checked remembers a block that was read whole, or says what is wrong with the
-// answer and whose fault it is.
+// checked remembers a block that was read whole. If the answer is unusable, it counts that
+// against the endpoint and returns the error.
 func (r *Reader) checked(e *endpoint, seen seenBlock, whole bool, err error, what string) (seenBlock, error) {
 	if err != nil {
 		return seenBlock{}, r.pool.dispute(e, fmt.Errorf("block %s: %w", what, err))
@@ -204,16 +204,15 @@ func (r *Reader) recall(hash chain.Hash) (seenBlock, bool) {
 	return seenBlock{}, false
 }
 
-// forget drops a block that others do not bear out.
+// forget drops a block that other endpoints do not confirm.
 func (r *Reader) forget(hash chain.Hash) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.recent = slices.DeleteFunc(r.recent, func(seen seenBlock) bool { return seen.block.Hash == hash })
 }
 
-// dispute counts an answer that cannot be used against its endpoint and names it.
-// A node's own error, and a block that it does not have, count for nothing: they
-// were counted, or are no fault.
+// dispute counts an unusable answer against its endpoint and adds the endpoint to the error. A
+// node's own error does not count again, and a missing block is no fault.
 func (p *Pool) dispute(e *endpoint, err error) error {
 	var node *NodeError
 	if errors.As(err, &node) {
@@ -259,8 +258,7 @@ func parseBlock(answer reply, id chain.ID) (seenBlock, error) {
 	return seen, nil
 }
 
-// entry is a transaction in a block: its hash, and what it says of itself when it
-// is told whole.
+// entry is a transaction in a block: its hash, and its fields if the block is whole.
 type entry struct {
 	Hash     chain.Hash     `json:"hash"`
 	From     *chain.Address `json:"from"`
@@ -281,8 +279,8 @@ func (t *entry) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// nodeReceipt is a receipt as nodes write it; what delivery does not care for,
-// such as the type, is not looked at.
+// nodeReceipt is a receipt as nodes write it, without the fields that delivery does not use,
+// such as the type.
 type nodeReceipt struct {
 	Transaction *chain.Hash    `json:"transactionHash"`
 	Block       *chain.Hash    `json:"blockHash"`
@@ -307,7 +305,7 @@ func (w *wide) UnmarshalJSON(b []byte) error {
 	return w.UnmarshalText([]byte(s))
 }
 
-// parseReceipt reads a receipt that must be complete.
+// parseReceipt reads a receipt and requires that it is complete.
 func parseReceipt(text json.RawMessage) (nodeReceipt, error) {
 	var n nodeReceipt
 	if err := json.Unmarshal(text, &n); err != nil {

@@ -278,7 +278,7 @@ func TestFindReceiptNeedsEveryAnswer(t *testing.T) {
 	}
 }
 
-// Who has no say in whether a receipt is missing, and who has.
+// Endpoints with and without a vote on whether a receipt is missing.
 func TestAbsenceNeedsAWitness(t *testing.T) {
 	for _, test := range []struct {
 		name           string
@@ -312,7 +312,7 @@ func TestAbsenceNeedsAWitness(t *testing.T) {
 	}
 }
 
-// A node that declines one kind of read is not read from, though it is well otherwise.
+// Reads leave a node that declines one kind of read, even if it is healthy otherwise.
 func TestReadsLeaveANodeThatDeclines(t *testing.T) {
 	c := newChain(t, chaintest.Rules{})
 	raw, hash := plain(alice, key5, 0)

@@ -13,10 +13,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Receipts returns the receipts of a block's transactions among these; a hash the
-// block does not hold is absent. All of them come from one request: the block's
-// receipts for several hashes, single ones otherwise. They count when other endpoints
-// bear them out.
+// Receipts returns the receipts of these transactions in a block; a hash that the block does
+// not hold is absent. All come from one request: the block's receipts for several hashes,
+// single receipts otherwise. They count when other endpoints confirm them.
 func (r *Reader) Receipts(ctx context.Context, block chain.Block, hashes []chain.Hash) (map[chain.Hash]chain.Receipt, error) {
 	return r.receipts(ctx, block, hashes, ofReceipts)
 }
@@ -44,7 +43,7 @@ func (r *Reader) receipts(ctx context.Context, block chain.Block, hashes []chain
 	return found, nil
 }
 
-// contentOf is all that is claimed of receipts in a block.
+// contentOf identifies the claim that a block has these receipts.
 func contentOf(block chain.Block, found map[chain.Hash]chain.Receipt) string {
 	text := fmt.Appendf(nil, "receipts in %s", block.Hash)
 	for _, hash := range slices.SortedFunc(maps.Keys(found), compareHashes) {
@@ -54,8 +53,8 @@ func contentOf(block chain.Block, found map[chain.Hash]chain.Receipt) string {
 	return string(sum[:])
 }
 
-// receiptsIn asks one endpoint for the receipts of a block's transactions among these
-// and makes sure that those without one are not in the block.
+// receiptsIn asks one endpoint for these transactions' receipts in a block, and checks that the
+// transactions without a receipt are not in the block.
 func (r *Reader) receiptsIn(ctx context.Context, e *endpoint, block chain.Block, hashes []chain.Hash) (map[chain.Hash]chain.Receipt, error) {
 	found, err := r.receiptsAt(ctx, e, block, hashes)
 	if err != nil {
@@ -80,8 +79,8 @@ func (r *Reader) receiptsAt(ctx context.Context, e *endpoint, block chain.Block,
 	return found, err
 }
 
-// inAnotherBlock means that an endpoint has a transaction in another block than in
-// that which was asked for: it is on another branch, or a reorg came between.
+// inAnotherBlock means that an endpoint has a transaction in another block than the requested
+// one: it is on another branch, or a reorg came between.
 type inAnotherBlock struct {
 	hash, is, not chain.Hash
 }
@@ -153,7 +152,7 @@ func (r *Reader) singleReceipts(ctx context.Context, e *endpoint, block chain.Bl
 			case err != nil:
 			case *n.Transaction != hash:
 				err = contradiction("a receipt of %s", n.Transaction)
-			case *n.Block != block.Hash: // a reorg meanwhile: nobody's fault
+			case *n.Block != block.Hash: // a reorg in between: no fault
 				return nil, &Unreachable{Endpoint: e.name, Err: &inAnotherBlock{hash, *n.Block, block.Hash}}
 			}
 			if err != nil {
@@ -165,8 +164,8 @@ func (r *Reader) singleReceipts(ctx context.Context, e *endpoint, block chain.Bl
 	return found, nil
 }
 
-// absent makes sure that hashes without a receipt are not in the block: a node
-// that has the block and not yet its receipts has not answered.
+// absent checks that hashes without a receipt are not in the block. A node that has the block
+// but not yet its receipts has not answered.
 func (r *Reader) absent(ctx context.Context, e *endpoint, block chain.Block, hashes []chain.Hash, found map[chain.Hash]chain.Receipt) error {
 	seen, ok := r.recall(block.Hash)
 	if !ok {
@@ -193,13 +192,14 @@ func setOf(hashes []chain.Hash) map[chain.Hash]bool {
 	return set
 }
 
-// FindReceipt asks every healthy endpoint for one transaction's receipt, as of a
-// block or later. nil without an error means that none of them has it. Endpoints
-// that have not come to that block, and those that decline the question, have no
-// say in that; at least one must have, and one that cannot be reached just now may
-// have it. A receipt counts when its block is canonical where it came from and holds
-// the transaction, and when other endpoints bear that out; one that most of them deny
-// has no say. Should endpoints differ, the one that is read from goes first.
+// FindReceipt asks every healthy endpoint for one transaction's receipt, as of a block or
+// later. nil without an error means that none of them has it. Endpoints that have not reached
+// the block, or decline, have no vote on that. At least one endpoint must vote, and an
+// unreachable endpoint may have the receipt.
+//
+// A receipt counts when its block is canonical at its endpoint and holds the transaction, and
+// other endpoints confirm that. A receipt that most endpoints deny does not count. If endpoints
+// differ, the endpoint that reads use goes first.
 func (r *Reader) FindReceipt(ctx context.Context, hash chain.Hash, at chain.Block) (*chain.Receipt, error) {
 	healthy := r.pool.healthy()
 	if len(healthy) == 0 {
@@ -226,14 +226,14 @@ func (r *Reader) FindReceipt(ctx context.Context, hash chain.Hash, at chain.Bloc
 		case !errors.As(err, &denied):
 			return nil, err
 		default:
-			errs[i] = &NodeError{Endpoint: healthy[i].name, Message: err.Error()} // no say
+			errs[i] = &NodeError{Endpoint: healthy[i].name, Message: err.Error()} // no vote
 		}
 	}
 	return nil, absence(errs)
 }
 
-// shown makes sure that a receipt is not one endpoint's word alone. Others that gave
-// the same need not be asked again.
+// shown checks that other endpoints confirm a receipt. Endpoints that gave the same receipt are
+// not asked again.
 func (r *Reader) shown(ctx context.Context, e *endpoint, hash chain.Hash, all []*chain.Receipt, receipt chain.Receipt) error {
 	same := 0
 	for _, other := range all {
@@ -254,10 +254,11 @@ func (r *Reader) shown(ctx context.Context, e *endpoint, hash chain.Hash, all []
 	return err
 }
 
-// errBehind means that an endpoint has not come to the block in question.
+// errBehind means that an endpoint has not reached the block.
 var errBehind = errors.New("the node has not come to that block")
 
-// absence is what endpoints without the receipt come to: nil when it is certain.
+// absence combines the results of the endpoints without the receipt; nil means that it is
+// certainly absent.
 func absence(errs []error) error {
 	var silent []error
 	for _, err := range errs {
@@ -277,8 +278,8 @@ func absence(errs []error) error {
 }
 
 func (r *Reader) findAt(ctx context.Context, e *endpoint, hash chain.Hash, at uint64) (*chain.Receipt, error) {
-	// In one request, which a balancer gives to one node; the head first, so that
-	// it is not newer than what the others were read from.
+	// One request, because a load balancer sends it to one node. The head comes first, so that
+	// it is not newer than the state of the other answers.
 	replies, err := r.ask(ctx, e, call{"eth_blockNumber", nil},
 		call{"eth_getTransactionReceipt", []any{hash}}, call{"eth_getTransactionByHash", []any{hash}})
 	if err == nil {
@@ -309,9 +310,8 @@ func (r *Reader) findAt(ctx context.Context, e *endpoint, hash chain.Hash, at ui
 	return &receipt, nil
 }
 
-// lacks says what it is worth that an endpoint has no receipt: nil when it has come
-// to the block and knows of no other that holds the transaction. Receipts may be
-// there later than the blocks.
+// lacks returns nil if an endpoint's missing receipt counts: the endpoint has reached the block
+// and knows no block that holds the transaction. Receipts may appear later than blocks.
 func (r *Reader) lacks(e *endpoint, hash chain.Hash, at uint64, head, transaction reply) error {
 	var number quantity
 	if err := head.into(&number); err != nil {

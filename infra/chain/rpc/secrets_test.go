@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// A node that quotes what it was handed gets no signed bytes into what is recorded.
+// Signed bytes that a node quotes are not recorded.
 func TestNoSignedBytesInAnswers(t *testing.T) {
 	g := &gateway{node: newChain(t, chaintest.Rules{}).Node("a")}
 	p := open(t, func(c *Config) { c.Endpoints = []Endpoint{{URL: serve(t, g)}} })

@@ -15,42 +15,39 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Send hands raw to as many healthy endpoints as the fan-out says, beginning one
-// further with each attempt, all at once and each under its own deadline. It
-// returns one answer per endpoint, in that order, and never none: when no endpoint
-// is healthy it asks the least bad one. hash is what the node must answer with: an
-// endpoint that answers with another has answered nothing.
+// Send sends raw to Fanout healthy endpoints at once, beginning one further with each attempt,
+// each under its own deadline. It returns one answer per endpoint, in that order, and at least
+// one: if no endpoint is healthy it asks the best of the others. The node must answer with
+// hash; any other hash counts as no answer.
 //
-// It returns as soon as one endpoint has the bytes, or ctx ends. What is under way
-// then goes on behind it, to its own deadline, and still counts for the endpoint's
-// health. An endpoint that has been handed the bytes and has not answered yet is
-// tx.Unknown, for it may take them; one that has not been handed them is tx.Retry,
-// and will not be.
+// It returns as soon as one endpoint has accepted the bytes, or ctx ends. Running requests then
+// continue to their own deadlines, and still count for the endpoints' health. An endpoint that
+// was sent the bytes and has not answered is tx.Unknown, for it may accept them. An endpoint
+// that was not sent the bytes is tx.Retry, and is not sent them later.
 func (p *Pool) Send(ctx context.Context, raw []byte, hash chain.Hash, attempt int) []tx.Answer {
 	return p.sendTo(ctx, p.targets(attempt), raw, hash)
 }
 
-// SendAll hands raw to every healthy endpoint, as Send does: a permanent refusal
-// is a verdict only when all of them give it, so unless one takes the bytes all are
-// waited for. When none is healthy it asks all that may serve our chain, so that one
-// of them alone decides nothing.
+// SendAll sends raw to every healthy endpoint, like Send. A permanent refusal is a verdict only
+// if all of them give it, so all are waited for unless one accepts the bytes. If none is
+// healthy, it asks all endpoints that may serve our chain, so that none of them decides alone.
 func (p *Pool) SendAll(ctx context.Context, raw []byte, hash chain.Hash) []tx.Answer {
 	targets := p.healthy()
 	if len(targets) == 0 {
-		targets = p.endpoints // the foreign ones among them say so and are sent nothing
+		targets = p.endpoints // the foreign ones among them are sent nothing
 	}
 	return p.sendTo(ctx, targets, raw, hash)
 }
 
-// targets are the endpoints that an attempt asks, at least one. Those that have
-// room for it now go before those that would make it wait.
+// targets are the endpoints that an attempt asks, at least one. Endpoints with free budget go
+// first.
 func (p *Pool) targets(attempt int) []*endpoint {
 	healthy := p.healthy()
 	if len(healthy) == 0 {
 		if e := p.leastBad(); e != nil {
 			return []*endpoint{e}
 		}
-		return p.endpoints[:1] // which answers that it serves another chain
+		return p.endpoints[:1] // it answers that it serves another chain
 	}
 	now := p.config.Now()
 	turn := int(uint(attempt) % uint(len(healthy)))
@@ -65,13 +62,13 @@ func (p *Pool) targets(attempt int) []*endpoint {
 	return append(ready, full...)[:min(p.config.Fanout, len(healthy))]
 }
 
-// graceMax bounds how long those that have been handed the bytes too are given to
-// say so after the first has taken them: as long as the first took, at most this.
+// graceMax bounds the wait for the other endpoints after the first has accepted the bytes. The
+// wait is as long as the first took, at most this.
 const graceMax = 20 * time.Millisecond
 
 func (p *Pool) sendTo(ctx context.Context, targets []*endpoint, raw []byte, hash chain.Hash) []tx.Answer {
 	waiting, stop := context.WithCancel(ctx)
-	defer stop() // who waits for a turn need not any more
+	defer stop() // endpoints still waiting for their turn stop
 	sending, end := p.outlive(ctx)
 	d := &delivery{
 		pool: p, targets: targets, hash: hash, began: p.config.Now(),
@@ -101,8 +98,7 @@ func (p *Pool) sendTo(ctx context.Context, targets []*endpoint, raw []byte, hash
 	return d.report(ctx.Err())
 }
 
-// delivery is one broadcast to several endpoints. It may outlive the call that
-// began it.
+// delivery is one broadcast to several endpoints. It may outlive its caller.
 type delivery struct {
 	pool    *Pool
 	targets []*endpoint
@@ -110,18 +106,18 @@ type delivery struct {
 	hash    chain.Hash
 	began   time.Time
 
-	taken, all chan struct{} // closed when one has the bytes, when all have answered
+	taken, all chan struct{} // closed when one has the bytes; when all have answered
 
 	mu      sync.Mutex
-	answers []tx.Answer // without a class until there
-	handed  []bool      // the bytes may have left for the endpoint
-	left    int         // answers that are not there
+	answers []tx.Answer // Class is empty until the answer arrives
+	handed  []bool      // the bytes may have been sent to the endpoint
+	left    int         // missing answers
 	has     bool        // taken is closed
-	over    bool        // it was reported: nothing more is handed out
+	over    bool        // reported: no endpoint is sent the bytes any more
 }
 
-// to hands the bytes to one endpoint and notes its answer. last says that it was
-// the last one.
+// to sends the bytes to one endpoint and records its answer. last reports whether it was the
+// last one.
 func (d *delivery) to(waiting, sending context.Context, i int) (last bool) {
 	e := d.targets[i]
 	answer := d.ask(waiting, sending, i, e)
@@ -169,7 +165,7 @@ func (d *delivery) ask(waiting, sending context.Context, i int, e *endpoint) tx.
 	return tx.Answer{Class: tx.Taken}
 }
 
-// What is said of endpoints that have not answered.
+// Messages for endpoints that have not answered.
 const (
 	notAsked = "not asked: another endpoint has the bytes"
 	notYet   = "no answer yet when another endpoint had taken the bytes"
@@ -177,8 +173,8 @@ const (
 	noTime   = "not asked: the attempt's time was up"
 )
 
-// hand notes that the bytes are about to leave for an endpoint. It says no when the
-// delivery was reported, so that what was reported as not asked is not.
+// hand records that the bytes are about to be sent to an endpoint. It returns false after the
+// report, so that an endpoint reported as not asked is not asked.
 func (d *delivery) hand(i int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -189,8 +185,8 @@ func (d *delivery) hand(i int) bool {
 	return true
 }
 
-// report ends the caller's part in the delivery and says what is known of it. up is
-// why the caller's time is up, if it is.
+// report ends the caller's part in the delivery and returns the answers so far. up is the
+// reason why the caller's time is over, if it is.
 func (d *delivery) report(up error) []tx.Answer {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -217,7 +213,7 @@ func (d *delivery) report(up error) []tx.Answer {
 	return answers
 }
 
-// answerOf says what an error to a broadcast means.
+// answerOf converts a broadcast error to an answer.
 func answerOf(err error) tx.Answer {
 	var node *NodeError
 	var lost *Unreachable

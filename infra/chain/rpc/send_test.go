@@ -42,9 +42,8 @@ func TestSendIsTakenThenKnownThenUsed(t *testing.T) {
 	}
 }
 
-// TestSendToEndpointsThatMisbehave is row 24 of the fault table: whatever an
-// endpoint does, there is one answer, in time and of bounded size, and it is
-// never a refusal the node did not speak.
+// TestSendToEndpointsThatMisbehave is row 24 of the fault table. Each misbehaviour yields one
+// answer, in time and of bounded size. It is never a refusal that the node did not give.
 func TestSendToEndpointsThatMisbehave(t *testing.T) {
 	raw, hash := plain(alice, key5, 0)
 	long := strings.Repeat("ü", 10_000)
@@ -141,7 +140,7 @@ func drip(w http.ResponseWriter, r *http.Request, _ []byte) {
 	}
 }
 
-// Where nobody takes the bytes, each endpoint is waited for, to its own deadline.
+// If no endpoint accepts the bytes, each is waited for until its own deadline.
 func TestSendHasADeadlinePerEndpoint(t *testing.T) {
 	c := newChain(t, chaintest.Rules{})
 	slow, b := &gateway{node: c.Node("slow")}, c.Node("b")
@@ -163,8 +162,8 @@ func TestSendHasADeadlinePerEndpoint(t *testing.T) {
 	}
 }
 
-// A node that hangs holds nobody up when another has taken the bytes: what is not
-// known is said, and what comes late counts for the endpoint's health.
+// A hanging node delays nobody once another has accepted the bytes. Its answer is unknown, and
+// a late result counts for its health.
 func TestSendDoesNotWaitForTheSlow(t *testing.T) {
 	c := newChain(t, chaintest.Rules{})
 	slow := &gateway{node: c.Node("slow")}
@@ -199,7 +198,7 @@ func TestSendDoesNotWaitForTheSlow(t *testing.T) {
 	if late != 3 {
 		t.Errorf("%d late answers were observed, want 3", late)
 	}
-	for began := time.Now(); p.Status()[0].State != Tripped; { // just after it is observed
+	for began := time.Now(); p.Status()[0].State != Tripped; { // shortly after it is observed
 		if time.Since(began) > 10*time.Second {
 			t.Fatalf("late answers did not count: %+v", p.Status()[0])
 		}
@@ -207,8 +206,8 @@ func TestSendDoesNotWaitForTheSlow(t *testing.T) {
 	}
 }
 
-// An endpoint that could not be handed the bytes in time is not handed them behind the
-// back of who was told so.
+// An endpoint that could not be sent the bytes in time is not sent them after the caller has
+// its report.
 func TestSendHandsNothingOutAfterItsReport(t *testing.T) {
 	c := newChain(t, chaintest.Rules{})
 	full := c.Node("full")
@@ -221,7 +220,7 @@ func TestSendHandsNothingOutAfterItsReport(t *testing.T) {
 		t.Error(diff)
 	}
 	leave()
-	p.Close() // waits for what is under way
+	p.Close() // waits for running requests
 	if got := full.Calls()[send]; got != 0 {
 		t.Errorf("handed out %d times", got)
 	}
@@ -280,7 +279,7 @@ func TestSendWhenNothingIsHealthy(t *testing.T) {
 	}
 	a.Set(chaintest.Faults{})
 	b.Set(chaintest.Faults{})
-	for range 2 { // the least bad is asked, answers, and is back
+	for range 2 { // the least bad endpoint is asked, answers, and is back
 		p.Send(t.Context(), raw, hash, 0)
 	}
 	if got := p.Endpoints(); len(got) == 0 {
@@ -333,7 +332,7 @@ func TestSendAllAsksAll(t *testing.T) {
 	if got := p.Endpoints(); len(got) != 0 {
 		t.Fatalf("in rotation %v", got)
 	}
-	a.Set(refuse) // alone it must not decide
+	a.Set(refuse) // a single refusal must not decide
 	if got := classes(); !slices.Equal(got, []tx.Class{tx.Permanent, tx.Unknown, tx.Retry}) {
 		t.Errorf("classes %v", got)
 	}

@@ -8,17 +8,16 @@ import (
 	"time"
 )
 
-// What is no fact but a figure, which endpoints give differently without any of them
-// lying, is asked of several, and the one in the middle counts.
+// Some answers are estimates in which honest endpoints differ. Several endpoints are asked for
+// them, and the median counts.
 const (
-	severalAsked  = 4 // at once; one of them may hang
-	severalEnough = 3 // of them have to answer: then one that lies is never in the middle
+	severalAsked  = 4 // asked at once; one of them may hang
+	severalEnough = 3 // answers needed: with three, a single lie is never the median
 )
 
-// several asks the endpoint that is read from and some of the other healthy ones at
-// once, and returns the answers when enough of them have come, or all that came in
-// time. It fails when they are fewer than have to agree; where nobody else has answered
-// for a while, one is enough.
+// several asks the reader's endpoint and some other healthy ones at once. It returns the
+// answers when enough have come, or all that came in time. It fails if they are fewer than
+// Agree requires; if no other has answered for a while, one is enough.
 func several[T any](ctx context.Context, p *Pool, about subject, ask func(ctx context.Context, e *endpoint) (T, error)) ([]T, error) {
 	first := p.reader()
 	asked := append([]*endpoint{first}, p.witnesses(first)...)
@@ -39,8 +38,8 @@ func several[T any](ctx context.Context, p *Pool, about subject, ask func(ctx co
 	return answers, nil
 }
 
-// collect asks endpoints at once and waits for enough answers. failed is why one of
-// those has none that did not give any.
+// collect asks endpoints at once and waits for enough answers. failed is one endpoint's error,
+// if any gave none.
 func collect[T any](ctx context.Context, p *Pool, asked []*endpoint, ask func(ctx context.Context, e *endpoint) (T, error)) (answers []T, failed error) {
 	type outcome struct {
 		value T
@@ -76,8 +75,8 @@ func collect[T any](ctx context.Context, p *Pool, asked []*endpoint, ask func(ct
 	return answers, failed
 }
 
-// middle is the value in the middle of some, the lower of two: of three or more, no
-// single one that lies decides it beyond what the others say.
+// middle is the median, the lower of two. With three or more values, a single lie cannot move
+// it beyond the other values.
 func middle[T any](values []T, compare func(a, b T) int) T {
 	slices.SortFunc(values, compare)
 	return values[(len(values)-1)/2]

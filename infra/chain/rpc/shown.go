@@ -8,15 +8,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Shown makes sure that a block is not one endpoint's word alone: as many as have to
-// agree have it at its height, with its parent and its time. An error says that
-// nothing is known yet.
+// Shown confirms a block by more than one endpoint: Agree endpoints must have it at its height,
+// with its parent and its time. An error means that nothing is known yet.
 func (r *Reader) Shown(ctx context.Context, block chain.Block) error {
 	return r.pool.allBearOut(ctx, claim{about: ofBlocks, what: fmt.Sprintf("block %d %s", block.Number, block.Hash), check: r.sameBlock(block)})
 }
 
-// sameBlock asks an endpoint for a block. One that has another at its height may be
-// about to follow a reorg: that is no lie.
+// sameBlock asks an endpoint for a block. An endpoint with another block at its height may be
+// about to follow a reorg, so the disagreement is no lie.
 func (r *Reader) sameBlock(block chain.Block) func(context.Context, *endpoint) say {
 	return func(ctx context.Context, other *endpoint) say {
 		switch got, _, err := r.block(ctx, other, quantity(block.Number)); {

@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// A block counts when others have it too, whoever is read from.
+// A block counts when other endpoints have it too, whichever endpoint reads use.
 func TestShown(t *testing.T) {
 	for n := 1; n <= 4; n++ {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -21,7 +21,7 @@ func TestShown(t *testing.T) {
 				t.Errorf("the head: %v", err)
 			}
 			if n == 1 {
-				return // its word is all there is
+				return // a single endpoint is believed
 			}
 			for what, forged := range map[string]chain.Block{
 				"another time": {Number: b.Number, Hash: b.Hash, Parent: b.Parent, Time: b.Time + 1000},
@@ -30,7 +30,7 @@ func TestShown(t *testing.T) {
 			} {
 				c.read()
 				c.liar.replace(t, "eth_getBlockByNumber", `"result":`+blockText(forged))
-				for range 2 { // the second time from another
+				for range 2 { // the second time from the other
 					if err := r.Shown(t.Context(), forged); err == nil {
 						t.Errorf("%s is believed", what)
 					}
@@ -46,7 +46,7 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// One that lags is waited for, and read from until it has come so far.
+// An endpoint that lags is waited for until it has reached the block.
 func TestShownByALaggard(t *testing.T) {
 	c := newCourt(t, 2, nil)
 	old := mine(t, c.Chain)

@@ -8,14 +8,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// stateMost is how many questions about a state go into one request: one more call may
-// have to go with them.
+// stateMost is the number of state questions per request: the batch may need one more call.
 const stateMost = maxBatch - 1
 
-// stateAt asks one endpoint n questions about the state after a block, each put in one
-// call, and returns the replies in order. The state is that of the block's hash
-// (EIP-1898). A node that cannot name a block by hash is asked by number, and whether
-// that number is still that block.
+// stateAt asks one endpoint n questions about the state after a block, one call each, and
+// returns the replies in order. The state is identified by the block's hash (EIP-1898). A node
+// that does not support that is asked by number, and also whether the block of this number is
+// still the same.
 func (r *Reader) stateAt(ctx context.Context, e *endpoint, use purpose, at chain.Block, n int, question func(i int, state any) call) ([]reply, error) {
 	all := make([]reply, 0, n)
 	for from := 0; from < n; from += stateMost {
@@ -37,7 +36,7 @@ func (r *Reader) stateAt(ctx context.Context, e *endpoint, use purpose, at chain
 	return all, nil
 }
 
-// namesNoHash reports whether a node says that it does not understand a block's hash.
+// namesNoHash reports whether a node's error means that it does not accept block hashes.
 func namesNoHash(err error) bool {
 	code, ok := nodeCode(err)
 	return ok && code == codeInvalidParams

@@ -7,21 +7,21 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// State is an endpoint's standing in the pool.
+// State is an endpoint's state in the pool.
 type State string
 
 const (
 	Healthy    State = "healthy"    // in rotation
 	Unverified State = "unverified" // has not shown yet which chain it serves
 	Foreign    State = "foreign"    // serves another chain: ejected, asked nothing
-	Tripped    State = "tripped"    // fails too often: probed until it answers
-	Distrusted State = "distrusted" // has contradicted itself or others: left alone for a while
+	Tripped    State = "tripped"    // fails too often: asked only by probes until it answers
+	Distrusted State = "distrusted" // has contradicted itself or others: not asked for a while
 	Limited    State = "limited"    // its budget is spent, or it asked for a pause
 	Lagging    State = "lagging"    // too many blocks behind the others
 	Leading    State = "leading"    // too many blocks ahead of all the others
 )
 
-// States are all of them.
+// States lists all states.
 func States() []State {
 	return []State{Healthy, Unverified, Foreign, Tripped, Distrusted, Limited, Lagging, Leading}
 }
@@ -30,40 +30,40 @@ func States() []State {
 type Breaker string
 
 const (
-	BreakerClosed   Breaker = "closed"    // it is asked
-	BreakerHalfOpen Breaker = "half-open" // one probe is due, or under way
-	BreakerOpen     Breaker = "open"      // it is left alone
+	BreakerClosed   Breaker = "closed"    // calls go through
+	BreakerHalfOpen Breaker = "half-open" // one probe is due or running
+	BreakerOpen     Breaker = "open"      // no calls
 )
 
-// Breakers are all of them.
+// Breakers lists all breaker states.
 func Breakers() []Breaker { return []Breaker{BreakerClosed, BreakerHalfOpen, BreakerOpen} }
 
-// Status is how one endpoint does, as of now.
+// Status is the current state of one endpoint.
 type Status struct {
 	Name        string        `json:"name"`
 	State       State         `json:"state"`
-	Reading     bool          `json:"reading"` // reads go to it
+	Reading     bool          `json:"reading"` // reads use it
 	Score       float64       `json:"score"`   // 0 to 1, higher is better
 	Latency     time.Duration `json:"latency"` // moving average
 	Failures    float64       `json:"failures"`
-	Chain       chain.ID      `json:"chainId,omitempty"` // as it says
-	Genesis     chain.Hash    `json:"genesis,omitzero"`  // as it says
-	Ejected     string        `json:"ejected,omitempty"` // why
+	Chain       chain.ID      `json:"chainId,omitempty"` // as the endpoint reports it
+	Genesis     chain.Hash    `json:"genesis,omitzero"`  // as the endpoint reports it
+	Ejected     string        `json:"ejected,omitempty"` // the reason; empty if not ejected
 	Head        uint64        `json:"head"`
-	HeadAt      time.Time     `json:"headAt,omitzero"` // when it showed that head
+	HeadAt      time.Time     `json:"headAt,omitzero"` // time at which it showed that head
 	Lag         uint64        `json:"lag"`             // blocks behind the others then
 	Lead        uint64        `json:"lead"`            // blocks ahead of all the others
 	Breaker     Breaker       `json:"breaker"`
 	Trips       uint64        `json:"trips"`          // of the breaker, since the start
 	Lies        uint64        `json:"contradictions"` // since the start
-	Differences uint64        `json:"differences"`    // from others, undecided, since the start
-	Distrust    time.Duration `json:"distrust"`       // left of it
+	Differences uint64        `json:"differences"`    // undecided disagreements with others, since the start
+	Distrust    time.Duration `json:"distrust"`       // remaining time
 	Budget      BudgetLeft    `json:"budget"`
 	LastError   string        `json:"lastError,omitempty"`
 	LastErrorAt time.Time     `json:"lastErrorAt,omitzero"`
 }
 
-// Status lists the endpoints in the order of the configuration.
+// Status lists the endpoints in configuration order.
 func (p *Pool) Status() []Status {
 	p.mu.Lock()
 	reading := p.reading
@@ -87,7 +87,7 @@ func (p *Pool) Status() []Status {
 	return all
 }
 
-// Endpoints names the endpoints in rotation. A permanent refusal is a verdict
+// Endpoints returns the names of the endpoints in rotation. A permanent refusal is a verdict
 // only when each of them has given one.
 func (p *Pool) Endpoints() []string {
 	var names []string
@@ -130,9 +130,8 @@ func (p *Pool) healthy() (found []*endpoint) {
 	return found
 }
 
-// leastBad is the best of the endpoints that may be ours, when none is healthy: one
-// whose budget allows it and that is believed, if there is any; nil when all serve
-// another chain.
+// leastBad is the best of the endpoints that may serve our chain, if none is healthy. It
+// prefers an endpoint that has budget and is not distrusted; nil if all serve another chain.
 func (p *Pool) leastBad() (best *endpoint) {
 	var most float64
 	for _, e := range p.endpoints {
@@ -144,7 +143,7 @@ func (p *Pool) leastBad() (best *endpoint) {
 		score := e.health.score()
 		e.mu.Unlock()
 		if state != Limited && state != Distrusted {
-			score++ // more than any score is
+			score++ // above any score
 		}
 		if best == nil || score > most {
 			best, most = e, score
@@ -153,9 +152,9 @@ func (p *Pool) leastBad() (best *endpoint) {
 	return best
 }
 
-// reader is the endpoint to read from: the same as before while it is healthy,
-// else the healthy one with the best score, else the least bad one, else any: it
-// will say that it serves another chain.
+// reader is the endpoint to read from. It stays the same while healthy. Otherwise it is the
+// healthy one with the best score, else the least bad one, else any: that one reports that it
+// serves another chain.
 func (p *Pool) reader() *endpoint {
 	p.mu.Lock()
 	current := p.reading
@@ -178,7 +177,7 @@ func (p *Pool) reader() *endpoint {
 	return p.reading
 }
 
-// best is the healthy endpoint with the best score, save one; nil when there is none.
+// best is the healthy endpoint with the best score, except save; nil if there is none.
 func (p *Pool) best(save *endpoint) (best *endpoint) {
 	var most float64
 	for _, e := range p.healthy() {
@@ -195,8 +194,8 @@ func (p *Pool) best(save *endpoint) (best *endpoint) {
 	return best
 }
 
-// leave has reads go from an endpoint to the best of the others that are healthy, if
-// there is any and they went to it.
+// leave moves reads from an endpoint to the best other healthy one, if there is one and reads
+// used it.
 func (p *Pool) leave(e *endpoint) {
 	other := p.best(e)
 	p.mu.Lock()
@@ -206,7 +205,7 @@ func (p *Pool) leave(e *endpoint) {
 	}
 }
 
-// moveTo has reads go to another endpoint, if they went to this one.
+// moveTo moves reads from one endpoint to another, if they used the first.
 func (p *Pool) moveTo(from, to *endpoint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,8 +214,7 @@ func (p *Pool) moveTo(from, to *endpoint) {
 	}
 }
 
-// sawHead notes an endpoint's newest block, how far it is behind the others, and who
-// is ahead of all the others now.
+// sawHead records an endpoint's newest block and updates each endpoint's lag and lead.
 func (p *Pool) sawHead(e *endpoint, number uint64) {
 	e.mu.Lock()
 	e.health.head, e.health.headAt = number, p.config.Now()
@@ -225,7 +223,7 @@ func (p *Pool) sawHead(e *endpoint, number uint64) {
 	var known []uint64
 	for i, other := range p.endpoints {
 		if state := p.state(other); state == Foreign || state == Distrusted && other != e {
-			continue // nobody is measured by what it says
+			continue // its head does not count for the others
 		}
 		other.mu.Lock()
 		heads[i] = other.health.head
@@ -247,9 +245,9 @@ func (p *Pool) sawHead(e *endpoint, number uint64) {
 	}
 }
 
-// owed says what it means that an endpoint has not a block below its head. That may
-// happen; but not to one that is so far ahead of all others that they are out of
-// rotation for being behind: it had better be true.
+// owed judges an endpoint's missing block below its own head. That can happen. It is a
+// contradiction if the endpoint is so far ahead that all others are out of rotation for
+// lagging.
 func (p *Pool) owed(e *endpoint, err error) error {
 	for _, other := range p.endpoints {
 		if other == e {
@@ -268,12 +266,12 @@ func (p *Pool) owed(e *endpoint, err error) error {
 	return contradiction("it says it is far ahead of all others: %v", err)
 }
 
-// keepEvery is how often an endpoint's standing is looked at.
+// keepEvery is how often an endpoint's state is checked.
 const keepEvery = time.Second
 
-// keep looks after one endpoint until the pool closes: it asks who it is while
-// that is not known, probes it when its breaker is half open, and asks for its
-// head when nobody else has for a while.
+// keep maintains one endpoint until the pool closes. It asks for an unknown identity, probes
+// the endpoint when its breaker is half open, and asks for its head if no other call has for a
+// while.
 func (p *Pool) keep(e *endpoint) {
 	ticker := time.NewTicker(min(keepEvery, p.config.Probe))
 	defer ticker.Stop()
@@ -297,14 +295,14 @@ func (p *Pool) probe(ctx context.Context, e *endpoint) {
 	ejected := e.identity.ejected != ""
 	lost := e.identity.closes != e.closes.Load()
 	if ejected && age >= p.config.Probe {
-		e.identity.known = false // it may have been put right: ask again
+		e.identity.known = false // it may have been repaired: ask again
 		ejected = false
 	}
 	e.mu.Unlock()
 	if ejected || distrusted || tripped && !due {
 		return
 	}
-	// A node that is replaced closes its connections, though not all at once.
+	// A replaced node closes its connections, though not all at once.
 	if known && !tripped && age >= p.config.Probe && (lost || age >= identityEvery) {
 		p.reidentify(ctx, e)
 	}
@@ -315,7 +313,7 @@ func (p *Pool) probe(ctx context.Context, e *endpoint) {
 	question := call{"eth_blockNumber", nil}
 	replies, err := p.ask(ctx, e, p.patience(e, []call{question}), maxSmallReply, question)
 	if err != nil || replies[0].into(&head) != nil {
-		return // counted where it happened
+		return // counted by ask
 	}
 	p.sawHead(e, uint64(head))
 	if tripped {
@@ -323,18 +321,18 @@ func (p *Pool) probe(ctx context.Context, e *endpoint) {
 	}
 }
 
-// identityEvery is how often an endpoint is asked who it is in any case.
+// identityEvery is how often an endpoint is asked for its identity in any case.
 const identityEvery = 30 * time.Second
 
-// reidentify asks an endpoint that is in use who it is. It stays in use meanwhile.
+// reidentify asks an endpoint in use for its identity. It stays in use meanwhile.
 func (p *Pool) reidentify(ctx context.Context, e *endpoint) {
 	select {
 	case e.gate <- struct{}{}:
 		defer func() { <-e.gate }()
 	default:
-		return // it is being asked
+		return // another identity call is running
 	}
 	if id, err := p.identify(ctx, e); err == nil {
-		_ = p.admit(e, id) // it has noted what there is to say
+		_ = p.admit(e, id) // admit has recorded the result
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// SureReceipts is [Reader.Receipts] for what is sealed by them: where others might bear
-// them out and are away just now, they are waited for as long as for a final block. Those
-// that were borne out before are not asked for again.
+// SureReceipts is [Reader.Receipts] for sealing verdicts. If other endpoints are away, it waits
+// for them as long as for a final block. Receipts that were confirmed before are not asked for
+// again.
 func (r *Reader) SureReceipts(ctx context.Context, block chain.Block, hashes []chain.Hash) (map[chain.Hash]chain.Receipt, error) {
 	found, open := r.pool.sure.find(block, hashes)
 	if len(open) == 0 {
@@ -24,11 +24,11 @@ func (r *Reader) SureReceipts(ctx context.Context, block chain.Block, hashes []c
 	return found, nil
 }
 
-// sureMax bounds the receipts that are remembered as borne out: what is mined between a
-// block and its being final, on a busy chain. Those beyond are asked for once more.
+// sureMax bounds the remembered receipts: about as many as a busy chain mines until a block is
+// final. Others are asked for once more.
 const sureMax = 16384
 
-// sure remembers receipts that are not one endpoint's word alone. The zero value is ready.
+// sure remembers receipts that other endpoints have confirmed. The zero value is ready.
 type sure struct {
 	mu       sync.Mutex
 	receipts map[chain.Hash]chain.Receipt // by transaction
@@ -53,7 +53,7 @@ func (s *sure) add(found map[chain.Hash]chain.Receipt) {
 	}
 }
 
-// find returns those of the transactions that are known to be in a block, and the others.
+// find returns the receipts of transactions known to be in a block, and the remaining hashes.
 func (s *sure) find(block chain.Block, hashes []chain.Hash) (found map[chain.Hash]chain.Receipt, open []chain.Hash) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
-// A liar who is alone for moments may have a receipt announced, and not sealed: when the
-// others are back, it is asked for again.
+// A lying endpoint that is alone for moments may get a receipt announced, but not sealed: when
+// the others are back, they are asked for it.
 func TestNoSealOnOneWord(t *testing.T) {
 	raw, hash := plain(alice, key5, 0)
 	clock := newTimer()
@@ -43,7 +43,7 @@ func TestNoSealOnOneWord(t *testing.T) {
 	}
 }
 
-// What was borne out when it was announced, and what the only endpoint says, is sealed
+// A receipt that was confirmed when announced, or that comes from the only endpoint, is sealed
 // without another call.
 func TestSealingAsksNobodyAgain(t *testing.T) {
 	for _, n := range []int{1, 2, 4} {
@@ -73,7 +73,7 @@ func TestSealingAsksNobodyAgain(t *testing.T) {
 	}
 }
 
-// calls is how many questions about receipts all nodes were asked.
+// calls is the number of receipt questions to all nodes.
 func (c court) calls() (n int) {
 	for _, node := range c.nodes {
 		n += node.Calls()["eth_getBlockReceipts"] + node.Calls()["eth_getTransactionReceipt"]
@@ -81,7 +81,7 @@ func (c court) calls() (n int) {
 	return n
 }
 
-// What is remembered is bounded, and the oldest goes first.
+// The number of remembered receipts is bounded, and the oldest is dropped first.
 func TestSureIsBounded(t *testing.T) {
 	var s sure
 	b := chain.Block{Number: 1, Hash: chain.Hash{1}}

@@ -14,39 +14,37 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// batchType is the transaction type that has calls and a nonce key: Tempo's.
+// batchType is Tempo's transaction type, which has calls and a nonce key.
 const batchType = 0x76
 
-// EstimateGas is how much gas a transaction would use, as nodes reckon on the newest
-// state: the least that lets it succeed. It is to be had signed by this sender, at no
-// price. The error is a *chain.Reverted when it would fail whatever gas it had; any
-// other one says nothing about the transaction.
+// EstimateGas returns the least gas with which a transaction succeeds, as nodes estimate it on
+// the newest state, with this sender and no gas price. The error is *chain.Reverted if the
+// transaction would fail with any gas. Any other error says nothing about the transaction.
 //
-// One endpoint's word is not enough, where others are healthy: too little gas makes a
-// transaction fail that is paid for, and one that is said to fail is not sent. However it
-// ends, it counts nothing for an endpoint's health: what is called is up to a client, who
-// could take endpoints out of rotation with calls that nodes are slow at or differ on. Clients
-// take turns for it; the name is empty where all are one.
+// If others are healthy, one endpoint's estimate is not enough: with too little gas a paid
+// transaction fails, and a transaction that is estimated to fail is not sent. Estimates do not
+// count for an endpoint's health: the client chooses the call, and could take endpoints out of
+// rotation with slow or ambiguous calls. Clients take turns; client is empty if all are one.
 func (r *Reader) EstimateGas(ctx context.Context, client string, sender chain.Address, tx chain.Unsigned) (uint64, error) {
 	tx.Gas = 0
 	return r.try(ofClient(ctx, client), "eth_estimateGas", sender, tx)
 }
 
-// Simulate tries a transaction on the newest state, with as much gas as it says, or the
-// node's limit. Errors are as with EstimateGas, nil says that it would succeed.
+// Simulate tries a transaction on the newest state, with its own gas, or the node's limit. nil
+// means that it would succeed; errors are like EstimateGas's.
 func (r *Reader) Simulate(ctx context.Context, client string, sender chain.Address, tx chain.Unsigned) error {
 	_, err := r.try(ofClient(ctx, client), "eth_call", sender, tx)
 	return err
 }
 
-// trial is how one endpoint says that a transaction would end.
+// trial is one endpoint's result for a transaction.
 type trial struct {
-	gas      uint64 // of eth_estimateGas
+	gas      uint64 // from eth_estimateGas
 	reverted *chain.Reverted
 }
 
-// estimatesDiffer is by what fraction two estimates of one transaction may differ:
-// nodes search for them up to an error of their own. Source: go-ethereum,
+// estimatesDiffer is the divisor of the difference allowed between two estimates of one
+// transaction: nodes search for them up to an error of their own. Source: go-ethereum,
 // eth/gasestimator, Options.ErrorRatio, and reth's ESTIMATE_GAS_ERROR_RATIO, both 1.5 %.
 const estimatesDiffer = 10
 
@@ -115,11 +113,11 @@ func (r *Reader) trialAt(ctx context.Context, e *endpoint, at chain.Block, metho
 	return trial{gas: uint64(*gas)}, nil
 }
 
-// callObject is a transaction as eth_call and eth_estimateGas take it. It has no fees,
-// so that the sender's balance has to cover what it sends alone. One call is put as
-// Ethereum has it, which the development node understands too; it ignores several.
-// Source: tempoxyz/tempo, crates/alloy/src/rpc: a request's own to, value and data are
-// the last of its calls.
+// callObject is a transaction as eth_call and eth_estimateGas take it. It has no fees, so that
+// the sender's balance must cover only the transferred value. A single call has Ethereum's
+// form, which the development node understands too; it ignores several calls. Source:
+// tempoxyz/tempo, crates/alloy/src/rpc: a request's own to, value and data are the last of its
+// calls.
 func callObject(sender chain.Address, tx chain.Unsigned) map[string]any {
 	object := map[string]any{"from": sender}
 	if tx.Gas > 0 {
@@ -151,24 +149,24 @@ func callFields(c chain.Call) map[string]any {
 	return fields
 }
 
-// codeReverted is the code of an execution that reverted, with the reason as data.
-// Source: go-ethereum, internal/ethapi, revertError.ErrorCode.
+// codeReverted is the error code of a reverted execution, with the reason as data. Source:
+// go-ethereum, internal/ethapi, revertError.ErrorCode.
 const codeReverted = 3
 
-// failures begin what nodes say of an execution that fails without code 3. Source:
-// go-ethereum, core/vm/errors.go and eth/gasestimator; reth, RpcInvalidTransactionError
-// and the halts of revm.
+// failures are prefixes of nodes' messages for failed executions without code 3. Source:
+// go-ethereum, core/vm/errors.go and eth/gasestimator; reth, RpcInvalidTransactionError and the
+// halts of revm.
 var failures = []string{
 	"execution reverted", "gas required exceeds allowance", "out of gas", "invalid opcode", "invalid jump destination",
 	"stack underflow", "stack limit reached", "max code size exceeded", "contract address collision",
 	"write protection", "return data out of bounds", "evm error",
 }
 
-// reasonBytes bounds what is kept of a reason, which a stranger wrote.
+// reasonBytes bounds the stored revert reason, which comes from an unknown contract.
 const reasonBytes = 4 << 10
 
-// revertedBy is what a node's error says of the execution; nil when it speaks of
-// anything else, such as a balance, which may be another a moment later.
+// revertedBy converts a node's error to a failed execution; nil if the error is about anything
+// else, such as a balance, which may change a moment later.
 func revertedBy(err error, at chain.Block) *chain.Reverted {
 	var node *NodeError
 	if !errors.As(err, &node) {

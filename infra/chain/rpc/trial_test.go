@@ -53,7 +53,7 @@ func TestTrials(t *testing.T) {
 	}
 }
 
-// What one endpoint says alone fails nothing, and sets no limit.
+// One endpoint alone cannot fail a transaction or set its gas limit.
 func TestTrialsOfOneLiar(t *testing.T) {
 	for name, answer := range map[string]string{
 		"it reverts":  `"error":{"code":3,"message":"execution reverted","data":"0x"}`,
@@ -84,8 +84,8 @@ func TestTrialsOfOneLiar(t *testing.T) {
 	}
 }
 
-// What a client has called may take nodes too long, break them, or end differently on each of
-// them: all endpoints stay in rotation, and when one wants a pause, broadcasts have none.
+// A client's call may take nodes too long, break them, or end differently on each. All
+// endpoints stay in rotation, and a pause that a node asks for does not delay broadcasts.
 func TestTrialsCountForNothing(t *testing.T) {
 	answer := func(w http.ResponseWriter, body []byte, text string) {
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, idOf(body), text)

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// Slow estimates of one client take no place of an endpoint, and no turn, from another
-// client's estimates.
+// One client's slow estimates take no place and no turn from another client's estimates.
 func TestTrialsTakeTurns(t *testing.T) {
 	p := placesOf(64)
 	leave := fill(t, p, waiter{use: trying, client: "mallory"})
@@ -83,7 +82,7 @@ func TestClientsLargeRepliesHoldOnlyClients(t *testing.T) {
 		t.Errorf("ours: %v", err)
 	}
 	<-c.theirs
-	c.large <- struct{}{} // nor theirs for ours
+	c.large <- struct{}{} // nor do clients' replies wait for ours
 	ctx, cancel := context.WithTimeout(ofClient(t.Context(), "mallory"), 5*time.Second)
 	defer cancel()
 	if _, err := c.read(ctx, strings.NewReader(body), int64(len(body)), 1<<30); err != nil {

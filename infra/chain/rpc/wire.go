@@ -14,8 +14,8 @@ type call struct {
 	params []any
 }
 
-// reply is what a node said to one call: a result (perhaps the JSON null), or an
-// error, which is a *NodeError.
+// reply is a node's reply to one call: a result (possibly the JSON null), or an error, which is
+// a *NodeError.
 type reply struct {
 	result json.RawMessage
 	err    error
@@ -55,9 +55,9 @@ func encode(calls []call, first uint64) ([]byte, error) {
 	return json.Marshal(requests)
 }
 
-// decode matches the replies in a body to n calls with ids from first upwards,
-// in whatever order they stand. One error object in place of a batch's replies,
-// or without an id, is returned as refused: the node took none of the calls.
+// decode matches the replies in a body to n calls with ids from first upwards, in any order.
+// One error object in place of a batch's replies, or without an id, is returned as refused: the
+// node accepted none of the calls.
 func decode(body []byte, first uint64, n int) (replies []reply, refused *NodeError, err error) {
 	body = bytes.TrimSpace(body)
 	var responses []response
@@ -100,7 +100,7 @@ func (r response) nodeError() *NodeError {
 	return &NodeError{Code: r.Error.Code, Message: r.Error.Message, Data: r.Error.Data}
 }
 
-// trim keeps a decoder's error from quoting the body at length.
+// trim shortens a decoder's error so that it does not quote much of the body.
 func trim(err error) error {
 	const most = 120
 	if s := err.Error(); len(s) > most {
@@ -109,8 +109,8 @@ func trim(err error) error {
 	return err
 }
 
-// quantity is a number as JSON-RPC writes it: 0x and hex digits without leading
-// zeros. Source: execution-apis, "Hex value encoding".
+// quantity is a number in JSON-RPC form: 0x and hex digits without leading zeros. Source:
+// execution-apis, "Hex value encoding".
 type quantity uint64
 
 func (q quantity) MarshalText() ([]byte, error) {

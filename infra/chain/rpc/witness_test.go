@@ -9,8 +9,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Among the witnesses is one that will never say: its node keeps no receipts, or
-// cannot read them. It keeps nobody from being believed for more than a minute.
+// A witness never votes because its node stores no receipts, or cannot read them. It delays
+// other endpoints' claims for at most a minute.
 func TestWitnessesWithoutReceipts(t *testing.T) {
 	for name, answer := range map[string]string{
 		"keeps none":         `"result":null`,
@@ -68,7 +68,7 @@ func TestWitnessesWithoutReceipts(t *testing.T) {
 	}
 }
 
-// So does one that cannot tell what the state was at a block.
+// The same holds for a witness that cannot serve the state at a block.
 func TestWitnessesWithoutState(t *testing.T) {
 	for name, answer := range map[string]string{
 		"internal error": `"error":{"code":-32603,"message":"internal error"}`,

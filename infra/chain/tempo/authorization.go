@@ -7,9 +7,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/rlp"
 )
 
-// authorizations reads the list of [chainId, address, nonce, signature] by which
-// accounts delegate to code (EIP-7702), and reports whether it holds any. Who
-// signed is not looked at: the chain skips an authorization that does not hold.
+// authorizations reads the list of [chainId, address, nonce, signature] by which accounts
+// delegate to code (EIP-7702), and reports whether it has any. It does not verify the
+// signatures: the chain skips an invalid authorization.
 func authorizations(l *rlp.List) (some bool) {
 	for list := l.List("authorizations"); list.More(); some = true {
 		entry := list.List("authorization")
@@ -22,18 +22,16 @@ func authorizations(l *rlp.List) (some bool) {
 	return some
 }
 
-// maxNesting bounds the lists inside one field of a key authorization. The
-// deepest known are the recipients of its allowed calls, four lists down.
+// maxNesting bounds the lists inside one field of a key authorization. The deepest known field
+// is the recipients of allowed calls, nested four lists deep.
 const maxNesting = 8
 
-// keyAuthorization reads [[chainId, keyType, keyId, expiry?, limits?, …], signature],
-// by which an account admits an access key. The format grows with the forks, so
-// fields after the limits are only held to be well formed; whether the account
-// signed it, and may, is for the chain to say.
+// keyAuthorization reads [[chainId, keyType, keyId, expiry?, limits?, …], signature], by which
+// an account admits an access key. The format grows with the forks, so fields after the limits
+// are only checked for form. The chain checks whether the account signed it, and may.
 //
-// Optional fields are 0x80 in the middle and left out at the end. One that is
-// written out at the end is refused: nodes differ on whether to take it, and
-// those that do hash the transaction without it.
+// Optional fields are 0x80 in the middle and omitted at the end. An optional field written out
+// at the end is refused: only some nodes accept it, and they hash the transaction without it.
 func keyAuthorization(l *rlp.List) *grant {
 	const field = "key authorization"
 	signed := l.List(field)
@@ -61,7 +59,7 @@ func keyAuthorization(l *rlp.List) *grant {
 	return g
 }
 
-// accountField is the place, among the fields after the key's id, of the account that the
+// accountField is the index, among the fields after the key's id, of the account that the
 // authorization is for.
 const accountField = 5
 
@@ -71,15 +69,15 @@ type grant struct {
 	kind      uint64 // of the key: 0 secp256k1, 1 P-256, 2 WebAuthn
 	key       chain.Address
 	until     uint64 // Unix seconds; 0: for ever
-	account   []byte // that it is for, if it says so
-	foreign   bool   // it has fields that this program does not know
-	terms     []byte // the encoding of what was signed
+	account   []byte // the account that it is for; empty if not given
+	foreign   bool   // it has fields unknown to this program
+	terms     []byte // the signed encoding
 	signature []byte
 }
 
-// covers reports whether the account that a signature names has itself authorized, for
-// this chain, the access key that made the signature. A key that another access key has
-// authorized is for the chain to confirm.
+// covers reports whether the account named by a signature has itself authorized, for this
+// chain, the access key that made the signature. If another access key authorized it, only the
+// chain can confirm that.
 func (g *grant) covers(id chain.ID, by signer) bool {
 	kinds := map[chain.SignatureKind]uint64{chain.Secp256k1: 0, chain.P256: 1, chain.WebAuthn: 2}
 	switch kind, known := kinds[by.accessKind]; {
@@ -108,7 +106,7 @@ func limits(l *rlp.List) {
 	}
 }
 
-// refuseLastEmpty refuses a list of which only an empty string is left.
+// refuseLastEmpty refuses a list whose only remaining item is an empty string.
 func refuseLastEmpty(l *rlp.List, field string) {
 	if rest := l.Rest(); len(rest) == 1 && rest[0] == 0x80 {
 		l.Fail(chain.FaultNonCanonical, field, "an absent last item is to be left out")

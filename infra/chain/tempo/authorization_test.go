@@ -10,8 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
-// An authorization counts as the account's own only when the account's key signed it, for
-// this chain, this key and this kind of key, and says nothing that is not known here.
+// An authorization counts as the account's own only if the account's key signed it, for this
+// chain, this key and this kind of key, and it has no unknown fields.
 func TestAuthorizedBySender(t *testing.T) {
 	other, account := payerKey(t), testAccount(t)
 	key := p256Account(t)

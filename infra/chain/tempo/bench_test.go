@@ -9,8 +9,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
-// BenchmarkDecode reads a transaction and verifies its signatures. What it cannot
-// be faster than is the recovery alone, BenchmarkEcrecover, for secp256k1.
+// BenchmarkDecode reads a transaction and verifies its signatures. For secp256k1 its lower
+// bound is BenchmarkEcrecover, the recovery alone.
 func BenchmarkDecode(b *testing.B) {
 	byName := map[string][]byte{}
 	for _, v := range load(b).Vectors {

@@ -1,9 +1,8 @@
-// Package tempo reads signed Tempo transactions (type 0x76) and verifies the
-// signatures that Tempo accounts make: secp256k1, P-256, WebAuthn, and access
-// keys' (Keychain).
+// Package tempo reads signed Tempo transactions (type 0x76) and verifies the signatures of
+// Tempo accounts: secp256k1, P-256, WebAuthn, and signatures by access keys (Keychain).
 //
-// The format is that of tempoxyz/tempo, crates/primitives/src/transaction, up to
-// the fork T10.
+// The format is defined in tempoxyz/tempo, crates/primitives/src/transaction, up to the fork
+// T10.
 package tempo
 
 import (
@@ -20,37 +19,35 @@ import (
 // Type is the first byte of a Tempo transaction (EIP-2718).
 const Type = 0x76
 
-// feePayerFormat is the first byte of what a fee payer signs. Wallets also send
-// it, to be sponsored; it is no transaction.
+// feePayerFormat is the first byte of the bytes that a fee payer signs. Wallets also send this
+// form to request sponsoring; it is no transaction.
 const feePayerFormat = 0x78
 
-// MaxSize is the largest transaction in bytes that a node's pool takes: 128 KiB
-// (reth's DEFAULT_MAX_TX_INPUT_BYTES).
+// MaxSize is the largest transaction, in bytes, that a node's pool accepts: 128 KiB (reth's
+// DEFAULT_MAX_TX_INPUT_BYTES).
 const MaxSize = 128 << 10
 
-// Decode reads a signed transaction, verifies the sender's and the fee payer's
-// signatures, or says with a *chain.Malformed why these bytes are not one. It is
-// total, and as strict as the node's decoder or stricter, but for the fields of a
-// key authorization, which grow with the forks.
+// Decode reads a signed transaction and verifies the signatures of the sender and the fee
+// payer. A *chain.Malformed says why these bytes are no valid transaction. Decode handles any
+// input. It is at least as strict as the node's decoder, except for the fields of a key
+// authorization, which grow with the forks.
 //
-// Signed.Hash is that of the canonical encoding, which the node computes: it may
-// differ from the hash of the bytes, because a signature's recovery byte can be
-// written in several ways. A Keychain signature's Sender is only what the access
-// key claims.
+// Signed.Hash is the hash of the canonical encoding, as the node computes it. It may differ
+// from the hash of the bytes, because a signature's recovery byte can be written in several
+// ways. With a Keychain signature, Sender is only the access key's claim.
 //
-// What a node refuses by a policy that may change is not refused here: value in
-// a call, a fee payer who is the sender, a reserved nonce key, an expiring nonce
-// without its window, too little gas. Neither is a window that has closed: that
-// takes a clock.
+// Refusals by a node's policy, which may change, are not made here: value in a call, a fee
+// payer equal to the sender, a reserved nonce key, an expiring nonce without a window, too
+// little gas. A closed window is not refused either: that needs a clock.
 func Decode(raw []byte) (chain.Signed, error) {
 	signed, _, err := decode(raw)
 	return signed, err
 }
 
-// decode also gives the canonical encoding. It reads from a copy of the bytes
-// and, on its way, settles in that copy the few bytes that a signature may write
-// in several ways; everything else has one encoding only. So at the end the copy
-// is canonical, and so is each piece of it that was signed.
+// decode also returns the canonical encoding. It reads from a copy of the bytes, and in that
+// copy normalizes the few bytes that a signature may write in several ways. All other content
+// has only one encoding. So at the end the copy is canonical, and so is each signed piece of
+// it.
 func decode(raw []byte) (chain.Signed, []byte, error) {
 	switch {
 	case len(raw) == 0:
@@ -78,16 +75,16 @@ func refuse(fault chain.Fault, format string, args ...any) (chain.Signed, []byte
 	return chain.Signed{}, nil, &chain.Malformed{Fault: fault, Detail: fmt.Sprintf(format, args...)}
 }
 
-// transaction is what was read, before any signature has been verified. Field
-// numbers are those of the wire format.
+// transaction is a parsed transaction before its signatures are verified. Field numbers follow
+// the wire format.
 type transaction struct {
 	chain.Signed
-	signature []byte   // the sender's, settled
-	payer     *sponsor // nil when the sender pays
+	signature []byte   // the sender's, normalized
+	payer     *sponsor // nil if the sender pays
 	head      []byte   // the encoding of fields 0 to 9
 	feeToken  []byte   // of field 10
-	tail      []byte   // of field 12 and, if there is one, of the key authorization
-	grant     *grant   // the key authorization, if there is one
+	tail      []byte   // encoding of field 12 and of the key authorization, if any
+	grant     *grant   // the key authorization, if any
 }
 
 // sponsor is a fee payer's signature.
@@ -96,8 +93,8 @@ type sponsor struct {
 	r, s   *uint256.Int
 }
 
-// read reads the list after the type byte, 14 or 15 items: the fields 0 to 12, the
-// key authorization if there is one, and the sender's signature.
+// read reads the list after the type byte, 14 or 15 items: the fields 0 to 12, the key
+// authorization if any, and the sender's signature.
 func read(b []byte) (*transaction, error) {
 	l := rlp.Read(b)
 	tx := &transaction{Signed: chain.Signed{Type: Type}}
@@ -109,7 +106,7 @@ func read(b []byte) (*transaction, error) {
 	l.AccessList("access list")
 	tx.NonceKey = chain.NonceKey(l.Uint("nonce key", 256).Bytes32())
 	tx.Nonce = l.Uint64("nonce")
-	tx.Window.Before = l.Uint64("valid before") // comes first on the wire
+	tx.Window.Before = l.Uint64("valid before") // first on the wire
 	tx.Window.After = l.Uint64("valid after")
 	tx.head = l.Taken()
 
@@ -129,7 +126,7 @@ func read(b []byte) (*transaction, error) {
 	return tx, l.Err()
 }
 
-// calls reads [[to, value, input] …], where an empty to creates a contract.
+// calls reads [[to, value, input] …]; an empty to creates a contract.
 func calls(l *rlp.List) (calls []chain.Call) {
 	for list := l.List("calls"); list.More(); {
 		entry := list.List("call")
@@ -158,8 +155,8 @@ func feePayer(l *rlp.List) *sponsor {
 	return s
 }
 
-// validate refuses what no block can hold: the checks of the node's decoder, and
-// those of the EVM's that do not depend on the fork.
+// validate refuses transactions that no block can hold, by the checks of the node's decoder and
+// the checks of the EVM that do not depend on the fork.
 func (tx *transaction) validate(l *rlp.List, delegates bool) {
 	if len(tx.Calls) == 0 {
 		l.Fail(chain.FaultInvalid, "calls", "there are none")
@@ -183,7 +180,7 @@ func (tx *transaction) validate(l *rlp.List, delegates bool) {
 	}
 }
 
-// verify finds the sender and the fee payer out of their signatures.
+// verify recovers the sender and the fee payer from their signatures.
 func (tx *transaction) verify() error {
 	by, err := verify(tx.signature, tx.senderDigest())
 	if err != nil {
@@ -207,9 +204,9 @@ func (tx *transaction) verify() error {
 	return nil
 }
 
-// senderDigest is what the sender signs: the fields, and the key authorization.
-// When somebody else pays, the fee token is theirs to choose: it is left out, and
-// a single zero byte stands for the signature still to come.
+// senderDigest is the hash that the sender signs: of the fields and the key authorization. With
+// a fee payer, the payer chooses the fee token: it is left out, and a single zero byte stands
+// for the payer's signature.
 func (tx *transaction) senderDigest() chain.Hash {
 	if tx.payer != nil {
 		return digest(Type, tx.head, []byte{0x80}, []byte{0x00}, tx.tail)
@@ -217,14 +214,14 @@ func (tx *transaction) senderDigest() chain.Hash {
 	return digest(Type, tx.head, tx.feeToken, []byte{0x80}, tx.tail)
 }
 
-// payerDigest is what the fee payer signs: the same with the fee token, and with
-// the sender in the place of the signature.
+// payerDigest is the hash that the fee payer signs: of the same fields with the fee token, and
+// with the sender in place of the signature.
 func (tx *transaction) payerDigest() chain.Hash {
 	sender := append([]byte{0x80 + byte(len(tx.Sender))}, tx.Sender[:]...)
 	return digest(feePayerFormat, tx.head, tx.feeToken, sender, tx.tail)
 }
 
-// digest is the hash of a prefix byte and a list of items that are encoded already.
+// digest is the hash of a prefix byte and a list of encoded items.
 func digest(prefix byte, items ...[]byte) chain.Hash {
 	size := 0
 	for _, item := range items {

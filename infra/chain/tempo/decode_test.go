@@ -48,7 +48,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 	}
 }
 
-// What a decoded transaction holds must not change with the caller's buffer.
+// A decoded transaction must not change with the caller's buffer.
 func TestTheBytesAreNotKept(t *testing.T) {
 	raw := plain().sign(t)
 	buffer := bytes.Clone(raw)
@@ -131,9 +131,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A signature inside the authorization lists can be written in several ways too,
-// and the node hashes, and has had signed, the one that it writes itself. (Tried
-// on anvil 1.7.1, whose decoder is the node's.)
+// A signature inside the authorization lists can be written in several ways too. The node
+// hashes, and the sender signs, the node's own form. (Tried on anvil 1.7.1, whose decoder is
+// the node's.)
 func TestNestedSignaturesAreSettled(t *testing.T) {
 	tuple := []any{uint64(42431), recipient, uint64(3)}
 	for _, c := range []struct {
@@ -171,7 +171,7 @@ func TestNestedSignaturesAreSettled(t *testing.T) {
 	}
 }
 
-// What a node may refuse by its present rules is not refused for ever.
+// Transactions refused only by a node's current policy are not refused by Decode.
 func TestPolicyIsLeftToTheNode(t *testing.T) {
 	for name, f := range map[string]fields{
 		"no gas":                      plain().with(fGas, uint64(0)),
@@ -191,7 +191,7 @@ func TestPolicyIsLeftToTheNode(t *testing.T) {
 	}
 }
 
-// The most work that 128 KiB can ask for.
+// The most expensive input of 128 KiB.
 func TestWorkIsBounded(t *testing.T) {
 	const room = 128<<10 - 300
 	repeat := func(item any, size int) (list []any) {
@@ -224,8 +224,8 @@ func TestWorkIsBounded(t *testing.T) {
 			}
 			allocated := after.TotalAlloc - before.TotalAlloc
 			t.Logf("%v, %.1f times its size in memory", took, float64(allocated)/float64(len(raw)))
-			// The deadline is a net for quadratic work, not a measurement: it has
-			// to hold under the race detector on a busy machine.
+			// The deadline detects quadratic work; it is no measurement. It must hold under the
+			// race detector on a busy machine.
 			if took > time.Second || allocated > 20*uint64(len(raw)) {
 				t.Errorf("%d bytes took %v and %d bytes of memory", len(raw), took, allocated)
 			}
@@ -252,7 +252,8 @@ func TestFeePayer(t *testing.T) {
 	if got.Sender != sender || got.FeePayer == nil || *got.FeePayer != payer || got.FeeToken == nil {
 		t.Errorf("sender %s, fee payer %v, fee token %v", got.Sender, got.FeePayer, got.FeeToken)
 	}
-	// The payer commits to the token: with another one, somebody else has paid.
+	// The payer commits to the token: with another token, the signature recovers to another
+	// account.
 	other, err := tempo.Decode(signedByPayer.with(fFeeToken, recipient).with(fFeePayer, vrs).signed(t, bySender))
 	if err == nil && *other.FeePayer == payer {
 		t.Error("the fee payer did not commit to the fee token")

@@ -11,10 +11,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Payload is what the sender signs, the Keccak-256 of it: the fields, without an
-// access list, delegates and a key authorization. The error is a *chain.Malformed
-// when a Tempo transaction cannot say what this one should; whether a block can hold
-// what it says is for [Decode] to judge.
+// Payload returns the bytes whose Keccak-256 the sender signs: the fields, without an access
+// list, delegates and a key authorization. The error is a *chain.Malformed if a Tempo
+// transaction cannot express tx. [Decode] checks whether a block can hold it.
 func Payload(tx chain.Unsigned) ([]byte, error) {
 	fields, err := fieldsOf(tx)
 	if err != nil {
@@ -26,8 +25,8 @@ func Payload(tx chain.Unsigned) ([]byte, error) {
 	return encode(Type, fields), nil
 }
 
-// PayerPayload is what the fee payer of a sponsored transaction signs, the Keccak-256
-// of it, when this is the sender.
+// PayerPayload returns the bytes whose Keccak-256 the fee payer of a sponsored transaction of
+// this sender signs.
 func PayerPayload(tx chain.Unsigned, sender chain.Address) ([]byte, error) {
 	if !tx.Sponsored {
 		return nil, unsayable(chain.FaultFeePayer, "the transaction is not sponsored")
@@ -40,10 +39,10 @@ func PayerPayload(tx chain.Unsigned, sender chain.Address) ([]byte, error) {
 	return encode(feePayerFormat, fields), nil
 }
 
-// Encode gives the transaction, in the one encoding that nodes hash. The signature is
-// the sender's, of the [Payload], of any kind and with any recovery byte that nodes
-// take; payer is the fee payer's, of the [PayerPayload], r s v, and nil unless the
-// transaction is sponsored. Neither is verified: [Decode] does that.
+// Encode returns the signed transaction, in the one encoding that nodes hash. signature is the
+// sender's, of the [Payload], of any kind and with any recovery byte that nodes accept. payer
+// is the fee payer's, of the [PayerPayload], as r s v; nil unless the transaction is sponsored.
+// Encode verifies neither; [Decode] does.
 func Encode(tx chain.Unsigned, signature, payer []byte) ([]byte, error) {
 	fields, err := fieldsOf(tx)
 	if err != nil {
@@ -64,13 +63,13 @@ func Encode(tx chain.Unsigned, signature, payer []byte) ([]byte, error) {
 	return encode(Type, append(fields, signature)), nil
 }
 
-// Where among the fields these are.
+// Indexes of these fields.
 const (
 	feeTokenField = 10
 	payerField    = 11
 )
 
-// fieldsOf are the fields 0 to 12, as if nobody else paid.
+// fieldsOf are the fields 0 to 12 of a transaction without a fee payer.
 func fieldsOf(tx chain.Unsigned) ([]any, error) {
 	switch {
 	case tx.Type != Type:
@@ -80,7 +79,7 @@ func fieldsOf(tx chain.Unsigned) ([]any, error) {
 	case tx.MaxFee.BitLen() > 128 || tx.MaxPriorityFee.BitLen() > 128:
 		return nil, unsayable(chain.FaultOverflow, "a fee has more than 128 bits")
 	}
-	type call struct { // chain.Call as the wire has it: an empty To creates a contract
+	type call struct { // chain.Call in wire form: an empty To creates a contract
 		To    []byte
 		Value *uint256.Int
 		Input []byte
@@ -103,7 +102,7 @@ func fieldsOf(tx chain.Unsigned) ([]any, error) {
 	}, nil
 }
 
-// maybe is an address, or nothing.
+// maybe is an address, or no bytes.
 func maybe(a *chain.Address) []byte {
 	if a == nil {
 		return []byte{}
@@ -111,12 +110,12 @@ func maybe(a *chain.Address) []byte {
 	return a[:]
 }
 
-// encode writes a first byte and a list of fields. It is go-ethereum's RLP and not
-// ours, so that whoever reads what is written here is checked against a stranger.
+// encode writes a first byte and a list of fields. It uses go-ethereum's RLP and not ours, so
+// that our decoder is checked against an independent encoder.
 func encode(first byte, fields []any) []byte {
 	list, err := rlp.EncodeToBytes(fields)
 	if err != nil {
-		panic(err) // the fields are all of kinds that RLP knows
+		panic(err) // all fields are of kinds that RLP supports
 	}
 	return append([]byte{first}, list...)
 }

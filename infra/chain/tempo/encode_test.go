@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
-// unsigned is what a transaction was before it was signed.
+// unsigned is a transaction without its signatures.
 func unsigned(s chain.Signed) chain.Unsigned {
 	return chain.Unsigned{
 		Type: s.Type, Chain: s.Chain, NonceKey: s.NonceKey, Nonce: s.Nonce, Gas: s.Gas,
@@ -25,8 +25,8 @@ func unsigned(s chain.Signed) chain.Unsigned {
 	}
 }
 
-// taken are the signatures in a transaction: the sender's, and the payer's as r s v;
-// and whether it holds nothing that is not written here.
+// taken returns the sender's signature and the payer's as r s v. plain reports whether the
+// transaction has only fields that Encode writes.
 func taken(t *testing.T, raw []byte) (sender, payer []byte, plain bool) {
 	t.Helper()
 	var items []rlp.RawValue
@@ -52,8 +52,8 @@ func taken(t *testing.T, raw []byte) (sender, payer []byte, plain bool) {
 	return sender, payer, plain
 }
 
-// Taken apart and put together again, every vector is what it was, and what was
-// signed is what viem signed.
+// Decoded and encoded again, every vector has the same bytes, and its payload is the payload
+// that viem signed.
 func TestEncodeVectors(t *testing.T) {
 	var file struct {
 		Vectors []struct {
@@ -101,7 +101,7 @@ func TestEncodeVectors(t *testing.T) {
 	}
 }
 
-// What is written says, to the decoder, what it was made of.
+// The decoder reads the encoded fields back.
 func TestEncodeIsReadBack(t *testing.T) {
 	var somebodys, payers []byte
 	for _, v := range load(t).Vectors {
@@ -135,7 +135,7 @@ func TestEncodeIsReadBack(t *testing.T) {
 		if !tx.Sponsored {
 			payer = nil
 		}
-		raw, err := tempo.Encode(tx, somebodys, payer) // recovers to somebody: the fields are what matters
+		raw, err := tempo.Encode(tx, somebodys, payer) // recovers to some account; only the fields are compared
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func TestEncodeIsReadBack(t *testing.T) {
 		if err != nil {
 			var malformed *chain.Malformed
 			if errors.As(err, &malformed) && (malformed.Fault == chain.FaultSignature || malformed.Fault == chain.FaultFeePayer) {
-				return // no key fits by chance
+				return // no key matches the random signature
 			}
 			t.Fatal(err)
 		}

@@ -10,10 +10,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/rlp"
 )
 
-// Fields are those of a signed transaction that [chain.Signed] does not keep, under
-// the names and in the form of a Tempo node's JSON-RPC: the access list and the
-// signatures of the sender and the fee payer. Authorizations, of delegates and of
-// keys, are left out. The bytes must be such as [Decode] takes.
+// Fields returns the fields of a signed transaction that [chain.Signed] does not keep, under
+// the names and in the form of a Tempo node's JSON-RPC: the access list and the signatures of
+// the sender and the fee payer. Authorizations, of delegates and of keys, are left out. raw
+// must be accepted by [Decode].
 func Fields(raw []byte) (map[string]any, error) {
 	tx, err := read(bytes.Clone(raw[1:]))
 	if err != nil {
@@ -32,7 +32,7 @@ func Fields(raw []byte) (map[string]any, error) {
 	return fields, l.Err()
 }
 
-// signatureFields takes a signature apart that was settled.
+// signatureFields splits a normalized signature into its fields.
 func signatureFields(sig []byte) map[string]any {
 	number := func(b []byte) string { return new(uint256.Int).SetBytes(b).Hex() }
 	if isKeychain(sig) {

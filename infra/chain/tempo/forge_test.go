@@ -14,11 +14,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// fields are a transaction's items as go-ethereum's RLP encoder takes them, so
-// that what is forged here shares no code with what is tested.
+// fields are a transaction's items for go-ethereum's RLP encoder, so that forged transactions
+// share no code with the tested decoder.
 type fields []any
 
-// The places of the items.
+// Indexes of the items.
 const (
 	fChain = iota
 	fTip
@@ -65,10 +65,10 @@ func (f fields) encode(t testing.TB, prefix byte) []byte {
 	return append([]byte{prefix}, b...)
 }
 
-// digest is what the sender of a transaction without a fee payer signs.
+// digest is the hash that the sender of a transaction without a fee payer signs.
 func (f fields) digest(t testing.TB) chain.Hash { return chain.Keccak(f.encode(t, 0x76)) }
 
-// signed appends a signature, whatever it is.
+// signed appends any bytes as the signature.
 func (f fields) signed(t testing.TB, sig []byte) []byte {
 	return append(append(fields{}, f...), sig).encode(t, 0x76)
 }
@@ -78,7 +78,7 @@ func (f fields) sign(t testing.TB) []byte {
 	return f.signed(t, secp256k1(t, f.digest(t)))
 }
 
-// The secp256k1 keys of the account that sends and of the one that may pay.
+// The secp256k1 keys of the sending account and of the account that may pay.
 func testKey(t testing.TB) *ecdsa.PrivateKey  { return secpKey(t, "watchtower test key") }
 func payerKey(t testing.TB) *ecdsa.PrivateKey { return secpKey(t, "watchtower test fee payer") }
 
@@ -95,7 +95,7 @@ func testAccount(t testing.TB) chain.Address {
 	return chain.Address(crypto.PubkeyToAddress(testKey(t).PublicKey))
 }
 
-// secp256k1 signs with the test key: r s v, where v is 27 or 28.
+// secp256k1 signs with the test key: r s v, with v of 27 or 28.
 func secp256k1(t testing.TB, digest chain.Hash) []byte {
 	t.Helper()
 	sig, err := crypto.Sign(digest[:], testKey(t))
@@ -106,7 +106,7 @@ func secp256k1(t testing.TB, digest chain.Hash) []byte {
 	return sig
 }
 
-// highS is the other s that holds.
+// highS is the other valid s.
 func highS(sig []byte) []byte {
 	s := new(big.Int).Sub(crypto.S256().Params().N, new(big.Int).SetBytes(sig[32:64]))
 	out := append([]byte{}, sig...)
@@ -138,7 +138,7 @@ func p256Public(t testing.TB) []byte {
 	return public[1:]
 }
 
-// p256Sign gives r s x y, with the lower s.
+// p256Sign returns r s x y, with the lower s.
 func p256Sign(t testing.TB, digest [32]byte) []byte {
 	t.Helper()
 	r, s, err := ecdsa.Sign(nil, p256Key(t), digest[:])
@@ -154,8 +154,8 @@ func p256Sign(t testing.TB, digest [32]byte) []byte {
 	return append(rs, p256Public(t)...)
 }
 
-// webAuthn signs the digest as an authenticator with these flags does, for a
-// client that writes this JSON.
+// webAuthn signs the digest like an authenticator with these flags, for a client that writes
+// this JSON.
 func webAuthn(t testing.TB, flags byte, client string) []byte {
 	t.Helper()
 	authenticator := make([]byte, 37)
@@ -167,7 +167,7 @@ func webAuthn(t testing.TB, flags byte, client string) []byte {
 	return append(sig, p256Sign(t, signed)...)
 }
 
-// clientData is what a browser writes.
+// clientData is a browser's client data.
 func clientData(digest chain.Hash) string {
 	return `{"type":"webauthn.get","challenge":"` + challenge(digest) + `","origin":"https://example.org","crossOrigin":false}`
 }

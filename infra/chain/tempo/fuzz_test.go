@@ -22,16 +22,16 @@ func FuzzDecode(f *testing.F) {
 			f.Add(v.bytes(f))
 		}
 	}
-	// What a decoder is likely to let through, or to refuse for no reason.
+	// Inputs that a decoder is likely to accept or refuse wrongly.
 	f.Add(plain().signed(f, highS(secp256k1(f, plain().digest(f)))))
 	f.Add(plain().with(fCalls, []any{[]any{recipient, bytes.Repeat([]byte{1}, 33), []byte{}}}).sign(f))
 	f.Add(append(plain().sign(f), 0)) // trailing byte
 	f.Add(plain().with(fNonceKey, []byte{}).with(fNonce, uint64(math.MaxUint64)).sign(f))
-	f.Add([]byte{0xc0}) // legacy, which is not for this decoder
+	f.Add([]byte{0xc0}) // legacy, not for this decoder
 	f.Fuzz(func(t *testing.T, raw []byte) { checkDecode(t, raw) })
 }
 
-// What wallets made, damaged at random.
+// Transactions made by wallets, mutated at random.
 func TestMutations(t *testing.T) {
 	var seeds [][]byte
 	for _, v := range load(t).Vectors {
@@ -54,7 +54,7 @@ func TestMutations(t *testing.T) {
 	})
 }
 
-// checkDecode holds Decode to what it promises of any bytes.
+// checkDecode checks Decode's guarantees for any bytes.
 func checkDecode(t *testing.T, raw []byte) {
 	t.Helper()
 	kept := bytes.Clone(raw)
@@ -80,9 +80,8 @@ func checkDecode(t *testing.T, raw []byte) {
 	checkSender(t, canonical, got)
 }
 
-// checkSender holds the decoder to go-ethereum's RLP and key recovery: the
-// encoding is canonical, and a secp256k1 sender is who signed the fields encoded
-// anew.
+// checkSender checks the decoder against go-ethereum's RLP and key recovery. The encoding is
+// canonical, and a secp256k1 sender is the account that signed the fields, encoded again.
 func checkSender(t *testing.T, canonical []byte, got chain.Signed) {
 	t.Helper()
 	var items fields

@@ -9,9 +9,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// CheckPrimitive says whether bytes have the form of a primitive signature: length,
-// type, numbers in their range, the lower s, a point of the curve. What does not
-// can be a signature of nothing. The error is a *chain.Malformed.
+// CheckPrimitive checks the form of a primitive signature: length, type, numbers in range, the
+// lower s, a point on the curve. Bytes without that form are a valid signature of nothing. The
+// error is a *chain.Malformed.
 func CheckPrimitive(sig []byte) error {
 	if err := checkPrimitive(sig); err != nil {
 		return &chain.Malformed{Fault: chain.FaultSignature, Detail: err.Error()}

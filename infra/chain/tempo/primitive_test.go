@@ -11,7 +11,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
-// What has not the form of a signature verifies for nobody; what verifies has the form.
+// Bytes without the form of a signature verify for no account; a signature that verifies has
+// the form.
 func TestCheckPrimitive(t *testing.T) {
 	checked, refused := 0, 0
 	try := func(name string, sig []byte, digest chain.Hash) {

@@ -15,16 +15,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/rlp"
 )
 
-// A signature is told by its length and its first byte:
+// A signature's kind follows from its length and its first byte:
 //
-//	65 bytes, whatever they are   secp256k1   r s v
+//	65 bytes, any first byte      secp256k1   r s v
 //	0x01, 130 bytes               P-256       r s x y prehash
 //	0x02, 129 to 2049 bytes       WebAuthn    data, r s x y
 //	0x03 account primitive        Keychain V1: the access key signs the digest
 //	0x04 account primitive        Keychain V2: it signs the account with it
 //
-// r, s, x and y take 32 bytes each; an account takes 20; a primitive is one of
-// the first three. Source: tempoxyz/tempo, tt_signature.rs.
+// r, s, x and y take 32 bytes each; an account takes 20; a primitive is one of the first three.
+// Source: tempoxyz/tempo, tt_signature.rs.
 const (
 	secp256k1Size = 65
 	p256Type      = 0x01
@@ -37,9 +37,9 @@ const (
 	accountEnd    = 1 + 20
 )
 
-// VerifyPrimitive says which account signed a digest, and with what kind of key,
-// when the signature is a primitive one; an access key's (Keychain) is refused,
-// because it names its account freely. The error is a *chain.Malformed.
+// VerifyPrimitive returns the account that signed a digest, and the kind of its key, for a
+// primitive signature. An access key's signature (Keychain) is refused, because it may name any
+// account. The error is a *chain.Malformed.
 func VerifyPrimitive(sig []byte, digest chain.Hash) (chain.Address, chain.SignatureKind, error) {
 	account, kind, err := verifyPrimitive(sig, digest)
 	if err != nil {
@@ -48,19 +48,19 @@ func VerifyPrimitive(sig []byte, digest chain.Hash) (chain.Address, chain.Signat
 	return account, kind, nil
 }
 
-// signer is who a signature makes responsible, and how.
+// signer is the account that a signature commits, and how it signed.
 type signer struct {
 	account   chain.Address
 	kind      chain.SignatureKind
 	accessKey *chain.Address // the key that signed in the account's name
 	// accessKind is the kind of its signature.
 	accessKind chain.SignatureKind
-	// legacy: in the form that names no account to the key (Keychain V1), which chains
-	// take no longer.
+	// legacy is set for the form that does not bind the account to the key's signature
+	// (Keychain V1), which chains no longer accept.
 	legacy bool
 }
 
-// verify takes a signature of any kind.
+// verify verifies a signature of any kind.
 func verify(sig []byte, digest chain.Hash) (signer, error) {
 	if !isKeychain(sig) {
 		account, kind, err := verifyPrimitive(sig, digest)
@@ -100,7 +100,7 @@ func verifyPrimitive(sig []byte, digest chain.Hash) (account chain.Address, kind
 	return account, kind, err
 }
 
-// primitiveKind looks at the form only.
+// primitiveKind checks the form only.
 func primitiveKind(sig []byte) (chain.SignatureKind, error) {
 	switch n := len(sig); {
 	case n == 0:
@@ -127,7 +127,7 @@ func parity(v byte) uint64 {
 	return uint64(v & 1)
 }
 
-// readSignature reads a signature and settles it; another form is that fault.
+// readSignature reads a signature and normalizes it. Another form is reported as fault.
 func readSignature(l *rlp.List, field string, fault chain.Fault, settle func([]byte) error) []byte {
 	sig := l.Bytes(field)
 	if l.Err() != nil {
@@ -139,8 +139,8 @@ func readSignature(l *rlp.List, field string, fault chain.Fault, settle func([]b
 	return sig
 }
 
-// settlePrimitive gives a primitive signature, in place, the form that a node
-// writes: v is 27 or 28, prehash is 0 or 1. Nothing else in it can vary.
+// settlePrimitive normalizes a primitive signature, in place, to the form that a node writes: v
+// is 27 or 28, prehash is 0 or 1. All other bytes have only one form.
 func settlePrimitive(sig []byte) error {
 	kind, err := primitiveKind(sig)
 	switch last := len(sig) - 1; {
@@ -154,7 +154,7 @@ func settlePrimitive(sig []byte) error {
 	return nil
 }
 
-// settle does the same for a signature of any kind.
+// settle normalizes a signature of any kind, in place.
 func settle(sig []byte) error {
 	if isKeychain(sig) {
 		sig = sig[accountEnd:]
@@ -162,8 +162,8 @@ func settle(sig []byte) error {
 	return settlePrimitive(sig)
 }
 
-// recoverSecp256k1 is whose key signed, from the 64 bytes r s. Only the lower s
-// is taken (EIP-2).
+// recoverSecp256k1 returns the account whose key signed, from the 64 bytes r s. Only the lower
+// s is accepted (EIP-2).
 func recoverSecp256k1(rs []byte, parity uint64, digest chain.Hash) (chain.Address, error) {
 	if parity > 1 {
 		return chain.Address{}, errors.New("the recovery parity is neither 0 nor 1")
@@ -181,7 +181,7 @@ func recoverSecp256k1(rs []byte, parity uint64, digest chain.Hash) (chain.Addres
 
 var errSecp256k1Values = errors.New("r or s is zero or beyond the curve's order, or s is in its upper half (EIP-2)")
 
-// parseP256 reads the 128 bytes r s x y. Only the lower s is taken.
+// parseP256 reads the 128 bytes r s x y. Only the lower s is accepted.
 func parseP256(rsxy []byte) (key *ecdsa.PublicKey, r, s *big.Int, err error) {
 	curve := elliptic.P256()
 	r, s = new(big.Int).SetBytes(rsxy[:32]), new(big.Int).SetBytes(rsxy[32:64])
@@ -198,8 +198,8 @@ func parseP256(rsxy []byte) (key *ecdsa.PublicKey, r, s *big.Int, err error) {
 	return key, r, s, nil
 }
 
-// verifyP256 is the account of the public key in the 128 bytes r s x y, if that
-// key signed.
+// verifyP256 returns the account of the public key in the 128 bytes r s x y, if that key
+// signed.
 func verifyP256(rsxy []byte, digest chain.Hash) (chain.Address, error) {
 	key, r, s, err := parseP256(rsxy)
 	if err != nil {

@@ -28,7 +28,7 @@ func TestVerifyPrimitive(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		sig  []byte
-		kind chain.SignatureKind // of a signature that holds
+		kind chain.SignatureKind // if the signature is valid
 	}{
 		{"secp256k1", secp, chain.Secp256k1},
 		{"secp256k1, v of 0 or 1", set(secp, 64, secp[64]-27), chain.Secp256k1},
@@ -65,8 +65,8 @@ func TestWebAuthn(t *testing.T) {
 	object := func(members ...string) string { return "{" + strings.Join(members, ",") + "}" }
 	const get = `"type":"webauthn.get"`
 
-	// What holds and what does not was tried on anvil 1.7.1, whose verifier is the
-	// node's. It also takes the array and U+FFFD in a name, which we refuse.
+	// The valid and the invalid cases were tried on anvil 1.7.1, whose verifier is the node's.
+	// It also accepts the array, and U+FFFD in a name, which we refuse.
 	for _, c := range []struct {
 		name   string
 		flags  byte
@@ -117,13 +117,13 @@ func TestWebAuthn(t *testing.T) {
 	}
 }
 
-// escaped is the text with its first character as the hex digits of \u00XX.
+// escaped is the text with its first character written as \u00XX.
 func escaped(s string) string {
 	const digits = "0123456789abcdef"
 	return string([]byte{digits[s[0]>>4], digits[s[0]&15]}) + s[1:]
 }
 
-// checkPrimitive wants the test account of that kind of key, or a refusal.
+// checkPrimitive wants the test account of this kind of key, or a refusal.
 func checkPrimitive(t *testing.T, sig []byte, digest chain.Hash, want chain.SignatureKind) {
 	t.Helper()
 	kept := bytes.Clone(sig)
@@ -144,7 +144,7 @@ func checkPrimitive(t *testing.T, sig []byte, digest chain.Hash, want chain.Sign
 	}
 }
 
-// A Keychain signature is that of a key on behalf of an account it names.
+// A Keychain signature is made by a key on behalf of an account that it names.
 func TestKeychain(t *testing.T) {
 	digest := plain().digest(t)
 	root := chain.Address(recipient)
@@ -175,7 +175,7 @@ func TestKeychain(t *testing.T) {
 			}
 		})
 	}
-	// Signed for the digest alone, V2 yields another key: the account is bound in.
+	// V2 binds the account: a signature of the digest alone recovers to another key.
 	got, err := tempo.Decode(plain().signed(t, secp(v2, digest)))
 	if err == nil && *got.AccessKey == testAccount(t) {
 		t.Error("a V2 signature held without its account")

@@ -15,9 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
-// vector is one signed transaction of testdata/vectors.json and what is to be
-// said of it. What is expected comes from how it was made; meta says with what
-// and which other programs agree.
+// vector is one signed transaction of testdata/vectors.json with its expected results. They
+// come from how it was made; meta names the tools, and the other programs that agree.
 type vector struct {
 	Name, Expect, Stage, TxType, SignatureType string
 	ChainID                                    chain.ID
@@ -56,8 +55,8 @@ func load(t testing.TB) (file struct {
 	return file
 }
 
-// ours reports whether the bytes are this package's to judge: all but what
-// begins like an Ethereum transaction.
+// ours reports whether this package decodes the bytes: all but bytes that begin like an
+// Ethereum transaction.
 func (v vector) ours() bool {
 	switch v.TxType {
 	case "0x00", "0x01", "0x02", "0x03", "0x04":
@@ -77,7 +76,7 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// faults is what each invalid vector is to be refused for.
+// faults is the expected fault of each invalid vector.
 var faults = map[string]chain.Fault{
 	"trunc":                 chain.FaultRLP,
 	"trailing":              chain.FaultTrailing,
@@ -119,7 +118,7 @@ func TestVectors(t *testing.T) {
 		if !v.ours() {
 			continue
 		}
-		// That a window has closed is not for a decoder to say.
+		// A decoder does not check whether a window has closed.
 		if v.Expect == "valid" || v.Stage == "expired" {
 			valid++
 			t.Run(v.Name, func(t *testing.T) { checkValid(t, v) })
@@ -155,7 +154,7 @@ func checkValid(t *testing.T, v vector) {
 	if v.Name == "key-auth-keychain" { // the account's key authorizes the key that signs
 		want.Authorized, want.AuthorizedUntil = true, 1_924_992_000
 	}
-	if want.Hash = chain.Keccak(raw); v.Hash != nil { // no vector names the expired one's
+	if want.Hash = chain.Keccak(raw); v.Hash != nil { // the expired vector has no hash
 		want.Hash = *v.Hash
 	}
 	calls := len(got.Calls)
@@ -201,8 +200,8 @@ func value(n *uint64) uint64 {
 	return *n
 }
 
-// A group's cancellation is authorised by a primitive signature, by the sender,
-// over the hash of the group id.
+// The sender authorises a group's cancellation by a primitive signature over the hash of the
+// group id.
 func TestCancelAuthorisations(t *testing.T) {
 	cases := load(t).CancelAuth
 	for _, c := range cases {

@@ -14,8 +14,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Authenticator data as a node takes it (WebAuthn Level 2, section 6.1): the hash
-// of the relying party's id, a byte of flags and a counter, and nothing more.
+// Authenticator data as a node accepts it (WebAuthn Level 2, section 6.1): the hash of the
+// relying party's id, a byte of flags and a counter, and nothing more.
 const (
 	authenticatorSize = 37
 	clientDataLeast   = 32
@@ -26,10 +26,9 @@ const (
 	extensionData     = 0x80
 )
 
-// webAuthnDigest is what an authenticator has signed when it was asked to sign
-// the digest: data is the authenticator's, then the client's JSON, in which the
-// digest must stand as the challenge. Neither the relying party nor the counter
-// is looked at, as in the node.
+// webAuthnDigest returns the hash that an authenticator has signed for the digest. data is the
+// authenticator's data, then the client's JSON, which must have the digest as its challenge.
+// Like the node, it checks neither the relying party nor the counter.
 func webAuthnDigest(data []byte, digest chain.Hash) (chain.Hash, error) {
 	if len(data) < authenticatorSize+clientDataLeast {
 		return chain.Hash{}, errors.New("the WebAuthn data is too short")
@@ -49,11 +48,10 @@ func webAuthnDigest(data []byte, digest chain.Hash) (chain.Hash, error) {
 	return sha256.Sum256(append(bytes.Clone(authenticator), hash[:]...)), nil
 }
 
-// checkClientData holds the client's JSON to be one object with one "type" and
-// one "challenge", written as plain strings. It is read member by member because
-// json.Unmarshal matches names without regard to case and lets the last of
-// several members win, where the node (serde) refuses: the two would disagree on
-// who has signed what.
+// checkClientData requires that the client's JSON is one object with one "type" and one
+// "challenge", written as plain strings. It reads member by member, because json.Unmarshal
+// ignores case in names and lets the last of several members win. The node (serde) refuses
+// these, so the two would disagree about the signer.
 func checkClientData(client []byte, challenge string) error {
 	if !json.Valid(client) {
 		return errors.New("is not valid JSON")

@@ -15,14 +15,13 @@ import (
 	"time"
 )
 
-// Papers are the PEM files that get a client into a server of [ServeTLS].
+// Papers are the PEM files with which a client connects to a server of [ServeTLS].
 type Papers struct {
-	Authorities      string // who signed the server's certificate
-	Certificate, Key string // the client's
+	Authorities      string // certificate authority of the server's certificate
+	Certificate, Key string // certificate and key of the client
 }
 
-// ServeTLS starts a server like [Serve] that speaks TLS only, and only with whom it
-// knows.
+// ServeTLS starts a server like [Serve] that accepts only TLS clients with a known certificate.
 func ServeTLS(t testing.TB, held ...*Key) (*Server, Papers) {
 	t.Helper()
 	dir := t.TempDir()
@@ -39,15 +38,14 @@ func ServeTLS(t testing.TB, held ...*Key) (*Server, Papers) {
 	return s, Papers{Authorities: serverFile, Certificate: clientFile, Key: keyFile}
 }
 
-// Certificate is one that somebody of this name, who is at 127.0.0.1, has signed for
-// themselves.
+// Certificate makes a self-signed certificate for this name and 127.0.0.1.
 func Certificate(t testing.TB, name string) Papers {
 	t.Helper()
 	_, file, key := certificate(t, t.TempDir(), name)
 	return Papers{Certificate: file, Key: key}
 }
 
-// certificate makes one that is signed by itself, and writes it down.
+// certificate makes a self-signed certificate, and writes its files.
 func certificate(t testing.TB, dir, name string) (pair tls.Certificate, certificateFile, keyFile string) {
 	t.Helper()
 	must := func(err error) {

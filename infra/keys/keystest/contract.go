@@ -1,7 +1,6 @@
-// Package keystest is what signers are tested with: the contract that each of them
-// passes ([Contract]), the search for key material in what a program shows
-// ([Secrets]), and doubles of servers that sign ([Double]), of a remote signer among
-// them ([Server]).
+// Package keystest contains the tests of signers: the contract of every signer ([Contract]),
+// the search for key material in a program's output ([Secrets]), and doubles of signing servers
+// ([Double]), including a remote signer ([Server]).
 package keystest
 
 import (
@@ -20,18 +19,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 )
 
-// Case is a signer to be held to the contract.
+// Case is a signer to be tested by the contract.
 type Case struct {
-	// Open gives a signer of its own to each part of the contract.
+	// Open returns a new signer for each part of the contract.
 	Open func(t *testing.T) *keys.Signer
-	// Address and Kind are the account that it should sign for.
+	// Address and Kind are the account for which it should sign.
 	Address chain.Address
 	Kind    chain.SignatureKind
-	// Secrets are what must be seen nowhere.
+	// Secrets must not appear in any output.
 	Secrets Secrets
 }
 
-// Contract is what every signer keeps to, wherever its key lies.
+// Contract is the contract of every signer, wherever its key is.
 func Contract(t *testing.T, c Case) {
 	t.Run("signs in its account's name", c.signs)
 	t.Run("signs for many at once", c.signsAtOnce)
@@ -41,7 +40,7 @@ func Contract(t *testing.T, c Case) {
 	t.Run("is printed without its key", c.isPrinted)
 }
 
-// payloads are of all sizes, and many: of random signatures half have the higher s.
+// payloads have all sizes, and are many: half of all random signatures have the higher s.
 func payloads() [][]byte {
 	var all [][]byte
 	for i := range 40 {
@@ -71,8 +70,8 @@ func (c Case) signs(t *testing.T) {
 	}
 }
 
-// check holds a signature against a verifier that is not that of the signers, and
-// against the one form it may have.
+// check verifies a signature with a verifier independent of the signers', and checks that it
+// has its single valid form.
 func (c Case) check(t *testing.T, sig, payload []byte) {
 	t.Helper()
 	order, s := crypto.S256().Params().N, []byte(nil)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Double is a server of a test's, over real HTTP, that can do what servers and networks
-// do; see [Trouble].
+// Double is a test server over real HTTP that can reproduce faults of servers and networks; see
+// [Trouble].
 type Double struct {
 	URL string
 
@@ -20,39 +20,38 @@ type Double struct {
 	trouble Trouble
 }
 
-// Trouble is what a server does instead of what it should; its zero value is nothing.
+// Trouble is a server's fault; its zero value is none.
 type Trouble struct {
-	// Reached is called with every request, before anything else is done.
+	// Reached is called with every request, before any other processing.
 	Reached func()
-	// Status, when it is set, is answered with the header and Body.
+	// Status, if set, is returned with the header and Body.
 	Status int
 	Header http.Header
-	// Body, when it is set, is answered instead of what was asked for.
+	// Body, if set, is returned instead of the real body.
 	Body string
-	Hang bool // no answer until the client has gone
-	Cut  bool // half of the answer, and the connection breaks
-	Huge bool // an answer that ends when the client has gone
+	Hang bool // no answer until the client is gone
+	Cut  bool // half of the answer, then the connection breaks
+	Huge bool // an answer that ends only when the client is gone
 
 	HighS bool // always the higher s
-	LowS  bool // always the lower one
+	LowS  bool // always the lower s
 	Form  Form
-	By    *Key // signs instead of the key that was asked for
+	By    *Key // signs instead of the requested key
 }
 
-// Form is how a signature is written.
+// Form is an encoding of a signature.
 type Form int
 
 const (
 	RSV27      Form = iota // r s v with v of 27 or 28: Web3Signer's
 	RSV0                   // r s v with v of 0 or 1
-	RSWrongV               // r s v, where v is of the other parity
-	RSStrangeV             // r s v, where v is 99
+	RSWrongV               // r s v with the v of the other parity
+	RSStrangeV             // r s v with v of 99
 	RS                     // no v
-	DER                    // as vaults give it
+	DER                    // the form of key vaults
 )
 
-// Start starts the server, which ends with the test. It speaks TLS with this
-// configuration, or without.
+// Start starts the server; the test's cleanup stops it. It uses TLS if secured is set.
 func (d *Double) Start(t testing.TB, handler http.Handler, secured *tls.Config) {
 	server := httptest.NewUnstartedServer(handler)
 	if secured == nil {
@@ -65,23 +64,23 @@ func (d *Double) Start(t testing.TB, handler http.Handler, secured *tls.Config) 
 	d.URL = server.URL
 }
 
-// Misbehave lets it do this from now on.
+// Misbehave sets the server's trouble from now on.
 func (d *Double) Misbehave(trouble Trouble) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.trouble = trouble
 }
 
-// MisbehaveOnce lets it do this to the next request, and then behave.
+// MisbehaveOnce sets the server's trouble for the next request only.
 func (d *Double) MisbehaveOnce(trouble Trouble) {
 	trouble.Reached = sync.OnceFunc(func() { d.Misbehave(Trouble{}) })
 	d.Misbehave(trouble)
 }
 
-// Answer gives the body for a request, or the status of an error.
+// Answer returns the body for a request, or the status of an error.
 type Answer func(body []byte, r *http.Request, trouble Trouble) (text string, status int)
 
-// Does is a handler that answers so, unless the trouble of the moment is another.
+// Does is a handler that uses a, unless the current trouble replaces it.
 func (d *Double) Does(a Answer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
@@ -103,7 +102,7 @@ func (d *Double) Does(a Answer) http.HandlerFunc {
 	}
 }
 
-// write answers, or breaks off.
+// write writes the answer, or cuts it off.
 func write(w http.ResponseWriter, text string, status int, trouble Trouble) {
 	if trouble.Body != "" {
 		text = trouble.Body

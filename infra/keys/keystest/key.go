@@ -13,20 +13,20 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// curve is what elliptic curves have in common here.
+// curve is the common interface of the elliptic curves used here.
 type curve interface {
 	ScalarBaseMult(k []byte) (x, y *big.Int)
 }
 
-// Key is a private key of a test's. It signs by the book, with a k drawn at random,
-// and independently of the signers under test.
+// Key is a test's private key. It signs as in the textbook, with a random k, and independently
+// of the signers under test.
 type Key struct {
 	Kind   chain.SignatureKind
 	Secret []byte
-	Random io.Reader // that k is drawn from; nil is the machine's
+	Random io.Reader // source of k; nil means the machine's
 }
 
-// parts are the curve and its order.
+// parts returns the curve and its order.
 func (k *Key) parts() (curve, *big.Int) {
 	if k.Kind == chain.P256 {
 		return elliptic.P256(), elliptic.P256().Params().N
@@ -44,13 +44,13 @@ func (k *Key) Public() []byte {
 	return public
 }
 
-// Address is the account.
+// Address is the key's account.
 func (k *Key) Address() chain.Address {
 	hash := chain.Keccak(k.Public())
 	return chain.Address(hash[12:])
 }
 
-// SPKI is the public key as key management services give it: the DER of a
+// SPKI is the public key in the form of key management services: the DER of a
 // SubjectPublicKeyInfo. Sources: RFC 5480, section 2; SEC 2, appendix A.2.1.
 func (k *Key) SPKI() []byte {
 	curve := asn1.ObjectIdentifier{1, 2, 840, 10045, 3, 1, 7} // P-256
@@ -71,13 +71,13 @@ func (k *Key) SPKI() []byte {
 	return der
 }
 
-// PEM is the public key in a file's form.
+// PEM is the public key as a PEM file.
 func (k *Key) PEM() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: k.SPKI()}))
 }
 
-// Sign signs a digest, if nobody else is to; of trouble, what concerns signatures is
-// done. Source: SEC 1, section 4.1.3.
+// Sign signs a digest, unless trouble names another key. It applies the parts of trouble that
+// concern signatures. Source: SEC 1, section 4.1.3.
 func (k *Key) Sign(digest chain.Hash, trouble Trouble) []byte {
 	if trouble.By != nil {
 		k = trouble.By
@@ -105,7 +105,7 @@ func (k *Key) Sign(digest chain.Hash, trouble Trouble) []byte {
 	return written(r, s, v, trouble.Form)
 }
 
-// written writes a signature down.
+// written encodes a signature.
 func written(r, s *big.Int, v byte, form Form) []byte {
 	if form == DER {
 		der, err := asn1.Marshal(struct{ R, S *big.Int }{r, s})

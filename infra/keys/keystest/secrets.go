@@ -14,11 +14,11 @@ import (
 	"testing"
 )
 
-// Secrets are bytes that must be seen nowhere: private keys, passphrases.
+// Secrets are bytes that must not appear in any output: private keys, passphrases.
 type Secrets [][]byte
 
-// Find looks for a secret in a text, in any way that a program would write bytes,
-// and gives the way, or nothing. Pieces count: half a key is found too.
+// Find looks for a secret in a text, in any usual encoding, and returns the encoding, or
+// nothing. Parts count: half a key is found too.
 func (s Secrets) Find(text string) string {
 	lower := strings.ToLower(text)
 	for _, secret := range s {
@@ -37,7 +37,7 @@ func (s Secrets) Find(text string) string {
 	return ""
 }
 
-// spellings are the ways to write bytes.
+// spellings are the usual encodings of bytes.
 func spellings(b []byte) map[string]string {
 	escaped := fmt.Sprintf("%q", b)
 	text64 := strings.TrimRight(base64.StdEncoding.EncodeToString(b), "=")
@@ -46,14 +46,14 @@ func spellings(b []byte) map[string]string {
 		"quoted":          escaped[1 : len(escaped)-1],
 		"in hex":          hex.EncodeToString(b),
 		"in spaced hex":   fmt.Sprintf("% x", b),
-		"in base64":       text64[:len(text64)-1], // the last digit depends on what follows
+		"in base64":       text64[:len(text64)-1], // the last digit depends on the following bytes
 		"in base64url":    strings.NewReplacer("+", "-", "/", "_").Replace(text64[:len(text64)-1]),
 		"in base32":       strings.TrimRight(base32.StdEncoding.EncodeToString(b), "=")[:len(b)],
 		"in bytes":        strings.Trim(fmt.Sprint(b), "[]"),
 		"in Go's bytes":   strings.Trim(strings.TrimPrefix(fmt.Sprintf("%#v", b), "[]byte"), "{}"),
 		"in JSON's bytes": strings.ReplaceAll(strings.Trim(fmt.Sprint(b), "[]"), " ", ","),
 	}
-	if len(b) >= 16 { // a shorter number is found in anything
+	if len(b) >= 16 { // a short decimal number occurs in any text
 		ways["in decimal"] = new(big.Int).SetBytes(b).String()
 		words := new(big.Int).SetBytes(b).Bits()
 		ways["in words"] = strings.Trim(fmt.Sprint(words), "[]")
@@ -65,12 +65,12 @@ func spellings(b []byte) map[string]string {
 func (s Secrets) Missing(t testing.TB, what, text string) {
 	t.Helper()
 	if way := s.Find(text); way != "" {
-		t.Errorf("%s holds a secret %s", what, way) // and is not repeated here
+		t.Errorf("%s holds a secret %s", what, way) // the secret itself is not repeated here
 	}
 }
 
-// Printed prints a value in all ways, and fails the test if one shows a secret. Of an
-// error it prints the errors it wraps as well.
+// Printed prints a value in all ways, and fails the test if one shows a secret. For an error it
+// also prints the wrapped errors.
 func (s Secrets) Printed(t testing.TB, value any) {
 	t.Helper()
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%T", "%b", "%o", "%U", "%!"} {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What is meant to find keys finds them, however they are written; and only them.
+// The search finds keys in any encoding, and nothing else.
 func TestFind(t *testing.T) {
 	secret, passphrase := []byte("\x00\x01a key of\xff\xfe32 bytes, no more\n\"\x80\x99"), []byte("correct horse")
 	secrets := Secrets{secret, passphrase}

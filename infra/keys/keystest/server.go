@@ -12,10 +12,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Server is a double of a remote signer: it speaks, over real HTTP, the part of
-// Web3Signer's API that concerns keys of Ethereum accounts, as Web3Signer's source
-// has it, for keys of P-256 as well. It draws its k at random and gives the higher s
-// as often as the lower one, as vaults do. It is not Web3Signer.
+// Server is a double of a remote signer. Over real HTTP it implements the part of Web3Signer's
+// API for keys of Ethereum accounts, according to Web3Signer's source, for keys of P-256 as
+// well. It draws k at random, and returns the higher s as often as the lower one, like vaults.
+// It is not Web3Signer.
 type Server struct {
 	Double
 
@@ -24,13 +24,13 @@ type Server struct {
 	signed atomic.Int64
 }
 
-// Serve starts a server with these keys, which ends with the test.
+// Serve starts a server with these keys; the test's cleanup stops it.
 func Serve(t testing.TB, held ...*Key) *Server {
 	t.Helper()
 	return serve(t, nil, held)
 }
 
-// serve speaks TLS with this configuration, or without.
+// serve serves with TLS if secured is set.
 func serve(t testing.TB, secured *tls.Config, held []*Key) *Server {
 	s := &Server{keys: map[string]*Key{}}
 	for _, k := range held {
@@ -45,10 +45,10 @@ func serve(t testing.TB, secured *tls.Config, held []*Key) *Server {
 	return s
 }
 
-// Signed is how many signatures it has made.
+// Signed is the number of signatures made.
 func (s *Server) Signed() int { return int(s.signed.Load()) }
 
-// list answers with the public keys.
+// list returns the public keys.
 func (s *Server) list([]byte, *http.Request, Trouble) (string, int) {
 	text, err := json.Marshal(s.listed)
 	if err != nil {

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// HealthFor is how long the answer to whether the keys can be used is good for:
-// whoever asks often does not cost the service that has them a request each time.
+// HealthFor is how long a health result is reused, so that frequent health checks do not cause
+// a request to the key service each time.
 const HealthFor = 10 * time.Second
 
 // health remembers whether the keys can be used.
 type health struct {
 	check func(context.Context) error
 
-	mu   sync.Mutex // held while the service is asked: who comes meanwhile gets that answer
-	at   time.Time  // zero, if it was never asked
+	mu   sync.Mutex // held during a check: later callers get its result
+	at   time.Time  // time of the last check; zero if none
 	last error
 }
 
-// now tells whether the keys can be used; news is whether that has changed.
+// now reports whether the keys can be used; news is whether that has changed.
 func (h *health) now(ctx context.Context) (news bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -34,7 +34,7 @@ func (h *health) now(ctx context.Context) (news bool, err error) {
 }
 
 func (s *server) healthcheck(w http.ResponseWriter, r *http.Request) {
-	// Who asked may go before there is an answer; it is for the next one as well.
+	// The caller may leave before the result; the next caller uses it too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), s.Timeout)
 	defer cancel()
 	news, err := s.health.now(ctx)

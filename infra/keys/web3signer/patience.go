@@ -12,28 +12,28 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 )
 
-// How a key management service is asked for one signature, if it does not give it at
-// once. Asking again does no harm: of a signature that got lost nothing is left.
+// Retries of one signature at the key management service. A retry is harmless: a lost signature
+// leaves nothing behind.
 const (
 	attempts   = 4
-	firstPause = 100 * time.Millisecond // doubled each time, where the service names none
-	perAttempt = 2                      // the part of the time that one attempt may take: half
+	firstPause = 100 * time.Millisecond // doubles, unless the service gives a pause
+	perAttempt = 2                      // one attempt may take this part of the time: half
 )
 
-// custodian is the service that has the keys, as all requests see it together.
+// custodian is the key service, shared by all requests.
 type custodian struct {
-	slots   chan struct{} // one for each request to it that is under way
-	waiting chan struct{} // one for each signature that is wanted
+	slots   chan struct{} // one per running request to it
+	waiting chan struct{} // one per waiting request for a signature
 
 	mu    sync.Mutex
-	quiet time.Time // until when it wants to be left alone
+	quiet time.Time // end of the pause that it asked for
 }
 
 func newCustodian(atOnce int) *custodian {
 	return &custodian{slots: make(chan struct{}, atOnce), waiting: make(chan struct{}, 5*atOnce)}
 }
 
-// sign asks for a signature until there is one, for as long as that is of use.
+// sign requests a signature until there is one, while it is of use.
 func (c *custodian) sign(ctx context.Context, signer *keys.Signer, payload []byte, within time.Duration) ([]byte, error) {
 	select {
 	case c.waiting <- struct{}{}:
@@ -59,7 +59,7 @@ func (c *custodian) sign(ctx context.Context, signer *keys.Signer, payload []byt
 	}
 }
 
-// attempt asks once. A connection that is dead does not use up all of the time.
+// attempt sends one request. A dead connection does not use up all of the time.
 func (c *custodian) attempt(ctx context.Context, signer *keys.Signer, payload []byte, within time.Duration) ([]byte, error) {
 	select {
 	case c.slots <- struct{}{}:
@@ -72,7 +72,7 @@ func (c *custodian) attempt(ctx context.Context, signer *keys.Signer, payload []
 	return signer.Sign(ctx, payload)
 }
 
-// hush lets nobody ask the service for a while: its limits are for all of us.
+// hush pauses all requests to the service: its limits apply to all of them together.
 func (c *custodian) hush(while time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,14 +81,14 @@ func (c *custodian) hush(while time.Duration) {
 	}
 }
 
-// left is how long it is to be left alone yet.
+// left is the remaining pause.
 func (c *custodian) left() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Until(c.quiet)
 }
 
-// wait waits, or says at once that there is no time to.
+// wait waits, or returns an error at once if the time is too short.
 func (c *custodian) wait(ctx context.Context, while time.Duration) error {
 	if while <= 0 {
 		return nil
@@ -106,7 +106,7 @@ func (c *custodian) wait(ctx context.Context, while time.Duration) error {
 	}
 }
 
-// tooLate tells whether the context ends before a pause does.
+// tooLate reports whether the context ends before a pause does.
 func tooLate(ctx context.Context, pause time.Duration) bool {
 	deadline, ends := ctx.Deadline()
 	return ends && time.Until(deadline) <= pause

@@ -15,10 +15,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys/web3signer"
 )
 
-// In what follows time is the test's own: what takes seconds takes none.
+// Time is the test's own below, so waits of seconds take no time.
 
-// moody answers with these errors in turn, and signs from then on. It notes when it was
-// asked.
+// moody returns these errors in turn, and signs from then on. It records the times of its
+// calls.
 type moody struct {
 	mu     sync.Mutex
 	errs   []error
@@ -60,7 +60,7 @@ func (m *moody) sign(signs asked) asked {
 	}
 }
 
-// How often, and when, a service is asked again, and what the client hears.
+// TestPatience checks when a service is asked again, and the client's answer.
 func TestPatience(t *testing.T) {
 	broken := errors.New("the connection broke")
 	throttled := &keys.Busy{Status: 429}
@@ -104,7 +104,7 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// A service that wants to be left alone is, by all.
+// A pause that the service asks for applies to all requests.
 func TestPauseIsForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := held(chain.P256)
@@ -112,7 +112,7 @@ func TestPauseIsForAll(t *testing.T) {
 		h := handler(t, web3signer.Settings{}, signer(t, k, m.sign(willing(k))))
 		var all sync.WaitGroup
 		all.Go(func() { ask(t, h, "POST", nameOf(k), something, nil) })
-		synctest.Wait() // it was told to wait
+		synctest.Wait() // it has the pause
 		for range 3 {
 			all.Go(func() {
 				if w := ask(t, h, "POST", nameOf(k), something, nil); w.Code != 200 {
@@ -127,7 +127,7 @@ func TestPauseIsForAll(t *testing.T) {
 	})
 }
 
-// No more requests are under way than may be, a few wait, and the rest is sent away.
+// At most AtOnce requests run, a few wait, and the rest is refused.
 func TestAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := held(chain.P256)
@@ -151,7 +151,7 @@ func TestAtOnce(t *testing.T) {
 	})
 }
 
-// Who has gone is not answered, and the service hears of it.
+// A client that has gone gets no answer, and the request to the service is cancelled.
 func TestGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := held(chain.P256)
@@ -174,7 +174,7 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// Health is asked for once in a while, however often somebody wants to know.
+// Health is checked at most once per HealthFor, however many callers ask.
 func TestHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var times int

@@ -1,17 +1,17 @@
-// Package web3signer serves signers to other processes, by the part of Web3Signer's
-// HTTP API that concerns keys of Ethereum accounts, which is what [keys.Remote] speaks:
+// Package web3signer serves signers to other processes, by the part of Web3Signer's HTTP API
+// for keys of Ethereum accounts, which [keys.Remote] uses:
 //
 //	GET  /api/v1/eth1/publicKeys   the public keys, x y in hex, as a JSON array
 //	POST /api/v1/eth1/sign/{key}   {"data":"0x…"}: a signature of the data's Keccak-256
 //	GET  /upcheck                  200: the process is there
 //	GET  /healthcheck              200: its keys can be used, or 503
 //
-// A signature of secp256k1 is r s v with v of 27 or 28, one of P-256, which Web3Signer
-// does not have here, is r s; both with the lower s.
+// A signature of secp256k1 is r s v with v of 27 or 28. A signature of P-256, which Web3Signer
+// does not support here, is r s. Both have the lower s.
 //
-// What cannot be signed now, for whatever reason, is answered by 429 or 5xx: a
-// transaction waits then. Of other statuses a client may think that its transaction is
-// to blame, so they are given only if the request is.
+// A request that cannot be signed now, for any reason, gets 429 or 5xx: the transaction then
+// waits. A client may read other statuses as its transaction's fault, so only faulty requests
+// get them.
 //
 // Source: Consensys/web3signer, openapi-specs/eth1.
 package web3signer
@@ -34,22 +34,20 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 )
 
-// maxBody is the most that is read of a request, in bytes: the largest payload in hex,
-// and what stands around it.
+// maxBody is the largest request body, in bytes: the largest payload in hex, and the JSON
+// around it.
 const maxBody = 2*keys.MaxPayload + 256
 
-// Settings of a server.
+// Settings are the settings of a server.
 type Settings struct {
-	// AtOnce is the most signatures that are under way at once. Four times as many
-	// more requests wait; beyond that, 429 is answered. At least 1.
+	// AtOnce is the number of signatures made at once. Four times as many requests may wait;
+	// above that, the answer is 429. At least 1.
 	AtOnce int
-	// Timeout is for one request, with everything that is tried for it.
+	// Timeout bounds one request, including its retries.
 	Timeout time.Duration
-	// Check tells whether the keys can be used. It is called once in
-	// [HealthFor] at most, whoever asks.
+	// Check reports whether the keys can be used. It is called at most once per [HealthFor].
 	Check func(context.Context) error
-	// Log is told of each signature that there was none of. What is signed, and the
-	// signatures, are not logged.
+	// Log logs each failed signature, without the payload and without signatures.
 	Log *slog.Logger
 }
 
@@ -61,8 +59,8 @@ type server struct {
 	health    health
 }
 
-// Handler serves these signers. They stay the caller's. Who may ask, and whether a page in
-// a browser caused a request, is for the caller's server to check.
+// Handler serves these signers, which the caller still owns. The caller's server must
+// authenticate clients and reject requests caused by a browser's page.
 func Handler(signers []*keys.Signer, settings Settings) (http.Handler, error) {
 	if settings.AtOnce < 1 || settings.Timeout <= 0 {
 		return nil, keys.ErrBadSetting.Because("%d signatures at once, each within %s, is no work", settings.AtOnce, settings.Timeout)
@@ -110,7 +108,7 @@ func (s *server) sign(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 		write(w, http.StatusOK, "text/plain", "0x"+hex.EncodeToString(written(signer.Kind(), signature)))
-	case r.Context().Err() != nil: // nobody is there to be answered
+	case r.Context().Err() != nil: // the client is gone
 	default:
 		status, after := meaning(err)
 		s.Log.Warn("no signature", "signer", signer, "status", status, "error", err)
@@ -121,8 +119,8 @@ func (s *server) sign(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readPayload reads a request. The type of its content is what a page in a browser
-// cannot send here without asking first.
+// readPayload reads a request. A browser's page cannot send its content type here without a
+// preflight request.
 func readPayload(w http.ResponseWriter, r *http.Request) (payload []byte, fault string) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, "Content-Type is to be application/json"
@@ -144,7 +142,7 @@ func readPayload(w http.ResponseWriter, r *http.Request) (payload []byte, fault 
 	return payload, ""
 }
 
-// written is a signature as Web3Signer writes it, of one as Tempo writes it.
+// written converts a signature from Tempo's form to Web3Signer's.
 func written(kind chain.SignatureKind, signature []byte) []byte {
 	if kind == chain.P256 {
 		return signature[1:65]
@@ -153,8 +151,7 @@ func written(kind chain.SignatureKind, signature []byte) []byte {
 	return signature
 }
 
-// meaning is the status that an error is answered by, and how long the client should
-// wait then.
+// meaning returns the status for an error, and the pause for the client.
 func meaning(err error) (status int, after time.Duration) {
 	busy := (*keys.Busy)(nil)
 	switch {
@@ -164,7 +161,7 @@ func meaning(err error) (status int, after time.Duration) {
 		return http.StatusServiceUnavailable, max(busy.After, time.Second)
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout, 0
-	default: // another key's signature, say, or a service that does not know us any more
+	default: // for example a signature by another key, or a service that no longer accepts us
 		return http.StatusBadGateway, 0
 	}
 }

@@ -22,15 +22,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// held is a test's key of this kind.
+// held is a test key of this kind.
 func held(kind chain.SignatureKind) *keystest.Key {
 	return &keystest.Key{Kind: kind, Secret: []byte("32 bytes of a secret of a test's")}
 }
 
-// asked is how a service is asked for a signature.
+// asked requests a signature from a service.
 type asked func(ctx context.Context, digest chain.Hash) ([]byte, error)
 
-// signer is that of a key whose service this is.
+// signer is the signer of a key, with ask as its service.
 func signer(t *testing.T, k *keystest.Key, ask asked) *keys.Signer {
 	t.Helper()
 	s, err := keys.InCustody(k.SPKI(), ask)
@@ -47,7 +47,7 @@ func willing(k *keystest.Key) asked {
 	}
 }
 
-// handler serves signers; settings are those of the test, where it has any.
+// handler serves signers; unset settings take the test's defaults.
 func handler(t *testing.T, s web3signer.Settings, signers ...*keys.Signer) http.Handler {
 	t.Helper()
 	if s.AtOnce == 0 {
@@ -66,7 +66,7 @@ func handler(t *testing.T, s web3signer.Settings, signers ...*keys.Signer) http.
 	return h
 }
 
-// The relayer's client finds in it a signer like any other.
+// The relayer's client gets a signer like any other from it.
 func TestContract(t *testing.T) {
 	for _, kind := range []chain.SignatureKind{chain.Secp256k1, chain.P256} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// ask sends a request, without a network.
+// ask sends a request without a network.
 func ask(t *testing.T, h http.Handler, method, path, body string, change func(*http.Request)) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:9000"+path, strings.NewReader(body))
@@ -107,13 +107,12 @@ func ask(t *testing.T, h http.Handler, method, path, body string, change func(*h
 	return w
 }
 
-// nameOf is how the API calls a key.
+// nameOf is a key's path in the API.
 func nameOf(k *keystest.Key) string { return "/api/v1/eth1/sign/0x" + hex.EncodeToString(k.Public()) }
 
 const something = `{"data":"0x02"}`
 
-// What is not a request for a signature of a key that is there gets none, and asks
-// nobody.
+// An invalid request, or one for an unknown key, gets no signature and reaches no service.
 func TestRequests(t *testing.T) {
 	a, b := held(chain.Secp256k1), held(chain.P256)
 	times := 0
@@ -169,8 +168,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// A log tells whose signature there was none of and why, and neither what was to be
-// signed nor with what.
+// A log names the failed key and the reason, and neither the payload nor a signature.
 func TestLog(t *testing.T) {
 	k := held(chain.P256)
 	var log bytes.Buffer

@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 )
 
-// signers counts what those who have the keys do, and what they have.
+// signers counts signature requests to key holders, and exports the signers' states.
 type signers struct {
 	signatures *prometheus.CounterVec
 	seconds    *prometheus.HistogramVec
@@ -34,30 +34,30 @@ func newSigners(of *metrics.Metrics) signers {
 	}
 }
 
-// What comes of asking for a signature.
+// Outcomes of a signature request.
 const (
 	Signed     = "signed"
-	WrongKey   = "wrong-key"   // the signature was another key's
-	UnknownKey = "unknown-key" // whoever had the key has it no more
+	WrongKey   = "wrong-key"   // the signature was made by another key
+	UnknownKey = "unknown-key" // the service no longer holds the key
 	Refused    = "refused"
-	Busy       = "busy"       // it asks to be asked later, or is in trouble
-	Unanswered = "unanswered" // no answer came
+	Busy       = "busy"       // it asked for a later retry, or has an error
+	Unanswered = "unanswered" // no answer arrived
 	Failed     = "failed"
-	Abandoned  = "abandoned" // who asked does not want it any more
+	Abandoned  = "abandoned" // the caller gave up
 )
 
-// SignatureOutcomes lists them.
+// SignatureOutcomes lists the outcomes.
 func SignatureOutcomes() []string {
 	return []string{Signed, WrongKey, UnknownKey, Refused, Busy, Unanswered, Failed, Abandoned}
 }
 
-// Signature counts one signature that was asked for.
+// Signature counts one signature request.
 func (m *Metrics) Signature(of chain.Address, outcome string, took time.Duration) {
 	m.signers.signatures.WithLabelValues(of.String(), outcome).Inc()
 	m.signers.seconds.WithLabelValues(of.String()).Observe(took.Seconds())
 }
 
-// Signer notes how a signer stands; balance is nil if none was seen.
+// Signer sets a signer's state; balance is nil if unknown.
 func (m *Metrics) Signer(on chain.ID, of chain.Address, s signer.State, balance *chain.Amount) {
 	labels := []string{on.String(), of.String()}
 	for _, status := range signer.Statuses() {
@@ -74,7 +74,7 @@ func (m *Metrics) Signer(on chain.ID, of chain.Address, s signer.State, balance 
 	}
 }
 
-// guard counts what is refused, and has what operators have set.
+// guard counts refusals, and exports operators' settings.
 type guard struct {
 	refusals *prometheus.CounterVec
 	halts    *prometheus.GaugeVec
@@ -93,20 +93,20 @@ func newGuard(of *metrics.Metrics) guard {
 	}
 }
 
-// Where something may be refused.
+// Points at which a request may be refused.
 const (
-	AtAccept = "accept" // when an intent is asked for
-	AtSign   = "sign"   // when an attempt is to be signed
+	AtAccept = "accept" // when an intent is requested
+	AtSign   = "sign"   // when an attempt is signed
 )
 
-// Refusal counts one, and nothing that is none.
+// Refusal counts err if it is a refusal.
 func (m *Metrics) Refusal(at string, err error) {
 	if rule, refused := code(err); refused {
 		m.guard.refusals.WithLabelValues(at, rule).Inc()
 	}
 }
 
-// Switches notes the halts that stand.
+// Switches sets the active halts.
 func (m *Metrics) Switches(s safeguard.State) {
 	halts := map[safeguard.ScopeKind]int{safeguard.Deployment: 0, safeguard.OnChain: 0, safeguard.OfClient: 0}
 	for scope := range s.Halts {
@@ -117,7 +117,7 @@ func (m *Metrics) Switches(s safeguard.State) {
 	}
 }
 
-// Budget notes what of a chain's budgets is used on a day.
+// Budget sets the use of a chain's budgets on a day.
 func (m *Metrics) Budget(on chain.ID, s budget.State, day budget.Day) {
 	chain, g := on.String(), m.guard
 	used, limit := s.Used(day, budget.Account{Kind: budget.OnChain}), s.Limit(budget.Account{Kind: budget.OnChain})

@@ -16,8 +16,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 )
 
-// lanes counts what is recorded of lanes, and has the figures of those that this process
-// works on. A signer may have as many lanes as there are nonce keys: they are summed up.
+// lanes counts recorded events of lanes, and exports the state of the lanes that this process
+// works on. A signer may have one lane per nonce key; they are summed up.
 type lanes struct {
 	now      func() time.Time
 	stages   *prometheus.HistogramVec
@@ -49,11 +49,11 @@ type owner struct {
 	signer chain.Address
 }
 
-// figures are how a lane stands.
+// figures are a lane's state.
 type figures struct {
 	inFlight, left, open, holes int
-	troubled                    int       // lanes
-	front                       time.Time // when the oldest in flight was signed for; zero is none
+	troubled                    int       // number of lanes
+	front                       time.Time // signing time of the oldest nonce in flight; zero means none
 	known                       bool
 	next                        uint64
 	drift                       int64
@@ -94,20 +94,19 @@ func newLanes(of *metrics.Metrics, now func() time.Time, stages *prometheus.Hist
 		next:     desc("lane_next_nonce", "Cursor of the lane of nonce key 0: the next nonce that was never handed out."),
 		drift:    desc("lane_drift_nonces", "Nonces that the chain has used and nothing recorded here has (above 0), or the other way round (below 0), as of when it was asked last; of the lane that is farthest."),
 	}
-	for _, outcome := range []string{"won", "missed", "failed", "lost"} { // an increase is one from a figure that was there before
+	for _, outcome := range []string{"won", "missed", "failed", "lost"} { // so that a first occurrence is an increase
 		l.leases.WithLabelValues(outcome)
 	}
 	of.Register(l)
 	return l
 }
 
-// Expect says that a signer's lane of nonce key 0 is to be worked on here, by this process
-// or another.
+// Expect declares that a signer's lane of nonce key 0 is worked on, by this process or another.
 func (m *Metrics) Expect(on chain.ID, signer chain.Address) {
 	m.lanes.mu.Lock()
 	defer m.lanes.mu.Unlock()
 	m.lanes.expected[owner{on, signer}] = true
-	// An increase is one from a figure that was there before.
+	// So that a first occurrence is an increase.
 	for _, outcome := range SignatureOutcomes() {
 		m.signers.signatures.WithLabelValues(signer.String(), outcome)
 	}
@@ -120,7 +119,7 @@ func (m *Metrics) Expect(on chain.ID, signer chain.Address) {
 	}
 }
 
-// The labels' values of what is counted.
+// Values of labels.
 const (
 	foreignSkipped = "skipped"
 	foreignLost    = "lost"
@@ -133,16 +132,16 @@ const (
 	ceilingIntent   = "intent"
 )
 
-// Turn is what came of one turn of a lane's holder.
+// Turn is the result of one turn of a lane's holder.
 type Turn struct {
-	Budget   int   // nonces in flight at most
-	Drift    int64 // above 0, nonces that the chain has used and the lane has not
-	Stalled  bool  // the first nonce that waits for the chain was found to stall
-	Troubled bool  // something failed, and is tried again
+	Budget   int   // maximum of nonces in flight
+	Drift    int64 // if positive, nonces used on the chain and unknown to the lane
+	Stalled  bool  // the first nonce waiting for the chain has stalled
+	Troubled bool  // something failed, and will be retried
 	Took     time.Duration
 }
 
-// Turn notes how a lane stands after a turn.
+// Turn sets a lane's state after a turn.
 func (m *Metrics) Turn(id chain.Sequence, s lane.State, t Turn) {
 	l, on := m.lanes, id.Chain.String()
 	l.turns.WithLabelValues(on).Observe(t.Took.Seconds())
@@ -162,17 +161,17 @@ func (m *Metrics) Turn(id chain.Sequence, s lane.State, t Turn) {
 	l.all[id] = f
 }
 
-// NoLane forgets a lane that this process works on no more.
+// NoLane removes a lane that this process no longer works on.
 func (m *Metrics) NoLane(id chain.Sequence) {
 	m.lanes.mu.Lock()
 	defer m.lanes.mu.Unlock()
 	delete(m.lanes.all, id)
 }
 
-// Lease counts what came of the lease of a lane.
+// Lease counts a result of leasing a lane.
 func (m *Metrics) Lease(outcome string) { m.lanes.leases.WithLabelValues(outcome).Inc() }
 
-// Fenced counts a write that was refused because another has opened the lane.
+// Fenced counts a write refused because another holder has opened the lane.
 func (m *Metrics) Fenced(chain string) { m.lanes.fenced.WithLabelValues(chain).Inc() }
 
 // Lane counts the facts that one append of a holder has added to a lane.
@@ -225,8 +224,8 @@ func (l *lanes) attempted(on, of string, before lane.State, e lane.Attempted) {
 	}
 }
 
-// Serve says that intents are carried out on a chain, and what one unit of gas may cost there
-// at most.
+// Serve declares that intents are carried out on a chain, and exports the highest price per
+// unit of gas there.
 func (m *Metrics) Serve(on chain.ID, most chain.Price) {
 	m.ends(on.String())
 	m.lanes.fenced.WithLabelValues(on.String())
@@ -236,8 +235,8 @@ func (m *Metrics) Serve(on chain.ID, most chain.Price) {
 	m.lanes.ceiling.WithLabelValues(on.String()).Set(most.Int().Float64())
 }
 
-// NoOffer counts that no fee could be offered. It is the intent's own ceiling that is the
-// lower one, or the operator's. What is no refusal is not counted here.
+// NoOffer counts a failure to offer a fee. own says whether the lower ceiling is the intent's,
+// and not the operator's. Errors that are no refusal do not count here.
 func (m *Metrics) NoOffer(on chain.ID, own bool, err error) {
 	reason, refused := code(err)
 	if !refused {
@@ -257,10 +256,10 @@ func (l *lanes) Describe(descs chan<- *prometheus.Desc) {
 	}
 }
 
-// summed is what the lanes of one signer come to.
+// summed is the sum of one signer's lanes.
 type summed struct {
 	figures
-	protocol, others int // that are held
+	protocol, others int // numbers of held lanes
 }
 
 // Collect implements prometheus.Collector.
@@ -295,7 +294,7 @@ func (l *lanes) Collect(found chan<- prometheus.Metric) {
 	}
 }
 
-// sum adds the lanes of each signer up.
+// sum adds up each signer's lanes.
 func (l *lanes) sum() map[owner]summed {
 	l.mu.Lock()
 	defer l.mu.Unlock()

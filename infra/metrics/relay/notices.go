@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 )
 
-// notices counts what is sent to webhooks, and has the queue as it was last looked at.
+// notices counts webhook deliveries (notices), and exports the queue's last counts.
 type notices struct {
 	rows      *prometheus.GaugeVec
 	due       *prometheus.GaugeVec
@@ -35,7 +35,7 @@ func newNotices(of *metrics.Metrics, buckets []float64) notices {
 	}
 }
 
-// Notices notes how the queue of notices stands.
+// Notices sets the counts of the queue of notices.
 func (m *Metrics) Notices(d notice.Depth) {
 	n := m.notices
 	for stage, count := range map[notice.Stage]int{notice.Queued: d.Queued, notice.Delivering: d.Delivering, notice.Dead: d.Dead} {
@@ -48,18 +48,18 @@ func (m *Metrics) Notices(d notice.Depth) {
 	}
 }
 
-// NoNotices forgets the figures of the queue: another process has them now.
+// NoNotices removes the queue's metrics: another process exports them now.
 func (m *Metrics) NoNotices() {
 	for _, g := range []*prometheus.GaugeVec{m.notices.rows, m.notices.due, m.notices.oldest, m.notices.endpoints} {
 		g.Reset()
 	}
 }
 
-// Notice counts an attempt to deliver a notice, the first of it or a later one. It is of
-// an event at a time, and zero if that is not known.
+// Notice counts an attempt to deliver a notice, its first or a later one. of is the time of its
+// event; zero if unknown.
 func (m *Metrics) Notice(o notice.Outcome, first bool, of, now time.Time, took time.Duration) {
 	m.notices.attempts.WithLabelValues(string(o.Class), string(o.Cause)).Inc()
-	retries := m.notices.retries.WithLabelValues() // a figure from the first attempt on
+	retries := m.notices.retries.WithLabelValues() // exported from the first attempt on
 	if !first {
 		retries.Inc()
 	}

@@ -1,5 +1,5 @@
-// Package relay counts what the relay does: its intents, lanes, signers, safeguards and
-// webhooks. It is apart from what delivery counts, which knows nothing of these.
+// Package relay counts the relay's work: its intents, lanes, signers, safeguards and webhooks.
+// It is separate from the metrics of delivery, which does not depend on the relay.
 package relay
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 )
 
-// Metrics is every figure that the relay exports beside delivery's, on their registry.
+// Metrics is every metric of the relay, on the registry of delivery's.
 type Metrics struct {
 	requests *prometheus.CounterVec
 	intents  *prometheus.GaugeVec
@@ -29,13 +29,12 @@ type Metrics struct {
 	notices notices
 }
 
-// prefix begins the name of every metric of the relay, after that of all of ours.
+// prefix begins the name of each of the relay's metrics, after the prefix of all our metrics.
 const prefix = "relay_"
 
-// New registers the relay's metrics with delivery's. now is the clock that ages are
-// reckoned by.
+// New registers the relay's metrics with delivery's. now is the clock for ages.
 func New(of *metrics.Metrics, now func() time.Time) *Metrics {
-	// Seconds: from an idle lane to an intent that waits for a fortnight's funds.
+	// Seconds: from an idle lane to an intent that waits two weeks for funds.
 	buckets := []float64{.005, .025, .1, .25, .5, 1, 1.5, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 43200, 1209600}
 	stages := of.Histogram(prefix+"stage_seconds", "Time of one stage of an intent's life.", buckets, "chain", "stage")
 	return &Metrics{
@@ -53,22 +52,22 @@ func New(of *metrics.Metrics, now func() time.Time) *Metrics {
 	}
 }
 
-// The stages of an intent's life.
+// Stages of an intent.
 const (
-	stageAssigned  = "asked_to_assigned"  // from being taken on to its first nonce
+	stageAssigned  = "asked_to_assigned"  // from acceptance to its first nonce
 	stageSigned    = "assigned_to_signed" // from its nonce to the nonce's first attempt
-	stageMined     = "signed_to_mined"    // from the attempt that landed to its block being announced
-	stageCompleted = "asked_to_completed" // from being taken on to having come out as it should
+	stageMined     = "signed_to_mined"    // from the attempt that landed to the announcement of its block
+	stageCompleted = "asked_to_completed" // from acceptance to success
 )
 
-// How intents come out; the reason follows on a failure.
+// Outcomes of intents; on a failure the reason follows.
 const (
 	completed = "completed"
 	failed    = "failed_"
 	canceled  = "canceled"
 )
 
-// ends makes a figure of every end that a chain's intents may come to.
+// ends creates a counter for every outcome of a chain's intents.
 func (m *Metrics) ends(chain string) {
 	m.ended.WithLabelValues(chain, completed)
 	m.ended.WithLabelValues(chain, canceled)
@@ -77,7 +76,7 @@ func (m *Metrics) ends(chain string) {
 	}
 }
 
-// code is that of a refusal; another error has none.
+// code is a refusal's code; other errors have none.
 func code(err error) (string, bool) {
 	var r event.Refusal
 	ok := errors.As(err, &r)
@@ -98,14 +97,14 @@ func (m *Metrics) Request(known bool, err error) {
 	m.requests.WithLabelValues(outcome).Inc()
 }
 
-// Waiting notes how many intents of a chain have no nonce, and how many have one.
+// Waiting sets how many intents of a chain have no nonce, and how many have one.
 func (m *Metrics) Waiting(chain string, waiting, assigned int) {
 	m.intents.WithLabelValues(chain, "waiting").Set(float64(waiting))
 	m.intents.WithLabelValues(chain, "assigned").Set(float64(assigned))
 }
 
-// Intent counts the facts that one append has added to an intent, which was in one state
-// before and is in another after them.
+// Intent counts the facts that one append has added to an intent. before and after are its
+// states around them.
 func (m *Metrics) Intent(before, after intent.State, facts []intent.Event) {
 	chain := after.Requested.Request.Chain.String()
 	took := func(stage string, from, to time.Time) {

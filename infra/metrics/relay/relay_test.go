@@ -30,7 +30,7 @@ const (
 	us = "holder"
 )
 
-// told is what Prometheus is told of the relay.
+// told is the relay's metrics as Prometheus reads them.
 type told struct {
 	*relay.Metrics
 	all *metrics.Metrics
@@ -41,7 +41,7 @@ func newTold(now time.Time) told {
 	return told{relay.New(all, func() time.Time { return now }), all}
 }
 
-// want are lines without their prefix; those that begin with a ! must not be there.
+// want expects lines, given without their prefix; lines that begin with a ! must be missing.
 func (m told) want(t *testing.T, lines ...string) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -73,7 +73,7 @@ func TestRequests(t *testing.T) {
 		`requests_total{outcome="failed"} 1`, `intents{chain="1",state="waiting"} 7`, `intents{chain="1",state="assigned"} 8`)
 }
 
-// The life of an intent in seconds: asked for at 0, a nonce at 2, signed at 3, in a block at
+// The times of an intent in seconds: requested at 0, a nonce at 2, signed at 3, in a block at
 // 7, which leaves the chain, and done at 20, which is withdrawn.
 func TestIntent(t *testing.T) {
 	m := newTold(epoch)
@@ -111,8 +111,8 @@ func TestIntent(t *testing.T) {
 		`intents_ended_total{chain="1",outcome="failed_reverted"} 1`, `intents_ended_total{chain="1",outcome="canceled"} 1`)
 }
 
-// Lanes of one signer are summed up; what nobody works on here is told of, as far as it is
-// expected, and forgotten otherwise.
+// Lanes of one signer are summed up. A lane that is not worked on here is exported if it is
+// expected, and removed otherwise.
 func TestLanes(t *testing.T) {
 	m := newTold(epoch.Add(40 * time.Second))
 	m.Expect(1, alice)
@@ -143,7 +143,7 @@ func TestLanes(t *testing.T) {
 		return lane.Attempt{Token: s.Token, Signed: []lane.Signed{{Nonce: nonce, Intent: who, Hash: chain.Hash{byte(nonce), n}, Fee: price}}, At: epoch.Add(time.Duration(seconds) * time.Second)}
 	}
 	one, two := chain.IntentID{1}, chain.IntentID{2}
-	run(lane.Open{Holder: "dead", Token: 1}, lane.Open{Holder: us, Token: 2}, lane.Open{Holder: us, Token: 3}, lane.Advance{Token: 3, Witness: witness(4)}) // the last is how it learns where it begins
+	run(lane.Open{Holder: "dead", Token: 1}, lane.Open{Holder: us, Token: 2}, lane.Open{Holder: us, Token: 3}, lane.Advance{Token: 3, Witness: witness(4)}) // the last command sets the lane's first nonce
 	run(lane.Reserve{Token: 3, Intents: []chain.IntentID{one, two}, Budget: 10, At: epoch}, sign(5, two, 1, 3))
 	run(lane.Fill{Token: 3, Nonces: []uint64{4}, At: epoch.Add(4 * time.Second)})
 	run(sign(4, chain.IntentID{}, 1, 10), sign(5, two, 2, 30), lane.Advance{Token: 3, Witness: witness(9)}, lane.Reclaim{Token: 3, Count: 2, Witness: witness(7)})

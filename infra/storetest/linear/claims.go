@@ -16,10 +16,10 @@ type Ask struct {
 	Name   request.Name
 	Print  request.Print
 	Claim  event.ID
-	Answer string // that is to be kept
+	Answer string // the answer to store
 }
 
-// AskKind is what is asked.
+// AskKind is the kind of a call.
 type AskKind string
 
 // The kinds of calls.
@@ -29,31 +29,31 @@ const (
 	ToRelease AskKind = "release"
 )
 
-// Told is what was told. Answer is what had been kept, when the stage is Answered.
+// Told is a call's result. Answer is the stored answer, if the stage is Answered.
 type Told struct {
 	Stage  request.Stage
 	Answer string
 	Err    error
 }
 
-// Claims is a history of requests that clients may repeat. Claims must not lapse, and
-// requests must not be forgotten, while it is made.
+// Claims is a history of requests that clients may repeat. While it is made, claims must not
+// lapse, and requests must not be forgotten.
 type Claims struct{ *History[Ask, Told] }
 
 // NewClaims makes an empty history.
 func NewClaims() Claims { return Claims{NewHistory[Ask, Told](time.Now)} }
 
-// Stage counts the claims that were told a stage.
+// Stage counts the claims that returned a stage.
 func (c Claims) Stage(s request.Stage) int {
 	return c.told(func(a Ask, t Told) bool { return a.Kind == ToClaim && t.Err == nil && t.Stage == s })
 }
 
-// Judge holds the history against requests that are dealt with one after the other.
+// Judge checks the history against requests handled one after the other.
 func (c Claims) Judge() Verdict {
 	return search(claimModel(), operations(c.sorted()), "the requests")
 }
 
-// claimed is what is known of a request; the zero claimed is one that nobody made.
+// claimed is the modelled state of a request; the zero claimed was never made.
 type claimed struct {
 	there    bool
 	print    request.Print
@@ -90,7 +90,7 @@ func claimModel() porcupine.Model {
 	return m.ToModel()
 }
 
-// step is the request that is dealt with alone.
+// step applies one call to the modelled request.
 func (s claimed) step(in Ask) (claimed, Told) {
 	ours := s.there && s.claim == in.Claim
 	switch in.Kind {
@@ -106,7 +106,7 @@ func (s claimed) step(in Ask) (claimed, Told) {
 		return s, Told{}
 	}
 	switch {
-	case !s.there, ours: // ours: tried again, its answer having been lost
+	case !s.there, ours: // ours: retried after its answer was lost
 		return claimed{there: true, print: in.Print, claim: in.Claim}, Told{Stage: request.Claimed}
 	case s.print != in.Print:
 		return s, Told{Stage: request.Differs}

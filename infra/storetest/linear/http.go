@@ -19,15 +19,15 @@ type Signed struct {
 	Body []byte
 }
 
-// attemptsEach is how many requests there are for each transaction, about.
+// attemptsEach is about the number of requests per transaction.
 const attemptsEach = 12
 
 // keysMost is how many transactions share a few Idempotency-Keys.
 const keysMost = 3
 
-// AskSubmits has clients submit the same transactions to replicas at the same time: some
-// without an Idempotency-Key and some under one of a few, which are also given to other
-// transactions. It ends when each client has made its calls, or ctx ends.
+// AskSubmits has clients submit the same transactions to replicas concurrently. Some go without
+// an Idempotency-Key, and some under one of a few keys that other transactions use too. It ends
+// when each client has made its calls, or ctx ends.
 func AskSubmits(ctx context.Context, urls []string, all []Signed, clients int, seed uint64) Submits {
 	h := NewSubmits()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
@@ -55,8 +55,8 @@ func AskSubmits(ctx context.Context, urls []string, all []Signed, clients int, s
 	return h
 }
 
-// submit posts a submission and reads what was answered. What is neither a success nor
-// one of the refusals of keys is lost: it may have happened.
+// submit posts a submission and returns its answer. An answer that is neither a success nor a
+// refusal of the key counts as Lost: the request may have been carried out.
 func submit(ctx context.Context, client *http.Client, url string, body []byte, key string) Submitted {
 	lost := Submitted{Kind: Lost}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/transactions", bytes.NewReader(body))
@@ -67,7 +67,7 @@ func submit(ctx context.Context, client *http.Client, url string, body []byte, k
 	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
 	}
-	req.GetBody = nil // the client must not ask twice by itself
+	req.GetBody = nil // the HTTP client must not retry by itself
 	res, err := client.Do(req)
 	if err != nil {
 		return lost

@@ -9,46 +9,45 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Right asks for a lease for a time, or gives it up when TTL is 0.
+// Right asks for a lease for TTL, or releases it if TTL is 0.
 type Right struct {
 	Name   string
 	Holder string
 	TTL    time.Duration
 }
 
-// Granted is what was told of a lease.
+// Granted is a call's result.
 type Granted struct {
 	Held bool
 	Err  error
 }
 
-// Leases is a history of rights that lapse. Its clock must run as fast as the store's.
+// Leases is a history of leases. Its clock must run as fast as the store's.
 type Leases struct {
 	*History[Right, Granted]
-	// Slack is how far the store's clock may go astray within a lease's term, and what
-	// it cuts off.
+	// Slack is the store clock's possible error within a lease's term, including truncation.
 	Slack time.Duration
-	// Again is set for an adapter that tries again by itself when a reply is lost: a
-	// call that took at least so long may have had its effect before, too. 0 is never.
+	// Again is set for an adapter that retries by itself when a reply is lost: a call that took
+	// at least this long may have had its effect earlier, too. 0 means never.
 	Again time.Duration
 }
 
 // NewLeases makes an empty history, timed by a clock.
 func NewLeases(now func() time.Time) Leases { return Leases{History: NewHistory[Right, Granted](now)} }
 
-// Told counts the calls for a lease that were told that it is held, or that it is not.
+// Told counts the calls for a lease that returned held, or not held.
 func (l Leases) Told(held bool) int {
 	return l.told(func(r Right, g Granted) bool { return r.TTL > 0 && g.Err == nil && g.Held == held })
 }
 
-// Judge holds the history against leases that are given to one after the other.
+// Judge checks the history against leases granted one after the other.
 func (l Leases) Judge() Verdict {
 	return search(l.model(), operations(l.clear()), "the leases")
 }
 
-// clear leaves out what cannot be judged where adapters try again by themselves: a
-// holder was told only of the last of its tries, and others may have been denied a lease
-// because of an earlier one. All else that such a try may do, the last one does too.
+// clear drops calls that cannot be judged if adapters retry by themselves: a holder knows only
+// the result of its last try, and an earlier try may have denied the lease to others. All other
+// effects of an earlier try are also effects of the last one.
 func (l Leases) clear() (kept []call[Right, Granted]) {
 	calls := l.sorted()
 	slow := func(c call[Right, Granted]) bool {
@@ -92,17 +91,16 @@ func (l Leases) model() porcupine.Model {
 	return m.ToModel()
 }
 
-// lease is what may be known of a lease after some calls. Nobody is told the moment at
-// which a call took effect, only two between which it lies: so there are bounds for
-// when the lease lapses.
+// lease is a possible state of a lease after some calls. The moment at which a call took effect
+// is unknown, except for two bounds. So the moment at which the lease lapses has bounds too.
 type lease struct {
 	holder  string
-	low, up int64 // between these it lapses
-	now     int64 // all that has taken effect so far can have done so by then
+	low, up int64 // it lapses between these
+	now     int64 // the earliest time by which all calls so far can have taken effect
 }
 
-// step is what a lease may be after a call that took effect between two moments, and was
-// told this; nothing when it cannot have been told so.
+// step returns the possible states after a call that took effect between two moments with this
+// result; none if the result is impossible.
 func (s lease) step(in Right, out Granted, began, ended, slack int64) []lease {
 	s.now = max(s.now, began)
 	if s.now > ended {
@@ -143,7 +141,7 @@ func (s lease) step(in Right, out Granted, began, ended, slack int64) []lease {
 	return all
 }
 
-// given is the lease in somebody's hands from a moment between two.
+// given is the lease of a holder, granted between two moments.
 func given(in Right, from, to int64) lease {
 	ttl := int64(in.TTL)
 	return lease{holder: in.Holder, low: from + ttl, up: to + ttl, now: from}

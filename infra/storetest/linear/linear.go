@@ -1,11 +1,11 @@
-// Package linear judges histories: what clients asked of a store at the same time, and
-// what they were told. A history is linearizable when everything asked can be put in one
-// order, in which each call lies between its beginning and its end, and in which a store
-// that does one thing after the other would have told the same (Herlihy and Wing, 1990).
-// The search is porcupine's; the models of what such a store does are here.
+// Package linear judges histories: concurrent calls of clients to a store, and their results. A
+// history is linearizable if all calls can be put in one order, with each call between its
+// beginning and its end, and a store that runs one call after the other would return the same
+// results (Herlihy and Wing, 1990). The search is porcupine's. This package holds the models of
+// such stores.
 //
-// A call whose outcome nobody knows may have happened: at any time after it began, or
-// never. It has no end.
+// A call with an unknown outcome may have taken effect at any time after it began, or never. It
+// has no end.
 package linear
 
 import (
@@ -18,17 +18,17 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// call is something a client asked, and what it was told.
+// call is a client's call and its result.
 type call[I, O any] struct {
 	client       int
 	began, ended time.Duration
 	in           I
 	out          O
-	open         bool // nobody knows whether it happened, or will
+	open         bool // its outcome is unknown, and it may still take effect
 }
 
-// History is what several clients asked and were told. Its methods may be called at
-// the same time. The zero History is not usable; make one with [NewHistory].
+// History is the calls of several clients and their results. Its methods may be called
+// concurrently. The zero History is not usable; make one with [NewHistory].
 type History[I, O any] struct {
 	now   func() time.Time
 	since time.Time
@@ -36,14 +36,13 @@ type History[I, O any] struct {
 	calls []call[I, O]
 }
 
-// NewHistory makes an empty history, timed by a clock that never goes back.
+// NewHistory makes an empty history, timed by a monotonic clock.
 func NewHistory[I, O any](now func() time.Time) *History[I, O] {
 	return &History[I, O]{now: now, since: now()}
 }
 
-// Do carries a call out and keeps what it was told. known is false when nobody can say
-// whether it took effect. One client makes one call at a time, unless its outcome is
-// not known.
+// Do carries a call out and records its result. known is false if it is unknown whether the
+// call took effect. A client makes one call at a time, unless its outcome is unknown.
 func (h *History[I, O]) Do(client int, in I, carryOut func() (out O, known bool)) O {
 	began := h.now().Sub(h.since)
 	out, known := carryOut()
@@ -54,7 +53,7 @@ func (h *History[I, O]) Do(client int, in I, carryOut func() (out O, known bool)
 	return out
 }
 
-// Len is how many calls there are, and how many of them have an unknown outcome.
+// Len returns the number of calls, and of calls with an unknown outcome.
 func (h *History[I, O]) Len() (all, open int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,7 +65,7 @@ func (h *History[I, O]) Len() (all, open int) {
 	return len(h.calls), open
 }
 
-// told counts the calls that were answered in a way.
+// told counts the calls whose result satisfies is.
 func (h *History[I, O]) told(is func(I, O) bool) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,7 +77,7 @@ func (h *History[I, O]) told(is func(I, O) bool) (n int) {
 	return n
 }
 
-// sorted is all calls by their beginning.
+// sorted returns all calls by their beginning.
 func (h *History[I, O]) sorted() []call[I, O] {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,8 +86,8 @@ func (h *History[I, O]) sorted() []call[I, O] {
 	return all
 }
 
-// operations are the calls as porcupine wants them: what is open ends after all others,
-// and so may come last, where nobody sees what it did.
+// operations converts calls for porcupine. An open call ends after all others, and so may take
+// effect last, after every read.
 func operations[I, O any](calls []call[I, O]) []porcupine.Operation {
 	var end time.Duration
 	clients := 0
@@ -97,7 +96,7 @@ func operations[I, O any](calls []call[I, O]) []porcupine.Operation {
 	}
 	all := make([]porcupine.Operation, len(calls))
 	for i, c := range calls {
-		if c.open { // and its client goes on meanwhile: a picture needs a line for each
+		if c.open { // its client makes further calls meanwhile: a picture needs a line for each
 			c.client, c.ended = clients, end+1
 			clients++
 		}
@@ -106,10 +105,10 @@ func operations[I, O any](calls []call[I, O]) []porcupine.Operation {
 	return all
 }
 
-// Verdict is what came of judging a history.
+// Verdict is the result of judging a history.
 type Verdict struct {
-	// Wrong says why the history is not linearizable, or could not be judged in time;
-	// empty when all is well.
+	// Wrong says why the history is not linearizable, or could not be judged in time; empty if
+	// it is linearizable.
 	Wrong string
 	// Undecided is set when the search took too long.
 	Undecided bool
@@ -118,8 +117,8 @@ type Verdict struct {
 	info  porcupine.LinearizationInfo
 }
 
-// patience bounds one search. A history that takes longer is too long or has too many
-// calls without an outcome.
+// patience bounds one search. A history that takes longer is too long, or has too many calls
+// with an unknown outcome.
 const patience = time.Minute
 
 func search(model porcupine.Model, all []porcupine.Operation, what string) Verdict {
@@ -135,7 +134,7 @@ func search(model porcupine.Model, all []porcupine.Operation, what string) Verdi
 	return v
 }
 
-// Draw writes a page that shows the history and how far an order was found.
+// Draw writes a page that shows the history and the longest order found.
 func (v Verdict) Draw(w io.Writer) error {
 	if v.info.PartialLinearizations() == nil {
 		_, err := fmt.Fprintln(w, v.Wrong)

@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Append asks a stream to take events at a version; without events it reads the stream.
+// Append asks a stream to append events at a version; without events it reads the stream.
 type Append struct {
 	Stream   event.Stream
 	Expected event.Version
@@ -30,13 +30,13 @@ const (
 	Seen       Outcome = "seen"
 )
 
-// Appended is what a stream told.
+// Appended is a call's result.
 type Appended struct {
 	Outcome  Outcome
-	Version  event.Version // of the stream: after the append, or at the conflict
+	Version  event.Version // the stream's version: after the append, or at the conflict
 	Position event.Position
 	Repeated bool
-	Seen     []event.ID // what a read saw
+	Seen     []event.ID // ids returned by a read
 }
 
 // Streams is a history of appends to streams and of reads.
@@ -50,12 +50,12 @@ func (s Streams) Told(o Outcome) int {
 	return s.told(func(_ Append, a Appended) bool { return a.Outcome == o })
 }
 
-// Repeats counts the appends that were told that they had stood before.
+// Repeats counts the appends that returned that their events were stored already.
 func (s Streams) Repeats() int {
 	return s.told(func(_ Append, a Appended) bool { return a.Repeated })
 }
 
-// Names are the streams that something was asked of.
+// Names are the streams with calls.
 func (s Streams) Names() (all []event.Stream) {
 	for _, c := range s.sorted() {
 		if !slices.Contains(all, c.in.Stream) {
@@ -65,7 +65,7 @@ func (s Streams) Names() (all []event.Stream) {
 	return all
 }
 
-// Judge holds the history against streams that do one thing after the other, and the
+// Judge checks the history against streams that handle one call after the other, and the
 // positions against the order of time.
 func (s Streams) Judge() Verdict {
 	calls := settle(s.sorted())
@@ -76,10 +76,10 @@ func (s Streams) Judge() Verdict {
 	return v
 }
 
-// settle ends calls whose outcome was unknown when it no longer matters: once the same
-// append has been told that it stands, or that others' events stand in its place, the
-// earlier try has happened or never will; and what is not in the last read of its stream,
-// after which nobody looked, need not have. This loses no order, and spares the search.
+// settle ends calls of unknown outcome where that no longer matters. Once the same append has
+// returned that it is stored, or that others' events have its place, the earlier try has
+// happened or never will. An append missing in its stream's last read, after all other calls,
+// need not have happened. This excludes no order, and shortens the search.
 func settle(calls []call[Append, Appended]) []call[Append, Appended] {
 	type key struct {
 		stream   event.Stream
@@ -106,7 +106,7 @@ func settle(calls []call[Append, Appended]) []call[Append, Appended] {
 			if at, ok := settled[of(c.in)]; ok {
 				c.open, c.ended = false, max(at, c.ended)
 			} else if read && !strings.Contains(stands, joined(c.in.IDs)) {
-				continue // it has not happened while anybody looked
+				continue // no read has seen it
 			}
 		}
 		kept = append(kept, c)
@@ -114,7 +114,7 @@ func settle(calls []call[Append, Appended]) []call[Append, Appended] {
 	return kept
 }
 
-// lastReads is what was read of streams when all else that was asked of them had ended.
+// lastReads returns each stream's last read, if it began after all other calls had ended.
 func lastReads(calls []call[Append, Appended]) map[event.Stream]string {
 	ended, last := map[event.Stream]time.Duration{}, map[event.Stream]call[Append, Appended]{}
 	for _, c := range calls {
@@ -136,7 +136,8 @@ func lastReads(calls []call[Append, Appended]) map[event.Stream]string {
 	return final
 }
 
-// idBytes is how long an id is within the state of a stream, which is all its ids.
+// idBytes is the length of an id within the state of a stream, which is the concatenation of
+// its ids.
 const idBytes = len(event.ID{})
 
 func joined(ids []event.ID) string {
@@ -163,7 +164,7 @@ func streamModel() porcupine.Model {
 	}
 }
 
-// stepStream is the stream that does one thing after the other.
+// stepStream applies one call to the modelled stream.
 func stepStream(stands string, in Append, out Appended) (bool, string) {
 	if len(in.IDs) == 0 {
 		return out.Outcome == Failed || joined(out.Seen) == stands, stands
@@ -179,14 +180,14 @@ func stepStream(stands string, in Append, out Appended) (bool, string) {
 	switch out.Outcome {
 	case Failed:
 		return true, stands
-	case Unsure: // where it matters it comes after all that was seen
+	case Unsure: // if it matters, it takes effect after all reads
 		return true, after
 	}
 	return out.Outcome == told.Outcome && out.Version == told.Version && out.Repeated == told.Repeated, after
 }
 
-// outOfOrder tells of an append that began when another had ended, and has the lower
-// position; empty when there is none.
+// outOfOrder describes an append that began after another had ended and has the lower position;
+// empty if there is none.
 func outOfOrder(calls []call[Append, Appended]) string {
 	var wrote []call[Append, Appended]
 	for _, c := range calls {
@@ -236,8 +237,8 @@ func describeStream(stands string) string {
 	return "[" + strings.Join(all, " ") + "]"
 }
 
-// partition splits calls by what they are about: what concerns one name does not
-// concern another, so each can be judged by itself.
+// partition splits calls by name: calls with different names are independent, so each name is
+// judged separately.
 func partition[K comparable](all []porcupine.Operation, of func(porcupine.Operation) K) [][]porcupine.Operation {
 	at := map[K]int{}
 	var parts [][]porcupine.Operation

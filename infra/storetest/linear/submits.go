@@ -10,18 +10,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Submit asks the service to take a transaction on, perhaps under an Idempotency-Key.
+// Submit asks the service to accept a transaction, perhaps under an Idempotency-Key.
 type Submit struct {
 	Hash chain.Hash
-	Key  string // empty: none was given
-	Body string // tells requests under one key apart
+	Key  string // empty: none
+	Body string // distinguishes requests under one key
 }
 
-// Submitted is what the service answered.
+// Submitted is the service's answer.
 type Submitted struct {
 	Kind   SubmittedKind
 	Known  bool   // the transaction had been accepted before
-	Answer string // the whole of it
+	Answer string // the whole body
 }
 
 // SubmittedKind is how a request ended.
@@ -33,11 +33,11 @@ const (
 	Replayed SubmittedKind = "answered again"
 	Running  SubmittedKind = "running"
 	Differs  SubmittedKind = "differs"
-	Lost     SubmittedKind = "lost" // nobody knows
+	Lost     SubmittedKind = "lost" // outcome unknown
 )
 
-// Submits is a history of requests to the service, over any number of replicas. Claims
-// must not lapse, and requests must not be forgotten, while it is made.
+// Submits is a history of requests to the service, over any number of replicas. While it is
+// made, claims must not lapse, and requests must not be forgotten.
 type Submits struct{ *History[Submit, Submitted] }
 
 // NewSubmits makes an empty history.
@@ -48,8 +48,8 @@ func (s Submits) Answers(k SubmittedKind) int {
 	return s.told(func(_ Submit, o Submitted) bool { return o.Kind == k })
 }
 
-// JudgeHashes holds the history against transactions that are accepted once: one request
-// is told so, all that follow that it is known.
+// JudgeHashes checks the history against transactions that are accepted once: one request
+// returns that it is new, and all later requests that it is known.
 func (s Submits) JudgeHashes() Verdict {
 	model := porcupine.Model{
 		Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
@@ -75,15 +75,15 @@ func (s Submits) JudgeHashes() Verdict {
 	return search(model, operations(s.sorted()), "the transactions")
 }
 
-// half is one of the two moments of a request under a key: it claims the key, and it
-// leaves an answer. Between them others are told that it runs.
+// half is one of the two moments of a request under a key: it claims the key, and it leaves an
+// answer. Between them other requests are told that it runs.
 type half struct {
 	call[Submit, Submitted]
 	request int
 	leaves  bool
 }
 
-// JudgeKeys holds the history against keys under which a request is carried out once.
+// JudgeKeys checks the history against keys under which a request is carried out once.
 func (s Submits) JudgeKeys() Verdict {
 	var calls []call[Submit, Submitted]
 	for _, c := range s.sorted() {
@@ -105,16 +105,17 @@ func (s Submits) JudgeKeys() Verdict {
 	return search(keyModel(), all, "the keys")
 }
 
-// leavers keeps the pictures' lines of second halves apart from those of first ones.
+// leavers offsets the client ids of second halves, so that pictures show them on lines of their
+// own.
 const leavers = 100_000
 
-// keyed is what is known of a key; the zero keyed is one that nobody used.
+// keyed is the modelled state of a key; the zero keyed was never used.
 type keyed struct {
-	by       int // the request that claimed it
+	by       int // number of the request that claimed it; 0: none
 	body     string
 	answered bool
-	answer   string // empty while nobody was told
-	lapsed   bool   // it left no answer: the same is carried out again, and nothing else
+	answer   string // empty until a request has returned it
+	lapsed   bool   // it left no answer: only the same request may be carried out again
 }
 
 func keyModel() porcupine.Model {
@@ -142,13 +143,13 @@ func keyModel() porcupine.Model {
 	return m.ToModel()
 }
 
-// step is what a key may be after half a request that was answered so; nothing when it
-// cannot have been.
+// step returns the possible states of a key after half a request with this answer; none if the
+// answer is impossible.
 func (s keyed) step(h half, out Submitted) []keyed {
 	fresh, ours := s.by == 0, s.by == h.request
 	if h.leaves {
 		switch left := (keyed{by: h.request, body: h.in.Body, answered: true, answer: out.Answer}); {
-		case out.Kind == Lost && ours: // kept, or without an answer, or not yet
+		case out.Kind == Lost && ours: // it left its answer, left none, or is still running
 			return []keyed{s, left, {by: h.request, body: h.in.Body, lapsed: true}}
 		case out.Kind == Lost:
 			return []keyed{s}

@@ -1,5 +1,5 @@
-// Package optional skips tests of what nothing here can bring up. It is a leaf: modules
-// of their own use it without what package testenv needs.
+// Package optional skips tests whose environment this project cannot start. Separate modules
+// use it, because it needs no other package of the project; package testenv does.
 package optional
 
 import (
@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// Prefix begins what a test says that [Offered] skips.
+// Prefix begins the message of a test skipped by [Offered].
 const Prefix = "OPTIONAL:"
 
-// Offered is a variable's value. Without it the test is skipped, also when
+// Offered returns a variable's value. Without it the test is skipped, even if
 // WATCHTOWER_TEST_REQUIRE is set.
 func Offered(t testing.TB, name string) string {
 	t.Helper()

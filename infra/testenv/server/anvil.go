@@ -12,25 +12,23 @@ import (
 	"syscall"
 )
 
-// Anvil is a private development chain. It keeps its port from one start to the
-// next, and its blocks if it is given the flag --state.
+// Anvil is a private development chain. It keeps its port across restarts, and its blocks with
+// the flag --state.
 type Anvil struct {
 	program string
 	flags   []string
-	dir     string // ours, with the log in it
+	dir     string // made by us; holds the log
 	port    int
 	process *process
 }
 
-// TempoFlags make anvil a Tempo chain with the id of its test network. T4 is the
-// newest hardfork that anvil 1.7.1 knows; its own default, T0, lacks expiring
-// nonces and much else.
+// TempoFlags make anvil a Tempo chain with the id of its test network. T4 is the newest
+// hardfork that anvil 1.7.1 supports; its default, T0, lacks expiring nonces and much else.
 func TempoFlags() []string {
 	return []string{"--network", "tempo", "--hardfork", "T4", "--chain-id", "42431"}
 }
 
-// NewAnvil prepares a chain; it does not run yet. Address and port are not for
-// the flags to say.
+// NewAnvil prepares a chain without running it. The flags must not set address and port.
 func NewAnvil(program string, flags ...string) (*Anvil, error) {
 	dir, err := os.MkdirTemp("", "wt-anvil-")
 	if err != nil {
@@ -44,7 +42,7 @@ func (a *Anvil) Start(ctx context.Context) error {
 	if a.process != nil {
 		return errors.New("anvil runs already")
 	}
-	// Port 0 lets anvil find a free port by itself, so that nobody can take it first.
+	// With port 0 anvil finds a free port by itself, so no other program can take it first.
 	args := append([]string{"--host", "127.0.0.1", "--port", strconv.Itoa(a.port)}, a.flags...)
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), a.program, args...)
 	process, err := start(cmd, a.Log(), syscall.SIGTERM)
@@ -58,10 +56,10 @@ func (a *Anvil) Start(ctx context.Context) error {
 	return nil
 }
 
-// listening is what anvil prints once its port is open.
+// listening is anvil's output once its port is open.
 var listening = regexp.MustCompile(`(?m)^Listening on 127\.0\.0\.1:(\d+)$`)
 
-// listens reads the port off the log: only our own anvil writes there.
+// listens reads the port from the log: only our own anvil writes there.
 func (a *Anvil) listens(context.Context) error {
 	log, err := os.ReadFile(a.Log())
 	if err != nil {
@@ -75,17 +73,16 @@ func (a *Anvil) listens(context.Context) error {
 	return err
 }
 
-// URL is where the chain speaks JSON-RPC, over HTTP; WebSocket is at the same port.
+// URL is the chain's JSON-RPC URL, over HTTP; WebSocket uses the same port.
 func (a *Anvil) URL() string { return "http://127.0.0.1:" + strconv.Itoa(a.port) }
 
-// Log is the path of what anvil prints.
+// Log is the path of anvil's output.
 func (a *Anvil) Log() string { return filepath.Join(a.dir, "log") }
 
-// Stop ends the chain; with --state it is kept in that file. Stopping twice is no
-// error.
+// Stop ends the chain; with --state that file keeps it. A second Stop is no error.
 func (a *Anvil) Stop() error { return end(&a.process, syscall.SIGTERM) }
 
-// Kill ends the chain as kill -9 does.
+// Kill ends the chain like kill -9.
 func (a *Anvil) Kill() error { return end(&a.process, syscall.SIGKILL) }
 
 // Remove stops the chain and deletes its log.

@@ -18,7 +18,7 @@ func ask(t *testing.T, url, method, params string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Close = true // nothing may stay behind
+	request.Close = true // no idle connection may remain
 	request.Header.Set("Content-Type", "application/json")
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -32,8 +32,8 @@ func ask(t *testing.T, url, method, params string) string {
 	return string(answer.Result)
 }
 
-// Two run beside each other; one that ended comes back at its port, with the
-// blocks it had.
+// Two chains run at the same time. After a restart a chain has the same port and its earlier
+// blocks.
 func TestAnvil(t *testing.T) {
 	program := testenv.Need(t, testenv.AnvilVar)
 	state := filepath.Join(t.TempDir(), "state.json")

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// unprivileged is who a server runs as that refuses root: nil, which means
-// ourselves, unless we are root.
+// unprivileged is the user for a server that refuses to run as root: nil, which means our own,
+// unless we are root.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -32,11 +32,11 @@ func unprivileged() (*syscall.Credential, error) {
 	return nil, errors.New("running as root, and there is neither a user postgres nor a user nobody to run the server as")
 }
 
-// newFolder makes a temporary folder that other users can reach. The usual place
-// comes first; a private TMPDIR is passed over.
+// newFolder makes a temporary folder that other users can reach. It tries the usual place
+// first, and skips a private TMPDIR.
 func newFolder(pattern string) (string, error) { return newFolderIn("", pattern) }
 
-// newFolderIn is newFolder in a given place, if it is not empty.
+// newFolderIn is newFolder in place, unless place is empty.
 func newFolderIn(place, pattern string) (string, error) {
 	parents := []string{os.TempDir(), "/tmp", "/var/tmp"}
 	if place != "" {
@@ -55,7 +55,7 @@ func newFolderIn(place, pattern string) (string, error) {
 	return "", fmt.Errorf("no temporary folder that other users can reach: %s", strings.Join(parents, ", "))
 }
 
-// reachable tells whether every user may pass through a folder and its parents.
+// reachable reports whether every user may pass through a folder and its parents.
 func reachable(path string) bool {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -74,9 +74,9 @@ func reachable(path string) bool {
 	}
 }
 
-// unpacked splits the path of a program that lies in a tree of unpacked packages
-// (tree/usr/…) into the tree and the place within; ok is false for a program of
-// the system and for any other layout.
+// unpacked splits the path of a program in a tree of unpacked packages (tree/usr/…) into the
+// tree and the path within it. ok is false for a program of the system and for any other
+// layout.
 func unpacked(program string) (tree, within string, ok bool) {
 	i := strings.LastIndex(program, "/usr/")
 	if i <= 0 {
@@ -86,8 +86,8 @@ func unpacked(program string) (tree, within string, ok bool) {
 	return tree, program[i+1:], tree != "/usr" && !strings.HasPrefix(program, "/usr/")
 }
 
-// Libraries is the environment a program from an unpacked tree needs to find what
-// it is linked against; empty for any other program.
+// Libraries is the environment in which a program from an unpacked tree finds its shared
+// libraries; empty for any other program.
 func Libraries(program string) []string {
 	tree, _, ok := unpacked(program)
 	if !ok {

@@ -18,18 +18,18 @@ import (
 // GethChain is the id of the chain of go-ethereum's developer mode.
 const GethChain chain.ID = 1337
 
-// Geth is a private development chain of go-ethereum's, of which nothing is kept.
+// Geth is a private go-ethereum development chain without persistence.
 type Geth struct {
 	program string
-	period  int // seconds from block to block
+	period  int // seconds between blocks
 	rich    []chain.Address
 	dir     string
 	url     string
 	process *process
 }
 
-// NewGeth prepares a chain with a block in so many seconds, on which these accounts are
-// rich; it does not run yet.
+// NewGeth prepares a chain without running it. It makes a block every period seconds, and the
+// rich accounts have funds.
 func NewGeth(program string, period int, rich ...chain.Address) (*Geth, error) {
 	dir, err := os.MkdirTemp("", "wt-geth-")
 	if err != nil {
@@ -38,7 +38,7 @@ func NewGeth(program string, period int, rich ...chain.Address) (*Geth, error) {
 	return &Geth{program: program, period: period, rich: rich, dir: dir}, nil
 }
 
-// Start makes the chain, runs it, and waits until it answers. It is started once.
+// Start makes the chain, runs it, and waits until it answers. It may be called once.
 func (g *Geth) Start(ctx context.Context) error {
 	if g.process != nil {
 		return errors.New("geth runs already")
@@ -63,7 +63,7 @@ func (g *Geth) Start(ctx context.Context) error {
 	return nil
 }
 
-// genesis writes that of the developer mode, with what the rich have.
+// genesis writes the developer mode's genesis, with funds for the rich accounts.
 func (g *Geth) genesis(ctx context.Context) (file string, err error) {
 	text, err := exec.CommandContext(ctx, g.program, "--dev", "dumpgenesis").Output()
 	if err != nil {
@@ -90,7 +90,7 @@ func (g *Geth) genesis(ctx context.Context) (file string, err error) {
 	return file, os.WriteFile(file, text, 0o600)
 }
 
-// gethListens is what geth logs once its port is open.
+// gethListens is geth's log line once its port is open.
 var gethListens = regexp.MustCompile(`(?m)HTTP server started +endpoint=(127\.0\.0\.1:\d+)`)
 
 func (g *Geth) listens(context.Context) error {
@@ -106,14 +106,14 @@ func (g *Geth) listens(context.Context) error {
 	return nil
 }
 
-// URL is where the chain speaks JSON-RPC, over HTTP.
+// URL is the chain's JSON-RPC URL, over HTTP.
 func (g *Geth) URL() string { return g.url }
 
-// Log is the path of what it prints.
+// Log is the path of geth's output.
 func (g *Geth) Log() string { return filepath.Join(g.dir, "log") }
 
-// Stop ends it.
+// Stop ends the chain.
 func (g *Geth) Stop() error { return end(&g.process, syscall.SIGTERM) }
 
-// Remove ends it and removes all that it has written.
+// Remove stops the chain and deletes its files.
 func (g *Geth) Remove() error { return errors.Join(g.Stop(), os.RemoveAll(g.dir)) }

@@ -15,12 +15,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Postgres is a private Postgres server. It keeps its folder and its port from
-// one start to the next, so that a test can kill it and have it back.
+// Postgres is a private Postgres server. It keeps its folder and its port across restarts, so
+// that a test can kill it and start it again.
 type Postgres struct {
-	bin     string // holds initdb and postgres
+	bin     string // folder with initdb and postgres
 	options PostgresOptions
-	dir     string // ours; the data lie in dir/data
+	dir     string // made by us; the data are in dir/data
 	as      *syscall.Credential
 	port    int
 	listens []string
@@ -28,17 +28,17 @@ type Postgres struct {
 	process *process
 }
 
-// PostgresOptions are what may differ between servers; the zero options are a server
-// that keeps what it has acknowledged.
+// PostgresOptions are a server's settings. With the zero options a server keeps its
+// acknowledged commits.
 type PostgresOptions struct {
-	Parent string   // where its folder is made, if not in the usual place; open to every user
-	Env    []string // of the server's processes
-	// Settings are name=value each, and win over what the server is given besides.
+	Parent string   // parent of its folder, instead of the usual place; open to every user
+	Env    []string // environment of the server's processes
+	// Settings are name=value each, and override all other settings.
 	Settings []string
 }
 
-// NewPostgres initialises a server whose programs lie in the folder bin; it does
-// not run yet. As root, it will run as postgres or nobody.
+// NewPostgres initialises a server without running it; its programs are in the folder bin.
+// Started by root, it runs as postgres or nobody.
 func NewPostgres(ctx context.Context, bin string) (*Postgres, error) {
 	return NewPostgresWith(ctx, bin, PostgresOptions{})
 }
@@ -84,8 +84,8 @@ func (p *Postgres) makeData() error {
 	return os.Chown(p.data(), int(p.as.Uid), int(p.as.Gid))
 }
 
-// lendPrograms copies the programs to where the server's user can run them, if
-// they lie in a folder closed to others.
+// lendPrograms copies the programs to a place where the server's user can run them, if their
+// folder is closed to others.
 func (p *Postgres) lendPrograms() error {
 	if p.as == nil || reachable(p.bin) {
 		return nil
@@ -113,8 +113,8 @@ func (p *Postgres) Start(ctx context.Context) error {
 	return startOnFreePort(func(port int) error { return p.startOn(ctx, port) })
 }
 
-// startAgain gives the helpers of a killed server time to notice and end: until
-// then they hold its shared memory, and Postgres refuses to start beside them.
+// startAgain waits for the helper processes of a killed server to notice and end: until then
+// they hold its shared memory, and Postgres refuses to start.
 func (p *Postgres) startAgain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
@@ -133,8 +133,8 @@ func (p *Postgres) startAgain(ctx context.Context) error {
 	}
 }
 
-// ListenOn has the server listen on more addresses than the loopback, from its next
-// start on, and trust whoever comes from the /30 network of each.
+// ListenOn makes the server listen on further addresses besides the loopback, from its next
+// start on. It trusts clients from the /30 network of each address.
 func (p *Postgres) ListenOn(addresses ...string) error {
 	file, err := os.OpenFile(filepath.Join(p.data(), "pg_hba.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -150,8 +150,8 @@ func (p *Postgres) ListenOn(addresses ...string) error {
 	return nil
 }
 
-// startOn listens on the loopback address, and where else it is told, with the durability that the
-// service insists on.
+// startOn listens on the loopback and the addresses of ListenOn, with the durability that the
+// service requires.
 func (p *Postgres) startOn(ctx context.Context, port int) error {
 	args := []string{
 		"-D", p.data(),
@@ -169,7 +169,7 @@ func (p *Postgres) startOn(ctx context.Context, port int) error {
 	}
 	cmd := p.command(context.WithoutCancel(ctx), "postgres", args...)
 	cmd.Env = append(cmd.Env, p.options.Env...)
-	p.starts++ // a log for each: the helpers of a killed server go on writing to theirs
+	p.starts++ // a log per start: the helpers of a killed server still write to theirs
 	process, err := start(cmd, filepath.Join(p.dir, fmt.Sprintf("log-%d", p.starts)), syscall.SIGINT)
 	if err != nil {
 		return fmt.Errorf("start postgres: %w", err)
@@ -181,7 +181,7 @@ func (p *Postgres) startOn(ctx context.Context, port int) error {
 	return nil
 }
 
-// ping makes sure that the one who answers is ours: the port may be another's.
+// ping makes sure that the answering server is ours: another program may have the port.
 func (p *Postgres) ping(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, p.URL())
 	if err != nil {
@@ -198,7 +198,7 @@ func (p *Postgres) ping(ctx context.Context) error {
 	return nil
 }
 
-// Runs tells whether the server that was started has not ended by itself.
+// Runs reports whether the started server is still running.
 func (p *Postgres) Runs() bool {
 	if p.process == nil {
 		return false
@@ -211,24 +211,24 @@ func (p *Postgres) Runs() bool {
 	}
 }
 
-// Pid is the number of the running server's first process.
+// Pid is the process id of the running server's main process.
 func (p *Postgres) Pid() int { return p.process.cmd.Process.Pid }
 
 func (p *Postgres) data() string { return filepath.Join(p.dir, "data") }
 
-// URL names the database that a superuser without a password may connect to.
+// URL names the database, which a superuser may use without a password.
 func (p *Postgres) URL() string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres", p.port)
 }
 
-// Stop ends the server: connections are closed, what is open rolls back. The
-// data stay; stopping twice is no error.
+// Stop ends the server: it closes connections and rolls back open transactions. The data stay.
+// A second Stop is no error.
 func (p *Postgres) Stop() error { return end(&p.process, syscall.SIGINT) } // Postgres calls SIGINT the fast shutdown
 
-// Kill ends the server as kill -9 does. Its helpers notice by themselves and end.
+// Kill ends the server like kill -9. Its helpers notice and end by themselves.
 func (p *Postgres) Kill() error { return end(&p.process, syscall.SIGKILL) }
 
-// Remove stops the server and deletes everything it had.
+// Remove stops the server and deletes all its files.
 func (p *Postgres) Remove() error {
 	return errors.Join(p.Stop(), os.RemoveAll(p.dir))
 }
@@ -243,8 +243,7 @@ func (p *Postgres) command(ctx context.Context, name string, args ...string) *ex
 	return cmd
 }
 
-// withoutPostgres drops PGDATA, PGPORT and their like: they would send the
-// server elsewhere.
+// withoutPostgres drops PGDATA, PGPORT and similar variables, which would redirect the server.
 func withoutPostgres(env []string) []string {
 	var kept []string
 	for _, v := range env {

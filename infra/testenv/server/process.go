@@ -1,7 +1,6 @@
-// Package server runs private Postgres and Redis servers for tests: on free ports
-// of the loopback address, in folders of their own, and gone once they are
-// stopped. cmd/testrun starts the ones that all tests share; a test that has to
-// kill its server starts one for itself.
+// Package server runs private Postgres and Redis servers for tests, on free ports of the
+// loopback address, in their own folders, which are deleted at the end. cmd/testrun starts the
+// servers that all tests share. A test that has to kill its server starts a separate one.
 package server
 
 import (
@@ -18,22 +17,22 @@ import (
 )
 
 const (
-	startPatience = 60 * time.Second      // until a server answers; initdb on a busy machine takes seconds
-	stopPatience  = 15 * time.Second      // until a server that was asked to end is killed
-	pollInterval  = 50 * time.Millisecond // between two looks at a starting server
-	portsTried    = 3                     // a free port may be taken between our look and the server's
-	logTailBytes  = 2048                  // how much of a server's log an error quotes
+	startPatience = 60 * time.Second      // limit for a server to answer; initdb on a busy machine takes seconds
+	stopPatience  = 15 * time.Second      // limit for a stopping server, before it is killed
+	pollInterval  = 50 * time.Millisecond // between checks of a starting server
+	portsTried    = 3                     // another program may take a free port before the server does
+	logTailBytes  = 2048                  // bytes of a server's log quoted in an error
 )
 
 // process is a running server. Its one goroutine ends with the server.
 type process struct {
 	cmd     *exec.Cmd
 	logPath string
-	done    chan struct{} // closed when the server has ended and was reaped
+	done    chan struct{} // closed once the server has ended and was reaped
 }
 
-// start runs a server with its output in a file. Where the system can, the server
-// gets the signal end when our own process dies without having stopped it.
+// start runs a server with its output in a file. Where the system supports it, the server gets
+// the signal end if our own process dies without stopping it.
 func start(cmd *exec.Cmd, logPath string, end syscall.Signal) (*process, error) {
 	log, err := os.Create(logPath)
 	if err != nil {
@@ -44,7 +43,7 @@ func start(cmd *exec.Cmd, logPath string, end syscall.Signal) (*process, error) 
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Setpgid = true // a terminal's Ctrl-C is for us; we stop the server
+	cmd.SysProcAttr.Setpgid = true // a terminal's Ctrl-C goes only to us, and we stop the server
 	dieWithParent(cmd.SysProcAttr, end)
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -78,8 +77,8 @@ func (p *process) ready(ctx context.Context, ask func(context.Context) error) er
 	}
 }
 
-// end sends a signal and waits until the server is gone; it is killed when it
-// takes too long.
+// end sends a signal and waits until the server has ended; it kills the server if that takes
+// too long.
 func (p *process) end(sig syscall.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -106,7 +105,7 @@ func end(p **process, sig syscall.Signal) error {
 	return err
 }
 
-// startOnFreePort tries a few ports: another program may take one first.
+// startOnFreePort tries several ports, because another program may take one first.
 func startOnFreePort(try func(port int) error) error {
 	var tried error
 	for range portsTried {

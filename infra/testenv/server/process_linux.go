@@ -2,6 +2,6 @@ package server
 
 import "syscall"
 
-// dieWithParent has the kernel end the server when the thread that started it is
-// gone (prctl(2), PR_SET_PDEATHSIG), which for a Go program is when it was killed.
+// dieWithParent makes the kernel send the server the signal end when the thread that started it
+// ends (prctl(2), PR_SET_PDEATHSIG). In a Go program that happens when it is killed.
 func dieWithParent(attr *syscall.SysProcAttr, end syscall.Signal) { attr.Pdeathsig = end }

@@ -4,5 +4,5 @@ package server
 
 import "syscall"
 
-// dieWithParent cannot be had here: a killed test leaves its server behind.
+// dieWithParent does nothing on this system: a killed test leaves its server running.
 func dieWithParent(*syscall.SysProcAttr, syscall.Signal) {}

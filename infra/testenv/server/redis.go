@@ -15,8 +15,7 @@ import (
 	"syscall"
 )
 
-// Redis is a private Redis server that keeps nothing on disk. It keeps its port
-// from one start to the next.
+// Redis is a private Redis server without persistence. It keeps its port across restarts.
 type Redis struct {
 	program string
 	dir     string
@@ -24,7 +23,7 @@ type Redis struct {
 	process *process
 }
 
-// NewRedis prepares a server; it does not run yet.
+// NewRedis prepares a server without running it.
 func NewRedis(program string) (*Redis, error) {
 	dir, err := newFolder("wt-redis-")
 	if err != nil {
@@ -60,7 +59,7 @@ func (r *Redis) startOn(ctx context.Context, port int) error {
 	return nil
 }
 
-// ping makes sure that the one who answers is ours: the port may be another's.
+// ping makes sure that the answering server is ours: another program may have the port.
 func (r *Redis) ping(ctx context.Context) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(r.port)))
 	if err != nil {
@@ -93,10 +92,10 @@ func (r *Redis) ping(ctx context.Context) error {
 // URL names the server's first database.
 func (r *Redis) URL() string { return fmt.Sprintf("redis://127.0.0.1:%d/0", r.port) }
 
-// Stop ends the server, and all it kept is lost; stopping twice is no error.
+// Stop ends the server, which loses all its data. A second Stop is no error.
 func (r *Redis) Stop() error { return end(&r.process, syscall.SIGTERM) }
 
-// Kill ends the server as kill -9 does.
+// Kill ends the server like kill -9.
 func (r *Redis) Kill() error { return end(&r.process, syscall.SIGKILL) }
 
 // Remove stops the server and deletes its folder.

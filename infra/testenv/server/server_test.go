@@ -65,8 +65,8 @@ func TestPostgresComesBackAfterKill(t *testing.T) {
 	}
 }
 
-// TestPostgresComesBackBesideItsHelpers kills a server whose helpers are in the
-// middle of long queries: they outlive it by seconds, and have a lot to say.
+// TestPostgresComesBackBesideItsHelpers kills a server whose helper processes run long queries.
+// They outlive it by seconds, and produce much output.
 func TestPostgresComesBackBesideItsHelpers(t *testing.T) {
 	p, err := NewPostgres(t.Context(), testenv.Need(t, testenv.PostgresBinVar))
 	if err != nil {
@@ -89,7 +89,7 @@ func TestPostgresComesBackBesideItsHelpers(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close(ctx) //nolint:errcheck // its server is gone
-		// Sent, and not waited for: a query that never asks whether its server lives.
+		// Sent without waiting for the result: such a query does not notice the server's death.
 		conn.PgConn().Frontend().Send(&pgproto3.Query{String: "SELECT count(*) FROM generate_series(1, 500000)"})
 		if err := conn.PgConn().Frontend().Flush(); err != nil {
 			t.Fatal(err)

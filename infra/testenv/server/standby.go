@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// NewStandby copies a running server; started, the copy follows it as the standby of
-// that name.
+// NewStandby copies a running server. When started, the copy follows it as the standby of that
+// name.
 func (p *Postgres) NewStandby(ctx context.Context, name string) (*Postgres, error) {
 	dir, err := newFolder("wt-pg-")
 	if err != nil {
@@ -40,8 +40,8 @@ func (p *Postgres) Promote(ctx context.Context) error {
 	return p.run(ctx, `SELECT pg_promote(true, 30)`)
 }
 
-// Synchronous has the server's commits wait for the standby of that name; the empty
-// name has them wait for none.
+// Synchronous makes the server's commits wait for the standby of that name; the empty name
+// means none.
 func (p *Postgres) Synchronous(ctx context.Context, name string) error {
 	return errors.Join(p.run(ctx, fmt.Sprintf(`ALTER SYSTEM SET synchronous_standby_names = '%s'`, name)), p.run(ctx, `SELECT pg_reload_conf()`))
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// Tree lists a process and all that descend from it, parents first.
+// Tree lists a process and all its descendants, parents first.
 func Tree(root int) ([]int, error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -21,7 +21,8 @@ func Tree(root int) ([]int, error) {
 		if err != nil { // it has ended since
 			continue
 		}
-		// pid (name) state ppid …; the name may hold anything, parentheses too: proc(5).
+		// pid (name) state ppid …; the name may contain any characters, also parentheses:
+		// proc(5).
 		pid, errPid := strconv.Atoi(string(stat[:max(bytes.IndexByte(stat, ' '), 0)]))
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if errPid != nil || len(fields) < 2 {
@@ -38,8 +39,8 @@ func Tree(root int) ([]int, error) {
 	return all, nil
 }
 
-// signalTree signals a process and all that descend from it. Ending meanwhile is no
-// error.
+// signalTree signals a process and all its descendants. A process that has ended meanwhile is
+// no error.
 func signalTree(root int, sig syscall.Signal) error {
 	all, err := Tree(root)
 	for _, pid := range all {
@@ -50,21 +51,19 @@ func signalTree(root int, sig syscall.Signal) error {
 	return err
 }
 
-// Freeze stops the server and its helpers where they stand, as a pause of the whole
-// machine does.
+// Freeze stops the server and its helpers, like a pause of the whole machine.
 func (p *Postgres) Freeze() error {
 	if !p.Runs() {
 		return nil
 	}
-	// Twice: a helper may have been born during the first look.
+	// Twice: a helper may have started during the first pass.
 	return errors.Join(signalTree(p.Pid(), syscall.SIGSTOP), signalTree(p.Pid(), syscall.SIGSTOP))
 }
 
-// Thaw lets a frozen server go on.
+// Thaw continues a frozen server.
 func (p *Postgres) Thaw() error { return signalTree(p.Pid(), syscall.SIGCONT) }
 
-// KillAll ends the server and its helpers all at once, frozen ones too, as a power
-// cut does.
+// KillAll kills the server and its helpers at once, even if frozen, like a power cut.
 func (p *Postgres) KillAll() error {
 	if p.process == nil {
 		return nil

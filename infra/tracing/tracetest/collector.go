@@ -1,5 +1,5 @@
-// Package tracetest is a collector of traces that keeps what it is sent, speaking
-// OTLP over HTTP as real ones do.
+// Package tracetest is a collector of traces that keeps the received spans. It speaks OTLP over
+// HTTP like real collectors.
 package tracetest
 
 import (
@@ -25,7 +25,7 @@ type Collector struct {
 	errs      []error
 }
 
-// New starts a collector. The caller closes it.
+// New starts a collector, which the caller closes.
 func New() *Collector {
 	c := &Collector{}
 	c.Server = httptest.NewServer(http.HandlerFunc(c.export))
@@ -55,28 +55,28 @@ func (c *Collector) export(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Named returns the spans of a name, in the order in which they came.
+// Named returns the spans of a name, in order of arrival.
 func (c *Collector) Named(name string) []*span.Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(c.spans), func(s *span.Span) bool { return s.Name != name })
 }
 
-// Resources returns the attributes of who sent spans, as key=value.
+// Resources returns the attributes of the spans' senders, as key=value.
 func (c *Collector) Resources() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.resources)
 }
 
-// Errs returns what was wrong with requests.
+// Errs returns the errors in requests.
 func (c *Collector) Errs() []error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.errs)
 }
 
-// Attribute is a span's text attribute; empty when it has none of that name.
+// Attribute is a span's text attribute; empty if it has none of that name.
 func Attribute(s *span.Span, key string) string {
 	for _, a := range s.Attributes {
 		if a.Key == key {

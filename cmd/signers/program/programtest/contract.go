@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/keys/keystest"
 )
 
-// Contract is what every program keeps to, whatever its service is.
+// Contract checks every program, with any service.
 func Contract(t *testing.T, c Case) {
 	Signs(t, c)
 	t.Run("tries again", c.triesAgain)
@@ -28,13 +28,13 @@ func Contract(t *testing.T, c Case) {
 	t.Run("is documented", func(t *testing.T) { Documented(t, c.Program) })
 }
 
-// Signs is the part of the contract that a key's curve matters to.
+// Signs is the part of the contract that depends on the key's curve.
 func Signs(t *testing.T, c Case) {
 	t.Run("signs", c.signs)
 	t.Run("signs transactions that the chain reads", c.signsTransactions)
 }
 
-// one is the only signer that a relayer finds.
+// one returns the only signer that a relayer finds.
 func one(t *testing.T, at string) *keys.Signer {
 	t.Helper()
 	all := signers(t, at)
@@ -44,7 +44,7 @@ func one(t *testing.T, at string) *keys.Signer {
 	return all[0]
 }
 
-// signs has the service draw its k at random, and give either s.
+// signs checks signatures of a service with random k and either s.
 func (c Case) signs(t *testing.T) {
 	at, _ := c.start(t, "-timeout", "1m", "-keys", c.Listed())
 	for name, trouble := range map[string]keystest.Trouble{"either s": {}, "higher s": {HighS: true}, "lower s": {LowS: true}} {
@@ -63,7 +63,7 @@ func (c Case) signsTransactions(t *testing.T) {
 	transactions(t, c.Signer(t))
 }
 
-// transactions has them signed, and read by the chain's decoder, who finds the sender.
+// transactions signs transactions, and checks that the chain's decoder finds the sender.
 func transactions(t *testing.T, s *keys.Signer) {
 	t.Helper()
 	to := chain.Address{1}
@@ -82,7 +82,7 @@ func transactions(t *testing.T, s *keys.Signer) {
 		}
 	}
 	for name, write := range written {
-		for range 8 { // of random signatures half have the higher s
+		for range 8 { // half of random signatures have the higher s
 			if got, err := write(); err != nil || got.Sender != s.Address() || got.Signature != s.Kind() || got.Nonce != 3 {
 				t.Errorf("%s: the chain reads %s, signed by %s, %s (%v), want %s, %s", name, got.Hash, got.Sender, got.Signature, err, s.Address(), s.Kind())
 			}
@@ -90,7 +90,7 @@ func transactions(t *testing.T, s *keys.Signer) {
 	}
 }
 
-// signed writes, signs and reads a transaction.
+// signed encodes, signs and decodes a transaction.
 func signed(
 	t *testing.T, s *keys.Signer, tx chain.Unsigned,
 	payload func(chain.Unsigned) ([]byte, error), encode func(chain.Unsigned, []byte) ([]byte, error), decode func([]byte) (chain.Signed, error),
@@ -111,7 +111,7 @@ func signed(
 	return decode(raw)
 }
 
-// triesAgain has the service fail once: the relayer does not hear of it.
+// triesAgain makes the service fail once: the program retries, and the relayer sees no error.
 func (c Case) triesAgain(t *testing.T) {
 	s := c.Signer(t)
 	for name, trouble := range map[string]keystest.Trouble{
@@ -124,8 +124,8 @@ func (c Case) triesAgain(t *testing.T) {
 	}
 }
 
-// givesUp has the service fail for good. The relayer is to wait, whatever it is: it is
-// not the transaction's fault.
+// givesUp makes the service fail permanently. The relayer must wait, for any cause: it is not
+// the transaction's fault.
 func (c Case) givesUp(t *testing.T) {
 	at, log := c.start(t, "-timeout", "1m", "-keys", c.Listed())
 	s := one(t, at)
@@ -183,7 +183,7 @@ func (c Case) startsWithNoOtherKey(t *testing.T) {
 		trouble    keystest.Trouble
 	}{
 		{"the key of " + c.Key.Address().String() + ", not of " + other, other + "=" + c.Name, keystest.Trouble{}},
-		{"list it as " + c.Listed(), c.Name, keystest.Trouble{}}, // nobody has named its account
+		{"list it as " + c.Listed(), c.Name, keystest.Trouble{}}, // the account is not listed
 		{c.Unknown, c.Key.Address().String() + "=" + c.Unknown, keystest.Trouble{}},
 		{"the same key", c.Listed() + "," + c.Listed(), keystest.Trouble{}},
 		{c.Name, c.Listed(), c.Refused},
@@ -220,7 +220,7 @@ func (c Case) tellsWhetherItCanSign(t *testing.T) {
 	}
 }
 
-// get gives an answer's status and body.
+// get returns a response's status and body.
 func get(t *testing.T, url string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

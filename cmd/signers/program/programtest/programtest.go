@@ -1,6 +1,5 @@
-// Package programtest holds the signers for key management services to what is promised
-// of them ([Contract]): against doubles of the services, over real HTTP, and with the
-// client that the relayer has.
+// Package programtest checks the signers for key management services against their [Contract]:
+// with doubles of the services, over real HTTP, and with the relayer's own client.
 package programtest
 
 import (
@@ -21,27 +20,26 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/optional"
 )
 
-// Case is a program, and a double of the service that it is for.
+// Case is a program, and a double of its service.
 type Case struct {
 	Program program.Program
-	// Args lead it to the double.
+	// Args point the program to the double.
 	Args   []string
 	Double *keystest.Double
-	// Key is one that the service has, and Name how it calls it; Unknown calls none.
+	// Key is a key of the service, and Name its name there; Unknown is the name of no key.
 	Key           *keystest.Key
 	Name, Unknown string
-	// Throttled is how the service says that it was asked too often, and Refused that
-	// we may not use a key.
+	// Throttled is the service's answer to too many requests, and Refused its answer without
+	// permission to use a key.
 	Throttled, Refused keystest.Trouble
-	// Secrets are what must be seen nowhere: beside the key, what the service lets us
-	// in for.
+	// Secrets must appear nowhere: the key, and the credentials for the service.
 	Secrets keystest.Secrets
 }
 
-// Listed is the key as -keys has it.
+// Listed is the key in the form of the flag -keys.
 func (c Case) Listed() string { return c.Key.Address().String() + "=" + c.Name }
 
-// output is what a program writes; it may be read at any time.
+// output is a program's output; it may be read at any time.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -59,8 +57,8 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// start runs the program with these arguments until the test ends, and gives where it
-// listens and what it writes.
+// start runs the program with these arguments until the test ends, and returns its address and
+// its output.
 func (c Case) start(t *testing.T, args ...string) (at string, log *output) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -87,7 +85,7 @@ func (c Case) start(t *testing.T, args ...string) (at string, log *output) {
 	return at, log
 }
 
-// Fails runs the program, which is not to start, and to say this.
+// Fails runs the program, which must fail to start, with says in its output.
 func (c Case) Fails(t *testing.T, says string, args ...string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -101,15 +99,15 @@ func (c Case) Fails(t *testing.T, says string, args ...string) {
 	c.Secrets.Missing(t, "what the program writes", log.String())
 }
 
-// Signer starts the program, and is the signer of its key that a relayer finds.
+// Signer starts the program, and returns the relayer's signer for its key.
 func (c Case) Signer(t *testing.T) *keys.Signer {
 	t.Helper()
 	at, _ := c.start(t, "-timeout", "1m", "-keys", c.Listed())
 	return one(t, at)
 }
 
-// Pauses has the service ask for so many seconds: more than one signature may take, so
-// that the relayer is told at once, and asked to wait for as long.
+// Pauses makes the service request a pause of some seconds, longer than one signature may take.
+// The relayer must be told at once, with the same pause.
 func (c Case) Pauses(t *testing.T, trouble keystest.Trouble, seconds int) {
 	t.Helper()
 	at, _ := c.start(t, "-timeout", "30s", "-keys", c.Listed())
@@ -123,7 +121,7 @@ func (c Case) Pauses(t *testing.T, trouble keystest.Trouble, seconds int) {
 	}
 }
 
-// signers are those that a relayer finds with the program.
+// signers are the signers that a relayer finds at the program.
 func signers(t *testing.T, at string) []*keys.Signer {
 	t.Helper()
 	r, err := keys.NewRemote(keys.RemoteSettings{URL: "http://" + at, Timeout: time.Minute, Connections: 32})
@@ -138,8 +136,8 @@ func signers(t *testing.T, at string) []*keys.Signer {
 	return all
 }
 
-// Documented fails the test unless the page on signers tells of each of a program's
-// flags. The test is of a folder in cmd/signers.
+// Documented fails the test unless the page on signers describes each of a program's flags. Call
+// it from a test in a folder of cmd/signers.
 func Documented(t *testing.T, p program.Program) {
 	t.Helper()
 	var help bytes.Buffer
@@ -165,9 +163,9 @@ func Documented(t *testing.T, p program.Program) {
 	}
 }
 
-// Real holds a program to the contract of signers at the service itself, with the keys
-// that a variable lists as the flag -keys does. How the service is reached is in the
-// variables that its own programs read. Without the variable the test is skipped.
+// Real checks a program against the contract at the real service, with the keys that a variable
+// lists in the form of the flag -keys. Credentials and addresses come from the variables of the
+// service's own programs. Without the variable the test is skipped.
 func Real(t *testing.T, p program.Program, variable string, secrets ...string) {
 	list := optional.Offered(t, variable)
 	c := Case{Program: p, Secrets: keystest.Secrets{[]byte("secrets that the test does not know")}}

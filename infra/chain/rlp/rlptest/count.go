@@ -2,8 +2,8 @@
 
 package rlptest
 
-// mutations is how many are tried in each decoder's test; thorough is whether every
-// one that is taken is checked.
+// mutations is the number of mutations tried in each decoder's test. thorough checks every
+// accepted mutation.
 const (
 	mutations = 25_000
 	thorough  = false

@@ -1,4 +1,4 @@
-// Package rlptest damages transactions, for the tests of the decoders.
+// Package rlptest mutates transactions for the decoders' tests.
 package rlptest
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// Mutate gives a copy of a transaction with a few things changed: bytes anywhere,
-// or, as often, an item of one of its lists, with all lengths made right again.
+// Mutate returns a copy of a transaction with a few changes: to bytes anywhere, or, as often,
+// to an item of one of its lists, with all lengths corrected.
 func Mutate(r *rand.Rand, raw []byte) []byte {
 	if r.IntN(2) == 0 {
 		if out, ok := graft(r, raw); ok {
@@ -50,7 +50,7 @@ func scribble(r *rand.Rand, b []byte) []byte {
 	return b
 }
 
-// graft replaces, drops or doubles one item.
+// graft replaces, drops or duplicates one item.
 func graft(r *rand.Rand, raw []byte) ([]byte, bool) {
 	prefix := 1
 	if len(raw) == 0 || raw[0] >= 0xc0 {
@@ -93,7 +93,7 @@ func change(r *rand.Rand, list []any) []any {
 	return list
 }
 
-// scion is an item of a size that some field has, or just has not.
+// scion is an item of a valid field size, or just off it.
 func scion(r *rand.Rand) any {
 	sizes := []int{0, 1, 7, 8, 9, 16, 17, 20, 32, 33, 65, 86, 130}
 	b := make([]byte, sizes[r.IntN(len(sizes))])

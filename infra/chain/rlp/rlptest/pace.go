@@ -2,5 +2,5 @@
 
 package rlptest
 
-// slower is how many times slower everything is for the race detector.
+// slower is the slowdown factor of the race detector.
 const slower = 1

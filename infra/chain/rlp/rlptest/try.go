@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// What one transaction may cost a decoder.
+// Limits on decoding one transaction.
 const (
-	mostOften  = slower * time.Millisecond      // of 999 in 1,000
-	mostEver   = slower * 10 * time.Millisecond // of each
-	freeBytes  = 32 << 10                       // of memory, whatever the input
-	perByte    = 10                             // of memory beyond that, for each byte of the input
-	largeEvery = 50                             // one mutation in so many is of a large seed
+	mostOften  = slower * time.Millisecond      // for 999 of 1,000
+	mostEver   = slower * 10 * time.Millisecond // for every one
+	freeBytes  = 32 << 10                       // of memory, for any input
+	perByte    = 10                             // of memory beyond that, per byte of input
+	largeEvery = 50                             // one mutation in this many has a large seed
 )
 
-// A Decoder is what is held to its bounds by [Try].
+// Decoder is a decoder under test by [Try].
 type Decoder struct {
-	// Seeds are valid transactions as they are sent; Large are such of many kilobytes.
+	// Seeds are valid transactions of usual size; Large are valid transactions of many
+	// kilobytes.
 	Seeds, Large [][]byte
 	Decode       func(raw []byte) error
-	// Check holds the decoder to what it promises of the bytes besides: that what is
-	// taken is encoded again to the same bytes.
+	// Check checks the decoder's other guarantees: an accepted transaction encodes to the same
+	// bytes again.
 	Check func(t *testing.T, raw []byte)
 }
 
-// Try decodes mutations of valid transactions at random, but always the same ones:
-// 25,000, or a million with the build tag chaos. None may panic, take more time or
-// memory than the bounds, or be taken for something else than it says: one in ten is
-// checked, and of the million every one that is taken.
+// Try decodes random mutations of valid transactions, the same ones each time: 25,000, or a
+// million with the build tag chaos. None may panic, exceed the limits on time or memory, or
+// decode to wrong fields. It checks one in ten, and of the million every accepted one.
 func Try(t *testing.T, d Decoder) {
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same ones each time
 	times, taken := make([]time.Duration, 0, mutations), 0
@@ -69,16 +69,16 @@ func Try(t *testing.T, d Decoder) {
 	}
 }
 
-// cost is what decoding takes.
+// cost is the cost of one decoding.
 type cost struct {
 	took   time.Duration
 	bytes  uint64  // allocated
-	factor float64 // what is above freeBytes, per byte of the input
+	factor float64 // bytes above freeBytes, per byte of the input
 	err    error
 }
 
-// measure decodes. Who is over a bound may have been held up, or be charged for what
-// others allocated; then the least of a few times counts.
+// measure decodes and returns the cost. A decoding over a limit may have been delayed, or be
+// charged with others' allocations. So it is repeated, and the lowest values count.
 func (d Decoder) measure(raw []byte) (least cost) {
 	for try := range 8 {
 		began := time.Now()
