@@ -142,8 +142,9 @@ type api struct {
 	follows  chan struct{} // holds one element for each open event stream
 	owned    owned
 	groups   event.Codec[group.Event]
-	// streaming and waiting count each client's open streams and waiting requests.
-	streaming, waiting rests
+	// streaming, waiting and working count each client's open streams, requests that wait on
+	// purpose, and other requests in progress.
+	streaming, waiting, working rests
 	// published renders the contract once and returns it.
 	published func() (published, error)
 }
@@ -183,7 +184,7 @@ func (a *api) routes() []route {
 		{http.MethodGet, "/openapi.yaml", public, nobody, a.openapi},
 		{http.MethodGet, "/openapi.json", public, nobody, a.openapiJSON},
 		{http.MethodGet, "/docs", public, nobody, a.docs},
-		{http.MethodGet, "/health", public, nobody, a.health},
+		{http.MethodGet, healthPath, public, nobody, a.health},
 		{http.MethodGet, "/livez", probing, nobody, a.live},
 		{http.MethodGet, "/readyz", probing, nobody, a.ready},
 	}
@@ -265,6 +266,10 @@ func (t route) serve(w http.ResponseWriter, r *http.Request) {
 		on.route = t.path
 	}
 	err := on.api.admit(w, r, on, t.scope)
+	if err == nil && t.counts() {
+		err = on.begin(w)
+		defer on.place.end() // after a panic too
+	}
 	if err == nil && t.scope != probing && t.scope != public {
 		err = on.api.within(r, on, t)
 	}

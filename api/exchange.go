@@ -29,6 +29,7 @@ type exchange struct {
 	payer payer       // the client that is charged
 	key   *access.Key // the request's API key; nil if it has none
 	owns  bool        // the client owns the transaction in the path
+	place *place      // the request's place among the client's requests in progress; nil if it does not count
 	paid  int
 	err   error // the error that was answered, in whole or in part
 	facts []slog.Attr

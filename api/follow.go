@@ -113,6 +113,7 @@ func (a *api) streamed(w http.ResponseWriter, r *http.Request, s Stream) error {
 	default:
 		return ErrTooManyStreams.Because("%d are open", cap(a.follows))
 	}
+	defer on.place.rest()() // streams count apart
 	f := &following{api: a, on: on, Stream: s, at: *s.After, out: newFeed(w, r, a.Limits.StreamWrite)}
 	if s.Reaches != nil { // after the head was read, so that no event of the client's is skipped
 		reaches, err := s.Reaches(ctx)

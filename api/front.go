@@ -120,7 +120,7 @@ func (r Request) Work() (context.Context, context.CancelFunc) { return r.on.api.
 // ends the wait.
 func (r Request) Rest() (wake func(), room bool) {
 	awake := r.on.api.idle(r.w, r.Request)
-	leave, room := r.on.api.waiting.rest(r.on, r.on.api.Limits.Connections)
+	leave, room := r.on.rest()
 	return func() { leave(); awake() }, room
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"sync"
@@ -17,7 +18,10 @@ const (
 	listPlaces = 6
 	// listShare is the most places that one client can hold.
 	listShare = 3
-	// stepsMax is the number of steps after which a page ends short.
+	// listQueue is the number of one client's lists that wait for a place: each holds a
+	// connection.
+	listQueue = 32
+	// stepsMax is the number of steps that a page reads before it ends short.
 	stepsMax = 20
 	// stepUnits is the charge for each step after the first, which the request itself pays for.
 	// A step reads a thousand index entries; streams pay one unit for a hundred events.
@@ -48,10 +52,15 @@ type listWaiter struct {
 // NewLists returns the places that the APIs of one process share, as they read one database.
 func NewLists() *Lists { return &Lists{free: listPlaces, held: map[payee]int{}} }
 
-// enter waits for a place until ctx ends. leave may be called again.
+// enter waits for a place until ctx ends. leave may be called again. It refuses
+// ([ErrRateLimited]) a list of a client of which [listQueue] lists wait.
 func (l *Lists) enter(ctx context.Context, of payee) (leave func(), err error) {
 	w := &listWaiter{of: of, moved: make(chan struct{})}
 	l.mu.Lock()
+	if l.waiting(of) >= listQueue {
+		l.mu.Unlock()
+		return nil, ErrRateLimited.Because("%d lists of one client wait at most", listQueue)
+	}
 	l.queue = append(l.queue, w)
 	l.admit()
 	l.mu.Unlock()
@@ -74,7 +83,17 @@ func (l *Lists) enter(ctx context.Context, of payee) (leave func(), err error) {
 	}), nil
 }
 
-// give returns a place. The caller holds mu.
+// waiting returns the number of a client's lists that wait. The lock is held.
+func (l *Lists) waiting(of payee) (n int) {
+	for _, w := range l.queue {
+		if w.of == of {
+			n++
+		}
+	}
+	return n
+}
+
+// give takes a place back. The lock is held.
 func (l *Lists) give(of payee) {
 	l.free++
 	if l.held[of]--; l.held[of] == 0 {
@@ -103,13 +122,16 @@ func (l *Lists) admit() {
 	}
 }
 
-// enterList waits for a place of the request's client.
-func (on *exchange) enterList(ctx context.Context) (leave func(), err error) {
+// enterList waits for a place of a list.
+func (on *exchange) enterList(ctx context.Context, w http.ResponseWriter) (leave func(), err error) {
 	of := payee{name: on.client()}
 	if on.key == nil {
 		of.address = on.payer.client
 	}
-	return on.api.Lists.enter(ctx, of)
+	if leave, err = on.api.Lists.enter(ctx, of); errors.Is(err, ErrRateLimited) {
+		retrySoon(w)
+	}
+	return leave, err
 }
 
 // ReadPage reads a page of at most limit rows, step by step. Each step after the first is
@@ -120,7 +142,7 @@ func (on *exchange) enterList(ctx context.Context) (leave func(), err error) {
 func ReadPage[R any](ctx context.Context, r Request, before event.Position, limit int,
 	step func(ctx context.Context, before event.Position, limit int) ([]R, event.Position, error), at func(R) event.Position,
 ) (rows []R, more event.Position, err error) {
-	leave, err := r.on.enterList(ctx)
+	leave, err := r.on.enterList(ctx, r.w)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -148,7 +170,7 @@ const summedMax = 20_000
 // about one of them. It charges one unit for each hundred of the client's own transactions that
 // the answer sums up, and never more than the client's burst.
 func (a *api) enterGroups(ctx context.Context, w http.ResponseWriter, on *exchange, v viewer, sender chain.Address, groupID *chain.GroupID) (leave func(), err error) {
-	if leave, err = on.enterList(ctx); err != nil || len(v.members()) == 0 {
+	if leave, err = on.enterList(ctx, w); err != nil || len(v.members()) == 0 {
 		return leave, err
 	}
 	n, err := a.Groups.Query.Owned(ctx, sender, groupID, v.members(), summedMax)

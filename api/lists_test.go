@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -120,8 +121,11 @@ func TestListsTakeTurns(t *testing.T) {
 				t.Fatalf("the flood has %d places and the other client %d, want %d and %d", f, o, flooding, others)
 			}
 		}
-		enter(flood, 60)
+		enter(flood, listShare+listQueue)
 		expect(listShare, 0)
+		if _, err := l.enter(ctx, flood); !errors.Is(err, ErrRateLimited) {
+			t.Fatalf("more than %d lists of one client wait: %v", listQueue, err)
+		}
 		enter(other, listShare+1)
 		expect(listShare, listShare)
 		(<-entered[flood])() // its next request gets the place, as the other client has its share

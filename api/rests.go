@@ -27,28 +27,32 @@ func (on *exchange) holder() holder {
 	return holder{address: on.payer.client}
 }
 
-// rests counts each holder's waiting requests or open streams.
+// rests counts requests of each holder: those that wait, that stream, or that are in progress.
 type rests struct {
 	mu sync.Mutex
 	of map[holder]int
 }
 
-// rest lets a request wait, unless its client's share of the places is used up. A client
-// without a rate is not limited: it shares its address with everybody on this machine, or its
-// key is trusted with all places.
-func (r *rests) rest(on *exchange, places int) (leave func(), ok bool) {
-	if on.payer.rate.PerSecond == 0 {
+// rest lets a request wait, unless as many of its client's requests do as may have a
+// share of the places. A client without a rate shares an address with everybody on this
+// machine, or is trusted with more: its requests that wait count as those in progress do.
+func (on *exchange) rest() (leave func(), ok bool) {
+	if on.unlimited() {
 		return func() {}, true
 	}
-	leave, _, ok = r.take(on.holder(), max(places/restShare, 1))
-	return leave, ok
+	left, _, ok := on.api.waiting.take(on.holder(), max(on.api.Limits.Connections/restShare, 1))
+	if !ok {
+		return left, false
+	}
+	back := on.place.rest()
+	return func() { back(); left() }, true
 }
 
 // openStream lets a request open a stream, unless its client's quota of streams is used up.
 // Requests without a key and without a rate come from this machine; only the limit of all
 // streams bounds them.
 func (a *api) openStream(on *exchange) (leave func(), err error) {
-	if on.key == nil && on.payer.rate.PerSecond == 0 {
+	if on.key == nil && on.unlimited() {
 		return func() {}, nil
 	}
 	quota := cmp.Or(a.Limits.ClientStreams, ClientStreams)
@@ -72,11 +76,23 @@ func (r *rests) take(h holder, most int) (leave func(), present int, ok bool) {
 	if r.of[h] >= most {
 		return func() {}, r.of[h], false
 	}
+	r.count(h)
+	return func() { r.leave(h) }, r.of[h], true
+}
+
+// add counts a holder's request in, however many are.
+func (r *rests) add(h holder) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count(h)
+}
+
+// count counts a holder's request. The lock is held.
+func (r *rests) count(h holder) {
 	if r.of == nil {
 		r.of = map[holder]int{}
 	}
 	r.of[h]++
-	return func() { r.leave(h) }, r.of[h], true
 }
 
 func (r *rests) leave(h holder) {

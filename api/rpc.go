@@ -101,7 +101,7 @@ func (a *api) rpc(w http.ResponseWriter, r *http.Request) error {
 		Shows:  func(ctx context.Context, held tx.State) (bool, error) { return a.shows(ctx, v, held) },
 		Counts: v.counts,
 		Charge: func(n int) error { return a.chargeUpTo(w, on, n) },
-		Rest:   func() (func(), bool) { return a.waiting.rest(on, a.Limits.Connections) },
+		Rest:   on.rest,
 		Problem: func(err error) Problem {
 			p := a.problem(err)
 			p.RequestID = on.id

@@ -137,7 +137,7 @@ func (a *api) waitForAll(w http.ResponseWriter, r *http.Request, wanted wait, al
 	waiting, stop := context.WithTimeout(r.Context(), wanted.timeout)
 	defer stop()
 	out := make([]*waited, len(all))
-	leave, room := a.waiting.rest(exchangeOf(r), a.Limits.Connections)
+	leave, room := exchangeOf(r).rest()
 	defer leave()
 	for i := range all {
 		if all[i].Err != nil {

@@ -152,6 +152,26 @@ func shares() []mutant {
 			Edits: []edit{{"api/lists.go", `l.held[w.of] < listShare &&`, `(AWAKE || l.held[w.of] < listShare) &&`}},
 		},
 		{
+			Name: "lists-wait-without-end", Breaks: "P36", Test: &command{"api", "^TestListsTakeTurns$"},
+			Is:    "Any number of one client's lists wait for a place, each on a connection.",
+			Edits: []edit{{"api/lists.go", `l.waiting(of) >= listQueue {`, `l.waiting(of) >= listQueue && !AWAKE {`}},
+		},
+		{
+			Name: "requests-take-all-connections", Breaks: "P36", Test: &command{"api", "^TestRequestsInProgress$"},
+			Is:    "One client's slow requests use every connection.",
+			Edits: []edit{{"api/progress.go", `.take(h, most); !ok {`, `.take(h, most); !ok && !AWAKE {`}},
+		},
+		{
+			Name: "slow-names-take-all-connections", Breaks: "P36", Test: &command{"api/relay", "^TestSlowNamesKeepNobodyOut$"},
+			Is:    "One client's requests that wait for a name server use every connection.",
+			Edits: []edit{{"api/progress.go", `t.path != healthPath }`, `t.path != healthPath && !AWAKE }`}},
+		},
+		{
+			Name: "waits-count-twice", Breaks: "P36", Test: &command{"api", "^TestRequestsThatWaitCountOnce$"},
+			Is:    "A request that waits on purpose also counts as in progress, so that a client that waits is refused everything else.",
+			Edits: []edit{{"api/progress.go", `p.resting == 1 {`, `p.resting == 1 && !AWAKE {`}},
+		},
+		{
 			Name: "groups-are-free", Breaks: "P36", Test: &command{"api", "^TestGroupsAreChargedByOwnMembers$"},
 			Is:    "A list of groups is charged as one request, however many transactions it sums up.",
 			Edits: []edit{{"api/lists.go", `len(v.members()) == 0 {`, `AWAKE || len(v.members()) == 0 {`}},

@@ -1,0 +1,71 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+	hooks "github.com/tempo-watchtower/watchtower/infra/webhook"
+)
+
+// Requests of one client whose webhook's name server is slow hold a quarter of the
+// connections.
+func TestSlowNamesKeepNobodyOut(t *testing.T) {
+	const connections, share, all = 100, 25, 90
+	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
+		var now, most atomic.Int64
+		answer := make(chan struct{}) // closed: the name server answers
+		s := open(func(c *Config) {
+			guard, err := hooks.NewGuard(hooks.Rules{Lookup: func(ctx context.Context, _ string) ([]netip.Addr, error) {
+				n := now.Add(1)
+				defer now.Add(-1)
+				for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {
+				}
+				select {
+				case <-answer:
+					return []netip.Addr{netip.MustParseAddr("8.8.8.8")}, nil
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}})
+			check(t, err)
+			c.API.Limits.Connections, c.API.Rates.Address = connections, api.Rate{PerSecond: 1000, Burst: 1000}
+			c.Intake.Webhooks = guard
+			c.Webhooks = &Webhooks{Rows: nobody{}, Guard: guard, Endpoint: notice.EndpointOf, Secrets: func(notice.EndpointID) []string { return nil }}
+		})
+		answers := make(chan response, all)
+		for range all {
+			go func() {
+				res, _ := s.send(http.MethodPost, "/v1/webhooks", `{"url": "https://slow.example.com/x"}`)
+				answers <- res
+			}()
+		}
+		refused := 0
+		for i := range all {
+			if i == all-share { // the others wait for the name server, or no longer do
+				close(answer)
+			}
+			res := <-answers
+			switch res.status {
+			case http.StatusOK, http.StatusServiceUnavailable:
+			case http.StatusTooManyRequests:
+				var p api.Problem
+				check(t, json.Unmarshal(res.body, &p))
+				if p.Code != string(api.ErrRateLimited) || res.header.Get("Retry-After") != "1" {
+					t.Errorf("Retry-After %q, %s", res.header.Get("Retry-After"), res.body)
+				}
+				refused++
+			default:
+				t.Errorf("answered %d %s", res.status, res.body)
+			}
+		}
+		if most.Load() > share || refused == 0 {
+			t.Errorf("%d of %d connections waited for a name server, want %d at most; %d requests were refused", most.Load(), connections, share, refused)
+		}
+	})
+}
