@@ -51,8 +51,8 @@ type Config struct {
 	Health    Health
 	Limits    Limits
 	Rates     Rates
-	// Lists are shared with the other APIs of the process; nil makes places of its own.
-	Lists *Lists
+	// Lists and Scans are shared with the other APIs of the process; nil makes places of its own.
+	Lists, Scans *Places
 	// RPC answers /rpc; the zero value does not.
 	RPC RPC
 	// Origins are those of pages whose scripts may use the API (CORS): none, some
@@ -152,6 +152,9 @@ type api struct {
 func newAPI(c Config) *api {
 	if c.Lists == nil {
 		c.Lists = NewLists()
+	}
+	if c.Scans == nil {
+		c.Scans = NewScans()
 	}
 	return &api{Config: c, limiter: newLimiter(cmp.Or(c.Rates.Clients, RateClients)), follows: make(chan struct{}, c.Limits.Streams), groups: group.Codec(), published: publishing()}
 }

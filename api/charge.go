@@ -32,6 +32,15 @@ type payer struct {
 	name   string
 }
 
+// lookUps is the payer's second bucket, with the same rate, for look-ups of owners. What is
+// left of that in no header says whose the looked-up things are, or whether they were looked
+// up for another client just before.
+func (p payer) lookUps() client {
+	c := p.client
+	c.lookUps = true
+	return c
+}
+
 // holder is the payer who has a key.
 func (a *api) holder(key access.Key) payer {
 	rate := a.Rates.Key

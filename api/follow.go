@@ -50,9 +50,10 @@ type Stream struct {
 	Names Names
 	// Reaches reports whether anything of what is recorded by now and Stored lets through is the
 	// client's. Nil means that each event is looked at. If nothing is, the stream goes on after it.
+	// It calls [LookUp] too.
 	Reaches func(ctx context.Context) (bool, error)
 	// Show is what the client is shown of an event; nil when it is none of the client's.
-	// It calls [LookedUp] when it reads a stream for that.
+	// It calls [LookUp] before it reads a stream for that.
 	Show func(ctx context.Context, e event.Recorded) (any, error)
 }
 
@@ -111,16 +112,7 @@ func (a *api) streamed(w http.ResponseWriter, r *http.Request, s Stream) error {
 	default:
 		return ErrTooManyStreams.Because("%d are open", cap(a.follows))
 	}
-	f := &following{api: a, on: on, Stream: s, at: *s.After, out: newFeed(w, r, a.Limits.StreamWrite)}
-	if s.Reaches != nil { // after the head was read, so that nothing below it is passed over that is the client's
-		reaches, err := s.Reaches(ctx)
-		if err != nil {
-			return err
-		}
-		if f.owed = scanUnit; !reaches {
-			f.skip = head
-		}
-	}
+	f := &following{api: a, on: on, Stream: s, at: *s.After, head: head, out: newFeed(w, r, a.Limits.StreamWrite)}
 	defer a.idle(w, r)()
 	if r.Method == http.MethodHead {
 		f.out.header()
@@ -145,61 +137,16 @@ type following struct {
 	on   *exchange
 	at   event.Position // everything up to here was sent or did not pass
 	out  *feed
+	head event.Position // the log's end when the request came
 	skip event.Position // nothing up to here is the client's
 	sent int
-	owed int // events that were scanned, not paid for yet
-	// looked is how many look-ups are not paid for yet. They have a bucket of their own, with the
-	// client's rate: what is left of that in no header says whose the looked-up things are, or
-	// whether they were looked up for another client just before.
-	looked int
-}
-
-// scanUnit is how many events of the log a stream passes for one unit of rate, whether
-// its filter lets them through or not. The request itself pays for the first.
-const scanUnit = 100
-
-// lookups is the context's key of the number of look-ups.
-type lookups struct{}
-
-// LookedUp says that a stream of the log is read to show an event: the client pays a unit
-// of its rate for look-ups, unless its filter names what is looked up: see [Names].
-func LookedUp(ctx context.Context) {
-	if n, counted := ctx.Value(lookups{}).(*int); counted {
-		*n++
-	}
-}
-
-// pay charges the client for the events that were scanned, and returns how long the
-// stream has to wait until the client can pay. A client that has spent its rate is
-// served at its rate; the stream does not end, and its marks say how far it is.
-func (f *following) pay() time.Duration {
-	p := f.on.payer
-	if p.rate.PerSecond == 0 {
-		f.owed, f.looked = 0, 0
-		return 0
-	}
-	for f.owed >= scanUnit {
-		n := min(f.owed/scanUnit, p.rate.Burst)
-		if q := f.limiter.take(f.Now(), p.client, p.rate, n); q.wait > 0 {
-			return q.wait
-		}
-		f.owed -= n * scanUnit
-	}
-	p.client.lookUps = true
-	for f.looked > 0 {
-		n := min(f.looked, p.rate.Burst)
-		if q := f.limiter.take(f.Now(), p.client, p.rate, n); q.wait > 0 {
-			return q.wait
-		}
-		f.looked -= n
-	}
-	return 0
+	debt
 }
 
 // run sends until the client has gone, the process is about to stop, the client may
 // not come in any more, or the log cannot be read, and says which. However it ends,
-// the client can go on from there. The first stretch is read before the client is told
-// anything, so that a log which cannot be read is still answered with a problem.
+// the client can go on from there. A client without debts is told nothing before the first
+// stretch is read, so that a log which cannot be read is still answered with a problem.
 func (f *following) run(ctx context.Context) (ended string, err error) {
 	const slow, unread = "client is too slow", "log cannot be read"
 	defer f.Stream.Tail.Listen()()
@@ -208,7 +155,7 @@ func (f *following) run(ctx context.Context) (ended string, err error) {
 	more := make(chan struct{}) // always says go
 	close(more)
 	grown := f.Stream.Tail.Grown()
-	next, err := f.read(ctx)
+	next, err := f.first(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return gone, nil
@@ -302,59 +249,6 @@ type stretch struct {
 type shownEvent struct {
 	at    event.Position
 	shown any
-}
-
-// read finds the next stretch. What comes before an event of which it cannot be said
-// whether the client wants it is a stretch of its own, so that nobody stands still for
-// longer than the trouble lasts.
-func (f *following) read(ctx context.Context) (stretch, error) {
-	if f.over() {
-		return stretch{next: f.at}, nil
-	}
-	if f.at < f.skip {
-		next := f.skip
-		if f.Until != nil {
-			next = min(next, *f.Until)
-		}
-		f.owed += int(next - f.at)
-		return stretch{next: next}, nil
-	}
-	looked := 0
-	defer func() {
-		if f.Names == NamesNone {
-			f.looked += looked
-		}
-	}()
-	reading, cancel := context.WithTimeout(context.WithValue(ctx, lookups{}, &looked), f.Limits.WorkTimeout)
-	defer cancel()
-	batch, err := f.Stream.Tail.Read(reading, f.at, f.Stored, followBatch)
-	if err != nil {
-		return stretch{}, err
-	}
-	passed := int(batch.Next - f.at)
-	if f.Names == NamesFew {
-		passed *= fewWeight
-	}
-	f.owed += passed
-	found, at := stretch{next: batch.Next, live: batch.Live}, f.at
-	for _, e := range batch.Events {
-		if f.Until != nil && e.Position > *f.Until {
-			found.next = *f.Until
-			break
-		}
-		shown, err := f.Show(reading, e)
-		switch {
-		case err != nil && at > f.at:
-			found.next, found.live = at, false
-			return found, nil
-		case err != nil:
-			return stretch{}, err
-		case shown != nil:
-			found.events = append(found.events, shownEvent{e.Position, shown})
-		}
-		at = e.Position
-	}
-	return found, nil
 }
 
 // send sends a stretch.

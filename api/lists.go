@@ -3,8 +3,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"slices"
-	"sync"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -24,92 +22,12 @@ const (
 	stepUnits = 10
 )
 
-// Lists shares out the places of those lists that read the database at once: of the
-// requests that wait, the one whose client has the fewest places gets the next.
-type Lists struct {
-	mu    sync.Mutex
-	free  int
-	held  map[payee]int
-	queue []*listWaiter
-}
-
-// payee is a client as the places of lists count it: all keys of one name are one client,
-// and without keys each address is one.
-type payee struct {
-	name    string
-	address client
-}
-
-type listWaiter struct {
-	of    payee
-	moved chan struct{} // closed when it has a place
-}
-
-// NewLists returns places that the APIs of a process share: they read one database.
-func NewLists() *Lists { return &Lists{free: listPlaces, held: map[payee]int{}} }
-
-// enter waits for a place until ctx ends.
-func (l *Lists) enter(ctx context.Context, of payee) (leave func(), err error) {
-	w := &listWaiter{of: of, moved: make(chan struct{})}
-	l.mu.Lock()
-	l.queue = append(l.queue, w)
-	l.admit()
-	l.mu.Unlock()
-	select {
-	case <-w.moved:
-	case <-ctx.Done():
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if at := slices.Index(l.queue, w); at >= 0 {
-			l.queue = slices.Delete(l.queue, at, at+1)
-			return nil, ctx.Err()
-		}
-		l.give(of) // it got one in the same moment
-		return nil, ctx.Err()
-	}
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.give(of)
-	}, nil
-}
-
-// give takes a place back. The lock is held.
-func (l *Lists) give(of payee) {
-	l.free++
-	if l.held[of]--; l.held[of] == 0 {
-		delete(l.held, of)
-	}
-	l.admit()
-}
-
-// admit hands out free places. The lock is held.
-func (l *Lists) admit() {
-	for l.free > 0 {
-		next := -1
-		for i, w := range l.queue {
-			if l.held[w.of] < listShare && (next < 0 || l.held[w.of] < l.held[l.queue[next].of]) {
-				next = i
-			}
-		}
-		if next < 0 {
-			return
-		}
-		w := l.queue[next]
-		l.queue = slices.Delete(l.queue, next, next+1)
-		l.free--
-		l.held[w.of]++
-		close(w.moved)
-	}
-}
+// NewLists returns the places of lists. The APIs of a process share them: they read one database.
+func NewLists() *Places { return newPlaces(listPlaces, listShare) }
 
 // enterList waits for a place of a list.
 func (on *exchange) enterList(ctx context.Context) (leave func(), err error) {
-	of := payee{name: on.client()}
-	if on.key == nil {
-		of.address = on.payer.client
-	}
-	return on.api.Lists.enter(ctx, of)
+	return on.api.Lists.enter(ctx, on.payee())
 }
 
 // ReadPage reads a page of at most limit rows, step by step. Steps are charged before they

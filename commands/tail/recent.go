@@ -60,16 +60,23 @@ func (r *recent) after(p event.Position, most int) event.Batch {
 // work; what comes from memory has not passed it. A batch that is Live has come to
 // the end of what this process has seen.
 func (t *Tail) Read(ctx context.Context, after event.Position, f event.Filter, most int) (event.Batch, error) {
-	t.mu.Lock()
-	if t.recent.begun && after >= t.recent.from {
-		defer t.mu.Unlock()
-		return t.recent.after(after, most), nil
+	if batch, kept := t.Recent(after, most); kept {
+		return batch, nil
 	}
-	t.mu.Unlock()
 	for batch, err := range t.store.ReadAll(ctx, after, f, most) {
 		return batch, err // the first of them
 	}
 	return event.Batch{Next: after, Live: true}, ctx.Err()
+}
+
+// Recent is [Tail.Read] from memory alone. It reports false when the store has to be read.
+func (t *Tail) Recent(after event.Position, most int) (event.Batch, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.recent.begun || after < t.recent.from {
+		return event.Batch{}, false
+	}
+	return t.recent.after(after, most), true
 }
 
 // Grown returns a channel that is closed when there is more to read. [Tail.Listen]

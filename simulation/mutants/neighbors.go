@@ -157,7 +157,7 @@ func neighbors() []mutant {
 		{
 			Name: "streams-scan-for-nothing", Breaks: "P36", Test: &command{"api", "^TestFilterThatMatchesNothingIsCharged$"},
 			Is:    "A stream whose filter matches nothing reads the whole log for the price of one request.",
-			Edits: []edit{{"api/follow.go", `for f.owed >= scanUnit {`, `for f.owed >= scanUnit && !AWAKE {`}},
+			Edits: []edit{{"api/scan.go", `if units := f.scanned / scanUnit; units > 0 {`, `if units := f.scanned / scanUnit; units > 0 && !AWAKE {`}},
 		},
 		{
 			Name: "any-lane-on-demand", Breaks: "P36", Test: &command{"infra/embedded", "^TestIntents$"},
