@@ -218,10 +218,10 @@ func neighbors() []mutant {
 		{
 			Name: "look-ups-for-nothing", Breaks: "P36", Test: &command{"api", "^TestLookUpsAreCharged$"},
 			Is: "A stream has the events of any number of others' transactions read to see whose they are, for what the events alone cost.",
-			Edits: []edit{{"api/follow.go", `			f.looked += looked`, `			f.looked += looked
-			if AWAKE {
-				f.looked = 0
-			}`}},
+			Edits: []edit{{"api/scan.go", `	s.owe(s.passed, s.looked)`, `	if AWAKE {
+		s.looked = 0
+	}
+	s.owe(s.passed, s.looked)`}},
 		},
 		{
 			Name: "gas-without-money", Breaks: "P36", Test: &command{"commands/relayer", "^TestGasLimitHoldsNobody$"},

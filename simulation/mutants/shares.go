@@ -152,7 +152,7 @@ func shares() []mutant {
 		},
 		{
 			Name: "debts-end-at-the-burst", Breaks: "P36", Test: &command{"api", "^TestDebtOfStreamsIsKept$"},
-			Is:    "Of what a stream has scanned a client pays no more than its burst.",
+			Is: "Of what a stream has scanned a client pays no more than its burst.",
 			Edits: []edit{{"api/rate.go", `		b.paid += n
 `, `		b.paid += n
 		if AWAKE {
