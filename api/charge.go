@@ -32,9 +32,8 @@ type payer struct {
 	name   string
 }
 
-// lookUps is the payer's second bucket, with the same rate, for look-ups of owners. What is
-// left of that in no header says whose the looked-up things are, or whether they were looked
-// up for another client just before.
+// lookUps is the payer's second bucket, with the same rate, for look-ups of owners. No header
+// shows its rest, which depends on the owners that were looked up for other clients before.
 func (p payer) lookUps() client {
 	c := p.client
 	c.lookUps = true

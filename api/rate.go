@@ -49,8 +49,8 @@ type limiterShard struct {
 
 // bucket says when a client's bucket is full again: what is missing is that time's distance
 // (the generic cell rate algorithm). Beside it are the units that the client's streams have
-// cost, and those of them that were paid from the bucket. What is not paid yet stays, however
-// long the bucket is empty and whichever streams close.
+// cost, and the units that were paid from the bucket. Unpaid units stay when the bucket is
+// empty and when streams close.
 type bucket struct {
 	client         client
 	full           time.Time
@@ -116,7 +116,7 @@ func (l *limiter) shard(c client) *limiterShard {
 	return &l.shards[maphash.Comparable(l.seed, c)%limiterShards]
 }
 
-// take charges n, if there is as much. The shard's lock is held.
+// take charges n, if the bucket has n. The shard's lock is held.
 func (b *bucket) take(now time.Time, r Rate, n int) quota {
 	interval, window := r.interval(), r.window()
 	// A clock that was set back, or a rate that was lowered, must not lock out.

@@ -30,7 +30,7 @@ func NewScans() *Places { return newPlaces(scanPlaces, scanShare) }
 // errNotYet: a stretch cannot be read before the client has paid its debts, or has a place.
 var errNotYet = errors.New("the stretch cannot be read yet")
 
-// debt is what a stream has to wait for before it reads on. Debts are the client's: they are
+// debt is the sums that the client has to pay before the stream reads on. Debts are the client's: they are
 // kept beside its bucket, and outlive the stream.
 type debt struct {
 	scanned int // events that do not make a unit yet: the stream's request pays for them
@@ -212,9 +212,9 @@ func (s *scan) reach(ctx context.Context) error {
 	return nil
 }
 
-// show finds what of a batch the client is shown. What comes before an event of which it
-// cannot be said whether the client wants it is a stretch of its own, so that nobody stands
-// still for longer than the trouble lasts.
+// show collects the events of a batch that the client is shown. When it cannot be said of an
+// event, the events before it are a stretch of their own, so that the stream stands still no
+// longer than the trouble lasts.
 func (s *scan) show(ctx context.Context, batch event.Batch) (stretch, error) {
 	found, at, passed := stretch{next: batch.Next, live: batch.Live}, s.at, batch.Next
 	defer func() { s.pass(passed) }()
@@ -225,7 +225,7 @@ func (s *scan) show(ctx context.Context, batch event.Batch) (stretch, error) {
 		}
 		shown, err := s.Show(ctx, e)
 		if errors.Is(err, errNotYet) {
-			passed = at // of memory: whatever is read from the store has a place
+			passed = at // the batch is of memory: one of the store has a place
 		}
 		switch {
 		case err != nil && at > s.at:
