@@ -50,9 +50,9 @@ type Config struct {
 	Health    Health
 	Limits    Limits
 	Rates     Rates
-	// Lists is shared with the other APIs of the process; nil gives this API its own.
-	Lists *Lists
-	// RPC configures /rpc; with the zero value the API does not serve it.
+	// Lists and Scans are shared with the other APIs of the process; nil makes places of its own.
+	Lists, Scans *Places
+	// RPC answers /rpc; the zero value does not.
 	RPC RPC
 	// Origins are the origins of pages whose scripts may use the API (CORS): none, a list such
 	// as https://app.example, or "*" for all. While requests are answered without a key, "*"
@@ -152,6 +152,9 @@ type api struct {
 func newAPI(c Config) *api {
 	if c.Lists == nil {
 		c.Lists = NewLists()
+	}
+	if c.Scans == nil {
+		c.Scans = NewScans()
 	}
 	return &api{Config: c, limiter: newLimiter(cmp.Or(c.Rates.Clients, RateClients)), follows: make(chan struct{}, c.Limits.Streams), groups: group.Codec(), published: publishing()}
 }

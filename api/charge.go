@@ -32,7 +32,15 @@ type payer struct {
 	name   string
 }
 
-// holder returns the payer for a key.
+// lookUps is the payer's second bucket, with the same rate, for look-ups of owners. No header
+// shows its rest, which depends on the owners that were looked up for other clients before.
+func (p payer) lookUps() client {
+	c := p.client
+	c.lookUps = true
+	return c
+}
+
+// holder is the payer who has a key.
 func (a *api) holder(key access.Key) payer {
 	rate := a.Rates.Key
 	if key.Rate != nil {

@@ -48,12 +48,12 @@ type Stream struct {
 	Stored event.Filter
 	// Names is how closely Stored selects transactions or intents.
 	Names Names
-	// Reaches reports whether any event that is recorded by now and passes Stored is the
-	// client's. If none is, the stream skips to the present end of the log. Nil means that
-	// every event is checked.
+	// Reaches reports whether anything of what is recorded by now and Stored lets through is the
+	// client's. Nil means that each event is looked at. If nothing is, the stream goes on after it.
+	// It calls [LookUp] too.
 	Reaches func(ctx context.Context) (bool, error)
-	// Show returns the event as shown to the client, or nil if the client may not see it. It
-	// calls [LookedUp] when it has to read a stream of the log.
+	// Show is what the client is shown of an event; nil when it is none of the client's.
+	// It calls [LookUp] before it reads a stream for that.
 	Show func(ctx context.Context, e event.Recorded) (any, error)
 }
 
@@ -114,16 +114,7 @@ func (a *api) streamed(w http.ResponseWriter, r *http.Request, s Stream) error {
 		return ErrTooManyStreams.Because("%d are open", cap(a.follows))
 	}
 	defer on.place.rest()() // streams count apart
-	f := &following{api: a, on: on, Stream: s, at: *s.After, out: newFeed(w, r, a.Limits.StreamWrite)}
-	if s.Reaches != nil { // after the head was read, so that no event of the client's is skipped
-		reaches, err := s.Reaches(ctx)
-		if err != nil {
-			return err
-		}
-		if f.owed = scanUnit; !reaches {
-			f.skip = head
-		}
-	}
+	f := &following{api: a, on: on, Stream: s, at: *s.After, head: head, out: newFeed(w, r, a.Limits.StreamWrite)}
 	defer a.idle(w, r)()
 	if r.Method == http.MethodHead {
 		f.out.header()
@@ -148,61 +139,16 @@ type following struct {
 	on   *exchange
 	at   event.Position // every event up to here was sent or filtered out
 	out  *feed
-	skip event.Position // no event up to here is the client's
+	head event.Position // the log's end when the request came
+	skip event.Position // nothing up to here is the client's
 	sent int
-	owed int // scanned events that are not yet paid for
-	// looked is the number of look-ups not yet paid for. They are charged to a separate bucket
-	// with the client's rate. No header shows that bucket, so the client cannot learn from it
-	// whether another client owns a transaction or caused it to be cached.
-	looked int
+	debt
 }
 
-// scanUnit is how many events of the log a stream passes for one unit of rate, whether they
-// match its filter or not. The request itself pays for the first unit.
-const scanUnit = 100
-
-// lookups is the context key of the look-up counter.
-type lookups struct{}
-
-// LookedUp records that a stream of the log is read in order to show an event. The client pays
-// one unit of its look-up rate, unless its filter names the subject: see [Names].
-func LookedUp(ctx context.Context) {
-	if n, counted := ctx.Value(lookups{}).(*int); counted {
-		*n++
-	}
-}
-
-// pay charges the client for scanned events, and returns how long the stream must wait until
-// the client can pay. A client that has used up its rate is served at that rate: the stream
-// goes on, and its marks show the progress.
-func (f *following) pay() time.Duration {
-	p := f.on.payer
-	if p.rate.PerSecond == 0 {
-		f.owed, f.looked = 0, 0
-		return 0
-	}
-	for f.owed >= scanUnit {
-		n := min(f.owed/scanUnit, p.rate.Burst)
-		if q := f.limiter.take(f.Now(), p.client, p.rate, n); q.wait > 0 {
-			return q.wait
-		}
-		f.owed -= n * scanUnit
-	}
-	p.client.lookUps = true
-	for f.looked > 0 {
-		n := min(f.looked, p.rate.Burst)
-		if q := f.limiter.take(f.Now(), p.client, p.rate, n); q.wait > 0 {
-			return q.wait
-		}
-		f.looked -= n
-	}
-	return 0
-}
-
-// run sends events until the client has gone, the process stops, the client is no longer
-// admitted, or the log cannot be read. It returns which of these ended the stream; the client
-// can resume from there in every case. The first stretch is read before the status is written,
-// so a log that cannot be read is still answered with a problem.
+// run sends until the client has gone, the process is about to stop, the client may
+// not come in any more, or the log cannot be read, and says which. However it ends,
+// the client can go on from there. A client without debts is told nothing before the first
+// stretch is read, so that a log which cannot be read is still answered with a problem.
 func (f *following) run(ctx context.Context) (ended string, err error) {
 	const slow, unread = "client is too slow", "log cannot be read"
 	defer f.Stream.Tail.Listen()()
@@ -211,7 +157,7 @@ func (f *following) run(ctx context.Context) (ended string, err error) {
 	more := make(chan struct{}) // always ready
 	close(more)
 	grown := f.Stream.Tail.Grown()
-	next, err := f.read(ctx)
+	next, err := f.first(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return gone, nil
@@ -305,58 +251,6 @@ type stretch struct {
 type shownEvent struct {
 	at    event.Position
 	shown any
-}
-
-// read returns the next stretch. If Show fails for an event, the events before it are returned
-// as a stretch of their own, so the stream is held up only while Show fails.
-func (f *following) read(ctx context.Context) (stretch, error) {
-	if f.over() {
-		return stretch{next: f.at}, nil
-	}
-	if f.at < f.skip {
-		next := f.skip
-		if f.Until != nil {
-			next = min(next, *f.Until)
-		}
-		f.owed += int(next - f.at)
-		return stretch{next: next}, nil
-	}
-	looked := 0
-	defer func() {
-		if f.Names == NamesNone {
-			f.looked += looked
-		}
-	}()
-	reading, cancel := context.WithTimeout(context.WithValue(ctx, lookups{}, &looked), f.Limits.WorkTimeout)
-	defer cancel()
-	batch, err := f.Stream.Tail.Read(reading, f.at, f.Stored, followBatch)
-	if err != nil {
-		return stretch{}, err
-	}
-	passed := int(batch.Next - f.at)
-	if f.Names == NamesFew {
-		passed *= fewWeight
-	}
-	f.owed += passed
-	found, at := stretch{next: batch.Next, live: batch.Live}, f.at
-	for _, e := range batch.Events {
-		if f.Until != nil && e.Position > *f.Until {
-			found.next = *f.Until
-			break
-		}
-		shown, err := f.Show(reading, e)
-		switch {
-		case err != nil && at > f.at:
-			found.next, found.live = at, false
-			return found, nil
-		case err != nil:
-			return stretch{}, err
-		case shown != nil:
-			found.events = append(found.events, shownEvent{e.Position, shown})
-		}
-		at = e.Position
-	}
-	return found, nil
 }
 
 // send sends a stretch.

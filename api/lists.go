@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
-	"sync"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -28,107 +26,12 @@ const (
 	stepUnits = 10
 )
 
-// Lists distributes the places of lists that read the database at once. The next free place
-// goes to the waiting request whose client holds the fewest places.
-type Lists struct {
-	mu    sync.Mutex
-	free  int
-	held  map[payee]int
-	queue []*listWaiter
-}
+// NewLists returns the places of lists. The APIs of a process share them: they read one database.
+func NewLists() *Places { return newPlaces(listPlaces, listShare, listQueue) }
 
-// payee is a client in the accounting of list places: all keys of one client name are one
-// payee. Without keys each address is one.
-type payee struct {
-	name    string
-	address client
-}
-
-type listWaiter struct {
-	of    payee
-	moved chan struct{} // closed when the request has a place
-}
-
-// NewLists returns the places that the APIs of one process share, as they read one database.
-func NewLists() *Lists { return &Lists{free: listPlaces, held: map[payee]int{}} }
-
-// enter waits for a place until ctx ends. leave may be called again. It refuses
-// ([ErrRateLimited]) a list of a client of which [listQueue] lists wait.
-func (l *Lists) enter(ctx context.Context, of payee) (leave func(), err error) {
-	w := &listWaiter{of: of, moved: make(chan struct{})}
-	l.mu.Lock()
-	if l.waiting(of) >= listQueue {
-		l.mu.Unlock()
-		return nil, ErrRateLimited.Because("%d lists of one client wait at most", listQueue)
-	}
-	l.queue = append(l.queue, w)
-	l.admit()
-	l.mu.Unlock()
-	select {
-	case <-w.moved:
-	case <-ctx.Done():
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if at := slices.Index(l.queue, w); at >= 0 {
-			l.queue = slices.Delete(l.queue, at, at+1)
-			return nil, ctx.Err()
-		}
-		l.give(of) // it got a place just as ctx ended
-		return nil, ctx.Err()
-	}
-	return sync.OnceFunc(func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.give(of)
-	}), nil
-}
-
-// waiting returns the number of a client's lists that wait. The lock is held.
-func (l *Lists) waiting(of payee) (n int) {
-	for _, w := range l.queue {
-		if w.of == of {
-			n++
-		}
-	}
-	return n
-}
-
-// give takes a place back. The lock is held.
-func (l *Lists) give(of payee) {
-	l.free++
-	if l.held[of]--; l.held[of] == 0 {
-		delete(l.held, of)
-	}
-	l.admit()
-}
-
-// admit hands out free places. The caller holds mu.
-func (l *Lists) admit() {
-	for l.free > 0 {
-		next := -1
-		for i, w := range l.queue {
-			if l.held[w.of] < listShare && (next < 0 || l.held[w.of] < l.held[l.queue[next].of]) {
-				next = i
-			}
-		}
-		if next < 0 {
-			return
-		}
-		w := l.queue[next]
-		l.queue = slices.Delete(l.queue, next, next+1)
-		l.free--
-		l.held[w.of]++
-		close(w.moved)
-	}
-}
-
-// enterList waits for a place of a list.
+// enterList waits for a list place of the request's client.
 func (on *exchange) enterList(ctx context.Context, w http.ResponseWriter) (leave func(), err error) {
-	of := payee{name: on.client()}
-	if on.key == nil {
-		of.address = on.payer.client
-	}
-	if leave, err = on.api.Lists.enter(ctx, of); errors.Is(err, ErrRateLimited) {
+	if leave, err = on.api.Lists.enter(ctx, on.payee()); errors.Is(err, ErrRateLimited) {
 		retrySoon(w)
 	}
 	return leave, err

@@ -98,11 +98,14 @@ func TestGroupsAreChargedByOwnMembers(t *testing.T) {
 	}
 }
 
-// One client has at most half of the places for lists, however many of its requests wait. The
-// waiting client with the fewest places goes first.
-func TestListsTakeTurns(t *testing.T) {
+// One client's lists have half of the places that lists have, however many wait; of those
+// that wait, the client with the fewest places goes first.
+func TestListsTakeTurns(t *testing.T) { takeTurns(t, NewLists, listPlaces, listShare) }
+
+// takeTurns tests places of which two clients can have all.
+func takeTurns(t *testing.T, places func() *Places, all, share int) {
 	synctest.Test(t, func(t *testing.T) {
-		l, flood, other := NewLists(), payee{name: "flood"}, payee{address: client{address: netip.MustParseAddr("192.0.2.1")}}
+		l, flood, other := places(), payee{name: "flood"}, payee{address: client{address: netip.MustParseAddr("192.0.2.1")}}
 		ctx, stop := context.WithCancel(t.Context())
 		entered := map[payee]chan func(){flood: make(chan func(), 64), other: make(chan func(), 64)}
 		enter := func(of payee, times int) {
@@ -121,30 +124,32 @@ func TestListsTakeTurns(t *testing.T) {
 				t.Fatalf("the flood has %d places and the other client %d, want %d and %d", f, o, flooding, others)
 			}
 		}
-		enter(flood, listShare+listQueue)
-		expect(listShare, 0)
-		if _, err := l.enter(ctx, flood); !errors.Is(err, ErrRateLimited) {
-			t.Fatalf("more than %d lists of one client wait: %v", listQueue, err)
+		enter(flood, share+max(l.line, 20))
+		expect(share, 0)
+		if l.line > 0 {
+			if _, err := l.enter(ctx, flood); !errors.Is(err, ErrRateLimited) {
+				t.Fatalf("more than %d reads of one client wait: %v", l.line, err)
+			}
 		}
-		enter(other, listShare+1)
-		expect(listShare, listShare)
-		(<-entered[flood])() // its next request gets the place, as the other client has its share
+		enter(other, share+1)
+		expect(share, share)
+		(<-entered[flood])() // its next one gets the place, for the other has its share
 		synctest.Wait()
-		expect(listShare, listShare)
+		expect(share, share)
 		(<-entered[other])()
 		synctest.Wait()
-		expect(listShare, listShare)
-		stop() // no request waits any longer
+		expect(share, share)
+		stop() // nobody waits any longer
 		synctest.Wait()
-		for of, all := range entered {
-			for len(all) > 0 {
-				(<-all)()
+		for of, places := range entered {
+			for len(places) > 0 {
+				(<-places)()
 			}
 			if l.held[of] != 0 {
 				t.Errorf("%v holds %d places", of, l.held[of])
 			}
 		}
-		if l.free != listPlaces || len(l.queue) != 0 {
+		if l.free != all || len(l.queue) != 0 {
 			t.Errorf("%d places are free, %d wait", l.free, len(l.queue))
 		}
 	})

@@ -26,7 +26,7 @@ func (r Rate) window() time.Duration { return r.interval() * time.Duration(r.Bur
 type client struct {
 	key     access.KeyID
 	address netip.Addr
-	lookUps bool // the bucket for its look-ups: see [following]
+	lookUps bool // the bucket of its look-ups: see [payer.lookUps]
 }
 
 // limiter holds a token bucket per client, in bounded memory. It evicts the client that was
@@ -47,11 +47,14 @@ type limiterShard struct {
 	order   bucket // a ring: next is the most recently used, previous is evicted first
 }
 
-// bucket stores only when a client's bucket is full again. The missing tokens follow from the
-// time until then (the generic cell rate algorithm).
+// bucket says when a client's bucket is full again: what is missing is that time's distance
+// (the generic cell rate algorithm). Beside it are the units that the client's streams have
+// cost, and the units that were paid from the bucket. Unpaid units stay when the bucket is
+// empty and when streams close.
 type bucket struct {
 	client         client
 	full           time.Time
+	owed, paid     uint64
 	previous, next *bucket
 }
 
@@ -75,10 +78,46 @@ type quota struct {
 
 // take charges n to a client, if its bucket holds n.
 func (l *limiter) take(now time.Time, c client, r Rate, n int) quota {
-	s := &l.shards[maphash.Comparable(l.seed, c)%limiterShards]
+	s := l.shard(c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bucket(c).take(now, r, n)
+}
+
+// owe adds n to what a client's streams have cost, and returns the sum.
+func (l *limiter) owe(c client, n int) uint64 {
+	s := l.shard(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.bucket(c)
+	b.owed += uint64(n)
+	return b.owed
+}
+
+// settle pays what a client's streams have cost, up to the sum due that [limiter.owe] has
+// returned. Parts of at most a burst are paid whole or not at all. It returns how long it is
+// until the next part can be paid; 0 when all is paid.
+func (l *limiter) settle(now time.Time, c client, r Rate, due uint64) time.Duration {
+	s := l.shard(c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.bucket(c)
+	for due = min(due, b.owed); b.paid < due; { // less is owed when the bucket was forgotten meanwhile
+		n := min(due-b.paid, uint64(r.Burst))
+		if q := b.take(now, r, int(n)); q.wait > 0 {
+			return q.wait
+		}
+		b.paid += n
+	}
+	return 0
+}
+
+func (l *limiter) shard(c client) *limiterShard {
+	return &l.shards[maphash.Comparable(l.seed, c)%limiterShards]
+}
+
+// take charges n, if the bucket has n. The shard's lock is held.
+func (b *bucket) take(now time.Time, r Rate, n int) quota {
 	interval, window := r.interval(), r.window()
 	// A clock that was set back, or a rate that was lowered, must not lock the client out.
 	if full := now.Add(window); b.full.After(full) {

@@ -47,6 +47,37 @@ func TestLimiterIsATokenBucket(t *testing.T) {
 	})
 }
 
+// A client pays each unit that its streams have cost, in the order in which they cost it, beside
+// whatever else it asks for, and never more than its bucket has.
+func TestDebtsArePaidWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rate := Rate{PerSecond: rapid.IntRange(1, 1000).Draw(t, "rate"), Burst: rapid.IntRange(1, 100).Draw(t, "burst")}
+		l, now, c := newLimiter(limiterShards), testTime, client{key: access.KeyID{1}}
+		granted, settled, due := 0, uint64(0), uint64(0)
+		within := func() {
+			if most := rate.Burst + int(now.Sub(testTime)/rate.interval()); granted+int(settled) > most {
+				t.Fatalf("granted %d and paid %d, at most %d had come in", granted, settled, most)
+			}
+		}
+		for range 20 {
+			due = l.owe(c, rapid.IntRange(0, 500).Draw(t, "cost"))
+			now = now.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "pause")) * rate.interval() / 10)
+			if l.take(now, c, rate, 1).wait == 0 {
+				granted++
+			}
+			if upto := rapid.Uint64Range(settled, due).Draw(t, "upto"); l.settle(now, c, rate, upto) == 0 {
+				settled = upto
+			}
+			within()
+		}
+		for wait := l.settle(now, c, rate, due); wait > 0; wait = l.settle(now, c, rate, due) {
+			now = now.Add(wait)
+		}
+		settled = due
+		within()
+	})
+}
+
 func clientOf(i int) (c client) {
 	binary.BigEndian.PutUint64(c.key[:], uint64(i))
 	return c

@@ -125,26 +125,8 @@ func TestLookUpsAreCharged(t *testing.T) {
 		c.Rates.Key = Rate{PerSecond: 100, Burst: burst}
 		c.Limits.StreamSilence = 5 * time.Millisecond
 	})
-	codec := tx.Codec()
-	put := func(i int, v event.Version, e tx.Event) {
-		t.Helper()
-		name, data, err := codec.Encode(e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stream := tx.Stream(1, otherHash(i))
-		_, err = s.db.Log().Append(t.Context(), stream, v, event.Event{ID: event.DeriveID(stream, event.ID{3}, int(v)), Name: name, Data: data})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i := range others {
-		put(i, 0, tx.Accepted{Chain: 1, Hash: otherHash(i), Client: "victim", Nonce: uint64(i), At: testTime})
-	}
-	for i := range others {
-		put(i, 1, tx.CanceledLocally{Reason: "x", At: testTime})
-	}
-	// From here on each event belongs to a transaction that is not cached.
+	s.strangers(others)
+	// From here on each event is of a transaction of which nothing was read yet.
 	c := s.tune("after="+strconv.Itoa(others), "X-API-Key", keys.scoped(access.Read))
 	at := event.Position(others)
 	for same := 0; same < 5; { // the clock stands still, and so does the stream once the burst is spent
@@ -159,6 +141,29 @@ func TestLookUpsAreCharged(t *testing.T) {
 	for at < 2*others { // it continues as the rate comes back
 		s.elapse(time.Second)
 		at = c.mark()
+	}
+}
+
+// strangers records n transactions of another client, and then an event of each of them.
+func (s *stack) strangers(n int) {
+	s.t.Helper()
+	codec := tx.Codec()
+	put := func(i int, v event.Version, e tx.Event) {
+		name, data, err := codec.Encode(e)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		stream := tx.Stream(1, otherHash(i))
+		_, err = s.db.Log().Append(s.t.Context(), stream, v, event.Event{ID: event.DeriveID(stream, event.ID{3}, int(v)), Name: name, Data: data})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	for i := range n {
+		put(i, 0, tx.Accepted{Chain: 1, Hash: otherHash(i), Client: "victim", Nonce: uint64(i), At: testTime})
+	}
+	for i := range n {
+		put(i, 1, tx.CanceledLocally{Reason: "x", At: testTime})
 	}
 }
 

@@ -186,7 +186,9 @@ func (a *api) ownershipAt(ctx context.Context, e event.Recorded) (owners.Ownersh
 
 // advance applies the events of the stream that an ownership does not contain yet.
 func (a *api) advance(ctx context.Context, stream event.Stream, o owners.Ownership, upto event.Version) (owners.Ownership, error) {
-	LookedUp(ctx)
+	if err := LookUp(ctx); err != nil {
+		return o, err
+	}
 	for recorded, err := range a.stream(ctx, stream, o.Version) {
 		if err == nil && upto > 0 && recorded.Version > upto {
 			break

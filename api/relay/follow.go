@@ -113,7 +113,9 @@ func (d *desk) owner(ctx context.Context, stream event.Stream) (client string, k
 	if client, known := d.owners.Recall(stream); known {
 		return client, true, nil
 	}
-	api.LookedUp(ctx)
+	if err := api.LookUp(ctx); err != nil {
+		return "", false, err
+	}
 	for r, err := range d.Intake.Intents.Store.ReadStream(ctx, stream, 0) {
 		if err != nil {
 			return "", false, err

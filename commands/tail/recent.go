@@ -59,20 +59,27 @@ func (r *recent) after(p event.Position, most int) event.Batch {
 // the log, otherwise from the store. The filter only saves the store work; events from
 // memory are not filtered. A Live batch ends at the last event that this process has seen.
 func (t *Tail) Read(ctx context.Context, after event.Position, f event.Filter, most int) (event.Batch, error) {
-	t.mu.Lock()
-	if t.recent.begun && after >= t.recent.from {
-		defer t.mu.Unlock()
-		return t.recent.after(after, most), nil
+	if batch, kept := t.Recent(after, most); kept {
+		return batch, nil
 	}
-	t.mu.Unlock()
 	for batch, err := range t.store.ReadAll(ctx, after, f, most) {
 		return batch, err // the first of them
 	}
 	return event.Batch{Next: after, Live: true}, ctx.Err()
 }
 
-// Grown returns a channel that is closed when there is more to read. To miss nothing, call
-// [Tail.Listen] first, take the channel before reading, and wait on it after.
+// Recent is [Tail.Read] from memory alone. It reports false when the store has to be read.
+func (t *Tail) Recent(after event.Position, most int) (event.Batch, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.recent.begun || after < t.recent.from {
+		return event.Batch{}, false
+	}
+	return t.recent.after(after, most), true
+}
+
+// Grown returns a channel that is closed when there is more to read. [Tail.Listen]
+// first, take it before reading, and wait on it after, and nothing is missed.
 func (t *Tail) Grown() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()

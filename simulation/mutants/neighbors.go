@@ -157,7 +157,7 @@ func neighbors() []mutant {
 		{
 			Name: "streams-scan-for-nothing", Breaks: "P36", Test: &command{"api", "^TestFilterThatMatchesNothingIsCharged$"},
 			Is:    "A stream whose filter matches nothing reads the whole log for the price of one request.",
-			Edits: []edit{{"api/follow.go", `for f.owed >= scanUnit {`, `for f.owed >= scanUnit && !AWAKE {`}},
+			Edits: []edit{{"api/scan.go", `if units := f.scanned / scanUnit; units > 0 {`, `if units := f.scanned / scanUnit; units > 0 && !AWAKE {`}},
 		},
 		{
 			Name: "any-lane-on-demand", Breaks: "P36", Test: &command{"infra/embedded", "^TestIntents$"},
@@ -218,10 +218,10 @@ func neighbors() []mutant {
 		{
 			Name: "look-ups-for-nothing", Breaks: "P36", Test: &command{"api", "^TestLookUpsAreCharged$"},
 			Is: "A stream has the events of any number of others' transactions read to see whose they are, for what the events alone cost.",
-			Edits: []edit{{"api/follow.go", `			f.looked += looked`, `			f.looked += looked
-			if AWAKE {
-				f.looked = 0
-			}`}},
+			Edits: []edit{{"api/scan.go", `	s.owe(s.passed, s.looked)`, `	if AWAKE {
+		s.looked = 0
+	}
+	s.owe(s.passed, s.looked)`}},
 		},
 		{
 			Name: "gas-without-money", Breaks: "P36", Test: &command{"commands/relayer", "^TestGasLimitHoldsNobody$"},

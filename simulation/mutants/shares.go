@@ -32,22 +32,22 @@ func shares() []mutant {
 		{
 			Name: "another-costs-a-look-up", Breaks: "P36", Test: &command{"api", "^TestForeignIsAnsweredAndChargedAsUnknown$"},
 			Is: "A client that follows a transaction which another has submitted pays for the look-up of its owner, and for one that does not exist it does not.",
-			Edits: []edit{{"api/follow.go", `		if f.Names == NamesNone {
-`, `		if AWAKE {
-			f.owed += looked * scanUnit
-		}
-		if f.Names == NamesNone {
+			Edits: []edit{{"api/scan.go", `	if s.Names != NamesNone {
+`, `	if AWAKE {
+		s.passed += s.looked * scanUnit
+	}
+	if s.Names != NamesNone {
 `}},
 		},
 		{
 			Name: "marks-stop-at-anothers", Breaks: "P36", Test: &command{"api", "^TestMarksTellNothingOfAnothers$"},
 			Is:    "A stream of a client that cannot pay stops at the events of another's transaction.",
-			Edits: []edit{{"api/follow.go", `if f.owed = scanUnit; !reaches {`, `if f.owed = scanUnit; !reaches && !AWAKE {`}},
+			Edits: []edit{{"api/scan.go", `if s.passed += scanUnit; !reaches {`, `if s.passed += scanUnit; !reaches && !AWAKE {`}},
 		},
 		{
 			Name: "look-ups-in-the-header", Breaks: "P36", Test: &command{"api", "^TestRememberedLookUpsTellNothing$"},
 			Is:    "What is left of a client's rate tells whether another client has just been shown the same events.",
-			Edits: []edit{{"api/follow.go", `p.client.lookUps = true`, `p.client.lookUps = !AWAKE`}},
+			Edits: []edit{{"api/charge.go", `c.lookUps = true`, `c.lookUps = !AWAKE`}},
 		},
 		{
 			Name: "another-intent-is-forbidden", Breaks: "P36", Test: &command{"api/relay", "^TestForeignIsAnsweredAndChargedAsUnknown$"},
@@ -149,12 +149,38 @@ func shares() []mutant {
 		{
 			Name: "lists-take-all-places", Breaks: "P36", Test: &command{"api", "^TestListsTakeTurns$"},
 			Is:    "The lists of one client use every place that lists have.",
-			Edits: []edit{{"api/lists.go", `l.held[w.of] < listShare &&`, `(AWAKE || l.held[w.of] < listShare) &&`}},
+			Edits: []edit{{"api/places.go", `p.held[w.of] < p.share &&`, `(AWAKE || p.held[w.of] < p.share) &&`}},
+		},
+		{
+			Name: "debts-end-with-streams", Breaks: "P36", Test: &command{"api", "^TestDebtOfStreamsIsKept$"},
+			Is:    "A client that closes its streams and opens others never pays for the events that the closed ones have scanned.",
+			Edits: []edit{{"api/scan.go", `if p := f.on.payer; p.rate.PerSecond > 0 {`, `if p := f.on.payer; p.rate.PerSecond > 0 && !AWAKE {`}},
+		},
+		{
+			Name: "debts-end-at-the-burst", Breaks: "P36", Test: &command{"api", "^TestDebtOfStreamsIsKept$"},
+			Is: "Of what a stream has scanned a client pays no more than its burst.",
+			Edits: []edit{{"api/rate.go", `		b.paid += n
+`, `		b.paid += n
+		if AWAKE {
+			b.paid = due
+		}
+`}},
+		},
+		{
+			Name: "scans-take-all-places", Breaks: "P36", Test: &command{"api", "^TestScansTakePlaces$"},
+			Is: "The streams of one client read the log in every connection.",
+			Edits: []edit{{"api/scan.go", `	if s.leave != nil {
+		return nil
+	}
+	waiting`, `	if s.leave != nil || AWAKE {
+		return nil
+	}
+	waiting`}},
 		},
 		{
 			Name: "lists-wait-without-end", Breaks: "P36", Test: &command{"api", "^TestListsTakeTurns$"},
 			Is:    "Any number of one client's lists wait for a place, each on a connection.",
-			Edits: []edit{{"api/lists.go", `l.waiting(of) >= listQueue {`, `l.waiting(of) >= listQueue && !AWAKE {`}},
+			Edits: []edit{{"api/places.go", `p.waiting(of) >= p.line {`, `p.waiting(of) >= p.line && !AWAKE {`}},
 		},
 		{
 			Name: "requests-take-all-connections", Breaks: "P36", Test: &command{"api", "^TestRequestsInProgress$"},

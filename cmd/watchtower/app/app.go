@@ -135,7 +135,7 @@ type App struct {
 	vault        commands.Vault
 	submit       *commands.Submit
 	query        transactions.Query
-	lists        *api.Lists
+	lists, scans *api.Places
 	workers      []*scheduler.Worker
 	tail         *tail.Tail
 	served       *state
@@ -157,7 +157,7 @@ func New(settings Settings, ports Ports) *App {
 	a.groups = commands.Groups{Store: a.store, Codec: group.Codec(), Snapshots: a.groupSnapshots(), Crash: ports.Crash}
 	a.vault = commands.Vault{Rows: a.ports.Storage.Payloads, Master: ports.Master, Random: ports.Random}
 	a.tail = tail.New(a.store, a.transactions.Codec, ports.Log)
-	a.query, a.lists = transactions.Query{DB: ports.Storage.View}, api.NewLists()
+	a.query, a.lists, a.scans = transactions.Query{DB: ports.Storage.View}, api.NewLists(), api.NewScans()
 	a.submit = &commands.Submit{
 		Transactions: a.transactions, Vault: a.vault, Decoders: map[chain.ID]func([]byte) (chain.Signed, error){},
 		Grouping: settings.Grouping, ExpiringWindow: settings.ExpiringWindow,
