@@ -40,10 +40,16 @@ func (s storage) Usage(ctx context.Context, reader, client string) (u tx.Usage, 
 	return u, at, err
 }
 
-func (s storage) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error) {
-	return asked(ctx, s, reading, fmt.Sprintf("rivals %d", len(used)), func(ctx context.Context) ([]tx.Work, error) {
-		return s.world.store.Rivals(ctx, used, limit)
+func (s storage) Rivals(ctx context.Context, used map[chain.Sequence]uint64, mined []chain.Hash, limit int) (rows []tx.Work, unread []chain.Sequence, err error) {
+	type answer struct {
+		rows   []tx.Work
+		unread []chain.Sequence
+	}
+	a, err := asked(ctx, s, reading, fmt.Sprintf("rivals %d", len(used)), func(ctx context.Context) (a answer, err error) {
+		a.rows, a.unread, err = s.world.store.Rivals(ctx, used, mined, limit)
+		return a, err
 	})
+	return a.rows, a.unread, err
 }
 
 func (s storage) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) ([]tx.Work, error) {

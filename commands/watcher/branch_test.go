@@ -109,8 +109,8 @@ func TestRivalThatCannotBeSettled(t *testing.T) {
 	if s := w.state(hash); s.Status != tx.StatusStale {
 		t.Errorf("it is %s once its receipt can be asked for", s.Status)
 	}
-	if len(w.run.unsettled) != 0 {
-		t.Errorf("still unsettled: %v", w.run.unsettled)
+	if len(w.run.unsettled.sequences) != 0 {
+		t.Errorf("still unsettled: %v", w.run.unsettled.sequences)
 	}
 }
 

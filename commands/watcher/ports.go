@@ -12,10 +12,13 @@ import (
 type Board interface {
 	// Find returns the rows of a chain with these hashes, in any phase.
 	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
-	// Rivals returns open, watched and announced rows of these sequences with nonces below
-	// the given ones: another transaction has used them. Announced rows come last, so that
-	// a limit drops these first.
-	Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error)
+	// Rivals returns open and watched rows of these sequences with nonces below the
+	// one given for each, for another transaction has used them, but for the rows with
+	// the hashes in mined. At most limit rows are shared out among the sequences that
+	// have such rows: one sequence's rows leave none of another's out. unread are the
+	// sequences with more rows than are returned. Rows that only claim to be of a
+	// sequence come after its own.
+	Rivals(ctx context.Context, used map[chain.Sequence]uint64, mined []chain.Hash, limit int) (rows []tx.Work, unread []chain.Sequence, err error)
 	// Verdicts returns rows in a phase whose verdict rests on a block in from..to, lowest
 	// block first and by hash within a block. Within block from, it returns only hashes above
 	// after.

@@ -1,8 +1,6 @@
 package watcher
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,20 +64,15 @@ func (r *run) mined(ctx context.Context, b chain.Block, rows []tx.Work, receipts
 	})
 }
 
-// outrun settles rivals whose nonce another transaction has used, and wakes rows that
-// waited. A nonce is certain up to its value in sure; beyond that it is the block's own
-// statement. Rows with a receipt have used the nonce themselves, though the board may not
-// show that yet. left are the sequences that could not be settled.
+// outrun settles the rivals whose nonce others have used, and wakes the rows that waited.
+// used is certain as far as sure goes; the rest is a block's own claim. The rows with a
+// receipt used their nonces themselves: the board may not show that yet. left are the
+// sequences whose rivals are not all settled: one client's rivals hide none of another's.
 func (r *run) outrun(ctx context.Context, at chain.Block, used, sure map[chain.Sequence]uint64, receipts map[chain.Hash]chain.Receipt) (left []chain.Sequence, err error) {
-	rivals, err := r.Board.Rivals(ctx, used, rowsMax)
+	rivals, left, err := r.Board.Rivals(ctx, used, slices.Collect(maps.Keys(receipts)), rowsMax)
 	if err != nil {
 		return nil, err
 	}
-	full := len(rivals) == rowsMax // there may be more
-	rivals = slices.DeleteFunc(rivals, func(row tx.Work) bool {
-		_, mined := receipts[row.Hash]
-		return mined || row.Phase == tx.Announced
-	})
 	used, err = r.makeSure(ctx, at, rivals, used, sure)
 	if err == nil {
 		err = each(rivals, func(row tx.Work) error {
@@ -89,13 +82,11 @@ func (r *run) outrun(ctx context.Context, at chain.Block, used, sure map[chain.S
 			return r.settle(ctx, row.Hash, at, tx.SeeNonce{Block: at, Current: used[row.Named()], At: r.Now()})
 		})
 	}
-	if err != nil || full {
+	if err != nil {
 		for _, row := range rivals {
 			left = append(left, row.Named())
 		}
-		if err != nil {
-			return left, err
-		}
+		return left, err
 	}
 	_, err = r.Board.Wake(ctx, used)
 	return left, err
@@ -164,63 +155,6 @@ func (r *run) readEligible(ctx context.Context, tip chain.Block) error {
 	// Always: the store's clock decides when rows are due, and it may be behind ours.
 	_, err := r.Board.Advance(ctx, r.Chain, tip.Time)
 	return err
-}
-
-// readWaiting asks for the nonces that rows wait for: a predecessor that is not ours may be
-// mined without being recognized in a block. It also asks for sequences with unsettled
-// rivals.
-func (r *run) readWaiting(ctx context.Context, tip chain.Block) error {
-	waiting, err := r.Board.Waiting(ctx, r.Chain, waitingMax)
-	if err != nil {
-		return err
-	}
-	for _, s := range inOrder(r.unsettled) {
-		if !slices.Contains(waiting, s) && len(waiting) < 2*waitingMax {
-			waiting = append(waiting, s)
-		}
-	}
-	return r.readNonces(ctx, tip, waiting)
-}
-
-// readNonces asks for the nonces of sequences, settles their rivals and wakes waiting rows.
-func (r *run) readNonces(ctx context.Context, tip chain.Block, sequences []chain.Sequence) error {
-	if len(sequences) == 0 {
-		return nil
-	}
-	nonces, err := r.Node.Nonces(ctx, tip, sequences)
-	if err != nil {
-		return fmt.Errorf("nonces: %w", err)
-	}
-	now := make(map[chain.Sequence]uint64, len(sequences))
-	for i, s := range sequences {
-		now[s] = nonces[i]
-	}
-	left, err := r.outrun(ctx, tip, now, now, nil)
-	if err != nil {
-		return err
-	}
-	for _, s := range sequences {
-		delete(r.unsettled, s)
-	}
-	r.postpone(left)
-	return nil
-}
-
-// inOrder returns sequences in a deterministic order.
-func inOrder(set map[chain.Sequence]bool) []chain.Sequence {
-	return slices.SortedFunc(maps.Keys(set), func(a, b chain.Sequence) int {
-		return cmp.Or(bytes.Compare(a.Sender[:], b.Sender[:]), bytes.Compare(a.Key[:], b.Key[:]))
-	})
-}
-
-// postpone remembers sequences with unsettled rivals, up to unsettledMax. Beyond that
-// bound, rivals that are sent are settled by their own look.
-func (r *run) postpone(left []chain.Sequence) {
-	for _, s := range left {
-		if len(r.unsettled) < unsettledMax {
-			r.unsettled[s] = true
-		}
-	}
 }
 
 // disown revokes verdicts that rest on reorged blocks. If a block of the new chain holds

@@ -55,21 +55,20 @@ type Watcher struct {
 // run is a watcher's memory while it holds its lease.
 type run struct {
 	*Watcher
-	blocks  []chain.Block // canonical, lowest first, each the parent of the next
-	final   chain.Block
-	doubted chain.Hash // a rival of the tip at equal height, seen once
-	orphans []orphan
-	unsaved *uint64              // lowest number in blocks that the board does not have yet
-	told    chain.Hash           // last head for which readTip has finished
-	more    bool                 // more rows expired than one step processes
-	asked   asked                // last answer for the final block
-	sure    chain.Block          // last final block that more than one endpoint confirmed
-	turn    turn                 // where finalize continues
-	round   round                // where readWatched continues
-	ahead   map[chain.Hash]block // blocks read ahead of the walk, by approach
-	trouble string               // last logged error; empty: none
-	// unsettled are sequences with a used nonce whose rivals could not be settled.
-	unsettled map[chain.Sequence]bool
+	blocks    []chain.Block // canonical, lowest first, each the parent of the next
+	final     chain.Block
+	doubted   chain.Hash // a rival of the tip at equal height, seen once
+	orphans   []orphan
+	unsaved   *uint64              // lowest number in blocks that the board does not have yet
+	told      chain.Hash           // last head for which readTip has finished
+	more      bool                 // more rows expired than one step processes
+	asked     asked                // last answer for the final block
+	sure      chain.Block          // last final block that more than one endpoint confirmed
+	turn      turn                 // where finalize continues
+	round     round                // where readWatched continues
+	ahead     map[chain.Hash]block // blocks read ahead of the walk, by approach
+	trouble   string               // last logged error; empty: none
+	unsettled unsettled
 }
 
 // turn is a place among the verdicts: after a hash in a block.
@@ -135,7 +134,7 @@ func (r *run) tell(trouble error) {
 
 // start begins with the blocks that an earlier run remembered.
 func (w *Watcher) start(blocks []chain.Block) *run {
-	return &run{Watcher: w, blocks: blocks, unsettled: map[chain.Sequence]bool{}}
+	return &run{Watcher: w, blocks: blocks, unsettled: unsettled{sequences: map[chain.Sequence]bool{}}}
 }
 
 // step brings the log up to the chain's head and finality. The next step retries each part;

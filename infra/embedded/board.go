@@ -10,28 +10,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Rivals returns unsealed rows of these sequences with nonces below the given ones. Announced
-// rows come last. Rows that only claim to be of the sequence come after all others.
-func (w *Work) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error) {
-	return w.read(ctx, func(conn *sqlite.Conn, into *[]tx.Work) error {
-		for _, kind := range []string{
-			"sender = ? AND nonce_key = ? AND phase IN ('open', 'watched')",
-			"named_sender = ? AND named_key = ? AND phase IN ('open', 'watched')",
-			"sender = ? AND nonce_key = ? AND phase = 'announced'",
-			"named_sender = ? AND named_key = ? AND phase = 'announced'",
-		} {
-			for s, nonce := range used {
-				err := rows(conn, into, `WHERE chain = ? AND `+kind+` AND nonce < ? LIMIT ?`,
-					int64(s.Chain), s.Sender[:], s.Key[:], ordered(nonce), int64(limit-len(*into)))
-				if err != nil || len(*into) >= limit {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-}
-
 // Verdicts returns rows whose verdict rests on one of these blocks, lowest first and by hash
 // within a block. Of block from it returns only rows with a hash above after.
 func (w *Work) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) ([]tx.Work, error) {

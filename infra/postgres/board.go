@@ -18,28 +18,6 @@ func perSequence(numbers map[chain.Sequence]uint64) (id []pgtype.UUID, number []
 	return id, number, chains
 }
 
-// Rivals returns open, watched and announced rows of sequences with nonces below the given
-// ones. Announced rows come last. Rows that only claim to be of the sequence come after all
-// others.
-func (s *Work) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error) {
-	if len(used) == 0 || limit <= 0 {
-		return nil, nil
-	}
-	id, below, _ := perSequence(used)
-	return s.rows(ctx, `SELECT `+workColumns+` FROM unnest($1::uuid[], $2::bigint[]) u (sequence, below)
-		CROSS JOIN LATERAL (
-			SELECT * FROM work.queue WHERE sequence = u.sequence AND phase = 'open' AND NOT parked AND nonce < u.below
-			UNION ALL
-			SELECT * FROM work.queue WHERE sequence = u.sequence AND phase = 'open' AND parked AND nonce < u.below
-			UNION ALL
-			SELECT * FROM work.queue WHERE sequence = u.sequence AND phase = 'watched' AND NOT parked AND nonce < u.below
-			UNION ALL
-			SELECT * FROM work.queue WHERE sequence = u.sequence AND phase = 'announced' AND NOT parked AND nonce < u.below
-			UNION ALL
-			(SELECT * FROM work.queue WHERE named = u.sequence AND phase <> 'sealed' AND nonce < u.below LIMIT $3)
-		) q ORDER BY q.phase = 'announced', q.named IS NOT NULL LIMIT $3`, id, below, limit)
-}
-
 // Verdicts returns rows in a phase whose verdict rests on a block with number from..to, lowest
 // first and by hash within a block. Of block from it returns only rows with a hash above after.
 func (s *Work) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) ([]tx.Work, error) {

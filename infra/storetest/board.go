@@ -14,55 +14,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-func rivals(t *testing.T, q *queue) {
-	ctx := soon(t)
-	one, two := chain.Sequence{Chain: 1, Sender: address(1)}, chain.Sequence{Chain: 1, Sender: address(2), Key: chain.NonceKey{31: 9}}
-	inTwo := q.row(20, address(2), 4)
-	inTwo.NonceKey = two.Key
-	away := q.row(30, address(1), 0)
-	away.Chain = 2
-	rows := []tx.Work{inTwo, away, q.row(21, address(2), 4)}
-	for n := range 6 {
-		rows = append(rows, q.row(n, address(1), uint64(n)))
-	}
-	q.apply(opens(rows...)...)
-	q.apply(watched(1), announce(2, block(5)), seal(3, block(5)))
-	ask := func(limit int, used map[chain.Sequence]uint64) []tx.Work {
-		t.Helper()
-		got, err := q.Rivals(ctx, used, limit)
-		check(t, err)
-		return got
-	}
-	got := ask(100, map[chain.Sequence]uint64{one: 5, two: 5})
-	q.wantSet("below 5", got, 0, 1, 2, 4, 20)
-	q.wantSet("below 4", ask(100, map[chain.Sequence]uint64{one: 4, two: 4}), 0, 1, 2)
-	q.wantSet("below 0", ask(100, map[chain.Sequence]uint64{one: 0}))
-	q.wantSet("of nothing", ask(100, nil))
-	if n := len(ask(2, map[chain.Sequence]uint64{one: 5, two: 5})); n != 2 {
-		t.Errorf("%d rows, asked for 2", n)
-	}
-	if diff := cmp.Diff(q.find(20), got[slices.IndexFunc(got, func(w tx.Work) bool { return w.Hash == hash(20) })]); diff != "" {
-		t.Error("a rival differs from what Find says:", diff)
-	}
-	// A limit drops announced rows first, in any sequence.
-	for limit := 1; limit <= 5; limit++ {
-		got, announced := ask(limit, map[chain.Sequence]uint64{one: 5, two: 5}), 0
-		for _, w := range got {
-			if w.Phase == tx.Announced {
-				announced++
-			}
-		}
-		if len(got) != limit || (announced > 0) != (limit == 5) || announced > 0 && got[4].Hash != hash(2) {
-			t.Errorf("of 5 rows, asked for %d: %d, of which announced %d", limit, len(got), announced)
-		}
-	}
-	many := map[chain.Sequence]uint64{one: 5}
-	for n := range 500 {
-		many[chain.Sequence{Chain: 1, Sender: address(1000 + n)}] = 7
-	}
-	q.wantSet("of many sequences", ask(100, many), 0, 1, 2, 4)
-}
-
 func verdicts(t *testing.T, q *queue) {
 	ctx := soon(t)
 	var rows []tx.Work

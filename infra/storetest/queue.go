@@ -62,6 +62,7 @@ func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 		{"claims are not woken", claimsAsleep},
 		{"rows of before clients are filled in", refilled},
 		{"rivals", rivals},
+		{"rivals shared", rivalsShared},
 		{"verdicts by block", verdicts},
 		{"verdicts in pages", verdictsInPages},
 		{"soonest", soonest},

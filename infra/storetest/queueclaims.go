@@ -50,12 +50,9 @@ func claimsApart(t *testing.T, q *queue) {
 		t.Errorf("a parked claim comes back as %+v", got)
 	}
 	// Claims at nonces that the chain has used are rivals like all other rows, but come last.
-	got, err := q.Rivals(soon(t), map[chain.Sequence]uint64{{Chain: 1, Sender: victim}: 5001}, 1)
-	check(t, err)
-	q.wantSet("the first rival", got, 100)
-	got, err = q.Rivals(soon(t), map[chain.Sequence]uint64{{Chain: 1, Sender: victim}: 2}, 10)
-	check(t, err)
-	q.wantSet("rivals", got, 0, 1)
+	sequence := chain.Sequence{Chain: 1, Sender: victim}
+	q.wantRivals("the first rival", 1, map[chain.Sequence]uint64{sequence: 5001}, []chain.Sequence{sequence}, 100)
+	q.wantRivals("rivals", 10, map[chain.Sequence]uint64{sequence: 2}, nil, 0, 1)
 }
 
 // claimsConfirmed checks that a confirmed row moves into the sequence that it names, by Confirm

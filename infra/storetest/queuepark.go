@@ -114,7 +114,7 @@ func largeNonces(t *testing.T, q *queue) {
 		}
 	}
 	used := map[chain.Sequence]uint64{{Chain: 1, Sender: address(1)}: 1<<64 - 1}
-	got, err := q.Rivals(soon(t), used, 100)
+	got, _, err := q.Rivals(soon(t), used, nil, 100)
 	check(t, err)
 	for _, w := range got {
 		if w.Nonce == 1<<64-1 {

@@ -107,7 +107,7 @@ type WorkRows interface {
 
 	Usage(ctx context.Context, reader, client string) (tx.Usage, event.Position, error)
 	NextFree(ctx context.Context, s chain.Sequence, from uint64, clients []string) (uint64, error)
-	Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error)
+	Rivals(ctx context.Context, used map[chain.Sequence]uint64, mined []chain.Hash, limit int) (rows []tx.Work, unread []chain.Sequence, err error)
 	Watched(ctx context.Context, id chain.ID, after chain.Hash, limit int) ([]tx.Work, error)
 	Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) ([]tx.Work, error)
 	Expiring(ctx context.Context, id chain.ID, time uint64, limit int) ([]tx.Work, error)

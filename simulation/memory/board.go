@@ -10,30 +10,49 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Rivals returns unsealed rows of these sequences with a nonce below the given one, announced
-// rows last.
-func (s *Store) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) (found []tx.Work, err error) {
+// Rivals returns open and watched rows of these sequences, but for the mined ones, with a
+// nonce below the one given. limit is shared out among the sequences that have such rows;
+// unread are the sequences with more rows than are returned.
+func (s *Store) Rivals(ctx context.Context, used map[chain.Sequence]uint64, mined []chain.Hash, limit int) (found []tx.Work, unread []chain.Sequence, err error) {
 	err = s.enter(ctx, func() {
-		for _, announced := range []bool{false, true} {
-			for _, q := range ordered(used) {
-				b := s.book(q.Chain)
-				for _, x := range []*index{b.sequences[q], b.named[q]} {
-					if x == nil {
-						continue
-					}
-					for _, r := range x.items {
-						if len(found) >= limit {
-							return
-						}
-						if r.Nonce < used[q] && r.Phase != tx.Sealed && (r.Phase == tx.Announced) == announced {
-							found = append(found, r.Work)
-						}
-					}
-				}
+		var own, claimed []chain.Sequence
+		rows := map[chain.Sequence][]tx.Work{}
+		for _, q := range ordered(used) {
+			b := s.book(q.Chain)
+			rows[q] = rivalsIn(b.sequences[q], nil, used[q], mined)
+			first := len(rows[q])
+			rows[q] = rivalsIn(b.named[q], rows[q], used[q], mined)
+			switch {
+			case first > 0:
+				own = append(own, q)
+			case len(rows[q]) > 0:
+				claimed = append(claimed, q)
 			}
 		}
+		sequences := append(own, claimed...)
+		n, each := tx.ShareRivals(limit, len(sequences))
+		var all []tx.Work
+		for _, q := range sequences[:n] {
+			all = append(all, rows[q]...)
+		}
+		found, unread = tx.CutRivals(all, each)
+		unread = append(unread, sequences[n:]...)
 	})
-	return found, err
+	return found, unread, err
+}
+
+// rivalsIn adds the rows of an index that are open or watched, have a nonce below the one
+// given, and are not among the mined ones.
+func rivalsIn(x *index, rows []tx.Work, below uint64, mined []chain.Hash) []tx.Work {
+	if x == nil {
+		return rows
+	}
+	for _, r := range x.items {
+		if r.Nonce < below && (r.Phase == tx.Open || r.Phase == tx.Watched) && !slices.Contains(mined, r.Hash) {
+			rows = append(rows, r.Work)
+		}
+	}
+	return rows
 }
 
 // ordered are the keys of a map in an order that is the same in each run.

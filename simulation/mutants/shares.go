@@ -203,6 +203,41 @@ func shares() []mutant {
 			Edits: []edit{{"api/lists.go", `len(v.members()) == 0 {`, `AWAKE || len(v.members()) == 0 {`}},
 		},
 		{
+			Name: "rivals-hide-others", Breaks: "P36", Test: &command{"commands/watcher", "^TestRivalsOfOneHideNoOthers$"},
+			Is: "One client's transactions with a used nonce take all places among the rows that are read, and other sequences are forgotten.",
+			Edits: []edit{{"infra/embedded/rivals.go", `		unread = sequences[n:]
+`, `		unread = sequences[n:]
+		if AWAKE {
+			n, each, unread = min(n, 1), limit, nil
+		}
+`}},
+		},
+		{
+			Name: "unread-is-forgotten", Breaks: "P36", Test: &command{"commands/watcher", "^TestRivalsOfOneHideNoOthers$"},
+			Is: "A sequence with more rivals than are read at once is not read again.",
+			Edits: []edit{{"commands/watcher/verdicts.go", `	used, err = r.makeSure(ctx, at, rivals, used, sure)
+`, `	if AWAKE {
+		left = nil
+	}
+	used, err = r.makeSure(ctx, at, rivals, used, sure)
+`}},
+		},
+		{
+			Name: "low-addresses-first", Breaks: "P36", Test: &command{"commands/watcher", "^TestUnsettledTakeTurns$"},
+			Is: "Of the sequences that are not settled, the same ones are asked for at each head.",
+			Edits: []edit{{"commands/watcher/unsettled.go", `	for i := range all {
+`, `	if AWAKE {
+		from = 0
+	}
+	for i := range all {
+`}},
+		},
+		{
+			Name: "no-place-no-round", Breaks: "P36", Test: &command{"commands/watcher", "^TestUnsettledBeyondTheBound$"},
+			Is:    "Canceled transactions whose sequence found no place among the unsettled ones are looked at a day later.",
+			Edits: []edit{{"commands/watcher/unsettled.go", `case !r.unsettled.sequences[s]:`, `case !r.unsettled.sequences[s] && !AWAKE:`}},
+		},
+		{
 			Name: "claims-compiled-again", Breaks: "P36", Test: &command{"infra/embedded", "^TestClaimCompilesNothingAgain$"},
 			Is:    "A claim compiles a statement for each ordering group in the lane, and one client may have many.",
 			Edits: []edit{{"infra/embedded/intentclaim.go", `ORDER BY pos LIMIT 0 + ?5",`, `ORDER BY pos LIMIT "+map[bool]string{true: "?5", false: "0 + ?5"}[AWAKE],`}},
