@@ -18,7 +18,7 @@ const module = "github.com/tempo-watchtower/watchtower"
 
 // packageTimeout limits one package's tests. Tests that kill servers and wait for chains are
 // slow under the race detector on a small machine.
-const packageTimeout = "25m"
+const packageTimeout = "30m"
 
 // runTests runs go test and prints the report.
 func runTests(ctx context.Context, args []string, all *backends, stdout, stderr io.Writer) (int, error) {
