@@ -301,10 +301,12 @@ func (d *dying) Done(ctx context.Context, holder string, reports []notice.Report
 func TestDiesAfterSending(t *testing.T) {
 	w := newTelling(t, local(), nil)
 	h := w.newHook(nil)
-	w.start(w.worker("a", &dying{Queue: w.rows}))
+	queue := &dying{Queue: w.rows}
+	w.start(w.worker("a", queue))
 	id := w.ask("dies", h.url)
 	w.command(id, assignment(1))
 	h.waits(1)
+	w.until("the worker has died", queue.died.Load) // else the report of the second attempt is lost
 	w.clock.set(w.clock.now().Add(leaseTime + time.Second))
 	came := h.waits(2)
 	w.noticeAt(notice.Key{Endpoint: w.endpoint(h.url), Intent: id, Seq: 1}, notice.Settled, 1)
