@@ -103,6 +103,7 @@ export interface Problem {
 
 export interface Page {
   transactions: Transaction[]
+  /** Continues the list. A page may have fewer rows than `limit`, or none, and still have one: it has then read many rows that the filter excludes. */
   nextCursor?: string
   hasMore: boolean
 }
