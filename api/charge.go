@@ -59,11 +59,9 @@ func (a *api) charge(w http.ResponseWriter, on *exchange, n int) error {
 		return ErrBatchTooLarge.Because("%d at once are more than the rate limit ever allows, %d", on.paid, p.rate.Burst)
 	}
 	q := a.limiter.take(a.Now(), p.client, p.rate, n)
-	header := w.Header()
-	header["Ratelimit-Policy"] = []string{policyField(p)}
-	header["Ratelimit"] = []string{quotaField(p, q)}
+	p.tell(w, q)
 	if q.wait > 0 {
-		header["Retry-After"] = []string{strconv.Itoa(seconds(q.wait))}
+		w.Header()["Retry-After"] = []string{strconv.Itoa(seconds(q.wait))}
 		return ErrRateLimited.Because("at most %d/s, and %d at once", p.rate.PerSecond, p.rate.Burst)
 	}
 	return nil
@@ -88,8 +86,15 @@ func (on *exchange) affords(w http.ResponseWriter, n int) bool {
 		return false
 	}
 	on.paid += n
-	w.Header()["Ratelimit"] = []string{quotaField(p, q)}
+	p.tell(w, q)
 	return true
+}
+
+// tell puts the client's rate and what is left of it into an answer's headers.
+func (p payer) tell(w http.ResponseWriter, q quota) {
+	header := w.Header()
+	header["Ratelimit-Policy"] = []string{policyField(p)}
+	header["Ratelimit"] = []string{quotaField(p, q)}
 }
 
 // bodyUnit is the number of bytes of a body that count as one request. Reading, hashing and

@@ -31,7 +31,7 @@ func NewLists() *Places { return newPlaces(listPlaces, listShare, listQueue) }
 
 // enterList waits for a list place of the request's client.
 func (on *exchange) enterList(ctx context.Context, w http.ResponseWriter) (leave func(), err error) {
-	if leave, err = on.api.Lists.enter(ctx, on.payee()); errors.Is(err, ErrRateLimited) {
+	if leave, err = on.api.Lists.enter(ctx, on.holder()); errors.Is(err, ErrRateLimited) {
 		retrySoon(w)
 	}
 	return leave, err

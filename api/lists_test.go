@@ -105,10 +105,10 @@ func TestListsTakeTurns(t *testing.T) { takeTurns(t, NewLists, listPlaces, listS
 // takeTurns tests places of which two clients can have all.
 func takeTurns(t *testing.T, places func() *Places, all, share int) {
 	synctest.Test(t, func(t *testing.T) {
-		l, flood, other := places(), payee{name: "flood"}, payee{address: client{address: netip.MustParseAddr("192.0.2.1")}}
+		l, flood, other := places(), holder{keyed: true, client: "flood"}, holder{address: client{address: netip.MustParseAddr("192.0.2.1")}}
 		ctx, stop := context.WithCancel(t.Context())
-		entered := map[payee]chan func(){flood: make(chan func(), 64), other: make(chan func(), 64)}
-		enter := func(of payee, times int) {
+		entered := map[holder]chan func(){flood: make(chan func(), 64), other: make(chan func(), 64)}
+		enter := func(of holder, times int) {
 			for range times {
 				go func() {
 					if leave, err := l.enter(ctx, of); err == nil {

@@ -14,38 +14,22 @@ type Places struct {
 
 	mu    sync.Mutex
 	free  int
-	held  map[payee]int
+	held  map[holder]int
 	queue []*placeWaiter
 }
 
-// payee is a client as places count it: all keys of one name are one client, and without
-// keys each address is one.
-type payee struct {
-	name    string
-	address client
-}
-
-// payee returns the client that a request's places count for.
-func (on *exchange) payee() payee {
-	of := payee{name: on.client()}
-	if on.key == nil {
-		of.address = on.payer.client
-	}
-	return of
-}
-
 type placeWaiter struct {
-	of    payee
+	of    holder
 	moved chan struct{} // closed when it has a place
 }
 
 func newPlaces(places, share, line int) *Places {
-	return &Places{share: share, line: line, free: places, held: map[payee]int{}}
+	return &Places{share: share, line: line, free: places, held: map[holder]int{}}
 }
 
 // enter waits for a place until ctx ends. leave may be called again. If the limit of the
 // client's reads that wait is reached, it refuses ([ErrRateLimited]).
-func (p *Places) enter(ctx context.Context, of payee) (leave func(), err error) {
+func (p *Places) enter(ctx context.Context, of holder) (leave func(), err error) {
 	w := &placeWaiter{of: of, moved: make(chan struct{})}
 	p.mu.Lock()
 	if p.line > 0 && p.waiting(of) >= p.line {
@@ -75,7 +59,7 @@ func (p *Places) enter(ctx context.Context, of payee) (leave func(), err error) 
 }
 
 // waiting returns the number of a client's reads that wait. The caller holds mu.
-func (p *Places) waiting(of payee) (n int) {
+func (p *Places) waiting(of holder) (n int) {
 	for _, w := range p.queue {
 		if w.of == of {
 			n++
@@ -85,7 +69,7 @@ func (p *Places) waiting(of payee) (n int) {
 }
 
 // give returns a place. The caller holds mu.
-func (p *Places) give(of payee) {
+func (p *Places) give(of holder) {
 	p.free++
 	if p.held[of]--; p.held[of] == 0 {
 		delete(p.held, of)

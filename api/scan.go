@@ -110,7 +110,7 @@ func (s *scan) enter(ctx context.Context) error {
 	}
 	waiting, cancel := context.WithTimeout(ctx, s.Limits.StreamSilence)
 	defer cancel()
-	leave, err := s.Scans.enter(waiting, s.on.payee())
+	leave, err := s.Scans.enter(waiting, s.on.holder())
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return ctx.Err()

@@ -26,33 +26,27 @@ func Places(from, n int) string {
 
 // Where collects the conditions of a statement, and their arguments.
 type Where struct {
-	conditions []string
-	parts      []part
+	conditions []condition
 	Args       []any
 }
 
-// part is a condition as it was added.
-type part struct {
-	text   string
-	values []any
+// condition is a condition as it was added.
+type condition struct {
+	text   string // with %s for the parameters of the values, if it has any
+	values int
 }
 
 // And adds a condition. Where it has values, their parameters stand in the place of %s.
-func (w *Where) And(condition string, values ...any) {
-	w.parts = append(w.parts, part{condition, values})
-	if len(values) > 0 {
-		condition = fmt.Sprintf(condition, Places(len(w.Args)+1, len(values)))
-	}
-	w.conditions = append(w.conditions, condition)
+func (w *Where) And(text string, values ...any) {
+	w.conditions = append(w.conditions, condition{text, len(values)})
 	w.Args = append(w.Args, values...)
 }
 
-// Add adds the conditions of another clause. Its parameters are numbered on from the last
-// one here.
+// Add adds the conditions of another clause, which has no arguments but theirs. Its parameters
+// are numbered on from the last one here.
 func (w *Where) Add(other Where) {
-	for _, c := range other.parts {
-		w.And(c.text, c.values...)
-	}
+	w.conditions = append(w.conditions, other.conditions...)
+	w.Args = append(w.Args, other.Args...)
 }
 
 // AndIn adds the condition that a column has one of these values, if there are any.
@@ -85,7 +79,19 @@ func (w *Where) String() string {
 	if len(w.conditions) == 0 {
 		return ""
 	}
-	return " WHERE " + strings.Join(w.conditions, " AND ")
+	// Arguments that were there before the first condition have the first parameters.
+	next := len(w.Args) + 1
+	for _, c := range w.conditions {
+		next -= c.values
+	}
+	texts := make([]string, len(w.conditions))
+	for i, c := range w.conditions {
+		if texts[i] = c.text; c.values > 0 {
+			texts[i] = fmt.Sprintf(c.text, Places(next, c.values))
+		}
+		next += c.values
+	}
+	return " WHERE " + strings.Join(texts, " AND ")
 }
 
 // Documents runs a query for one column of JSON documents of type R. Errors begin with the read
