@@ -130,7 +130,7 @@ func TestWorlds(t *testing.T) {
 		judged(t, r)
 		return
 	}
-	first, last, hours := uint64(1), uint64(5), short
+	first, last, hours := uint64(1), uint64(3), short
 	if text := os.Getenv(seedVar); text != "" {
 		from, to, several := strings.Cut(text, "-")
 		first = number(t, from)
@@ -160,33 +160,39 @@ func TestWorlds(t *testing.T) {
 		expand = func(seed uint64, hours float64) Plan { return ExpandTwins(seed, hours, os.Getenv(relayVar) != "") }
 	}
 	several(t, first, last, func(seed uint64) Plan { return expand(seed, hours) })
+	if os.Getenv(seedVar) == "" {
+		more(t, "-worlds", "6", "-seed", "4")
+	}
 }
 
 // TestRelay runs a few small worlds with a relay half.
 func TestRelay(t *testing.T) {
-	several(t, 1, 3, func(seed uint64) Plan { return ExpandRelay(seed, short) })
+	several(t, 2, 3, func(seed uint64) Plan { return ExpandRelay(seed, short) })
+	more(t, "-worlds", "4", "-seed", "4", "-relay")
 }
 
 // TestClusters runs small worlds with the log in a cluster of three nodes.
 func TestClusters(t *testing.T) {
 	for name, expand := range map[string]func(seed uint64, hours float64) Plan{"delivery": Expand, "relay": ExpandRelay} {
 		t.Run(name, func(t *testing.T) {
-			several(t, 1, 2, func(seed uint64) Plan { return expand(seed, short).WithCluster() })
+			several(t, 1, 1, func(seed uint64) Plan { return expand(seed, short).WithCluster() })
 		})
 	}
+	more(t, "-worlds", "4", "-seed", "2", "-cluster")
+	more(t, "-worlds", "4", "-seed", "2", "-cluster", "-relay")
 }
 
 // TestNeighbors runs small worlds with a hostile client and a page, and some twin worlds, which
 // compare runs with and without them (P36).
 func TestNeighbors(t *testing.T) {
-	for name, expand := range map[string]func(seed uint64) Plan{
-		"beside delivery":   func(seed uint64) Plan { return Expand(seed, short/2).WithHostile() },
-		"beside the relay":  func(seed uint64) Plan { return ExpandRelay(seed, short/2).WithHostile() },
-		"twins of delivery": func(seed uint64) Plan { return ExpandTwins(seed, short/2, false) },
-		"twins of relays":   func(seed uint64) Plan { return ExpandTwins(seed, short/2, true) },
-	} {
-		t.Run(name, func(t *testing.T) { several(t, 2, 2, expand) })
+	for name, expand := range map[string]func(seed uint64, hours float64) Plan{"delivery": Expand, "relay": ExpandRelay} {
+		t.Run(name, func(t *testing.T) {
+			several(t, 2, 2, func(seed uint64) Plan { return expand(seed, short/2).WithHostile() })
+		})
 	}
+	twins := []string{"-worlds", "1", "-seed", "2", "-hostile", "-twins", "1", "-twin-hours", "0.025"}
+	more(t, twins...)
+	more(t, append(twins, "-relay")...)
 }
 
 // TestRestless runs a small world with continuous faults, for the race detector: the world
@@ -257,14 +263,21 @@ func ordered(t *testing.T, args ...string) string {
 	return string(out)
 }
 
+// more runs small worlds without the race detector, under which each takes several times as
+// long.
+func more(t *testing.T, kind ...string) {
+	t.Helper()
+	t.Log(ordered(t, append(kind, "-each", strconv.FormatFloat(short, 'g', -1, 64))...))
+}
+
 // One seed is one world: each run of it is the same, also on a busy machine, and another seed
 // differs. Seed 1 is the most sensitive to random map order: with it, 32 runs had thirteen
 // traces.
 func TestReplay(t *testing.T) {
 	seen := map[string]bool{}
 	worlds := [][]string{
-		{"-replays", "4", "-procs", "4", "-seed", "1", "-each", "0.2"},
-		{"-replays", "4", "-procs", "4", "-seed", "10", "-each", "0.2"},
+		{"-replays", "4", "-procs", "4", "-seed", "1", "-each", "0.1"},
+		{"-replays", "3", "-procs", "3", "-seed", "10", "-each", "0.1"},
 		{"-replays", "3", "-procs", "3", "-seed", "6", "-each", "0.1", "-relay"},
 	}
 	for _, args := range worlds {

@@ -39,6 +39,7 @@ type options struct {
 	hostile bool
 	cluster bool
 	twins   int
+	twin    float64
 	kept    []string
 }
 
@@ -67,6 +68,7 @@ func main() {
 	flag.BoolVar(&o.hostile, "hostile", false, "worlds with hostile clients, or pages")
 	flag.BoolVar(&o.cluster, "cluster", false, "worlds with the log in an EventStoreDB cluster of three nodes; twins have none")
 	flag.IntVar(&o.twins, "twins", 0, "of so many seeds one has twins too: a small world that is lived through with and without hostile clients, and compared; 0: none")
+	flag.Float64Var(&o.twin, "twin-hours", 0.1, "simulated hours with hostile clients, of each twin world")
 	flag.Parse()
 	o.kept = flag.Args()
 	if err := run(ctx, o, os.Stdout); err != nil {
@@ -102,14 +104,11 @@ func (o options) expected() []string {
 	return all
 }
 
-// twinHours is the time with hostile parties in twin worlds, in hours.
-const twinHours = 0.1
-
 // plans are the plans of a seed's worlds.
 func (o options) plans(seed uint64) []simulation.Plan {
 	all := []simulation.Plan{o.plan(seed)}
 	if o.twins > 0 && seed%uint64(o.twins) == 0 {
-		all = append(all, simulation.ExpandTwins(seed, twinHours, o.relay))
+		all = append(all, simulation.ExpandTwins(seed, o.twin, o.relay))
 	}
 	return all
 }
