@@ -26,7 +26,7 @@ check: ## format, vet, lint, layers, then every test
 	$(MAKE) --no-print-directory lint layering test
 
 chaos: ## every process test, with disks, networks and clocks that fail, and long histories; as root (ARGS='-run TestPowerCut')
-	WATCHTOWER_TEST_TIMED=1 go run ./cmd/testrun -tags chaos -timeout 60m $(ARGS) ./cmd/watchtower ./cmd/relayer ./infra/postgres ./infra/eventstoredb
+	WATCHTOWER_TEST_TIMED=1 WATCHTOWER_TEST_RACE=1 go run ./cmd/testrun -tags chaos -timeout 60m $(ARGS) ./cmd/watchtower ./cmd/relayer ./infra/postgres ./infra/eventstoredb
 	go test -count=1 -tags chaos -timeout 60m $(ARGS) ./examples/ledger # a million events take too long under the race detector
 
 # The proofs of make chaos that CI runs: durability, failover, upgrades and clocks, in about ten minutes on

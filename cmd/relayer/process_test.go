@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,7 +31,12 @@ import (
 )
 
 // program is the path of the relayer built with crash points; TestMain finds or builds it.
-var program string
+// raced returns the path of a build with the race detector, for the tests in which the most
+// happens at once; the first call builds it.
+var (
+	program string
+	raced   func() (string, error)
+)
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
@@ -39,10 +45,11 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-		if program, err = rig.CrashProgram(context.Background(), dir, "relayer"); err != nil {
+		if program, err = rig.CrashProgram(context.Background(), dir, "relayer", false); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
+		raced = sync.OnceValues(func() (string, error) { return rig.CrashProgram(context.Background(), dir, "relayer", true) })
 		// The race detector would make every process linger for a second.
 		if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 			panic(err)
@@ -87,6 +94,7 @@ func kinds() []kind {
 // world is a chain, a store and a relayer's settings for both.
 type world struct {
 	kind
+	program  string
 	ctx      context.Context
 	node     interface{ URL() string }
 	dir      string
@@ -148,7 +156,7 @@ func newWorldOn(t *testing.T, k kind, node interface{ URL() string }, store func
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	w := &world{kind: k, ctx: ctx, dir: t.TempDir(), asked: map[chain.IntentID]intent.Request{}, canceled: map[chain.IntentID]bool{}, strangers: map[chain.Hash]bool{}}
+	w := &world{program: program, kind: k, ctx: ctx, dir: t.TempDir(), asked: map[chain.IntentID]intent.Request{}, canceled: map[chain.IntentID]bool{}, strangers: map[chain.Hash]bool{}}
 	w.node = node
 	var signers []string
 	for i := range keys {
@@ -187,10 +195,18 @@ func without(flags []string, prefixes ...string) []string {
 	})
 }
 
+// race has the relayers of the world built with the race detector.
+func (w *world) race(t *testing.T) {
+	t.Helper()
+	var err error
+	w.program, err = raced()
+	check(t, err)
+}
+
 // relayer prepares a process. It is killed when the test ends.
 func (w *world) relayer(t *testing.T, env ...string) *rig.Service {
 	t.Helper()
-	s := &rig.Service{Program: program, Env: append(env, keys...), Args: w.flags, Log: filepath.Join(w.dir, "log-"+testenv.Random(4))}
+	s := &rig.Service{Program: w.program, Env: append(env, keys...), Args: w.flags, Log: filepath.Join(w.dir, "log-"+testenv.Random(4))}
 	t.Cleanup(func() {
 		s.Kill()
 		log, err := os.ReadFile(s.Log)

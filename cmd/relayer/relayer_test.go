@@ -50,6 +50,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, kinds()[0], store)
+		w.race(t)
 		for i, point := range relayer.CrashPoints() {
 			for n := range 2 {
 				w.ask(t, w.pool(fmt.Sprintf("pool-%d-%d", i, n)), w.one(0, fmt.Sprintf("one-%d-%d", i, n)))
@@ -78,6 +79,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 func TestReplicaKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds()[1], inPostgres, "--redis="+newRedis(t).URL(), "--lane-leases=redis")
+	w.race(t)
 	first, second := w.relayer(t), w.relayer(t)
 	check(t, first.Start(w.ctx))
 	check(t, second.Start(w.ctx))

@@ -23,7 +23,12 @@ import (
 )
 
 // program is the path of the service built with crash points; TestMain finds or builds it.
-var program string
+// raced returns the path of a build with the race detector, for the tests in which the most
+// happens at once; the first call builds it.
+var (
+	program string
+	raced   func() (string, error)
+)
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
@@ -32,10 +37,11 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-		if program, err = rig.CrashProgram(context.Background(), dir, "watchtower"); err != nil {
+		if program, err = rig.CrashProgram(context.Background(), dir, "watchtower", false); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
+		raced = sync.OnceValues(func() (string, error) { return rig.CrashProgram(context.Background(), dir, "watchtower", true) })
 		// The race detector would make every process linger for a second.
 		if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 			panic(err)
@@ -54,11 +60,12 @@ const patience = 10 * time.Minute
 
 // world is one chain with a proxy before it, and the settings of a service for it.
 type world struct {
-	ctx   context.Context
-	chain *server.Anvil
-	proxy *rig.Proxy
-	dir   string
-	store []string // flags
+	program string
+	ctx     context.Context
+	chain   *server.Anvil
+	proxy   *rig.Proxy
+	dir     string
+	store   []string // flags
 	// chains and confirmations are flags too.
 	chains        string
 	confirmations int
@@ -102,7 +109,7 @@ func newWorld(t *testing.T, store func(t *testing.T, dir string) []string, anvil
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	w := &world{
-		dir: t.TempDir(), ledger: promise.NewLedger(), broken: map[promise.Number]string{}, blamed: map[promise.Number]int{},
+		program: program, dir: t.TempDir(), ledger: promise.NewLedger(), broken: map[promise.Number]string{}, blamed: map[promise.Number]int{},
 		// A frozen replica finishes its send when it wakes up.
 		measure: promise.Settings{Grace: 30 * time.Second, Skew: 50 * time.Millisecond},
 	}
@@ -127,7 +134,7 @@ func newWorld(t *testing.T, store func(t *testing.T, dir string) []string, anvil
 func (w *world) service(t *testing.T, env ...string) *rig.Service {
 	t.Helper()
 	s := &rig.Service{
-		Program: program, Env: env, Log: filepath.Join(w.dir, "log-"+testenv.Random(4)),
+		Program: w.program, Env: env, Log: filepath.Join(w.dir, "log-"+testenv.Random(4)),
 		Args: append([]string{"--confirmations", fmt.Sprintf("%d=%d", rig.TempoChain, w.confirmations)}, w.store...),
 	}
 	if w.chains != "" { // otherwise a file among the flags names them
@@ -143,6 +150,14 @@ func (w *world) service(t *testing.T, env ...string) *rig.Service {
 		}
 	})
 	return s
+}
+
+// race has the services of the world built with the race detector.
+func (w *world) race(t *testing.T) {
+	t.Helper()
+	var err error
+	w.program, err = raced()
+	check(t, err)
 }
 
 // load posts payments one by one from several clients at once, and returns the acknowledged

@@ -5,11 +5,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -32,7 +30,9 @@ import (
 func TestRounds(t *testing.T) {
 	t.Parallel()
 	allEngines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
-		newCampaign(t, newWorld(t, store, "--block-time", "1"), 1).run(t, 2, 12)
+		w := newWorld(t, store, "--block-time", "1")
+		w.race(t)
+		newCampaign(t, w, 1).run(t, 2, 12)
 	})
 }
 
@@ -341,36 +341,6 @@ func (c *campaign) reorganise() {
 		c.note("reorganised")
 	}
 	c.wait(time.Duration(c.dice.IntN(1500)) * time.Millisecond)
-}
-
-// leaky is a node that cuts requests and replies, is busy, and hangs, until calm is set.
-type leaky struct {
-	mu   sync.Mutex
-	dice *rand.Rand
-	calm atomic.Bool
-}
-
-func (l *leaky) serve(g *gate, w http.ResponseWriter, r *http.Request, body []byte) {
-	l.mu.Lock()
-	x := l.dice.Float64()
-	l.mu.Unlock()
-	switch {
-	case l.calm.Load():
-	case x < 0.05:
-		panic(http.ErrAbortHandler)
-	case x < 0.12:
-		g.forward(r.Context(), body)
-		panic(http.ErrAbortHandler)
-	case x < 0.15:
-		http.Error(w, "busy", http.StatusServiceUnavailable)
-		return
-	case x < 0.17:
-		select {
-		case <-r.Context().Done():
-		case <-time.After(800 * time.Millisecond):
-		}
-	}
-	honest(g, w, r, body)
 }
 
 // told formats the campaign's figures in one line.

@@ -41,12 +41,20 @@ func BuildProgram(ctx context.Context, dir, name string, flags ...string) (strin
 }
 
 // CrashProgram returns the path of a program of directory cmd with crash points: the file in the
-// folder named by [testenv.ProgramsVar], or else a new build in dir with the race detector.
-func CrashProgram(ctx context.Context, dir, name string) (string, error) {
+// folder named by [testenv.ProgramsVar], or else a new build in dir. The build has the race
+// detector if race or [testenv.RaceVar] is set: it is then several times as slow.
+func CrashProgram(ctx context.Context, dir, name string, race bool) (string, error) {
 	prebuilt := os.Getenv(testenv.ProgramsVar)
-	if prebuilt == "" {
+	switch {
+	case prebuilt == "" && (race || os.Getenv(testenv.RaceVar) != ""):
+		dir = filepath.Join(dir, "race")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return "", err
+		}
 		// Not for SQLite, which is C translated to Go and ten times as slow under the detector.
 		return BuildProgram(ctx, dir, name, "-race", "-gcflags=modernc.org/...=-race=false", "-tags", "crash")
+	case prebuilt == "":
+		return BuildProgram(ctx, dir, name, "-tags", "crash")
 	}
 	program, err := filepath.Abs(filepath.Join(prebuilt, name))
 	if err != nil {
