@@ -44,7 +44,7 @@ func (c *Client) Submit(ctx context.Context, chainID uint64, raws ...[]byte) ([]
 		case err != nil && try == 1:
 			return nil, err
 		case err != nil:
-			return results, nil //nolint:nilerr // those left have their problems; what was taken on stays so
+			return results, nil //nolint:nilerr // the other items have their problems; accepted items stay accepted
 		}
 		for i, place := range left {
 			if results[place] = answers[i]; !answers[i].OK && answers[i].Problem != nil && answers[i].Problem.Temporary() {

@@ -114,7 +114,7 @@ func (r *run) group(ctx context.Context, name event.Stream, id group.ID) error {
 			after = e.Version
 			fact, err := codec.Decode(e.Name, e.Data)
 			if err != nil {
-				return nil //nolint:nilerr // the log's part has told of it; what follows from it cannot be known
+				return nil //nolint:nilerr // the check of the log has reported it; its consequences cannot be checked
 			}
 			if j, yes := fact.(group.Joined); yes && e.Position <= r.at.groups {
 				joined = append(joined, shownJoined{j.Hash, shownMember{j.Chain, j.Sender, j.Group, j.NonceKey, j.Nonce, j.EligibleAt, e.Position}})
