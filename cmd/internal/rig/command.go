@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -30,7 +29,7 @@ func (c Command) Says() string { return c.Stdout + c.Stderr }
 // that it could not run, or that it has a data race.
 func Run(ctx context.Context, stdin io.Reader, env []string, program string, args ...string) (Command, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env, cmd.Stdin = append(os.Environ(), env...), stdin
+	cmd.Env, cmd.Stdin = append(environment(), env...), stdin
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()

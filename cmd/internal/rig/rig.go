@@ -66,6 +66,10 @@ func CrashProgram(ctx context.Context, dir, name string, race bool) (string, err
 	return program, nil
 }
 
+// environment is this process's environment, for programs under test: they collect garbage as in
+// production, unlike the tests (cmd/testrun).
+func environment() []string { return append(os.Environ(), "GOGC=100") }
+
 // Service is one process of the built program.
 type Service struct {
 	Program string
@@ -105,7 +109,7 @@ func (s *Service) Launch() error {
 	args := append([]string{"serve", "--listen", cmp.Or(s.Listen, "127.0.0.1:0"), "--metrics-listen", "127.0.0.1:0", "--log-format", "json"}, s.Args...)
 	line := append(append(slices.Clone(s.Wrap), s.Program), args...)
 	s.cmd = exec.Command(line[0], line[1:]...) //nolint:noctx // ended by Stop or Kill, which wait
-	s.cmd.Env = append(os.Environ(), s.Env...)
+	s.cmd.Env = append(environment(), s.Env...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	s.cmd.SysProcAttr = dieWithParent()
 	if err := s.cmd.Start(); err != nil {
