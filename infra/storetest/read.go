@@ -103,6 +103,10 @@ func readStream(t *testing.T, o Opened[Log]) {
 			t.Errorf("%d events after version %d, not %d", got, after, want)
 		}
 	}
+	// Version also counts events that an archive holds.
+	if at, err := s.Version(ctx, "one"); err != nil || at != n {
+		t.Errorf("the stream is at version %d (%v), not %d", at, err, n)
+	}
 	if got := stream(t, s, "none", 0); len(got) != 0 {
 		t.Error("a stream that does not exist has", got)
 	}
