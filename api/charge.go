@@ -90,7 +90,7 @@ func (on *exchange) affords(w http.ResponseWriter, n int) bool {
 	return true
 }
 
-// tell puts the client's rate and what is left of it into an answer's headers.
+// tell puts the client's rate and the rest of its quota into an answer's headers.
 func (p payer) tell(w http.ResponseWriter, q quota) {
 	header := w.Header()
 	header["Ratelimit-Policy"] = []string{policyField(p)}

@@ -70,7 +70,7 @@ func TestDebtOfStreamsIsKept(t *testing.T) {
 type slowLog struct {
 	reads, streams atomic.Int64 // that are under way
 	proceed        chan struct{}
-	appended       chan event.Batch // what the tail is told of
+	appended       chan event.Batch // batches, as the tail gets them
 }
 
 func (l *slowLog) wait(ctx context.Context, n *atomic.Int64) error {
@@ -145,7 +145,8 @@ func (l *slowLog) stream(a *api, end *tail.Tail, client string, at event.Positio
 }
 
 // Streams of two clients read the log at once, one of each: others find a connection to the log,
-// however many streams there are. What is in memory is shown at once, save for look-ups.
+// however many streams there are. Events in memory are shown at once, unless their
+// owners are looked up.
 func TestScansTakePlaces(t *testing.T) {
 	takeTurns(t, NewScans, scanPlaces, scanShare)
 	synctest.Test(t, func(t *testing.T) {

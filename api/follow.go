@@ -48,11 +48,11 @@ type Stream struct {
 	Stored event.Filter
 	// Names is how closely Stored selects transactions or intents.
 	Names Names
-	// Reaches reports whether anything of what is recorded by now and Stored lets through is the
-	// client's. Nil means that each event is looked at. If nothing is, the stream goes on after it.
+	// Reaches reports whether the client owns any of the events that are recorded now and pass
+	// Stored. If it owns none, the stream skips them. Nil means that each event is looked at.
 	// It calls [LookUp] too.
 	Reaches func(ctx context.Context) (bool, error)
-	// Show is what the client is shown of an event; nil when it is none of the client's.
+	// Show returns the client's view of an event; nil when the client does not own it.
 	// It calls [LookUp] before it reads a stream for that.
 	Show func(ctx context.Context, e event.Recorded) (any, error)
 }

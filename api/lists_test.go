@@ -98,8 +98,8 @@ func TestGroupsAreChargedByOwnMembers(t *testing.T) {
 	}
 }
 
-// One client's lists have half of the places that lists have, however many wait; of those
-// that wait, the client with the fewest places goes first.
+// One client's lists have half of the places at most. Of the waiting lists, the next is one of
+// the client with the fewest places.
 func TestListsTakeTurns(t *testing.T) { takeTurns(t, NewLists, listPlaces, listShare) }
 
 // takeTurns tests places of which two clients can have all.

@@ -111,8 +111,8 @@ func (h *held) finish() {
 	h.end = make(chan struct{})
 }
 
-// One client's requests in progress hold a quarter of the connections, whatever keys it uses
-// and however they end. Other clients' requests, and monitors', are answered.
+// One client's requests in progress hold a quarter of the connections, with any of its
+// keys, and with requests that end in any way. Other clients' requests, and monitors', are answered.
 func TestRequestsInProgress(t *testing.T) {
 	for path, how := range map[string]string{"/v1/slow": "answered", "/v1/panic": "panicked"} {
 		t.Run(how, func(t *testing.T) {

@@ -47,9 +47,9 @@ type limiterShard struct {
 	order   bucket // a ring: next is the most recently used, previous is evicted first
 }
 
-// bucket says when a client's bucket is full again: what is missing is that time's distance
-// (the generic cell rate algorithm). Beside it are the units that the client's streams have
-// cost, and the units that were paid from the bucket. Unpaid units stay when the bucket is
+// bucket has the time at which a client's bucket is full again: the time until then measures the
+// missing units (the generic cell rate algorithm). Beside it are the units that the client's
+// streams have cost, and the units that were paid from the bucket. Unpaid units stay when the bucket is
 // empty and when streams close.
 type bucket struct {
 	client         client
@@ -84,7 +84,7 @@ func (l *limiter) take(now time.Time, c client, r Rate, n int) quota {
 	return s.bucket(c).take(now, r, n)
 }
 
-// owe adds n to what a client's streams have cost, and returns the sum.
+// owe adds n to the cost of a client's streams, and returns the sum.
 func (l *limiter) owe(c client, n int) uint64 {
 	s := l.shard(c)
 	s.mu.Lock()
@@ -94,7 +94,7 @@ func (l *limiter) owe(c client, n int) uint64 {
 	return b.owed
 }
 
-// settle pays what a client's streams have cost, up to the sum due that [limiter.owe] has
+// settle pays the cost of a client's streams, up to the sum due that [limiter.owe] has
 // returned. Parts of at most a burst are paid whole or not at all. It returns how long it is
 // until the next part can be paid; 0 when all is paid.
 func (l *limiter) settle(now time.Time, c client, r Rate, due uint64) time.Duration {

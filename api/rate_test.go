@@ -47,8 +47,8 @@ func TestLimiterIsATokenBucket(t *testing.T) {
 	})
 }
 
-// A client pays each unit that its streams have cost, in the order in which they cost it, beside
-// whatever else it asks for, and never more than its bucket has.
+// A client pays each unit that its streams have cost, in order, beside its other requests, and
+// never more than its bucket has.
 func TestDebtsArePaidWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := Rate{PerSecond: rapid.IntRange(1, 1000).Draw(t, "rate"), Burst: rapid.IntRange(1, 100).Draw(t, "burst")}

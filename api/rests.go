@@ -27,7 +27,7 @@ func (on *exchange) holder() holder {
 	return holder{address: on.payer.client}
 }
 
-// rests counts requests of each holder: those that wait, that stream, or that are in progress.
+// rests counts requests of each holder: waiting requests, streams, or requests in progress.
 type rests struct {
 	mu sync.Mutex
 	of map[holder]int

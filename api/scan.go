@@ -18,8 +18,8 @@ const (
 	scanPlaces = 2
 	// scanShare is the number of them that one client has at most.
 	scanShare = 1
-	// skipMost is how many events a stream skips in one stretch of those that it pays for and
-	// need not read.
+	// skipMost is the number of events that a stream skips at most in one stretch: it pays for
+	// them without reading them.
 	skipMost = 10_000
 )
 
@@ -38,7 +38,7 @@ type debt struct {
 	dueScans, dueLookUps uint64
 }
 
-// owe adds what a stretch has cost to the client's debts.
+// owe adds the cost of a stretch to the client's debts.
 func (f *following) owe(events, lookUps int) {
 	p := f.on.payer
 	if p.rate.PerSecond == 0 {
@@ -54,8 +54,8 @@ func (f *following) owe(events, lookUps int) {
 	}
 }
 
-// oweAll has the stream wait until all debts of the client are paid, those of its other
-// streams too, whether they are open or closed.
+// oweAll has the stream wait until all debts of the client are paid, also the debts of its other
+// streams, open or closed.
 func (f *following) oweAll() {
 	if p := f.on.payer; p.rate.PerSecond > 0 {
 		f.dueScans, f.dueLookUps = f.limiter.owe(p.client, 0), f.limiter.owe(p.lookUps(), 0)
@@ -88,8 +88,8 @@ type scan struct {
 type scanKey struct{}
 
 // LookUp goes before each read of a transaction's or an intent's stream to show an event of it. The
-// client pays a unit of its rate for look-ups, unless its filter names what is looked up: see
-// [Names]. An error ends the stretch.
+// client pays a unit of its rate for look-ups, unless its filter names the transaction or intent:
+// see [Names]. An error ends the stretch.
 func LookUp(ctx context.Context) error {
 	s, scans := ctx.Value(scanKey{}).(*scan)
 	if !scans {

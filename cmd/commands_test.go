@@ -75,7 +75,7 @@ func (s shell) command(words []string) ([]testRun, error) {
 
 // Flags of go test: with a value, without one, and flags with which no test runs.
 var (
-	valued    = []string{"run", "skip", "tags", "timeout", "count", "parallel", "p", "bench", "fuzz", "fuzztime"}
+	valued    = []string{"run", "skip", "tags", "timeout", "count", "parallel", "p", "vet", "bench", "fuzz", "fuzztime"}
 	plain     = []string{"v", "race", "json", "trimpath", "failfast"}
 	onlyBuild = []string{"c", "list", "n"}
 )

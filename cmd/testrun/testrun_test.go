@@ -176,7 +176,7 @@ func TestVerdict(t *testing.T) {
 }
 
 func TestGoTestArguments(t *testing.T) {
-	always := []string{"test", "-json", "-count=1", "-timeout=30m", "-p=2"}
+	always := []string{"test", "-json", "-count=1", "-timeout=30m", "-p=2", "-ldflags=-w"}
 	for _, c := range []struct {
 		args []string
 		race bool

@@ -26,12 +26,12 @@ type Metric struct{ Name, Kind, Help string }
 // Metrics lists the metrics. Each has the labels group and topic.
 func Metrics() []Metric {
 	return []Metric{
-		{"watchtower_feed_active", "gauge", "1 while this process is given the group's events, 0 while another is."},
-		{"watchtower_feed_position", "gauge", "Log position up to which the group has handled everything but what is parked; of the process that is given events."},
-		{"watchtower_feed_lag_events", "gauge", "Positions of the log between the group's checkpoint and the head; of the process that is given events."},
-		{"watchtower_feed_lag_seconds", "gauge", "Age of the oldest event that is under way, 0 when none is; of the process that is given events."},
-		{"watchtower_feed_in_flight_events", "gauge", "Events that were read and are not done yet, or wait for one that is not."},
-		{"watchtower_feed_parked_streams", "gauge", "Streams that the group could not get past; of the process that is given events."},
+		{"watchtower_feed_active", "gauge", "1 while this process receives the group's events, 0 while another process does."},
+		{"watchtower_feed_position", "gauge", "Log position up to which the group has handled all events except parked streams; exported by the process that receives the events."},
+		{"watchtower_feed_lag_events", "gauge", "Log positions between the group's checkpoint and the head; exported by the process that receives the events."},
+		{"watchtower_feed_lag_seconds", "gauge", "Age of the oldest event in flight, 0 if none is; exported by the process that receives the events."},
+		{"watchtower_feed_in_flight_events", "gauge", "Events in flight: read and not done yet, or waiting for an earlier event that is not done."},
+		{"watchtower_feed_parked_streams", "gauge", "Parked streams of the group; exported by the process that receives the events."},
 		{"watchtower_feed_delivered_total", "counter", "Messages delivered, repeats included."},
 		{"watchtower_feed_acked_total", "counter", "Messages that were acked."},
 		{"watchtower_feed_nacked_total", "counter", "Messages that were nacked."},

@@ -11,11 +11,11 @@ type archive struct {
 func (m *Metrics) makeArchive() {
 	m.archive = archive{
 		last:     m.Gauge("archive_last_position", "Position of the last event that is in a segment of the archive."),
-		begins:   m.Gauge("archive_begins_position", "Position from which on the store's log is whole; below it, the archive is read."),
+		begins:   m.Gauge("archive_begins_position", "Position from which the store's log is complete; lower positions are read from the archive."),
 		segments: m.Gauge("archive_segments", "Segments of the archive."),
 		bytes:    m.Gauge("archive_bytes", "Size of the archive's segments."),
-		due:      m.Gauge("archive_due_segments", "Segments that are old enough to be made, and were not."),
-		failures: m.Counter("archive_failures_total", "Passes of the archiver that failed; each is tried again."),
+		due:      m.Gauge("archive_due_segments", "Segments that are due and not written yet."),
+		failures: m.Counter("archive_failures_total", "Failed passes of the archiver; each is retried."),
 	}
 }
 

@@ -15,9 +15,9 @@ type queue struct {
 
 func (m *Metrics) makeQueue() {
 	m.queue = queue{
-		rows:   m.Gauge("queue_transactions", "Transactions in the due queue: open ones that may be sent, parked behind their sequence's window, waiting for a nonce; announced, watched and sealed ones.", "chain", "state"),
-		due:    m.Gauge("queue_due_transactions", "Open transactions that are due now and that no worker has yet.", "chain"),
-		oldest: m.Gauge("queue_oldest_due_seconds", "How long the longest waiting of the due transactions has been due; 0 when none is.", "chain"),
+		rows:   m.Gauge("queue_transactions", "Transactions in the due queue, by state: open (may be sent), parked (behind their sequence's window), waiting (the part of open that waits for a lower nonce), announced, watched or sealed.", "chain", "state"),
+		due:    m.Gauge("queue_due_transactions", "Open transactions that are due now and not leased by a worker.", "chain"),
+		oldest: m.Gauge("queue_oldest_due_seconds", "Time for which the oldest due transaction has been due; 0 if none is due.", "chain"),
 	}
 }
 

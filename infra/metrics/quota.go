@@ -7,8 +7,8 @@ type quotas struct{ used, limit *prometheus.GaugeVec }
 
 func (m *Metrics) makeQuotas() {
 	m.quotas = quotas{
-		used:  m.Gauge("quota_used", "Use of a quota by the client that uses most of it: streams, and lanes of a chain, are counted by each process, requests over the store.", "quota"),
-		limit: m.Gauge("quota_limit", "The most of it that one client may use.", "quota"),
+		used:  m.Gauge("quota_used", "Highest use of a quota by one client. Streams and lanes of a chain are counted per process, requests for the whole store.", "quota"),
+		limit: m.Gauge("quota_limit", "Maximum use of a quota by one client.", "quota"),
 	}
 }
 

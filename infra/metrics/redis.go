@@ -22,9 +22,9 @@ func (m *Metrics) Redis(status func() RedisStatus) {
 	}
 	m.Register(&redis{
 		status:   status,
-		up:       desc("up", "1 while Redis answers, 0 while it is left alone after failures."),
-		hints:    desc("hints_total", "Hints at due work: those that Redis took (written), and those that it was not given or did not take (dropped).", "outcome"),
-		wakes:    desc("wakes_total", "Looks at the due queue that hints caused."),
+		up:       desc("up", "1 while Redis answers, 0 after failures until its circuit breaker closes."),
+		hints:    desc("hints_total", "Hints at due work: accepted by Redis (written), or not sent or not accepted (dropped).", "outcome"),
+		wakes:    desc("wakes_total", "Polls of the due queue that hints caused."),
 		failures: desc("failures_total", "Round trips to Redis that failed."),
 	})
 }

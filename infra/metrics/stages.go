@@ -32,13 +32,13 @@ func (m *Metrics) makeStages() {
 	// Seconds: from a fast node to a payment that waits two weeks for funds.
 	buckets := []float64{.005, .025, .1, .25, .5, 1, 1.5, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 43200, 1209600}
 	m.stages = stages{
-		seconds: m.Histogram("stage_seconds", "Time of one stage of a transaction's life, counted from when it was accepted or eligible, whichever was later.",
+		seconds: m.Histogram("stage_seconds", "Time of one stage of a transaction's life, from when it was accepted and eligible; block_to_told counts from the block's time.",
 			buckets, "chain", "stage"),
-		verdicts:   m.Counter("verdicts_total", "Verdicts on transactions, announced on the head's word or without the chain's.", "chain", "verdict"),
+		verdicts:   m.Counter("verdicts_total", "Verdicts on transactions, announced from a block at the head, or without a block (invalid, canceled_locally).", "chain", "verdict"),
 		finalized:  m.Counter("finalized_total", "Verdicts sealed by a final block.", "chain", "verdict"),
 		reorged:    m.Counter("reorged_total", "Verdicts withdrawn because their block left the chain.", "chain"),
 		violations: m.Counter("finality_violations_total", "Sealed verdicts that the chain has contradicted.", "chain"),
-		rejections: m.Counter("rejections_total", "Recorded broadcast attempts that no endpoint took, by class and cause.", "chain", "class", "cause"),
+		rejections: m.Counter("rejections_total", "Recorded broadcast attempts that no endpoint accepted, by class and cause.", "chain", "class", "cause"),
 		erased:     m.Counter("payloads_erased_total", "Transactions whose signed bytes were erased.", "chain"),
 	}
 }

@@ -50,7 +50,7 @@ export interface Taken {
   waited?: Waited
 }
 
-/** The answer to a transaction that was only looked at; it is not taken on. */
+/** The result for a transaction that was only validated; it is not accepted. */
 export interface Validated {
   ok: true
   validateOnly: true
@@ -61,7 +61,7 @@ export interface Validated {
   groupId?: GroupId
   eligibleAt: Time
   expiresAt?: Time
-  /** Only of a transaction that was taken on at another time. */
+  /** Only for a transaction that was accepted at another time. */
   status?: Status
   /** The client had submitted it before, or it is in the request twice. */
   alreadyKnown: boolean
@@ -70,13 +70,14 @@ export interface Validated {
   receipt?: Receipt
 }
 
-/** What waiting came to. */
+/** The result of the wait. */
 export interface Waited {
   for: 'accepted' | 'broadcast' | 'executed' | 'final'
   reached: boolean
   /**
-   * Why it is not reached. ended: as things stand it will not be, see status. timeout: not
-   * yet. stopping, busy, unavailable: this process could not go on waiting.
+   * Why the status is not reached. ended: the transaction ended otherwise, see
+   * status. timeout: not yet. stopping, busy, unavailable: this process could not
+   * continue to wait.
    */
   because?: 'ended' | 'timeout' | 'stopping' | 'busy' | 'unavailable'
 }
@@ -94,7 +95,7 @@ export interface Problem {
   detail?: string
   /** Never changes; see docs/problems.md. */
   code: string
-  /** What is wrong with the bytes of a transaction. */
+  /** The fault in the bytes of a transaction. */
   reason?: string
   /** The same request may succeed later. */
   retryable?: boolean
@@ -103,7 +104,7 @@ export interface Problem {
 
 export interface Page {
   transactions: Transaction[]
-  /** Continues the list. A page may have fewer rows than `limit`, or none, and still have one: it has then read many rows that the filter excludes. */
+  /** Continues the list. A page may have fewer rows than `limit`, or none, and still have a cursor: the request then read many rows that the filter excludes. */
   nextCursor?: string
   hasMore: boolean
 }
@@ -129,28 +130,28 @@ export interface Transaction {
   status: Status
   /** The verdict's block can no longer leave the chain. */
   finalized: boolean
-  /** Canceled by its owner; the chain may have it all the same. */
+  /** Canceled by its owner; the chain may still contain it. */
   canceled?: boolean
-  /** The chain contradicted a final verdict; an operator must look. */
+  /** The chain contradicted a final verdict; an operator must investigate. */
   violated?: boolean
-  /** The signed bytes are gone. */
+  /** The signed bytes are erased. */
   payloadErased?: boolean
   nextActionAt?: Time
-  /** Too many lower nonces come first. */
+  /** Too many open transactions with lower nonces come first. */
   parked?: boolean
   waitingForNonce?: Uint64
   waitingSince?: Time
-  /** Set aside since then: a node said that the fee payer cannot pay or the access key is not authorised. Of the client's transactions of that payer and key one at a time probes. */
+  /** On hold since then: a node answered that the fee payer cannot pay or the access key is not authorised. Of the client's transactions with that payer and key, one at a time is sent as a probe. */
   accountHeldAt?: Time
-  /** Broadcast attempts begun, those not recorded included. */
+  /** Broadcast attempts begun, including unrecorded attempts. */
   attempts: number
-  /** What attempts came to, each with the last attempt at which it was recorded. */
+  /** Outcomes of the attempts, each with the last attempt at which it was recorded. */
   attemptsSummary: Outcome[]
   lastAttempt?: Attempt
   lastBroadcastAt?: Time
-  /** What the last recorded attempt came to if no node took the bytes. */
+  /** Outcome of the last recorded attempt if no node accepted the bytes. */
   lastError?: string
-  /** What the last attempt came to, recorded or not. */
+  /** Outcome of the last attempt, recorded or not. */
   note?: string
   block?: Block
   receipt?: Receipt
@@ -174,8 +175,9 @@ export interface ListedGroup {
 }
 
 /**
- * startAt and endAt are the members' smallest and largest eligibleAt, and
- * nextPaymentAt the smallest of those that have not ended, left out when all have.
+ * startAt and endAt are the members' smallest and largest eligibleAt. nextPaymentAt is
+ * the smallest eligibleAt of the members that have not ended; it is left out when all
+ * have ended.
  */
 export interface Group {
   chainId: Uint64
@@ -191,7 +193,7 @@ export interface Group {
   cancelPlan: CancelPlan
 }
 
-/** What each member means is said under Transaction. */
+/** Transaction describes the fields. */
 export interface GroupMember {
   txHash: Hash
   nonceKey: NonceKey
@@ -210,31 +212,31 @@ export interface GroupMember {
 export interface CancelPlan {
   nonceKey: NonceKey
   /**
-   * The members' nonces, rising. Other transactions must use up all of them, and
-   * what lies between; none for the expiring nonce key.
+   * The members' nonces, rising. Other transactions must use up all of them, and the
+   * nonces in between. Empty for the expiring nonce key.
    */
   nonces: Uint64[]
-  /** There are more; these are the highest 10000. */
+  /** There are more nonces; these are the highest 10000. */
   truncated?: boolean
-  /** The next nonce that the chain wants of the nonce key, as of its newest block; null when it is not known. */
+  /** The nonce key's next nonce on the chain, as of its newest block; null when it is not known. */
   currentNonce: Uint64 | unknown
   /** The chain is past all of these nonces; null when that is not known. */
   alreadyInvalidated: unknown
-  /** Why it is not known. */
+  /** Why the nonce is not known. */
   reason?: string
 }
 
 /**
- * An access key signed, and the chain's AccountKeychain has not confirmed that it
- * may: the sender is only claimed, and the transaction is in nobody's group. The
- * chain is asked again, because the authorization may be in a transaction to come.
+ * An access key signed, and the chain's AccountKeychain has not confirmed the key's
+ * authorization. So the sender is only claimed, and the transaction is in no group.
+ * The service asks the chain again, because a later transaction may authorize the key.
  */
 export interface GroupPending {
   reason: string
   since: Time
 }
 
-/** A nonce key of the explicit grouping format, taken apart. */
+/** The parts of a nonce key of the explicit grouping format. */
 export interface NonceKeyInfo {
   kind: string
   scope: string
@@ -247,7 +249,7 @@ export interface Outcome {
   attempt: number
 }
 
-/** The last attempt that was recorded. */
+/** The last recorded attempt. */
 export interface Attempt {
   attempt: number
   at: Time
@@ -259,12 +261,12 @@ export interface Answer {
   class: 'taken' | 'known' | 'retry' | 'permanent' | 'unknown'
   cause?: string
   code?: number
-  /** The node's own words, cut at 512 bytes. */
+  /** The node's message, cut at 512 bytes. */
   message?: string
   ms: number
 }
 
-/** The block that the verdict rests on. */
+/** The block on which the verdict is based. */
 export interface Block {
   number: Uint64
   hash: Hash
@@ -310,7 +312,7 @@ export interface CanceledGroup {
   nonceKey: NonceKey
   /** How many of the members are canceled, other clients' members included. */
   canceled: number
-  /** The client's own. */
+  /** The client's own members. */
   members: CanceledMember[]
 }
 
@@ -318,7 +320,7 @@ export interface CanceledMember {
   txHash: Hash
   nonce: Uint64
   status: Status
-  /** False for one that had ended before. */
+  /** False for a member that had ended before. */
   canceled: boolean
   payloadErased: boolean
 }
@@ -352,17 +354,17 @@ export interface FollowedEvent {
   meta: Meta
   stream: string
   chainId: Uint64
-  /** Of a transaction's event. */
+  /** Only in events of transactions. */
   txHash?: Hash
-  /** Of a group's event. */
+  /** Only in events of groups. */
   sender?: Address
-  /** Of a group's event. */
+  /** Only in events of groups. */
   groupId?: GroupId
 }
 
 export interface Mark {
   position: Uint64
-  /** Nothing more comes than what was asked for. */
+  /** The stream is complete and ends here. */
   end?: boolean
 }
 
@@ -371,7 +373,7 @@ export interface Meta {
   causation?: string
   actor?: string
   trace?: string
-  /** SHA-256 over this event and the link of the one before it in its stream. */
+  /** SHA-256 over this event and the link of the previous event in its stream. */
   link?: string
 }
 
@@ -394,7 +396,7 @@ export interface Health {
   startedAt: Time
   uptimeSeconds: number
   chains: Uint64[]
-  /** Its name in the typed data that cancels a group. */
+  /** The deployment's name in the typed data that cancels a group. */
   deployment?: string
   rpcEndpoints: number
   scheduler: {
@@ -430,46 +432,46 @@ export interface Dependency {
   ok: boolean
 }
 
-/** How one node does, in the eyes of the process that answers. Its URL, which may hold a key, is never shown. */
+/** The state of one node, as seen by the process that answers. The node's URL, which may contain a key, is never shown. */
 export interface Endpoint {
   chainId: Uint64
   name: string
-  /** It is in rotation. */
+  /** The endpoint is in rotation. */
   healthy: boolean
   /** By latency, error rate, head lag and honesty, from 0 to 1; higher is better. */
   score: number
   head: Uint64
-  /** unverified has not shown yet which chain it serves; foreign serves another; tripped fails too often; distrusted has contradicted itself or most others; limited has spent its budget or asked for a pause; lagging and leading are too many blocks behind, or alone ahead. */
+  /** unverified has not shown yet which chain it serves; foreign serves another chain; tripped fails too often; distrusted has contradicted itself or most other endpoints; limited has used up its budget or asked for a pause; lagging is too many blocks behind; leading is alone too many blocks ahead. */
   state: 'healthy' | 'unverified' | 'foreign' | 'tripped' | 'distrusted' | 'limited' | 'lagging' | 'leading'
   breaker: 'closed' | 'half-open' | 'open'
-  /** The chain is read from it. */
+  /** The chain is read from this endpoint. */
   reading: boolean
   lag: Uint64
   lead: Uint64
   /** Moving average. */
   latencyMs: number
-  /** Moving share of calls that failed. */
+  /** Moving average of the share of failed calls. */
   errorRate: number
   inFlight: number
   maxInFlight: number
-  /** Its budget of calls per second; absent without a bound. */
+  /** The endpoint's budget of calls per second; absent without a limit. */
   rate?: {
     perSecond: number
     burst: number
     left: number
   }
-  /** Its budget of calls per day of UTC; absent without a bound. */
+  /** The endpoint's budget of calls per day of UTC; absent without a limit. */
   daily?: {
     calls: number
     left: number
   }
-  /** How often its breaker has opened. */
+  /** Number of times that the circuit breaker has opened. */
   trips: number
   /** Answers that contradicted themselves or most other endpoints. */
   contradictions: number
-  /** Answers that differed from another endpoint's where no majority could decide. None of them was believed: what depends on them stays as it is. A third endpoint decides. */
+  /** Answers that differed from another endpoint's answer where no majority could decide. Neither was believed: a state that depends on them stays as it is. A third endpoint decides. */
   differences: number
-  /** Calls that its budget forbade. */
+  /** Calls that the endpoint's budget forbade. */
   withheld: number
   problem?: string
   lastError?: string
@@ -487,7 +489,7 @@ export interface Reader {
   position: Uint64
   head: Uint64
   lag: Uint64
-  /** Why it cannot get past the next event; absent when nothing is wrong. */
+  /** Why the reader cannot process the next event; absent without an error. */
   problem?: string
 }
 
@@ -496,7 +498,7 @@ export type RpcRequest = RpcCall | RpcCall[]
 
 export interface RpcCall {
   jsonrpc: '2.0'
-  /** A string, a number or null; a call without is a notification and gets no answer. */
+  /** A string, a number or null; a call without an id is a notification and gets no answer. */
   id?: unknown
   method: string
   params?: unknown[]
@@ -506,9 +508,9 @@ export type RpcAnswers = RpcAnswer | RpcAnswer[]
 
 export interface RpcAnswer {
   jsonrpc: '2.0'
-  /** As it was sent; null when it could not be read. */
+  /** As sent; null if it could not be read. */
   id: unknown
-  /** What the method answers. */
+  /** The method's result. */
   result?: unknown
   error?: RpcError
 }
@@ -516,6 +518,6 @@ export interface RpcAnswer {
 export interface RpcError {
   code: number
   message: string
-  /** The problem that the REST API would answer with; what the node added; or a hash (code 4). */
+  /** The problem that the REST API would return; the node's own data; or a hash (code 4). */
   data?: unknown
 }

@@ -26,34 +26,34 @@ func (d *draft) fees() []config.Row {
 	standard, f := fee.Default(), &d.Fee
 	return []config.Row{
 		row("fee.ceiling", &d.ceiling, standard.Ceiling,
-			"The most that one unit of gas may cost, in the chain's smallest unit. Above that nothing is signed. What intents want is offered for at no more than ten elevenths of it, so that a no-op can still replace an intent that is canceled; so has it to be a tenth above `fee.min-fee`."),
+			"The most that one unit of gas may cost, in the chain's smallest unit. Nothing is signed above it. Intents offer at most ten elevenths of it, so that a no-op can still replace a canceled intent. For the same reason it must be at least a tenth above `fee.min-fee`."),
 		row("fee.tip-ceiling", &d.tipCeiling, standard.TipCeiling,
-			"The most of it that may be the tip; 0 is as much as `fee.ceiling`. Intents' tips stay below it likewise."),
+			"The most of the fee that may be the tip; 0 is as much as `fee.ceiling`. Intents offer at most ten elevenths of it too."),
 		row("fee.min-fee", &d.minFee, standard.MinFee,
-			"The least that the chain's pools take for one unit of gas."),
+			"The least that the chain's pools accept for one unit of gas."),
 		row("fee.min-tip", &d.minTip, standard.MinTip,
-			"The least tip that they take."),
+			"The least tip that the chain's pools accept."),
 		config.NumberRow("fee.bump", &d.bump, int64(standard.Bump), fee.BumpMin, percentMax, //nolint:gosec // a percentage
-			"By how many percent more a replacement offers than what it replaces. Pools take none below 10."),
+			"By how many percent a replacement's fee is above the fee of the replaced transaction. Pools accept no value below 10."),
 		config.NumberRow("fee.gas-margin", &d.gasMargin, int64(standard.GasMargin), 0, percentMax, //nolint:gosec // a percentage
-			"By how many percent a gas limit is above what nodes estimate."),
+			"By how many percent a gas limit is above the nodes' estimate."),
 		config.NumberRow("fee.gas-ceiling", &d.gasCeiling, int64(standard.GasCeiling), fee.GasMin, fee.GasMax, //nolint:gosec // small
 			"The highest gas limit."),
 		config.NumberRow("fee.max-per-transaction", &d.perTransaction, int64(standard.MaxPerTransaction.Int().Uint64()), 0, perTransactionMax, //nolint:gosec // below priceMax
-			"The highest gas limit × fee of one transaction, in the chain's smallest unit; 0 is no limit. Geth and reth refuse more than their own limit, `--rpc.txfeecap`, which is 1 ether unless set. An intent whose gas keeps its fee below `fee.ceiling` for that waits while gas costs more, as with a `maxFeePerGas` of its own."),
+			"The highest gas limit × fee of one transaction, in the chain's smallest unit; 0 is no limit. Geth and reth refuse more than their own limit, `--rpc.txfeecap`, which is 1 ether unless set. If an intent's gas limit is so high that this setting keeps its fee below `fee.ceiling`, the intent waits while gas costs more, as with its own `maxFeePerGas`."),
 		config.NumberRow("fee.history", &f.History, standard.History, 1, fee.HistoryMax,
-			"Of how many of the newest blocks nodes are asked which tips these were content with."),
+			"For how many of the newest blocks nodes are queried for the tips that the blocks accepted."),
 		levels("fee.percentiles", "10,50,90", "each from 0 to 100, rising",
-			"For the urgencies `slow`, `normal` and `fast`: where among the tips of a block the one that is offered stands, in percent from the lowest.",
+			"For the urgencies `slow`, `normal` and `fast`: the position of the offered tip among the tips of a block, in percent from the lowest.",
 			percentile, &f.Slow.Percentile, &f.Normal.Percentile, &f.Fast.Percentile),
 		levels("fee.headrooms", "25,50,100", "each from 0 to 1000, not falling",
-			"For these urgencies: by how many percent the next base fee is outbid. A full block raises it by an eighth.",
+			"For the urgencies `slow`, `normal` and `fast`: the percentage that is added to the next base fee. A full block raises the base fee by an eighth.",
 			percent, &f.Slow.Headroom, &f.Normal.Headroom, &f.Fast.Headroom),
 		levels("fee.premiums", "0,10,25", "each from 0 to 1000, not falling",
-			"For these urgencies, on a chain without base fees: by how many percent the gas price that nodes suggest is outbid.",
+			"For the urgencies `slow`, `normal` and `fast`, on a chain without base fees: the percentage that is added to the nodes' suggested gas price.",
 			percent, &f.Slow.Premium, &f.Normal.Premium, &f.Fast.Premium),
 		addresses("fee.tokens", &f.Tokens,
-			"The tokens that fees may be paid in, on Tempo, the first one unless an intent names another. Without any an intent cannot name one, and it is left to the signer's account, or the chain."),
+			"The tokens that may pay fees, on Tempo; the first is used unless an intent names another. Without tokens an intent cannot name one, and the signer's account or the chain decides."),
 	}
 }
 

@@ -16,8 +16,10 @@ type Front struct {
 func (d *draft) front() []config.Row {
 	return []config.Row{
 		config.AddressRow("relay.listen", &d.Front.Listen, "127.0.0.1:8422",
-			"Where the API of intents listens: another address than `listen` and `metrics-listen`. Anything but a loopback address takes API keys (`relayer keys create`) or `open-access`. "+
-				"Its limits, rates, origins, hosts and proxies are those of the watchtower's API; but strangers have a rate here as soon as this address is not loopback."),
+			"The address on which the API of intents listens: another address than `listen` and `metrics-listen`. "+
+				"An address other than loopback requires API keys (`relayer keys create`) or `open-access`. "+
+				"The limits, rates, origins, hosts and proxies of the watchtower's API apply here too. "+
+				"But requests without a valid API key have a rate limit as soon as this address is not loopback."),
 	}
 }
 

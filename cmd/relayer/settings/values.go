@@ -53,7 +53,7 @@ func addresses(path string, value *[]chain.Address, doc string) config.Row {
 }
 
 func payer(path string, value **chain.Address, doc string) config.Row {
-	w := config.Words{Path: path, Absent: "none: nobody pays for others", Allowed: "`0x…`", Doc: doc}
+	w := config.Words{Path: path, Absent: "none: no intent is sponsored", Allowed: "`0x…`", Doc: doc}
 	return config.TextRow(w, func(text string) error {
 		a, err := chain.ParseAddress(text)
 		if err != nil {

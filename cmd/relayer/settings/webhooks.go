@@ -37,10 +37,10 @@ func (d *draft) webhooks() []config.Row {
 	const sec, m, day = time.Second, time.Minute, 24 * time.Hour
 	w := &d.Webhooks
 	return []config.Row{
-		paths("webhooks.secrets-file", &w.SecretsFile, "none: no webhook is called, and no intent with webhooks taken on",
-			"A file of secrets, `whsec_` and base64, one in a line and the newest first, at most four. What each endpoint is signed with follows from them and is its own. A line that is put before the others is what new secrets follow from; receivers are to know both until the old line is taken out."),
+		paths("webhooks.secrets-file", &w.SecretsFile, "none: no webhook is called, and no intent with webhooks is accepted",
+			"A file of secrets, `whsec_` and base64, one per line and the newest first, at most four. Each endpoint's own secrets are derived from them. If you add a line before the others, new secrets are derived from it; receivers must accept both secrets until you remove the old line."),
 		entries("webhooks.hosts", &w.Rules.Hosts, "any host of the public Internet", "`hooks.example.com,.example.org`",
-			"The hosts that alone may be called. A name that begins with a dot stands for all below it.",
+			"The only hosts that may be called. A name that begins with a dot covers all names below it.",
 			func(text string) (string, error) { return text, nil }),
 		entries("webhooks.ports", &w.Rules.Ports, "443", "`443,8443`", "The ports that may be called.",
 			func(text string) (uint16, error) {
@@ -51,7 +51,7 @@ func (d *draft) webhooks() []config.Row {
 				return uint16(n), nil
 			}),
 		entries("webhooks.networks", &w.Rules.Networks, "none", "`10.1.0.0/16,fd00:1::/32`",
-			"Networks that may be called though they are not public. Link-local and multicast addresses, and those where clouds keep the credentials of their machines, stay refused.",
+			"Networks that may be called although they are not public. Link-local and multicast addresses, and the addresses where clouds keep the credentials of their machines, stay refused.",
 			func(text string) (netip.Prefix, error) {
 				p, err := netip.ParsePrefix(text)
 				if err != nil {
@@ -62,19 +62,19 @@ func (d *draft) webhooks() []config.Row {
 		config.ToggleRow("webhooks.development", &w.Rules.Development, false,
 			"Whether this machine's own loopback may be called, also by `http` and at any port: for development only."),
 		paths("webhooks.authorities", &w.Authorities, "the system's",
-			"A PEM file with those who may have signed the endpoints' certificates."),
+			"A PEM file with the certificate authorities that may have signed the endpoints' certificates."),
 		config.DurationRow("webhooks.timeout", &w.Timeout, 15*sec, webhook.TimeoutMin, webhook.TimeoutMax,
 			"How long one attempt may take."),
 		config.NumberRow("webhooks.slots", &w.Slots, 64, 1, 1000,
-			"How many attempts are under way at once in this process."),
+			"How many attempts run at once in this process."),
 		config.NumberRow("webhooks.at-once", &w.AtOnce, 4, 1, notice.ConcurrencyMax,
-			"How many of them, in all replicas together, at one endpoint; while it fails, one."),
+			"How many attempts run at once to one endpoint, in all replicas together; only one while the endpoint fails."),
 		config.DurationRow("webhooks.poll", &w.Poll, sec, 10*time.Millisecond, m,
-			"How often the queue of notices is looked at, if nothing wakes this process."),
+			"How often the queue of webhook deliveries is read, if nothing wakes this process."),
 		config.DurationRow("webhooks.disable-after", &w.DisableAfter, notice.DefaultPolicy().DisableAfter, m, 90*day,
-			"An endpoint that has only failed for so long is disabled, until somebody enables it."),
+			"An endpoint that has only failed for this long is disabled, until somebody enables it."),
 		config.DurationRow("webhooks.keep", &w.Keep, 30*day, time.Hour, 3650*day,
-			"How long a notice that was delivered, or given up, can still be listed and redelivered."),
+			"How long a webhook delivery that was delivered, or is dead, can still be listed and redelivered."),
 	}
 }
 

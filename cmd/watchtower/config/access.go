@@ -35,27 +35,27 @@ func (d *draft) limits() []*setting {
 	const rateMax, burstMax = 1_000_000, 10_000_000
 	r := &d.Rates
 	perAddress := numbers("rate.address", &r.Address.PerSecond, 0, 0, rateMax,
-		"How many requests per second one address may send, in the long run; 0 is no limit. A batch counts as its transactions, "+
-			"and `/livez` and `/readyz` count nothing. Each replica allows as much.")
+		"How many requests per second one address may send on average; 0 is no limit. "+
+			"A batch counts as its transactions; `/livez` and `/readyz` do not count. Each replica allows this rate.")
 	perAddress.standard = ""
 	perAddress.absent = fmt.Sprintf("%d, or no limit while `listen` is a loopback address and there are no `trusted-proxies`", AddressRate)
 	return []*setting{
 		perAddress,
 		numbers("rate.address-burst", &r.Address.Burst, 2000, 1, burstMax,
-			"How many it may send at once: at least `api.max-batch`."),
+			"How many requests one address may send at once: at least `api.max-batch`."),
 		numbers("rate.key", &r.Key.PerSecond, 1000, 0, rateMax,
-			"How many requests per second the holder of an API key may send, in the long run, unless the key has a rate of its own; 0 is no limit. A batch counts as its transactions. Each replica allows as much."),
+			"How many requests per second the holder of an API key may send on average, unless the key has its own rate; 0 is no limit. A batch counts as its transactions. Each replica allows this rate."),
 		numbers("rate.key-burst", &r.Key.Burst, 10_000, 1, burstMax,
-			"How many it may send at once: at least `api.max-batch`."),
+			"How many requests the holder of an API key may send at once: at least `api.max-batch`."),
 		numbers("rate.clients", &r.Clients, 65_536, 1024, 1<<24,
-			"How many clients are remembered, at some 200 bytes each. Beyond that the one not seen for longest is forgotten."),
+			"How many clients are remembered for rate limits, at about 200 bytes each. Beyond that, the least recently seen client is forgotten."),
 		durations("idempotency.keep", &d.Idempotency.Keep, 24*time.Hour, time.Second, 7*24*time.Hour,
-			"How long a request with an `Idempotency-Key` is remembered, and answered as the first time when it is repeated."),
+			"How long a request with an `Idempotency-Key` is remembered. Until then a repeated request gets the same response."),
 		numbers("idempotency.max-requests", &d.Idempotency.MaxRequests, 100_000, 1000, 10_000_000,
-			"How many such requests are remembered, at up to 64 KiB each; beyond that the oldest are forgotten. A forgotten one is carried out again when it is repeated, which takes no transaction on twice."),
+			"How many requests with an `Idempotency-Key` are remembered, at up to 64 KiB each; beyond that the oldest are forgotten. A forgotten request is carried out again when it is repeated; no transaction is accepted twice."),
 		networks("trusted-proxies", &r.TrustedProxies,
-			"The proxies whose `X-Forwarded-For` is believed. The client is the last address in it that is not one of these; "+
-				"a request from anywhere else is its sender's own."),
+			"The proxies whose `X-Forwarded-For` is trusted. The client is the last address in it that is not a trusted proxy. "+
+				"For a request from any other address, the client is the sender's address."),
 	}
 }
 

@@ -34,11 +34,12 @@ func (d *draft) archiving() []*setting {
 	const h, year = time.Hour, 365 * 24 * time.Hour
 	return []*setting{
 		numbers("snapshots.every", &d.Snapshots.Every, 500, 0, 1_000_000,
-			"After how many events of a group a snapshot of it is kept beside the due queue, so that commands need not read the whole group; 0 keeps none. They may be deleted at any time."),
+			"After how many events of a group a snapshot is stored beside the due queue, so that commands need not read the whole group; 0 stores none. Snapshots may be deleted at any time."),
 		{
 			path: "archive", kind: text, absent: "none: events stay in the store", allowed: "`file:DIR`",
-			doc: "Where events go that are older than `retention.events`: into files that are read as a part of the log, and dropped from the store. " +
-				"All replicas and commands need the same folder. Once events have gone, it has to be set for ever. Not for a store in memory or an EventStoreDB.",
+			doc: "The place for events that are older than `retention.events`: they move from the store into files, which are read as a part of the log. " +
+				"All replicas and commands need the same folder. Once events have moved, the setting is needed for ever. " +
+				"It cannot be used with a store in memory or an EventStoreDB.",
 			show: func() string { return d.Archive.String() },
 			read: func(text string) error {
 				dir, ok := strings.CutPrefix(text, filePrefix)
@@ -55,10 +56,10 @@ func (d *draft) archiving() []*setting {
 			},
 		},
 		durations("retention.events", &d.Archive.After, 30*24*h, 0, 10*year,
-			"How old events are before they move to the `archive`, if there is one."),
+			"The age at which events move to the `archive`, if there is one."),
 		numbers("retention.segment", &d.Archive.Segment, 1_000_000, 100, 100_000_000,
 			"How many events one file of the `archive` holds."),
 		numbers("retention.partition", &d.Archive.Partition, 20_000_000, 500, 1_000_000_000,
-			"How many events one partition of a Postgres log holds, of those made from now on. A partition is dropped when all of it is in the `archive`."),
+			"How many events one partition of a Postgres log holds; it applies to new partitions. A partition is dropped when all its events are in the `archive`."),
 	}
 }

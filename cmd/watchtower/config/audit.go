@@ -23,8 +23,8 @@ func (d *draft) auditing() []*setting {
 		{
 			path: "audit.key-file", kind: text, absent: "`audit.key` beside the vault's key, none in memory",
 			allowed: "a path",
-			doc: "The file with the key that seals of the log are signed with: 32 secret bytes in hex, made if it is not there. " +
-				"`watchtower audit key` prints the public key. Replicas may have a key each; then `audit verify` is given all of them.",
+			doc: "The file with the key that signs the seals of the log: 32 secret bytes in hex, created if it does not exist. " +
+				"`watchtower audit key` prints the public key. Each replica may have its own key; then `audit verify` needs all public keys.",
 			show: func() string { return d.Audit.KeyFile },
 			read: func(text string) error {
 				switch {
@@ -38,8 +38,8 @@ func (d *draft) auditing() []*setting {
 			},
 		},
 		durations("audit.seal-every", &d.Audit.Seals.Every, 10*s, s, time.Hour,
-			"The pause after which what has come into the log is sealed. If nothing has come, nothing is."),
+			"The pause after which new events of the log are sealed. Without new events there is no seal."),
 		numbers("audit.seal-events", &d.Audit.Seals.Events, 5000, 100, audit.MarksMax,
-			"How many events one seal covers at most; of many, several seals are made at once."),
+			"How many events one seal covers at most; several seals are made at once if there are more events."),
 	}
 }

@@ -16,10 +16,10 @@ const deploymentMax = 64
 func (d *draft) canceling() []*setting {
 	return []*setting{
 		{
-			path: "deployment", kind: text, absent: "16 hex digits that follow from the vault's key",
+			path: "deployment", kind: text, absent: "16 hex digits that are derived from the vault's key",
 			allowed: fmt.Sprintf("1 to %d of `A-Z a-z 0-9 . _ -`", deploymentMax),
-			doc: "The name of this deployment in the typed data by which owners cancel groups: what was signed for one counts in no other. " +
-				"`/health` shows it.",
+			doc: "The name of this deployment in the typed data by which owners cancel groups: a signature for one deployment does not count in another. " +
+				"`/health` shows the name.",
 			show: func() string { return d.Deployment },
 			read: func(text string) error {
 				strange := strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != ""
@@ -31,6 +31,6 @@ func (d *draft) canceling() []*setting {
 			},
 		},
 		toggles("cancel.group-id-signatures", &d.Cancel.GroupIDSignatures, true,
-			"Whether a signature over a group's id cancels the group. It counts once for a group, but names no deployment: anybody who has seen one can show it at another. Switch it off where one sender has the same groups at several deployments."),
+			"Whether a signature over a group's id cancels the group. It counts once for a group, but names no deployment: anybody who has seen it can use it at another deployment. Switch it off where one sender has the same groups at several deployments."),
 	}
 }

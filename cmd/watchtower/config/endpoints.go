@@ -54,23 +54,24 @@ func (d *draft) nodes() []*setting {
 	e := &d.Endpoints
 	return []*setting{
 		durations("endpoints.head-timeout", &e.HeadTimeout, 2500*ms, 100*ms, m,
-			"How long an endpoint may take for a head or a block; one that is usually quick gets eight times its usual latency, but a second at least. "+
-				"Long before that another is asked as well."),
+			"How long an endpoint may take for a head or a block. "+
+				"A usually quick endpoint gets eight times its usual latency, but at least a second. "+
+				"Another endpoint is queried as well, long before that."),
 		durations("endpoints.call-timeout", &e.CallTimeout, 8*s, 100*ms, 5*m,
 			"How long an endpoint may take for any other read."),
 		numbers("endpoints.max-lag", &e.MaxLag, 10, 1, 10_000,
-			"How many blocks an endpoint may be behind the others, and half of how many it may be ahead of all of them, before it is out of rotation."),
+			"How many blocks an endpoint may be behind the others before it leaves the rotation. It may be twice as many blocks ahead of all others."),
 		numbers("endpoints.agree", &e.Agree, 2, 1, endpointsMax,
-			"How many endpoints have to say the same of a receipt, a used nonce or a final block before it counts, as far as so many are healthy, or were a moment ago. 1 believes whichever is read from."),
+			"How many endpoints must agree on a receipt, a used nonce or a final block before it counts. If fewer endpoints are healthy, or were a moment ago, all of them must agree. 1 trusts the endpoint that reads use."),
 		numbers("endpoints.rate", &e.Budget.Rate, 0, 0, rateMax,
-			"How many JSON-RPC calls per second one endpoint is asked by this process, those in a batch counted one by one; 0 sets no bound. "+
-				"This and the next three may be set for each endpoint in the list of chains."),
+			"How many JSON-RPC calls per second this process makes to one endpoint; each call of a batch counts; 0 is no limit. "+
+				"The list of chains may set this, `endpoints.burst`, `endpoints.daily` and `endpoints.concurrency` for each endpoint."),
 		numbers("endpoints.burst", &e.Budget.Burst, 0, 0, burstMax,
-			"How many calls may come at once after a pause; 0 is a second's worth. Reads leave a fifth of it for broadcasts."),
+			"How many calls may be made at once after a pause; 0 is the number of calls of one second. Reads leave a fifth of it for broadcasts."),
 		numbers("endpoints.daily", &e.Budget.Daily, 0, 0, dailyMax,
-			"How many calls per day of UTC one endpoint is asked by this process; 0 sets no bound. Of the last fifth broadcasts alone may take, and of the last half nothing is passed on for clients; no client gets more passed on than it leaves for others. A restart counts anew."),
+			"How many calls per day of UTC this process makes to one endpoint; 0 is no limit. The last fifth is for broadcasts only, and the last half is not for clients' calls. No client gets more calls than it leaves for the other clients. The count starts again at a restart."),
 		numbers("endpoints.concurrency", &e.Budget.Concurrency, 64, 1, concurrencyMax,
-			"How many requests to one endpoint are under way at once; more wait, or go to another. A fifth, but one at least, is for broadcasts alone, and a half for other things than what clients ask for; with 1 broadcasts go next."),
+			"How many requests to one endpoint run at once; further requests wait, or go to another endpoint. A fifth, but at least one, is for broadcasts only, and half is not for clients' calls. With 1, waiting broadcasts go next."),
 	}
 }
 

@@ -98,7 +98,7 @@ func reference(table []*setting) string {
 		}
 		doc := s.doc
 		if s.own != nil {
-			doc += " *Each chain may have its own.*"
+			doc += " *Each chain may have its own value.*"
 		}
 		fmt.Fprintf(&out, "| `%s`<br>`%s`<br>`--%s` | %s | %s | %s |\n", s.path, s.env(), s.flag(), standard, allowed, doc)
 	}

@@ -133,7 +133,7 @@ func choices[C any](path string, value *C, standard, doc string, words []string,
 // addresses is a setting whose value is host:port.
 func addresses(path string, value *string, standard, doc string) *setting {
 	return &setting{
-		path: path, kind: text, standard: standard, allowed: "`host:port`; no host is every interface, port 0 any free one", doc: doc,
+		path: path, kind: text, standard: standard, allowed: "`host:port`; without a host every interface, with port 0 any free port", doc: doc,
 		show: func() string { return *value },
 		read: func(text string) error {
 			host, port, err := net.SplitHostPort(text)

@@ -24,13 +24,13 @@ type signers struct {
 
 func newSigners(of *metrics.Metrics) signers {
 	return signers{
-		signatures: of.Counter(prefix+"signatures_total", "Signatures asked for, by what came of it: signed, wrong-key, unknown-key, refused, busy (429 or 5xx), unanswered, failed, or abandoned because the process stops.", "signer", "outcome"),
-		seconds: of.Histogram(prefix+"signature_seconds", "Time from asking for a signature to the answer.",
+		signatures: of.Counter(prefix+"signatures_total", "Signature requests, by outcome: signed, wrong-key, unknown-key, refused, busy (429 or 5xx), unanswered, failed, or abandoned because the process stops.", "signer", "outcome"),
+		seconds: of.Histogram(prefix+"signature_seconds", "Time from a signature request to its answer.",
 			[]float64{.0001, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}, "signer"),
-		state:     of.Gauge(prefix+"signer_state", "1 for the state a signer is in, 0 for the others; only serving takes intents.", "chain", "signer", "state"),
-		failures:  of.Gauge(prefix+"signer_failures", "Failures of a signer in a row; signers.failures of them disable it.", "chain", "signer"),
-		balance:   of.Gauge(prefix+"signer_balance", "What a signer had to pay fees with when that was seen last, in the chain's smallest unit.", "chain", "signer"),
-		threshold: of.Gauge(prefix+"signer_threshold", "The least balance that a signer serves with, in the chain's smallest unit.", "chain", "signer"),
+		state:     of.Gauge(prefix+"signer_state", "1 for the state that a signer is in, 0 for the others; only a serving signer gets intents.", "chain", "signer", "state"),
+		failures:  of.Gauge(prefix+"signer_failures", "Consecutive failures of a signer; signers.failures of them disable it.", "chain", "signer"),
+		balance:   of.Gauge(prefix+"signer_balance", "Last known balance of a signer for fees, in the chain's smallest unit.", "chain", "signer"),
+		threshold: of.Gauge(prefix+"signer_threshold", "Minimum balance with which a signer serves, in the chain's smallest unit.", "chain", "signer"),
 	}
 }
 
@@ -85,11 +85,11 @@ type guard struct {
 
 func newGuard(of *metrics.Metrics) guard {
 	return guard{
-		refusals: of.Counter(prefix+"guard_refusals_total", "What safeguards, budgets and signers have refused, by the refusal's code: intents that were asked for (at accept), and what was to be signed (at sign), each time that it is tried.", "at", "rule"),
-		halts:    of.Gauge(prefix+"halts", "Halts that stand, by whom they concern: everybody (deployment), a chain, or a client.", "scope"),
-		ratio:    of.Gauge(prefix+"budget_used_ratio", "What is used today of a budget, of its limit: the most used one of each kind (chain, client, subject, signer), for fees and for value; absent without a limit.", "chain", "of", "money"),
-		used:     of.Gauge(prefix+"budget_used", "What counts today for a chain's budget, in its smallest unit: what was set aside, and what was spent.", "chain", "money"),
-		limit:    of.Gauge(prefix+"budget_limit", "What may be spent on a chain in a day of UTC, in its smallest unit; absent without a limit.", "chain", "money"),
+		refusals: of.Counter(prefix+"guard_refusals_total", "Refusals by safeguards, budgets and signers, by the refusal's code: of requested intents (at accept), and of attempts to be signed (at sign), counted at each try.", "at", "rule"),
+		halts:    of.Gauge(prefix+"halts", "Active halts, by scope: everybody (deployment), a chain, or a client.", "scope"),
+		ratio:    of.Gauge(prefix+"budget_used_ratio", "Used share of a budget's limit today: the highest share of each kind (chain, client, subject, signer), for fees and for value; absent without a limit.", "chain", "of", "money"),
+		used:     of.Gauge(prefix+"budget_used", "Amount counted today against a chain's budget, in its smallest unit: reserved and spent amounts.", "chain", "money"),
+		limit:    of.Gauge(prefix+"budget_limit", "Maximum amount to spend on a chain in a day of UTC, in its smallest unit; absent without a limit.", "chain", "money"),
 	}
 }
 

@@ -23,13 +23,13 @@ type notices struct {
 
 func newNotices(of *metrics.Metrics, buckets []float64) notices {
 	return notices{
-		rows:      of.Gauge(prefix+"notices", "Notices in the queue: queued, under way (delivering), and given up (dead).", "stage"),
-		due:       of.Gauge(prefix+"notices_due", "Notices that are due now, of endpoints that do not fail, and that nobody sends yet."),
-		oldest:    of.Gauge(prefix+"notices_oldest_due_seconds", "How long the longest waiting of the due notices has been due; 0 when none is."),
-		endpoints: of.Gauge(prefix+"webhooks", "Endpoints of webhooks: that work or were never tried (working), whose last attempt failed (failing), and to which nothing is sent any more (disabled).", "state"),
-		attempts:  of.Counter(prefix+"notice_attempts_total", "Attempts to deliver a notice, by what the answer means, and why it was not delivered.", "outcome", "cause"),
-		retries:   of.Counter(prefix+"notice_retries_total", "Attempts to deliver a notice after its first."),
-		seconds: of.Histogram(prefix+"notice_attempt_seconds", "Time of one attempt to deliver a notice.",
+		rows:      of.Gauge(prefix+"notices", "Webhook deliveries in the queue: queued, in progress (delivering), and given up (dead).", "stage"),
+		due:       of.Gauge(prefix+"notices_due", "Webhook deliveries that are due now and not sent yet, to endpoints that do not fail."),
+		oldest:    of.Gauge(prefix+"notices_oldest_due_seconds", "Time for which the oldest due webhook delivery has been due; 0 if none is due."),
+		endpoints: of.Gauge(prefix+"webhooks", "Webhook endpoints: working or never tried (working), failed at the last attempt (failing), or without further deliveries (disabled).", "state"),
+		attempts:  of.Counter(prefix+"notice_attempts_total", "Attempts at a webhook delivery, by the meaning of the answer (outcome) and the cause of a failure (cause).", "outcome", "cause"),
+		retries:   of.Counter(prefix+"notice_retries_total", "Retries of webhook deliveries."),
+		seconds: of.Histogram(prefix+"notice_attempt_seconds", "Time of one attempt at a webhook delivery.",
 			[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15, 30, 60}),
 		delay: of.Histogram(prefix+"notice_delay_seconds", "Time from an event of an intent to its delivery to a webhook.", buckets),
 	}

@@ -38,12 +38,12 @@ func New(of *metrics.Metrics, now func() time.Time) *Metrics {
 	buckets := []float64{.005, .025, .1, .25, .5, 1, 1.5, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 43200, 1209600}
 	stages := of.Histogram(prefix+"stage_seconds", "Time of one stage of an intent's life.", buckets, "chain", "stage")
 	return &Metrics{
-		requests: of.Counter(prefix+"requests_total", "Intents asked for, by what came of it: taken on (created), known already (known), refused (the refusal's code) or bad luck (failed).", "outcome"),
-		intents:  of.Gauge(prefix+"intents", "Intents that have not come out: without a nonce (waiting), and with one (assigned).", "chain", "state"),
-		ended:    of.Counter(prefix+"intents_ended_total", "Intents that have come out, by how.", "chain", "outcome"),
-		reopened: of.Counter(prefix+"intents_reopened_total", "Intents that had come out, and whose block left the chain.", "chain"),
-		requeued: of.Counter(prefix+"intents_requeued_total", "Intents that lost their nonce and wait for another, by what became of it.", "chain", "evidence"),
-		forks:    of.Counter(prefix+"new_forks_total", "Lists of confirmations that did not continue what had been told.", "chain"),
+		requests: of.Counter(prefix+"requests_total", "Requested intents, by outcome: accepted (created), already known (known), refused (the refusal's code), or stopped by a transient error (failed).", "outcome"),
+		intents:  of.Gauge(prefix+"intents", "Intents that have not ended: without a nonce (waiting), and with a nonce (assigned).", "chain", "state"),
+		ended:    of.Counter(prefix+"intents_ended_total", "Intents that have ended, by outcome.", "chain", "outcome"),
+		reopened: of.Counter(prefix+"intents_reopened_total", "Intents that had ended and were reopened because their block left the chain.", "chain"),
+		requeued: of.Counter(prefix+"intents_requeued_total", "Intents that lost their nonce and wait for another, by the evidence: released, rival, lapsed or filled.", "chain", "evidence"),
+		forks:    of.Counter(prefix+"new_forks_total", "Lists of confirmations that replaced blocks announced before, instead of continuing them.", "chain"),
 		stages:   stages,
 		lanes:    newLanes(of, now, stages),
 		signers:  newSigners(of),
