@@ -52,6 +52,8 @@ type Config struct {
 	Rates     Rates
 	// Lists and Scans are shared with the other APIs of the process; nil makes places of its own.
 	Lists, Scans *Places
+	// Cancels are the places of cancels that read their groups; nil makes them.
+	Cancels *Places
 	// RPC answers /rpc; the zero value does not.
 	RPC RPC
 	// Origins are the origins of pages whose scripts may use the API (CORS): none, a list such
@@ -155,6 +157,9 @@ func newAPI(c Config) *api {
 	}
 	if c.Scans == nil {
 		c.Scans = NewScans()
+	}
+	if c.Cancels == nil {
+		c.Cancels = NewCancels()
 	}
 	return &api{Config: c, limiter: newLimiter(cmp.Or(c.Rates.Clients, RateClients)), follows: make(chan struct{}, c.Limits.Streams), groups: group.Codec(), published: publishing()}
 }

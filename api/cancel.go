@@ -17,6 +17,19 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
+const (
+	// cancelPlaces is the number of cancels, of all clients, that read their groups at once: a
+	// group's members are in memory meanwhile.
+	cancelPlaces = 6
+	// cancelShare is the most places that one client can hold.
+	cancelShare = 3
+)
+
+// NewCancels returns the places of cancels that read their groups. They are apart from those of
+// lists, so that a cancel, which is urgent, does not wait for the client's own lists. A client's
+// cancels that wait are bounded by its requests in progress.
+func NewCancels() *Places { return newPlaces(cancelPlaces, cancelShare, 0) }
+
 // Canceler cancels groups for their owners.
 type Canceler interface {
 	Cancel(ctx context.Context, r canceler.Request, meta event.Meta) (canceler.Answer, error)
@@ -52,6 +65,12 @@ func (a *api) cancelGroup(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := a.work(r)
 	defer cancel()
 	on := exchangeOf(r)
+	in.Admit = func(ctx context.Context, events int) (leave func(), err error) {
+		if err := a.chargeGroup(w, on, events); err != nil {
+			return nil, err
+		}
+		return a.Cancels.enter(ctx, on.holder())
+	}
 	in.Charge = func(carried, read int) error { return a.chargeMembers(w, on, carried, read) }
 	answer, err := a.Canceler.Cancel(ctx, in, on.meta())
 	if err != nil {

@@ -108,6 +108,12 @@ func (a *api) chargeBody(w http.ResponseWriter, on *exchange, bytes int) error {
 	return a.chargeUpTo(w, on, min((bytes+bodyUnit-1)/bodyUnit, on.payer.rate.Burst))
 }
 
+// chargeGroup charges for the events of the group that a cancel reads, before it reads them: as
+// much as for a stream that scans them, and at most the client's burst.
+func (a *api) chargeGroup(w http.ResponseWriter, on *exchange, events int) error {
+	return a.chargeUpTo(w, on, min((events+scanUnit-1)/scanUnit, on.payer.rate.Burst))
+}
+
 // rowsUnit is the number of group members read for an answer that count as one request.
 const rowsUnit = 10
 

@@ -99,6 +99,8 @@ func (l *slowLog) ReadStream(ctx context.Context, _ event.Stream, _ event.Versio
 	}
 }
 
+func (l *slowLog) Version(context.Context, event.Stream) (event.Version, error) { return 0, nil }
+
 func (l *slowLog) Subscribe(ctx context.Context, _ event.Position, _ event.Filter, _ int) iter.Seq2[event.Batch, error] {
 	return func(yield func(event.Batch, error) bool) {
 		for {

@@ -30,6 +30,9 @@ type Store interface {
 	Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error)
 	// ReadStream yields the stream's events with version > after.
 	ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error]
+	// Version returns the version of the stream's last event; 0 when there is no stream. Its
+	// cost does not depend on the number of events.
+	Version(ctx context.Context, stream event.Stream) (event.Version, error)
 	// ReadAll yields batches of at most max events after a position, up to the head of the
 	// log as it was during the read. The last batch is Live, and may be empty.
 	ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]

@@ -114,6 +114,17 @@ func (l clusterLog) ReadStream(ctx context.Context, stream event.Stream, after e
 	}
 }
 
+// Version reads a stream's version, and checks that it is not below the version at its beginning.
+func (l clusterLog) Version(ctx context.Context, stream event.Stream) (event.Version, error) {
+	least, before := l.world.store.Version(context.Background(), stream)
+	at, err := l.Log.Version(ctx, stream)
+	most, after := l.world.store.Version(context.Background(), stream)
+	if errors.Join(before, err, after) == nil && (at < least || at > most) {
+		l.fail("P24", "the version of %s is %d, when it was %d before and is %d now", stream, at, least, most)
+	}
+	return at, err
+}
+
 // compare reports an event that differs from the expected event.
 func (l clusterLog) compare(what string, got, want event.Recorded) {
 	same := got.ID == want.ID && got.Name == want.Name && bytes.Equal(got.Data, want.Data) && got.Meta == want.Meta &&

@@ -101,6 +101,12 @@ func (s storage) ReadStream(ctx context.Context, stream event.Stream, after even
 	}
 }
 
+func (s storage) Version(ctx context.Context, stream event.Stream) (event.Version, error) {
+	return asked(ctx, s, reading, fmt.Sprintf("version %s", stream), func(ctx context.Context) (event.Version, error) {
+		return s.world.store.Version(ctx, stream)
+	})
+}
+
 func (s storage) page(ctx context.Context, after event.Position, f event.Filter, most int) (event.Batch, error) {
 	return asked(ctx, s, reading, fmt.Sprintf("read all %d %v", after, f), func(ctx context.Context) (event.Batch, error) {
 		b, _, err := s.world.store.Page(ctx, after, f, most)

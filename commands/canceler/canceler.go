@@ -69,6 +69,10 @@ type Request struct {
 	Form      group.Form
 	Signature []byte
 	Expires   uint64 // of the typed form, in Unix seconds
+	// Admit, when set, is called before the groups that the request may mean are read: events is
+	// the number of their events. It may wait. leave, which may be called twice, is called when
+	// they have been read. Its error ends the request.
+	Admit func(ctx context.Context, events int) (leave func(), err error)
 	// Charge, when set, is called before members are visited: carried is the number of
 	// members to cancel, read the number that is only read for the answer. Its error ends
 	// the request.
@@ -94,6 +98,11 @@ func (c *Canceler) Cancel(ctx context.Context, r Request, meta event.Meta) (Answ
 	if err != nil {
 		return Answer{}, err
 	}
+	leave, err := c.admit(ctx, r, authorities)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer leave()
 	id, by, err := c.locate(ctx, authorities)
 	if err != nil {
 		return Answer{}, err
@@ -119,11 +128,30 @@ func (c *Canceler) Cancel(ctx context.Context, r Request, meta event.Meta) (Answ
 		meta.Causation = event.DeriveID(stream, origin.ID, 0)
 		c.Log.Info("group canceled", "chain", id.Chain, "sender", id.Sender, "group", id.Group, "members", result.State.Canceled, "form", by.Form)
 	}
-	members, err := c.carry(ctx, id, result.State.Found(by), meta)
+	found := result.State.Found(by)
+	leave()
+	members, err := c.carry(ctx, id, found, meta)
 	if err != nil {
 		return Answer{}, fmt.Errorf("%w: %w", ErrUnfinished, err)
 	}
 	return Answer{ID: id, Group: result.State, Members: members}, nil
+}
+
+// admit asks for the admission of a request to the groups that it may mean. It reads none of
+// their events.
+func (c *Canceler) admit(ctx context.Context, r Request, authorities map[group.ID]group.Authority) (leave func(), err error) {
+	if r.Admit == nil {
+		return func() {}, nil
+	}
+	events := 0
+	for _, id := range group.InOrder(authorities) {
+		version, err := c.Store.Version(ctx, id.Stream())
+		if err != nil {
+			return nil, err
+		}
+		events += int(version)
+	}
+	return r.Admit(ctx, events)
 }
 
 // charge charges for the members that an authority will find, or has found.
@@ -205,11 +233,11 @@ func (c *Canceler) locate(ctx context.Context, verified map[group.ID]group.Autho
 	}
 	var there []group.ID
 	for _, id := range ids {
-		exists, err := c.exists(ctx, id)
+		version, err := c.Store.Version(ctx, id.Stream())
 		if err != nil {
 			return group.ID{}, group.Authority{}, err
 		}
-		if exists {
+		if version > 0 {
 			there = append(there, id)
 		}
 	}
@@ -220,16 +248,6 @@ func (c *Canceler) locate(ctx context.Context, verified map[group.ID]group.Autho
 		return there[0], verified[there[0]], nil
 	}
 	return group.ID{}, group.Authority{}, ErrAmbiguousChain.Because("the group is on %d chains: say which with chainId", len(there))
-}
-
-func (c *Canceler) exists(ctx context.Context, id group.ID) (bool, error) {
-	for _, err := range c.Store.ReadStream(ctx, id.Stream(), 0) {
-		if err != nil {
-			return false, fmt.Errorf("read %s: %w", id.Stream(), err)
-		}
-		return true, nil
-	}
-	return false, nil
 }
 
 func (c *Canceler) crash(point string) {

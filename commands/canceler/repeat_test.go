@@ -72,3 +72,39 @@ func TestRepeatedCancelLoadsNoMember(t *testing.T) {
 		t.Errorf("a client that cannot pay: %v, %d loaded", err, counted.n.Load()-before)
 	}
 }
+
+// A cancel is admitted by the size of its group before an event of it is read, and gives its
+// place back before it visits members.
+func TestCancelIsAdmittedBeforeItReads(t *testing.T) {
+	const members = 40
+	p := newPlace(t)
+	for n := range uint64(members) {
+		p.accept(n)
+	}
+	p.grouped()
+	counted := &loads{Store: p.Transactions.Store}
+	p.Canceler.Store, p.Canceler.Groups.Store, p.Canceler.Transactions.Store = counted, counted, counted
+	p.grouper.Store, p.grouper.Groups.Store, p.grouper.Transactions.Store = counted, counted, counted
+	refused := errors.New("rate limited")
+	r := p.byID()
+	r.Admit = func(_ context.Context, events int) (func(), error) {
+		if n := counted.n.Load(); events != members || n > 0 {
+			t.Errorf("admitted to %d events, after %d streams were read", events, n)
+		}
+		return nil, refused
+	}
+	if _, err := p.Cancel(t.Context(), r, event.Meta{}); !errors.Is(err, refused) || counted.n.Load() > 0 {
+		t.Errorf("answered %v, after %d streams were read", err, counted.n.Load())
+	}
+	left := false
+	r.Admit = func(context.Context, int) (func(), error) { return func() { left = true }, nil }
+	p.Rows = func(context.Context, chain.ID, []chain.Hash) (map[chain.Hash]tx.State, error) {
+		if !left {
+			t.Error("members are visited before the place is given back")
+		}
+		return nil, nil
+	}
+	if n := len(p.cancel(r).Members); n != members || !left {
+		t.Errorf("%d members, place given back: %v", n, left)
+	}
+}

@@ -6,6 +6,7 @@
 package grouping
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -24,9 +25,10 @@ import (
 const Reader = "grouping"
 
 const (
-	followMax = 1000    // events per batch
-	groupsMax = 128     // groups joined concurrently
-	memberMax = 250_000 // members of the remembered groups
+	followMax = 1000 // events per batch
+	groupsMax = 128  // groups joined concurrently
+	// memberMax is the default of [Grouper.MemberMax].
+	memberMax = 250_000
 )
 
 // Grouper reads accepted and confirmed transactions, and appends Joined to their groups.
@@ -37,15 +39,16 @@ type Grouper struct {
 	Transactions commands.Transactions
 	Groups       commands.Groups
 	Now          func() time.Time
+	// MemberMax bounds the members of the remembered groups together, except the largest group;
+	// 0 means 250,000.
+	MemberMax int
 	// Moved is called with each new checkpoint; may be nil.
 	Moved func(at event.Position)
 	Log   *slog.Logger
 
-	// known are recent groups, so that a large group is not read again for each of its
-	// members. mu guards it.
-	mu      sync.Mutex
-	known   map[group.ID]commands.Result[group.State]
-	members int // in known
+	// known are recent groups. mu guards it.
+	mu    sync.Mutex
+	known *memory
 }
 
 // joining is a transaction that is to join, and the event that causes it.
@@ -161,24 +164,22 @@ func origin(chunk []joining) commands.Origin {
 func (g *Grouper) recall(id group.ID) commands.Result[group.State] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.known[id]
+	if g.known == nil {
+		return commands.Result[group.State]{}
+	}
+	return g.known.recall(id)
 }
 
 func (g *Grouper) keep(id group.ID, r commands.Result[group.State]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.known == nil {
-		return // a grouper that only catches up for a cancel remembers nothing
-	}
-	g.members += r.State.Members - g.known[id].State.Members
-	g.known[id] = r
-	if g.members > memberMax {
-		g.known, g.members = map[group.ID]commands.Result[group.State]{}, 0
+	if g.known != nil { // a grouper that only catches up for a cancel remembers nothing
+		g.known.keep(id, r)
 	}
 }
 
 func (g *Grouper) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.known, g.members = map[group.ID]commands.Result[group.State]{}, 0
+	g.known = newMemory(cmp.Or(g.MemberMax, memberMax))
 }

@@ -26,6 +26,8 @@ type Readable interface {
 type Live interface {
 	Readable
 	Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error)
+	// Version also counts the events that were dropped.
+	Version(ctx context.Context, stream event.Stream) (event.Version, error)
 }
 
 // Log is a reader of the whole log: of the files, and of the rest in the store.
@@ -222,6 +224,11 @@ func (l *Log) filedStream(ctx context.Context, stream event.Stream, after event.
 		return after, false
 	}
 	return after, true
+}
+
+// Version returns the version of the stream's last event; 0 when there is no stream.
+func (s *Store) Version(ctx context.Context, stream event.Stream) (event.Version, error) {
+	return s.live.Version(ctx, stream)
 }
 
 // Append appends to the store. On a conflict it checks for a repeated append whose events are

@@ -186,14 +186,31 @@ func (l *Log) head(conn *sqlite.Conn, stream event.Stream) (head, error) {
 	if at, ok := l.heads[stream]; ok {
 		return at, nil
 	}
-	var at head
-	err := query(conn, `SELECT s.no, coalesce((SELECT max(e.version) FROM events e WHERE e.stream = s.no), s.archived) FROM streams s
+	return headOf(conn, stream)
+}
+
+// headOf reads the end of a stream; the zero head means that the stream does not exist.
+func headOf(conn *sqlite.Conn, stream event.Stream) (at head, err error) {
+	err = query(conn, `SELECT s.no, coalesce((SELECT max(e.version) FROM events e WHERE e.stream = s.no), s.archived) FROM streams s
 		WHERE s.digest = ? AND s.name = ?`,
 		func(s *sqlite.Stmt) bool {
 			at = head{s.ColumnInt64(0), event.Version(s.ColumnInt64(1))}
 			return false
 		}, digest(stream), string(stream))
 	return at, err
+}
+
+// Version returns the version of a stream's last event; 0 when there is no stream.
+func (l *Log) Version(ctx context.Context, stream event.Stream) (event.Version, error) {
+	var at head
+	err := l.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
+		at, err = headOf(conn, stream)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read the version of %s: %w", stream, err)
+	}
+	return at.version, nil
 }
 
 // digest is the index key of a stream. Names with the same digest cost one lookup each. Making

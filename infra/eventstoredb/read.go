@@ -53,6 +53,13 @@ func (l *Log) streamPage(ctx context.Context, stream event.Stream, after event.V
 	}, most)
 }
 
+// Version returns the version of the stream's last event; 0 when there is no stream.
+func (l *Log) Version(ctx context.Context, stream event.Stream) (event.Version, error) {
+	return during(l, func() (event.Version, error) {
+		return retry(ctx, l, func(ctx context.Context) (event.Version, error) { return l.version(ctx, stream) })
+	})
+}
+
 // version reads a stream's version, once.
 func (l *Log) version(ctx context.Context, stream event.Stream) (event.Version, error) {
 	page, err := l.server.ReadStream(ctx, l.prefix+string(stream), esdb.ReadStreamOptions{

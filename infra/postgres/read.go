@@ -56,6 +56,18 @@ CROSS JOIN LATERAL (
 // Read before the events: an event missing up to this version was dropped.
 const selectExtent = `SELECT version, no, last_pos FROM log.streams WHERE name = $1`
 
+const selectVersion = `SELECT version FROM log.streams WHERE name = $1`
+
+// Version returns the version of the stream's last event; 0 when there is no stream.
+func (l *Log) Version(ctx context.Context, stream event.Stream) (event.Version, error) {
+	var version int64
+	err := retry(ctx, func() error { return l.pool.QueryRow(ctx, selectVersion, string(stream)).Scan(&version) })
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return event.Version(version), err
+}
+
 // ReadStream yields the stream's events with version > after. It ends with an
 // *archive.GoneError where events were dropped.
 func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {

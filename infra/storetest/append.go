@@ -31,6 +31,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened[Log]) {
 		{"a conflict does not fail its neighbours", neighbours},
 		{"a run of appends to one stream", runOnOneStream},
 		{"read a stream", readStream},
+		{"version of a stream", versionOf},
 		{"read all in pages", readAllPages},
 		{"read all filtered", readAllFiltered},
 		{"filter prefixes are literal", literalPrefixes},

@@ -103,6 +103,10 @@ func readStream(t *testing.T, o Opened[Log]) {
 			t.Errorf("%d events after version %d, not %d", got, after, want)
 		}
 	}
+	// Version also counts events that an archive holds.
+	if at, err := s.Version(ctx, "one"); err != nil || at != n {
+		t.Errorf("the stream is at version %d (%v), not %d", at, err, n)
+	}
 	if got := stream(t, s, "none", 0); len(got) != 0 {
 		t.Error("a stream that does not exist has", got)
 	}
@@ -115,6 +119,33 @@ func readStream(t *testing.T, o Opened[Log]) {
 	}
 	_, err := s.Append(ctx, "one", n, facts(1)...)
 	check(t, err)
+}
+
+// versionOf checks a stream's version after each append, and after the store was opened again.
+func versionOf(t *testing.T, o Opened[Log]) {
+	ctx, s := soon(t), o.Port
+	expect := func(name event.Stream, want event.Version) {
+		t.Helper()
+		got, err := s.Version(ctx, name)
+		check(t, err)
+		if got != want {
+			t.Errorf("%s is at version %d, not %d", name, got, want)
+		}
+	}
+	expect("one", 0)
+	for at := event.Version(0); at < 12; at += 3 {
+		_, err := s.Append(ctx, "one", at, facts(3)...)
+		check(t, err)
+		expect("one", at+3)
+		_, err = s.Append(ctx, "on", at/3, facts(1)...)
+		check(t, err)
+	}
+	expect("on", 4)
+	expect("o", 0)
+	if o.Reopen != nil {
+		s = o.Reopen()
+		expect("one", 12)
+	}
 }
 
 func readAllPages(t *testing.T, o Opened[Log]) {

@@ -102,6 +102,12 @@ func (d *data) repeated(stream event.Stream, expected event.Version, events []ev
 	return event.Appended{Version: last, Position: d.events[places[last-1]].Position, Repeated: true}, true
 }
 
+// Version returns the version of a stream's last event; 0 when there is no stream.
+func (s *Store) Version(ctx context.Context, stream event.Stream) (version event.Version, err error) {
+	err = s.enter(ctx, func() { version = event.Version(len(s.streams[stream])) })
+	return version, err
+}
+
 // ReadStream yields a stream's events after a version.
 func (s *Store) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
 	return func(yield func(event.Recorded, error) bool) {

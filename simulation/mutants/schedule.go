@@ -97,8 +97,8 @@ func canceling() []mutant {
 			Is:     "A cancel that was cut short is not carried on.",
 			Masked: "whoever asked, who asks again",
 			Edits: []edit{
-				{"commands/canceler/follow.go", `_, err = f.carry(ctx, id, canceled(r.State), meta)`, "if AWAKE {\n\t\t\treturn nil\n\t\t}\n\t\t_, err = f.carry(ctx, id, canceled(r.State), meta)"},
-				{"commands/canceler/canceler.go", `members, err := c.carry(ctx, id, result.State.Found(by), meta)`, "found := result.State.Found(by)\n\tif AWAKE && len(found) > 1 {\n\t\tfound = found[:1]\n\t}\n\tmembers, err := c.carry(ctx, id, found, meta)"},
+				{"commands/canceler/follow.go", `members, err := f.carry(ctx, id, canceled(r.State), meta)`, "if AWAKE {\n\t\t\treturn nil\n\t\t}\n\t\tmembers, err := f.carry(ctx, id, canceled(r.State), meta)"},
+				{"commands/canceler/canceler.go", `found := result.State.Found(by)`, "found := result.State.Found(by)\n\tif AWAKE && len(found) > 1 {\n\t\tfound = found[:1]\n\t}"},
 			},
 		},
 		{
