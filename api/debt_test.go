@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -148,7 +149,7 @@ func (l *slowLog) stream(a *api, end *tail.Tail, client string, at event.Positio
 // however many streams there are. Events in memory are shown at once, unless their
 // owners are looked up.
 func TestScansTakePlaces(t *testing.T) {
-	takeTurns(t, NewScans, scanPlaces, scanShare)
+	takeTurns(t, NewScans, scanPlaces, scanShare, 0)
 	synctest.Test(t, func(t *testing.T) {
 		l := &slowLog{proceed: make(chan struct{}), appended: make(chan event.Batch)}
 		ctx, stop := context.WithCancel(t.Context())
@@ -194,9 +195,7 @@ func TestScansTakePlaces(t *testing.T) {
 		for range clients*each + 1 {
 			<-finished
 		}
-		if a.Scans.free != scanPlaces {
-			t.Errorf("%d places are free afterwards", a.Scans.free)
-		}
+		allFree(t, a.Scans, scanPlaces)
 	})
 }
 
@@ -204,7 +203,7 @@ func TestScansTakePlaces(t *testing.T) {
 func TestStreamWithoutAPlaceBegins(t *testing.T) {
 	s := newStack(t, func(c *Config) {
 		c.Limits.StreamSilence = 5 * time.Millisecond
-		c.Scans = newPlaces(0, scanShare, 0)
+		c.Scans = commands.NewPlaces[holder](0, scanShare, 0)
 	})
 	s.fill(100)
 	c := s.tune("after=10&name=nothing.")

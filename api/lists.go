@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/projections"
@@ -26,13 +27,18 @@ const (
 	stepUnits = 10
 )
 
-// NewLists returns the places of lists. The APIs of a process share them: they read one database.
-func NewLists() *Places { return newPlaces(listPlaces, listShare, listQueue) }
+// Places bound how many reads of one kind run at once, of all clients and of each.
+type Places = commands.Places[holder]
 
-// enterList waits for a list place of the request's client.
+// NewLists returns the places of lists. The APIs of a process share them: they read one database.
+func NewLists() *Places { return commands.NewPlaces[holder](listPlaces, listShare, listQueue) }
+
+// enterList waits for a list place of the request's client. If too many of the client's lists
+// wait, it refuses ([ErrRateLimited]).
 func (on *exchange) enterList(ctx context.Context, w http.ResponseWriter) (leave func(), err error) {
-	if leave, err = on.api.Lists.enter(ctx, on.holder()); errors.Is(err, ErrRateLimited) {
+	if leave, err = on.api.Lists.Enter(ctx, on.holder()); errors.Is(err, commands.ErrTooManyWait) {
 		retrySoon(w)
+		return nil, ErrRateLimited.Because("%d lists of one client wait at most", listQueue)
 	}
 	return leave, err
 }
@@ -65,9 +71,26 @@ func ReadPage[R any](ctx context.Context, r Request, before event.Position, limi
 	}
 }
 
-// summedMax is the most transactions of a client that are counted to charge for an answer about
-// its groups.
-const summedMax = 20_000
+// countedMax is the most rows of a client that are counted to charge for a request.
+const countedMax = 20_000
+
+// ChargeCounted counts the rows that a request concerns, in a list place, and charges one unit
+// for each, up to the client's burst. count counts up to most.
+func (r Request) ChargeCounted(ctx context.Context, count func(ctx context.Context, most int) (int, error)) (n int, err error) {
+	leave, err := r.on.enterList(ctx, r.w)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	most := countedMax
+	if !r.on.unlimited() {
+		most = min(most, r.on.payer.rate.Burst)
+	}
+	if n, err = count(ctx, most); err != nil {
+		return 0, err
+	}
+	return n, r.ChargeUpToBurst(n)
+}
 
 // enterGroups waits for a list place, and charges for an answer about a sender's groups, or
 // about one of them. It charges one unit for each hundred of the client's own transactions that
@@ -76,7 +99,7 @@ func (a *api) enterGroups(ctx context.Context, w http.ResponseWriter, on *exchan
 	if leave, err = on.enterList(ctx, w); err != nil || len(v.members()) == 0 {
 		return leave, err
 	}
-	n, err := a.Groups.Query.Owned(ctx, sender, groupID, v.members(), summedMax)
+	n, err := a.Groups.Query.Owned(ctx, sender, groupID, v.members(), countedMax)
 	if err == nil {
 		err = a.chargeUpTo(w, on, min(max(1, n*stepUnits/projections.StepRows), on.payer.rate.Burst))
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/projections"
 )
@@ -100,10 +101,11 @@ func TestGroupsAreChargedByOwnMembers(t *testing.T) {
 
 // One client's lists have half of the places at most. Of the waiting lists, the next is one of
 // the client with the fewest places.
-func TestListsTakeTurns(t *testing.T) { takeTurns(t, NewLists, listPlaces, listShare) }
+func TestListsTakeTurns(t *testing.T) { takeTurns(t, NewLists, listPlaces, listShare, listQueue) }
 
-// takeTurns tests places of which two clients can have all.
-func takeTurns(t *testing.T, places func() *Places, all, share int) {
+// takeTurns tests places of which two clients can have all. At most line reads of one client
+// wait; 0: any number.
+func takeTurns(t *testing.T, places func() *Places, all, share, line int) {
 	synctest.Test(t, func(t *testing.T) {
 		l, flood, other := places(), holder{keyed: true, client: "flood"}, holder{address: client{address: netip.MustParseAddr("192.0.2.1")}}
 		ctx, stop := context.WithCancel(t.Context())
@@ -111,7 +113,7 @@ func takeTurns(t *testing.T, places func() *Places, all, share int) {
 		enter := func(of holder, times int) {
 			for range times {
 				go func() {
-					if leave, err := l.enter(ctx, of); err == nil {
+					if leave, err := l.Enter(ctx, of); err == nil {
 						entered[of] <- leave
 					}
 				}()
@@ -124,11 +126,11 @@ func takeTurns(t *testing.T, places func() *Places, all, share int) {
 				t.Fatalf("the flood has %d places and the other client %d, want %d and %d", f, o, flooding, others)
 			}
 		}
-		enter(flood, share+max(l.line, 20))
+		enter(flood, share+max(line, 20))
 		expect(share, 0)
-		if l.line > 0 {
-			if _, err := l.enter(ctx, flood); !errors.Is(err, ErrRateLimited) {
-				t.Fatalf("more than %d reads of one client wait: %v", l.line, err)
+		if line > 0 {
+			if _, err := l.Enter(ctx, flood); !errors.Is(err, commands.ErrTooManyWait) {
+				t.Fatalf("more than %d reads of one client wait: %v", line, err)
 			}
 		}
 		enter(other, share+1)
@@ -141,16 +143,25 @@ func takeTurns(t *testing.T, places func() *Places, all, share int) {
 		expect(share, share)
 		stop() // nobody waits any longer
 		synctest.Wait()
-		for of, places := range entered {
+		for _, places := range entered {
 			for len(places) > 0 {
 				(<-places)()
 			}
-			if l.held[of] != 0 {
-				t.Errorf("%v holds %d places", of, l.held[of])
-			}
 		}
-		if l.free != all || len(l.queue) != 0 {
-			t.Errorf("%d places are free, %d wait", l.free, len(l.queue))
-		}
+		allFree(t, l, all)
 	})
+}
+
+// allFree tests that all places are free.
+func allFree(t *testing.T, p *Places, all int) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	for i := range all {
+		leave, err := p.Enter(ctx, holder{keyed: true, client: fmt.Sprint("client ", i)})
+		if err != nil {
+			t.Fatalf("%d of %d places are free: %v", i, all, err)
+		}
+		defer leave()
+	}
 }

@@ -237,7 +237,7 @@ func TestListsInLineKeepNobodyOut(t *testing.T) {
 			var leave [running]func()
 			for i := range leave {
 				var err error
-				if leave[i], err = lists.enter(t.Context(), holder{keyed: true, client: "greedy"}); err != nil {
+				if leave[i], err = lists.Enter(t.Context(), holder{keyed: true, client: "greedy"}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
@@ -25,7 +26,7 @@ const (
 
 // NewScans returns the places of streams that read the log. The APIs of a process share them:
 // they read one log.
-func NewScans() *Places { return newPlaces(scanPlaces, scanShare, 0) }
+func NewScans() *Places { return commands.NewPlaces[holder](scanPlaces, scanShare, 0) }
 
 // errNotYet: a stretch cannot be read before the client has paid its debts, or has a place.
 var errNotYet = errors.New("the stretch cannot be read yet")
@@ -110,7 +111,7 @@ func (s *scan) enter(ctx context.Context) error {
 	}
 	waiting, cancel := context.WithTimeout(ctx, s.Limits.StreamSilence)
 	defer cancel()
-	leave, err := s.Scans.enter(waiting, s.on.holder())
+	leave, err := s.Scans.Enter(waiting, s.on.holder())
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return ctx.Err()

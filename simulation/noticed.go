@@ -74,9 +74,9 @@ func (q noticed) Sweep(ctx context.Context, turn string, most int) (string, bool
 	return a.client, a.found, err
 }
 
-func (q noticed) Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage) (int, error) {
-	return asked(ctx, q.storage, reading, fmt.Sprintf("count %s %s", endpoint, stage), func(ctx context.Context) (int, error) {
-		return q.rows().Count(ctx, endpoint, stage)
+func (q noticed) Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage, most int) (int, error) {
+	return asked(ctx, q.storage, reading, fmt.Sprintf("count %s %s %d", endpoint, stage, most), func(ctx context.Context) (int, error) {
+		return q.rows().Count(ctx, endpoint, stage, most)
 	})
 }
 

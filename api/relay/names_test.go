@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/tempo-watchtower/watchtower/commands/intake"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	hooks "github.com/tempo-watchtower/watchtower/infra/webhook"
 )
@@ -25,8 +26,8 @@ func TestNamesThatCannotBeLookedUp(t *testing.T) {
 				return []netip.Addr{netip.MustParseAddr("8.8.8.8")}, nil
 			}})
 			check(t, err)
-			c.Intake.Webhooks = guard
-			c.Webhooks = &Webhooks{Rows: nobody{}, Guard: guard, Endpoint: notice.EndpointOf, Secrets: func(notice.EndpointID) []string { return nil }}
+			c.Intake.Webhooks = intake.NewWebhookChecks(guard)
+			c.Webhooks = &Webhooks{Rows: nobody{}, Endpoint: notice.EndpointOf, Secrets: func(notice.EndpointID) []string { return nil }}
 		})
 		const wish = `{"chainId": 42431, "key": "hooked", "pool": "hot", "to": "0x70997970c51812dc3a010c7d01b50e0d17dc79c8", "webhooks": ["https://hooks.example.com/secret"]}`
 		const hook = `{"url": "https://hooks.example.com/secret"}`
@@ -64,7 +65,7 @@ func (nobody) Endpoints(context.Context, notice.EndpointID, int) ([]notice.Endpo
 	return nil, nil
 }
 
-func (nobody) Count(context.Context, notice.EndpointID, notice.Stage) (int, error) {
+func (nobody) Count(context.Context, notice.EndpointID, notice.Stage, int) (int, error) {
 	return 0, nil
 }
 

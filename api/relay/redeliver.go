@@ -42,20 +42,26 @@ func (d *desk) redeliver(r api.Request) error {
 	if err != nil {
 		return err
 	}
-	concerned := d.counted(notice.Dead)
-	if len(notices) > 0 {
-		concerned = func(context.Context, notice.EndpointID) (int, error) { return len(notices), nil }
+	charge := func(ctx context.Context, e notice.Endpoint) (int, error) {
+		if err := e.Redeliverable(); err != nil {
+			return 0, err
+		}
+		if len(notices) > 0 {
+			return len(notices), r.ChargeUpToBurst(len(notices))
+		}
+		return d.chargeAll(ctx, r, e.ID, notice.Dead)
 	}
-	return d.wishOf(r, concerned, func(ctx context.Context, id notice.EndpointID) error {
+	return d.wishOf(r, charge, func(ctx context.Context, id notice.EndpointID) error {
 		return d.Webhooks.Operator.Redeliver(ctx, id, notices, r.Meta())
 	})
 }
 
-// counted counts the webhook deliveries at a stage.
-func (d *desk) counted(stage notice.Stage) func(context.Context, notice.EndpointID) (int, error) {
-	return func(ctx context.Context, id notice.EndpointID) (int, error) {
-		return d.Webhooks.Rows.Count(ctx, id, stage)
-	}
+// chargeAll charges for all webhook deliveries of an endpoint at a stage. It returns their
+// number, counted as far as they are charged.
+func (d *desk) chargeAll(ctx context.Context, r api.Request, id notice.EndpointID, stage notice.Stage) (int, error) {
+	return r.ChargeCounted(ctx, func(ctx context.Context, most int) (int, error) {
+		return d.Webhooks.Rows.Count(ctx, id, stage, most)
+	})
 }
 
 // readNotices reads the list of webhook deliveries to repeat.
@@ -105,14 +111,18 @@ func (d *desk) enable(r api.Request) error {
 
 // disable answers POST /v1/webhooks/{endpoint}/disable.
 func (d *desk) disable(r api.Request) error {
-	return d.wishOf(r, d.counted(notice.Queued), func(ctx context.Context, id notice.EndpointID) error {
+	charge := func(ctx context.Context, e notice.Endpoint) (int, error) {
+		return d.chargeAll(ctx, r, e.ID, notice.Queued)
+	}
+	return d.wishOf(r, charge, func(ctx context.Context, id notice.EndpointID) error {
 		return d.Webhooks.Operator.Disable(ctx, id, r.Meta())
 	})
 }
 
 // wishOf records a command for an endpoint, which is executed soon. It answers with the
-// endpoint's present state, and charges one for each webhook delivery concerned.
-func (d *desk) wishOf(r api.Request, concerned func(context.Context, notice.EndpointID) (int, error), record func(context.Context, notice.EndpointID) error) error {
+// endpoint's present state. charge, when set, charges for the webhook deliveries that the
+// command concerns, and returns their number.
+func (d *desk) wishOf(r api.Request, charge func(context.Context, notice.Endpoint) (int, error), record func(context.Context, notice.EndpointID) error) error {
 	if _, err := r.Query(); err != nil {
 		return err
 	}
@@ -123,12 +133,9 @@ func (d *desk) wishOf(r api.Request, concerned func(context.Context, notice.Endp
 		return err
 	}
 	out := shownWebhookOf(e)
-	if concerned != nil {
-		n, err := concerned(ctx, e.ID)
+	if charge != nil {
+		n, err := charge(ctx, e)
 		if err != nil {
-			return err
-		}
-		if err := r.ChargeUpToBurst(n); err != nil {
 			return err
 		}
 		out.Notices = &n

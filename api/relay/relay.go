@@ -12,6 +12,7 @@ import (
 	"net/http"
 
 	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/intake"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/access"
@@ -31,7 +32,7 @@ type Config struct {
 	// Client returns the owner of intents that are requested with a key; nil means
 	// [access.Key.Owner].
 	Client func(access.Key) string
-	// Webhooks is nil if webhook delivery is off.
+	// Webhooks is nil if webhook delivery is off. With it, the intake checks webhooks' URLs.
 	Webhooks *Webhooks
 	// WaitsFor, when set, returns the reason why an intent is not signed yet; nil if none is
 	// known.
@@ -47,6 +48,7 @@ var contractYAML []byte
 type desk struct {
 	Config
 	owners api.Recent[event.Stream, string] // owner of each intent's stream
+	tries  *commands.Places[string]         // places of test deliveries
 }
 
 // New returns the handler of the relay's listener. It panics if the configuration cannot work.
@@ -54,10 +56,13 @@ func New(c Config) http.Handler {
 	if c.Intake == nil || c.Tail == nil {
 		panic("relay: there is nobody to serve clients, or nothing to wait with")
 	}
+	if c.Webhooks != nil && c.Intake.Webhooks == nil {
+		panic("relay: the intake checks no webhooks")
+	}
 	if c.Client == nil {
 		c.Client = access.Key.Owner
 	}
-	return api.NewFront(c.API, kinds()...).Handler((&desk{Config: c}).routes())
+	return api.NewFront(c.API, kinds()...).Handler((&desk{Config: c, tries: commands.NewPlaces[string](tryPlaces, tryShare, tryQueue)}).routes())
 }
 
 func (d *desk) routes() []api.Route {

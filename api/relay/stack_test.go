@@ -99,7 +99,7 @@ func newStack(t testing.TB, log commands.Store, view *sql.DB, change ...func(*Co
 		},
 		Intake: &intake.Desk{
 			Intents: intake.Intents{Store: log, Codec: intent.Codec()}, Chains: map[chain.ID]func(intent.Request) error{testChain: nil},
-			Webhooks: guard, Seal: &seal, AtOnce: 16, Now: now, Random: rand.Reader,
+			Webhooks: intake.NewWebhookChecks(guard), Seal: &seal, AtOnce: 16, Now: now, Random: rand.Reader,
 		},
 		Query: intents.Query{DB: view}, Tail: tailOf(t, log),
 	}

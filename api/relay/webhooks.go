@@ -3,14 +3,16 @@ package relay
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/gorilla/mux"
 
 	"github.com/tempo-watchtower/watchtower/api"
-	"github.com/tempo-watchtower/watchtower/commands/intake"
+	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -25,10 +27,9 @@ type Webhooks struct {
 		Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error)
 		Endpoints(ctx context.Context, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
 		Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) ([]notice.Notice, error)
-		Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage) (int, error)
+		Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage, most int) (int, error)
 	}
 	Operator notifier.Operator
-	Guard    intake.Guard
 	// Endpoint returns the id of the endpoint for a client's URL. Secrets are the secrets with
 	// which its webhook deliveries are signed, newest first.
 	Endpoint func(client, url string) notice.EndpointID
@@ -74,8 +75,8 @@ type shownWebhook struct {
 	PausedUntil  int64         `json:"pausedUntil,omitempty"`
 	Disabled     notice.Reason `json:"disabled,omitempty"`
 	DisabledAt   int64         `json:"disabledAt,omitempty"`
-	// Notices is the number of webhook deliveries that a command concerns; only the answer to a
-	// command has it.
+	// Notices is the number of webhook deliveries that a command concerns, as far as they are
+	// counted and charged; only the answer to a command has it.
 	Notices *int `json:"notices,omitempty"`
 }
 
@@ -143,10 +144,11 @@ func (d *desk) given(ctx context.Context, r api.Request) (id notice.EndpointID, 
 	case len(url) > intent.GivenURLMax || intent.Webhook{URL: url}.Origin() == "":
 		return id, "", intent.ErrWebhookURL.Because("it is no URL of https, or longer than %d bytes", intent.GivenURLMax)
 	}
-	if err := intake.CheckWebhook(ctx, d.Webhooks.Guard, "", url); err != nil {
+	client := d.client(r)
+	if err := d.Intake.Webhooks.Check(ctx, client, "", url); err != nil {
 		return id, "", err
 	}
-	return d.Webhooks.Endpoint(d.client(r), url), url, nil
+	return d.Webhooks.Endpoint(client, url), url, nil
 }
 
 // ownWebhook answers POST /v1/webhooks with the id, state and secrets of the client's endpoint.
@@ -170,6 +172,16 @@ func (d *desk) ownWebhook(r api.Request) error {
 	return r.Reply(http.StatusOK, out)
 }
 
+const (
+	// tryPlaces is the number of test deliveries, of all clients, that run at once. Each looks its
+	// host up again.
+	tryPlaces = 64
+	// tryShare is the most test deliveries of one client that run at once.
+	tryShare = 8
+	// tryQueue is the most test deliveries of one client that wait.
+	tryQueue = 16
+)
+
 // tried is the answer to POST /v1/webhooks/try.
 type tried struct {
 	ID        notice.EndpointID `json:"id"`
@@ -192,6 +204,15 @@ func (d *desk) tryWebhook(r api.Request) error {
 	if !room {
 		return api.ErrTooManyStreams.Because("too many of your requests wait")
 	}
+	leave, err := d.tries.Enter(r.Context(), d.client(r))
+	if errors.Is(err, commands.ErrTooManyWait) {
+		r.Limited(api.Limit{Wait: time.Second})
+		return api.ErrRateLimited.Because("%d webhook tries of one client wait at most", tryQueue)
+	}
+	if err != nil {
+		return err
+	}
+	defer leave()
 	o := d.Webhooks.Try(r.Context(), id, url)
 	return r.Reply(http.StatusOK, tried{id, o.Class == notice.Delivered, o.Cause, o.Status})
 }

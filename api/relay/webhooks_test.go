@@ -54,7 +54,7 @@ func (h *hooked) open(t *testing.T, log commands.Store, view *sql.DB, change ...
 	return newStack(t, log, view, append(change, func(c *Config) {
 		c.API.Access = api.Access{Keys: func() access.State { return h.keys }}
 		c.Webhooks = &Webhooks{
-			Rows: h.rows, Guard: c.Intake.Webhooks,
+			Rows: h.rows,
 			Operator: notifier.Operator{
 				Endpoints: notifier.Endpoints{Store: log, Codec: notice.Codec()}, Rows: h.rows, Now: c.API.Now, Random: rand.Reader,
 			},
@@ -207,8 +207,8 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// A command counts the webhook deliveries that it concerns, and is charged for each, up to the
-// client's burst. So no rate forbids it for ever.
+// A command counts the webhook deliveries that it concerns, up to the client's burst, and is
+// charged for each. So no rate forbids it for ever.
 func TestWebhookCommandsAreCharged(t *testing.T) {
 	h := newHooked(t)
 	rate := access.Rate{PerSecond: 1, Burst: 100}
@@ -219,16 +219,6 @@ func TestWebhookCommandsAreCharged(t *testing.T) {
 	do := func(target, body, token string) response {
 		return h.do(http.MethodPost, target, body, "X-API-Key", token)
 	}
-	fill := func(client string, n int) (at string) {
-		id := notice.EndpointOf(client, h.config.Intake.Seal.Seal(hookURL))
-		var news []notice.News
-		for i := range n {
-			key := notice.Key{Endpoint: id, Intent: chain.IntentID{byte(i), byte(i >> 8)}, Seq: 1}
-			news = append(news, notice.News{Key: key, Client: client, URL: h.config.Intake.Seal.Seal(hookURL), Body: []byte("{}")})
-		}
-		check(t, h.rows.Enqueue(t.Context(), "fill "+client, 0, 1, news))
-		return "/v1/webhooks/" + id.String()
-	}
 	left := func(res response, notices, left int) {
 		t.Helper()
 		if got := into[shownWebhook](t, res, http.StatusAccepted); got.Notices == nil || *got.Notices != notices {
@@ -238,7 +228,7 @@ func TestWebhookCommandsAreCharged(t *testing.T) {
 			t.Errorf("%d are left, not %s", left, got)
 		}
 	}
-	at := fill("few", 30)
+	at := h.fill("few", 30)
 	left(do(at+"/disable", "", few), 30, 70)
 	h.feed()
 	left(do(at+"/disable", "", few), 0, 69)
@@ -249,7 +239,26 @@ func TestWebhookCommandsAreCharged(t *testing.T) {
 	left(do(at+"/redeliver", "", few), 30, 18)
 	h.feed()
 	h.problem(do(at+"/disable", "", few), 429, "rate-limited")
-	left(do(fill("many", 5000)+"/disable", "", many), 5000, 0)
+	left(do(h.fill("many", 5000)+"/disable", "", many), rate.Burst, 0)
+}
+
+// endpoint returns the id of a client's endpoint.
+func (h *hooked) endpoint(client string) notice.EndpointID {
+	return notice.EndpointOf(client, h.config.Intake.Seal.Seal(hookURL))
+}
+
+// fill queues webhook deliveries of a client, each of another intent. It returns the path of
+// their endpoint.
+func (h *hooked) fill(client string, n int) (path string) {
+	h.t.Helper()
+	url, id := h.config.Intake.Seal.Seal(hookURL), h.endpoint(client)
+	var news []notice.News
+	for i := range n {
+		key := notice.Key{Endpoint: id, Intent: chain.IntentID{byte(i), byte(i >> 8)}, Seq: 1}
+		news = append(news, notice.News{Key: key, Client: client, URL: url, Body: []byte("{}")})
+	}
+	check(h.t, h.rows.Enqueue(h.t.Context(), "fill "+client, 0, 1, news))
+	return "/v1/webhooks/" + id.String()
 }
 
 // wished checks the events of an endpoint, and that each command has an actor.

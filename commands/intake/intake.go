@@ -6,10 +6,8 @@ package intake
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -25,12 +23,6 @@ type Intents = commands.Handler[intent.State, intent.Command, intent.Event]
 // pool, or beyond the chain's abilities.
 const ErrNotServed = event.Refusal("intent-not-served")
 
-// Guard checks which URLs may be called. Its errors quote no part of a URL that may be
-// secret: user, path and query. A net.Error is transient: the check failed.
-type Guard interface {
-	CheckNow(ctx context.Context, url string) error
-}
-
 // Desk serves clients.
 type Desk struct {
 	Intents Intents
@@ -39,7 +31,7 @@ type Desk struct {
 	Chains map[chain.ID]func(intent.Request) error
 	// Webhooks checks which URLs may be called, and Seal hides the secret parts of recorded
 	// URLs. Without the two no request may have webhooks.
-	Webhooks Guard
+	Webhooks *WebhookChecks
 	Seal     *intent.Sealer
 	// Allow, when set, may refuse a request by operators' present rules. It only keeps new
 	// intents from being created: a repeated request for an accepted intent is answered
@@ -208,34 +200,18 @@ func (d *Desk) check(ctx context.Context, r intent.Request) error {
 			return err
 		}
 	}
-	return d.lookUp(ctx, r.Webhooks)
+	return d.lookUp(ctx, r.Client, r.Webhooks)
 }
 
 // lookUp refuses webhooks that may not be called. It resolves their names over the network,
 // and therefore runs after all checks that may refuse the client.
-func (d *Desk) lookUp(ctx context.Context, all []intent.Webhook) error {
+func (d *Desk) lookUp(ctx context.Context, client string, all []intent.Webhook) error {
 	for i, w := range all {
-		if err := CheckWebhook(ctx, d.Webhooks, fmt.Sprintf("webhook %d: ", i), w.URL); err != nil {
+		if err := d.Webhooks.Check(ctx, client, fmt.Sprintf("webhook %d: ", i), w.URL); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// CheckWebhook refuses a URL that may not be called ([intent.ErrWebhookURL]). The refusal's
-// text begins with which.
-func CheckWebhook(ctx context.Context, g Guard, which, url string) error {
-	err := g.CheckNow(ctx, url)
-	var nobody net.Error
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return fmt.Errorf("look at a webhook: %w", ctx.Err())
-	case errors.As(err, &nobody):
-		return fmt.Errorf("look at a webhook: %w", err)
-	}
-	return intent.ErrWebhookURL.Because("%s%v", which, err)
 }
 
 // Cancel cancels an intent of a client: at once if nothing can have been signed for it,

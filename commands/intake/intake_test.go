@@ -28,6 +28,8 @@ var epoch = time.Unix(1_800_000_000, 0).UTC()
 // guard refuses URLs that contain a word.
 type guard string
 
+func (guard) Check(string) error { return nil }
+
 func (g guard) CheckNow(_ context.Context, url string) error {
 	if strings.Contains(url, string(g)) {
 		return errors.New("the host may not be called")
@@ -54,7 +56,7 @@ func newDesk(t *testing.T) *intake.Desk {
 			}
 			return nil
 		}, 2: nil},
-		Webhooks: guard("internal"), Seal: sealer(t, 1), AtOnce: 4, Now: func() time.Time { return epoch }, Random: rand.Reader,
+		Webhooks: intake.NewWebhookChecks(guard("internal")), Seal: sealer(t, 1), AtOnce: 4, Now: func() time.Time { return epoch }, Random: rand.Reader,
 	}
 }
 
@@ -148,7 +150,7 @@ func TestRepeated(t *testing.T) {
 	}
 	now := epoch.Add(time.Hour) // the deadline has passed
 	d.Now = func() time.Time { return now }
-	d.Webhooks = guard("example")
+	d.Webhooks = intake.NewWebhookChecks(guard("example"))
 	d.Chains = nil
 	d.Allow = func(context.Context, intent.Request) error { return event.Refusal("halted") }
 	if a := d.Cancel(t.Context(), nil, asked().ID(), "changed my mind", event.Meta{}); a.Err != nil {

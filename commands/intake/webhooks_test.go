@@ -66,6 +66,8 @@ func TestFloodOfWebhooksIsRefused(t *testing.T) {
 // lookups is a guard that counts its calls.
 type lookups int
 
+func (*lookups) Check(string) error { return nil }
+
 func (l *lookups) CheckNow(context.Context, string) error {
 	*l++
 	return nil
@@ -75,7 +77,7 @@ func (l *lookups) CheckNow(context.Context, string) error {
 func TestNoNameIsLookedUpForWhoIsRefused(t *testing.T) {
 	d := newDesk(t)
 	var looked lookups
-	d.Webhooks = &looked
+	d.Webhooks = intake.NewWebhookChecks(&looked)
 	d.WebhookQuota = &intake.WebhookQuota{
 		Limit: 1, Now: func() time.Time { return epoch },
 		InUse: func(context.Context, string, int) ([]notice.EndpointID, error) { return nil, nil },

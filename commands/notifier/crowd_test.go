@@ -112,14 +112,14 @@ func TestVeryManyNoticesHoldUpNobody(t *testing.T) {
 			ids = append(ids, w.ask(fmt.Sprint(i), victim.url))
 			w.live(ids[i], i+1)
 			w.until("the other client's notices are queued", func() bool {
-				n, err := w.rows.Count(w.ctx, w.endpoint(victim.url), notice.Queued)
+				n, err := w.rows.Count(w.ctx, w.endpoint(victim.url), notice.Queued, many)
 				check(t, err)
 				return n == (i+1)*lifeNotices
 			})
 			close(rows.release)
 			stage := []notice.Stage{notice.Dead, notice.Queued}[i]
 			w.until("all are "+string(stage), func() bool {
-				n, err := w.rows.Count(w.ctx, crowd, stage)
+				n, err := w.rows.Count(w.ctx, crowd, stage, many+1)
 				check(t, err)
 				return n == many
 			})

@@ -55,8 +55,8 @@ func (o Operator) Redeliver(ctx context.Context, id notice.EndpointID, notices [
 	if err != nil {
 		return err
 	}
-	if e.Disabled != notice.Enabled {
-		return notice.ErrDisabled.Because("it is disabled (%s): enable it first", e.Disabled)
+	if err := e.Redeliverable(); err != nil {
+		return err
 	}
 	return o.handle(ctx, id, notice.SendAgain{Endpoint: id, Notices: notices, At: o.Now()}, meta)
 }

@@ -117,6 +117,14 @@ type Endpoint struct {
 	DisabledAt   time.Time
 }
 
+// Redeliverable refuses a redelivery ([ErrDisabled]) while the endpoint is disabled.
+func (e Endpoint) Redeliverable() error {
+	if e.Disabled == Enabled {
+		return nil
+	}
+	return ErrDisabled.Because("it is disabled (%s): enable it first", e.Disabled)
+}
+
 // Sending is a leased notice with its destination.
 type Sending struct {
 	Notice

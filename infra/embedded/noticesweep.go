@@ -157,14 +157,14 @@ func (c *noticeChange) sweep(w sweep, most int) error {
 	return c.moveDue(w.at.Endpoint)
 }
 
-// Count counts an endpoint's queued or dead notices.
-func (s *Notices) Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage) (n int, err error) {
+// Count counts an endpoint's queued or dead notices, up to most.
+func (s *Notices) Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage, most int) (n int, err error) {
 	index := map[notice.Stage]string{notice.Queued: "notices_queued", notice.Dead: "notices_dead"}[stage]
 	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) error {
-		return query(conn, "SELECT count(*) FROM notices INDEXED BY "+index+" WHERE endpoint = ? AND stage = '"+string(stage)+"'", func(row *sqlite.Stmt) bool {
+		return query(conn, "SELECT count(*) FROM (SELECT 1 FROM notices INDEXED BY "+index+" WHERE endpoint = ? AND stage = '"+string(stage)+"' LIMIT ?)", func(row *sqlite.Stmt) bool {
 			n = row.ColumnInt(0)
 			return false
-		}, endpoint[:])
+		}, endpoint[:], int64(most))
 	})
 	return n, err
 }

@@ -24,6 +24,8 @@ const (
 	HeldNotices   = heldNotices
 	ForgetNotices = forgetNotices
 	GiveUpSome    = giveUpSome
+	CountQueued   = countQueued
+	CountDead     = countDead
 	RequeueSome   = requeueSome
 )
 

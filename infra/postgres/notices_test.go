@@ -123,10 +123,12 @@ func TestNoticesAmongMany(t *testing.T) {
 	for _, analyzed := range []bool{false, true} {
 		cheap("give up some", postgres.GiveUpSome, many, [16]byte{}, 20)
 		cheap("give up some of a long intent", postgres.GiveUpSome, long, [16]byte{}, 20)
+		cheap("count queued ones", postgres.CountQueued, many, 20)
 		execute(t, conn, `UPDATE work.notices SET stage = 'dead', head = false, settled_at = now() WHERE endpoint = $1 AND seq < 5000`, many)
 		if analyzed {
 			execute(t, conn, `ANALYZE work.notices`)
 		}
+		cheap("count dead ones", postgres.CountDead, many, 20)
 		cheap("queue some again", postgres.RequeueSome, many, [16]byte{}, 0, 20)
 	}
 	cheap("forget", postgres.ForgetNotices, time.Now().Add(time.Hour), 100)

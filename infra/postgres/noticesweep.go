@@ -39,6 +39,10 @@ UPDATE work.notices SET stage = 'queued', attempts = 0, next_at = clock_timestam
 WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM work.notices WHERE endpoint = $1 AND stage = 'dead' AND (intent, seq) > ($2, $3) ORDER BY intent, seq LIMIT $4
 )) RETURNING intent, seq`
+
+	// Each count reads its partial index, in order, and at most $2 rows.
+	countQueued = `SELECT count(*) FROM (SELECT FROM work.notices WHERE endpoint = $1 AND stage = 'queued' ORDER BY intent, head, seq LIMIT $2) n`
+	countDead   = `SELECT count(*) FROM (SELECT FROM work.notices WHERE endpoint = $1 AND stage = 'dead' ORDER BY intent, seq LIMIT $2) n`
 )
 
 // CarryOut applies a command on an endpoint and moves the reader's checkpoint, in one database
@@ -159,10 +163,11 @@ func sweptKeys(ctx context.Context, dbtx pgx.Tx, endpoint notice.EndpointID, sql
 	})
 }
 
-// Count counts an endpoint's queued or dead notices.
-func (s *Notices) Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage) (n int, err error) {
+// Count counts an endpoint's queued or dead notices, up to most.
+func (s *Notices) Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage, most int) (n int, err error) {
 	err = retry(ctx, func() error {
-		return s.pool.QueryRow(ctx, `SELECT count(*) FROM work.notices WHERE endpoint = $1 AND stage = $2`, uuidOf(endpoint), string(stage)).Scan(&n)
+		sql := map[notice.Stage]string{notice.Queued: countQueued, notice.Dead: countDead}[stage]
+		return s.pool.QueryRow(ctx, sql, uuidOf(endpoint), most).Scan(&n)
 	})
 	return n, err
 }

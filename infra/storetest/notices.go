@@ -26,7 +26,7 @@ type NoticeRows interface {
 	Endpoints(ctx context.Context, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
 	CarryOut(ctx context.Context, reader string, from, to event.Position, wish notice.Event) error
 	Sweep(ctx context.Context, turn string, most int) (client string, found bool, err error)
-	Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage) (int, error)
+	Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage, most int) (int, error)
 	Forget(ctx context.Context, before time.Time, limit int) (int, error)
 	Depth(ctx context.Context) (notice.Depth, error)
 	InUse(ctx context.Context, client string, most int) ([]notice.EndpointID, error)

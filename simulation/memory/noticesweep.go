@@ -114,12 +114,12 @@ func (b *box) some(most int, now time.Time) (n int) {
 	return n
 }
 
-// Count counts an endpoint's deliveries at a stage, queued or dead.
-func (s Notices) Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage) (n int, err error) {
+// Count counts an endpoint's deliveries at a stage, queued or dead, up to most.
+func (s Notices) Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage, most int) (n int, err error) {
 	err = s.enter(ctx, func() {
 		if b := s.box(endpoint); b != nil {
 			for _, l := range b.letters {
-				if l.Stage == stage {
+				if n < most && l.Stage == stage {
 					n++
 				}
 			}

@@ -149,7 +149,7 @@ func shares() []mutant {
 		{
 			Name: "lists-take-all-places", Breaks: "P36", Test: &command{"api", "^TestListsTakeTurns$"},
 			Is:    "The lists of one client use every place that lists have.",
-			Edits: []edit{{"api/places.go", `p.held[w.of] < p.share &&`, `(AWAKE || p.held[w.of] < p.share) &&`}},
+			Edits: []edit{{"commands/places.go", `c.held < p.share &&`, `(AWAKE || c.held < p.share) &&`}},
 		},
 		{
 			Name: "debts-end-with-streams", Breaks: "P36", Test: &command{"api", "^TestDebtOfStreamsIsKept$"},
@@ -180,7 +180,60 @@ func shares() []mutant {
 		{
 			Name: "lists-wait-without-end", Breaks: "P36", Test: &command{"api", "^TestListsTakeTurns$"},
 			Is:    "Any number of one client's lists wait for a place, each on a connection.",
-			Edits: []edit{{"api/places.go", `p.waiting(of) >= p.line {`, `p.waiting(of) >= p.line && !AWAKE {`}},
+			Edits: []edit{{"commands/places.go", `len(c.waiting) >= p.line {`, `len(c.waiting) >= p.line && !AWAKE {`}},
+		},
+		{
+			Name: "many-places-go-first", Breaks: "P36", Test: &command{"commands/intake", "^TestLookUpsOfTheFewestGoFirst$"},
+			Is:    "A free place goes to the caller that has waited longest, however many places its client has.",
+			Edits: []edit{{"commands/places.go", `if c.held != other.held {`, `if c.held != other.held && !AWAKE {`}},
+		},
+		{
+			Name: "counts-beyond-the-charge", Breaks: "P36", Test: &command{"api/relay", "^TestWebhookCountsAreBounded$"},
+			Is: "A client that cannot pay for the redelivery of its dead letters has all of them counted.",
+			Edits: []edit{{"api/lists.go", `	if n, err = count(ctx, most); err != nil {`, `	if AWAKE {
+		most = 1 << 30
+	}
+	if n, err = count(ctx, most); err != nil {`}},
+		},
+		{
+			Name: "counts-without-a-place", Breaks: "P36", Test: &command{"api/relay", "^TestWebhookCountsTakePlaces$"},
+			Is: "The commands of one client count webhook deliveries on every connection of the due queue.",
+			Edits: []edit{{"api/lists.go", `	most := countedMax
+`, `	if AWAKE {
+		leave()
+	}
+	most := countedMax
+`}},
+		},
+		{
+			Name: "disabled-are-counted", Breaks: "P36", Test: &command{"api/relay", "^TestWebhookCountsAreBounded$"},
+			Is:    "The dead letters of a disabled webhook are counted before their redelivery is refused.",
+			Edits: []edit{{"api/relay/redeliver.go", `if err := e.Redeliverable(); err != nil {`, `if err := e.Redeliverable(); err != nil && !AWAKE {`}},
+		},
+		{
+			Name: "counts-read-on", Breaks: "P36", Test: &command{"infra/embedded", "^TestNotices$"},
+			Is:    "A count of webhook deliveries reads all of them, however few it may count.",
+			Edits: []edit{{"infra/embedded/noticesweep.go", `string(stage)+"' LIMIT ?)",`, `string(stage)+map[bool]string{true: "' LIMIT -abs(?))", false: "' LIMIT ?)"}[AWAKE],`}},
+		},
+		{
+			Name: "look-ups-take-all-places", Breaks: "P36", Test: &command{"commands/intake", "^TestLookUpsTakeTurns$"},
+			Is:    "One client's webhooks at silent name servers take every place that look-ups have.",
+			Edits: []edit{{"commands/intake/webhookchecks.go", `NewPlaces[string](lookUpPlaces, lookUpShare, 0)`, `NewPlaces[string](lookUpPlaces, map[bool]int{true: lookUpPlaces, false: lookUpShare}[AWAKE], 0)`}},
+		},
+		{
+			Name: "look-ups-are-everybodys", Breaks: "P36", Test: &command{"commands/intake", "^TestLookUpsAreShared$"},
+			Is:    "The time of an answer tells whether another client's webhook at the same host is looked up.",
+			Edits: []edit{{"commands/intake/webhookchecks.go", `lookedUp{client, cmp.Or(`, `lookedUp{map[bool]string{false: client}[AWAKE], cmp.Or(`}},
+		},
+		{
+			Name: "look-ups-end-for-all", Breaks: "P2", Test: &command{"commands/intake", "^TestLookUpsAreShared$"},
+			Is:    "When a request ends, requests that share its look-up are refused.",
+			Edits: []edit{{"commands/intake/webhookchecks.go", `l.abandoned = ctx.Err() != nil`, `l.abandoned = ctx.Err() != nil && !AWAKE`}},
+		},
+		{
+			Name: "tries-wait-without-end", Breaks: "P36", Test: &command{"api/relay", "^TestTriesTakePlaces$"},
+			Is:    "Any number of one client's test deliveries look a host up, or wait for it.",
+			Edits: []edit{{"api/relay/relay.go", `tryShare, tryQueue)`, `tryShare, map[bool]int{false: tryQueue}[AWAKE])`}},
 		},
 		{
 			Name: "requests-take-all-connections", Breaks: "P36", Test: &command{"api", "^TestRequestsInProgress$"},

@@ -35,7 +35,7 @@ type NoticeRows interface {
 	Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error)
 	Endpoints(ctx context.Context, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
 	Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) ([]notice.Notice, error)
-	Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage) (int, error)
+	Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage, most int) (int, error)
 	Forget(ctx context.Context, before time.Time, limit int) (int, error)
 	Depth(ctx context.Context) (notice.Depth, error)
 	InUse(ctx context.Context, client string, most int) ([]notice.EndpointID, error)
@@ -81,7 +81,7 @@ func TakeWebhooks(d *intake.Desk, s settings.Webhooks, m payload.Master) error {
 	if err != nil {
 		return err
 	}
-	d.Webhooks, d.Seal = guard, &seal
+	d.Webhooks, d.Seal = intake.NewWebhookChecks(guard), &seal
 	return nil
 }
 
@@ -90,7 +90,6 @@ type notices struct {
 	settings settings.Webhooks
 	in       delivery.Inside
 	rows     NoticeRows
-	guard    *webhook.Guard
 	caller   webhook.Caller
 	operator notifier.Operator
 	metrics  *figures.Metrics
@@ -113,11 +112,12 @@ func newNotices(s settings.Webhooks, in delivery.Inside, way Way, m *figures.Met
 		return nil, fmt.Errorf("webhooks.authorities: %w", err)
 	}
 	n := &notices{settings: s, in: in, metrics: m}
-	if n.guard, err = webhook.NewGuard(s.Rules); err != nil {
+	guard, err := webhook.NewGuard(s.Rules)
+	if err != nil {
 		return nil, err
 	}
 	sender, err := webhook.New(webhook.Options{
-		Guard: n.guard, Timeout: s.Timeout, Roots: roots, Agent: "watchtower-relayer", Now: in.Ports.Now, Transport: way.Transport,
+		Guard: guard, Timeout: s.Timeout, Roots: roots, Agent: "watchtower-relayer", Now: in.Ports.Now, Transport: way.Transport,
 	})
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (n *notices) routes() *rest.Webhooks {
 		return nil
 	}
 	return &rest.Webhooks{
-		Rows: n.rows, Operator: n.operator, Guard: n.guard, Endpoint: n.caller.Endpoint, Try: n.try,
+		Rows: n.rows, Operator: n.operator, Endpoint: n.caller.Endpoint, Try: n.try,
 		Secrets: func(id notice.EndpointID) (shown []string) {
 			for _, s := range n.caller.Secrets(id) {
 				shown = append(shown, s.Reveal())
