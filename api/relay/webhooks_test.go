@@ -239,7 +239,7 @@ func TestWebhookCommandsAreCharged(t *testing.T) {
 	left(do(at+"/redeliver", "", few), 30, 18)
 	h.feed()
 	h.problem(do(at+"/disable", "", few), 429, "rate-limited")
-	left(do(h.fill("many", 5000)+"/disable", "", many), rate.Burst, 0)
+	left(do(h.fill("many", 500)+"/disable", "", many), rate.Burst, 0)
 }
 
 // endpoint returns the id of a client's endpoint.

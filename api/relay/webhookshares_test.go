@@ -43,7 +43,7 @@ func (c *counted) Count(ctx context.Context, endpoint notice.EndpointID, stage n
 // A command reads no more webhook deliveries than the client's burst, also when the client cannot
 // pay for them. A redelivery to a disabled endpoint reads none.
 func TestWebhookCountsAreBounded(t *testing.T) {
-	const burst, all = 100, 3 * 100
+	const burst, all = 50, 150
 	h := newHooked(t)
 	counts := &counted{Notices: h.rows}
 	h.config.Webhooks.Rows = counts
