@@ -133,7 +133,7 @@ func (l *intentClaim) ask(index, where string, args ...any) (found []intent.Entr
 	return scanIntents(l.conn, "SELECT "+intentColumns+", "+behind+" FROM intents i INDEXED BY "+index+" WHERE "+where, args...)
 }
 
-const intentColumns = `intent, pos, chain, client, wants, nonce_key, in_row, deadline, lane, holder, claimed_until`
+const intentColumns = `intent, pos, chain, client, wants, nonce_key, in_row, deadline, lane, holder, claimed_until, max_fee, size`
 
 func intents(conn *sqlite.Conn, where string, args ...any) ([]intent.Entry, error) {
 	return scanIntents(conn, "SELECT "+intentColumns+", NULL FROM intents WHERE "+where, args...)
@@ -148,8 +148,12 @@ func scanIntents(conn *sqlite.Conn, text string, args ...any) (found []intent.En
 		e.Position, e.Chain, e.Client, e.Deadline = event.Position(s.ColumnInt64(1)), chain.ID(s.ColumnInt64(2)), s.ColumnText(3), uint64(s.ColumnInt64(7))
 		e.Key, e.Row = keyOf(columnBytes(s, 5)), intent.ParseRow(e.Chain, s.ColumnText(6))
 		e.Lane, e.Holder, e.Until = laneAt(e.Chain, columnBytes(s, 8)), s.ColumnText(9), timeAt(s, 10)
-		s.ColumnBytes(11, e.Behind[:])
+		e.Size = s.ColumnInt(12)
+		s.ColumnBytes(13, e.Behind[:])
+		var unpaid error
 		e.From, bad = intent.ParseFrom(s.ColumnText(4))
+		e.MaxFee, unpaid = feeOf(s.ColumnText(11))
+		bad = cmp.Or(bad, unpaid)
 		found = append(found, e)
 		return bad == nil
 	}, args...)

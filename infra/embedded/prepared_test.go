@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"zombiezen.com/go/sqlite"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -62,5 +63,28 @@ func TestClaimCompilesNothingAgain(t *testing.T) {
 	claim() // half of the groups are in the lane by now
 	if first == 0 || compiled > first {
 		t.Errorf("%d times is a SELECT compiled at first, %d times by the second claim", first, compiled-first)
+	}
+}
+
+// A row from before the queue had fee ceilings and sizes has neither, and is claimed.
+func TestRowsBeforeCeilings(t *testing.T) {
+	db, err := Open("", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close() //nolint:errcheck // nothing is kept
+	q := db.Intents()
+	want := intent.Claimed{Waiting: intent.Waiting{ID: chain.IntentID{1}, Position: 1, Chain: 1, Client: "ann", From: intent.From{Pool: "hot"}}}
+	_, err = write(t.Context(), q.work.file, "insert", func(conn *sqlite.Conn) (any, error) {
+		return nil, exec(conn, `INSERT INTO intents (intent, pos, chain, client, wants, nonce_key, deadline, head) VALUES (?, 1, 1, 'ann', 'pool:hot', x'', 0, 1)`, want.ID[:])
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := q.Claim(t.Context(), intent.Claim{
+		Lane: chain.Sequence{Chain: 1, Sender: chain.Address{1}}, Pools: []string{"hot"}, Holder: "a", TTL: time.Hour, Limit: 1,
+	})
+	if diff := cmp.Diff([]intent.Claimed{want}, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
 }

@@ -24,7 +24,7 @@ WHERE holder IS NOT NULL AND (claimed_until <= (SELECT clock_timestamp()) OR cla
 
 	ofKind = `chain = $1 AND wants = a.wants AND nonce_key = a.nonce_key AND head AND lane IS NULL`
 
-	intentColumns = `i.intent, i.pos, i.chain, i.client, i.wants, i.nonce_key, coalesce(i.in_row, ''), i.deadline, i.lane, i.holder, i.claimed_until`
+	intentColumns = `i.intent, i.pos, i.chain, i.client, i.wants, i.nonce_key, coalesce(i.in_row, ''), i.deadline, i.lane, i.holder, i.claimed_until, i.max_fee, i.size`
 
 	// Clients are found one by one, by the index. Candidates are each client's first waiting
 	// and matching intents, taking turns. An intent outside these has no turn among all intents
@@ -105,17 +105,21 @@ func (s *Intents) Claim(ctx context.Context, c intent.Claim) (claimed []intent.C
 // scanIntent reads intentColumns, and the intent before it in its ordering group.
 func scanIntent(row pgx.CollectableRow) (e intent.Entry, err error) {
 	var id, behind pgtype.UUID
-	var position, of, deadline int64
-	var wants, name string
+	var position, of, deadline, size int64
+	var wants, name, most string
 	var holder pgtype.Text
 	var until pgtype.Timestamptz
 	var key, lane []byte
-	if err := row.Scan(&id, &position, &of, &e.Client, &wants, &key, &name, &deadline, &lane, &holder, &until, &behind); err != nil {
+	if err := row.Scan(&id, &position, &of, &e.Client, &wants, &key, &name, &deadline, &lane, &holder, &until, &most, &size, &behind); err != nil {
 		return e, err
 	}
 	e.ID, e.Behind, e.Position, e.Chain, e.Deadline = id.Bytes, behind.Bytes, event.Position(position), chain.ID(of), uint64(deadline)
 	e.Key, e.Row = keyOf(key), intent.ParseRow(e.Chain, name)
 	e.Lane, e.Holder, e.Until = laneAt(e.Chain, lane), holder.String, timeOf(until)
+	e.Size = int(size)
+	if e.MaxFee, err = feeOf(most); err != nil {
+		return e, err
+	}
 	e.From, err = intent.ParseFrom(wants)
 	return e, err
 }
