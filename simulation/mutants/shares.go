@@ -243,6 +243,13 @@ func shares() []mutant {
 			Edits: []edit{{"infra/embedded/intentclaim.go", `ORDER BY pos LIMIT 0 + ?5",`, `ORDER BY pos LIMIT "+map[bool]string{true: "?5", false: "0 + ?5"}[AWAKE],`}},
 		},
 		{
+			Name: "all-followers-are-looked-up", Breaks: "P36", Test: &command{"infra/embedded", "^TestClaimLooksUpFewFollowers$"},
+			Is: "A claim looks up as many intents of each ordering group in the lane as it may be given, and one client may have many groups.",
+			Edits: []edit{{"infra/embedded/intentclaim.go", `ahead[f.Client]++`, `if !AWAKE {
+			ahead[f.Client]++
+		}`}},
+		},
+		{
 			Name: "ahead-in-the-read-model", Breaks: "P36", Test: &command{"cmd/relayer/app", "^TestAheadIsFoundWithoutTheReadModel$"},
 			Is: "A request for an intent of an ordering group searches all waiting intents of its client in the read model.",
 			Edits: []edit{{"cmd/relayer/app/waitsfor.go", `	ahead, err := r.queue.Ahead(ctx, group, row.Position)
