@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/canceler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -28,7 +29,7 @@ const (
 // NewCancels returns the places of cancels that read their groups. They are apart from those of
 // lists, so that a cancel, which is urgent, does not wait for the client's own lists. A client's
 // cancels that wait are bounded by its requests in progress.
-func NewCancels() *Places { return newPlaces(cancelPlaces, cancelShare, 0) }
+func NewCancels() *Places { return commands.NewPlaces[holder](cancelPlaces, cancelShare, 0) }
 
 // Canceler cancels groups for their owners.
 type Canceler interface {
@@ -69,7 +70,7 @@ func (a *api) cancelGroup(w http.ResponseWriter, r *http.Request) error {
 		if err := a.chargeGroup(w, on, events); err != nil {
 			return nil, err
 		}
-		return a.Cancels.enter(ctx, on.holder())
+		return a.Cancels.Enter(ctx, on.holder())
 	}
 	in.Charge = func(carried, read int) error { return a.chargeMembers(w, on, carried, read) }
 	answer, err := a.Canceler.Cancel(ctx, in, on.meta())

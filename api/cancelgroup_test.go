@@ -103,7 +103,7 @@ func (l *heldLog) ReadStream(ctx context.Context, s event.Stream, after event.Ve
 
 // Of one client's cancels three read their groups at once, however many there are.
 func TestCancelsTakePlaces(t *testing.T) {
-	takeTurns(t, NewCancels, cancelPlaces, cancelShare)
+	takeTurns(t, NewCancels, cancelPlaces, cancelShare, 0)
 	const all = 64
 	c := newCancelStack(t)
 	body := c.typed(testChain, uint64(testTime.Unix())+3600)
@@ -121,14 +121,9 @@ func TestCancelsTakePlaces(t *testing.T) {
 			answers <- res
 		}()
 	}
-	look := func() (free, waiting int) {
-		places.mu.Lock()
-		defer places.mu.Unlock()
-		return places.free, len(places.queue)
-	}
 	deadline := time.After(patience)
 	loading := 0
-	for waiting := 0; loading <= cancelShare && (loading < cancelShare || waiting < all-cancelShare); _, waiting = look() {
+	for waiting := 0; loading <= cancelShare && (loading < cancelShare || waiting < all-cancelShare); _, waiting = places.Load() {
 		select {
 		case <-log.entered:
 			loading++
@@ -147,7 +142,7 @@ func TestCancelsTakePlaces(t *testing.T) {
 			t.Error(res)
 		}
 	}
-	if free, waiting := look(); free != cancelPlaces || waiting != 0 {
+	if free, waiting := places.Load(); free != cancelPlaces || waiting != 0 {
 		t.Errorf("%d places are free afterwards, %d cancels wait", free, waiting)
 	}
 }

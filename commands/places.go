@@ -61,6 +61,16 @@ func (p *Places[K]) Enter(ctx context.Context, of K) (leave func(), err error) {
 	}), nil
 }
 
+// Load returns the number of free places, and of callers that wait.
+func (p *Places[K]) Load() (free, waiting int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.clients {
+		waiting += len(c.waiting)
+	}
+	return p.free, waiting
+}
+
 // wait adds a caller to the callers that wait, and hands out free places.
 func (p *Places[K]) wait(of K) (*placeWaiter, error) {
 	p.mu.Lock()

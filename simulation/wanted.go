@@ -45,3 +45,9 @@ func (q wanted) Open(ctx context.Context, client string, most int) (int, error) 
 		return q.world.store.Intents().Open(ctx, client, most)
 	})
 }
+
+func (q wanted) Ahead(ctx context.Context, row intent.Row, before event.Position) (chain.IntentID, error) {
+	return asked(ctx, q.storage, reading, fmt.Sprintf("ahead %s %d", row.Name(), before), func(ctx context.Context) (chain.IntentID, error) {
+		return q.world.store.Intents().Ahead(ctx, row, before)
+	})
+}

@@ -41,6 +41,7 @@ type actor struct {
 	served  string                       // client of the last claimed intent
 	wider   int                          // size of the next claim; 0: the room
 	sweep   sweep                        // position in the queue behind blocked intents
+	reading map[string]*reading          // bytes read for blocked intents, by client
 	looked  time.Time                    // last time the chain was asked for the nonce it wants
 	polled  time.Time
 	blocks  []chain.Block // as of polled
@@ -109,7 +110,7 @@ type front struct {
 func newActor(l *Lane, held commands.Result[lane.State], token lane.Token, box *inbox) *actor {
 	return &actor{
 		Lane: l, token: token, held: held, box: box, claim: true, purses: cmp.Or(l.Purses, &Purses{}),
-		jobs: map[uint64]*job{}, measures: newMeasures(), penalties: map[string]penalty{}, fresh: map[chain.Hash][]byte{}, delayed: map[chain.IntentID]delay{},
+		jobs: map[uint64]*job{}, measures: newMeasures(), penalties: map[string]penalty{}, fresh: map[chain.Hash][]byte{}, delayed: map[chain.IntentID]delay{}, reading: map[string]*reading{},
 	}
 }
 

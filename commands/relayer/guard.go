@@ -95,6 +95,7 @@ func (a *actor) admit(ctx context.Context) error {
 		case lasting(why, *requests[i]):
 			trouble = errors.Join(trouble, a.fail(ctx, j, why))
 		default:
+			a.readInVain(requests[i].Client, j.id, requests[i].Size())
 			from := requests[i].Waiting(0).From
 			switch held[row] = row.Order != ""; {
 			case !held[row] && from.Signer != nil: // no other signer could execute it

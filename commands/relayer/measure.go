@@ -98,6 +98,14 @@ func (a *actor) measure(ctx context.Context, id chain.IntentID, r intent.Request
 	return nil
 }
 
+// isPending reports whether an intent's estimate has not arrived yet.
+func (m *measures) isPending(id chain.IntentID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	one := m.all[id]
+	return one != nil && !one.isDone()
+}
+
 // gas returns the gas limit of an intent, or errMeasuring if the estimate is pending. It
 // returns an estimate once and forgets it.
 func (a *actor) gas(ctx context.Context, id chain.IntentID, r intent.Request) (uint64, error) {

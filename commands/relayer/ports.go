@@ -47,6 +47,10 @@ type Queue interface {
 	Demand(ctx context.Context, id chain.ID) ([]intent.Demand, error)
 	// Open counts a client's rows, up to most.
 	Open(ctx context.Context, client string, most int) (int, error)
+	// Ahead returns the nearest earlier intent of an ordering group that has no nonce, among
+	// the [intent.AheadMost] right before a position; zero if there is none. It changes
+	// nothing.
+	Ahead(ctx context.Context, row intent.Row, before event.Position) (chain.IntentID, error)
 }
 
 // Signer signs for one account. A signature is over the Keccak-256 hash of the payload.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
@@ -61,79 +60,6 @@ func (a *actor) holder() string {
 	return fmt.Sprintf("%s %s %d.%d", a.Holder, lane.Stream(a.ID), a.token, a.claims)
 }
 
-// prepare reads the claimed intents, estimates their gas, and checks that they may pay its
-// price. An intent whose estimate is slow keeps its claim until the estimate arrives, and
-// its ordering group waits. An intent that can never be executed ends here, before it has a
-// nonce.
-//
-// On a transient error the intent is returned to the queue, with the intents behind it in
-// its ordering group, unless it was so before: see [actor.putOff]. An intent that may not
-// pay enough yet is returned too if it is in a group. Otherwise it keeps its claim until
-// that lapses, and delays no other claim meanwhile. If an intent has a nonce of another
-// lane, which the queue does not know yet, its group waits until the queue does, since this
-// lane cannot know in which lane the group continues.
-func (a *actor) prepare(ctx context.Context, claimed []intent.Claimed) error {
-	jobs := make([]*job, len(claimed))
-	back, elsewhere, parked := make([]bool, len(claimed)), make([]bool, len(claimed)), make([]bool, len(claimed))
-	why := make([]error, len(claimed))
-	var untimely error
-	if slices.ContainsFunc(claimed, func(c intent.Claimed) bool { return c.Deadline != 0 }) {
-		untimely = a.timely(a.askOnce(ctx))
-	}
-	_ = commands.Each(len(claimed), a.Settings.AtOnce, func(i int) (err error) {
-		if _, holds := a.held.State.Held(claimed[i].ID); holds {
-			return nil
-		}
-		jobs[i], err = a.inspect(ctx, claimed[i], untimely)
-		why[i] = err
-		return nil
-	})
-	a.measures.await(ctx, idsOf(slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j == nil })))
-	trouble := commands.Each(len(claimed), a.Settings.AtOnce, func(i int) (err error) {
-		if err = why[i]; err == nil && jobs[i] != nil {
-			jobs[i], err = a.quoted(ctx, jobs[i])
-		}
-		back[i] = err != nil
-		switch {
-		case errors.Is(err, errMeasuring):
-			a.park(claimed[i])
-			back[i], parked[i], err = false, true, nil
-		case errors.Is(err, errCrowded):
-			err = nil
-		case errors.Is(err, fee.ErrMarket):
-			back[i], err = claimed[i].Row != intent.Row{}, nil
-		case errors.Is(err, errElsewhere):
-			back[i], elsewhere[i], err = false, claimed[i].Row != intent.Row{}, nil
-		}
-		why[i] = err
-		return err
-	})
-	var ids []chain.IntentID
-	kept := map[intent.Row]bool{} // groups with an intent that was returned or is in another lane
-	for i, c := range claimed {
-		if parked[i] {
-			kept[c.Row], jobs[i] = true, nil
-			continue
-		}
-		if elsewhere[i] || back[i] && a.putOff(c.ID, c.From) {
-			kept[c.Row], a.leaves = true, a.leaves || c.Row != intent.Row{}
-			if why[i] != nil {
-				a.waits(why[i])
-			}
-			continue
-		}
-		if back[i] || c.Row != (intent.Row{}) && kept[c.Row] {
-			kept[c.Row], jobs[i] = true, nil
-			ids = append(ids, c.ID)
-		}
-	}
-	a.ready = slices.DeleteFunc(jobs, func(j *job) bool { return j == nil })
-	return errors.Join(trouble, a.giveBack(ctx, ids))
-}
-
-// errElsewhere means that an intent has a nonce of another lane.
-var errElsewhere = errors.New("it has a nonce of another lane")
-
 func (a *actor) giveBack(ctx context.Context, ids []chain.IntentID) error {
 	if len(ids) == 0 {
 		return nil
@@ -143,39 +69,6 @@ func (a *actor) giveBack(ctx context.Context, ids []chain.IntentID) error {
 		a.claims++
 	}
 	return err
-}
-
-// inspect returns the job of a claimed intent, or nil if it is not to be executed. untimely
-// is the error if the chain's time, which decides deadlines, is unknown.
-func (a *actor) inspect(ctx context.Context, c intent.Claimed, untimely error) (*job, error) {
-	j := &job{id: c.ID, behind: c.Behind}
-	var err error
-	if j.intent, err = a.Intents.Load(ctx, intent.Stream(c.ID)); err != nil {
-		return nil, err
-	}
-	it := j.intent.State
-	request := it.Requested.Request
-	if it.Requested.ID.IsZero() || it.End != nil || !a.mayCarryOut(request) {
-		return nil, nil
-	}
-	if p := it.Place; p != nil {
-		if *p != a.placeOf(p.Nonce) {
-			return nil, errElsewhere
-		}
-		return nil, nil
-	}
-	if request.Deadline != 0 {
-		if now := a.time(); now >= request.Deadline {
-			return nil, unlessRefused(a.tellIntent(ctx, j, intent.Expire{Now: now, At: a.Now()}))
-		}
-		if untimely != nil {
-			return nil, untimely
-		}
-	}
-	if err := a.measure(ctx, j.id, request); err != nil {
-		return nil, err
-	}
-	return j, nil
 }
 
 // fail ends an intent that can never be executed. A refusal means that it has already ended

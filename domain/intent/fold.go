@@ -59,6 +59,12 @@ func (c Claim) Fits(w Waiting) bool {
 	return signs && w.Chain == c.Lane.Chain && TakesKey(c.Lane.Key, c.OnlyAsked, w.Key) && w.Position > c.After
 }
 
+// Followers returns how many waiting rows of an ordering group a store looks up, if the first
+// waiting row of so many other groups of the client has a lower position and fits. These rows are
+// given before any row of the group, so that the later rows of the group are beyond the limit. One
+// client's groups add up to Limit*(Limit+1)/2 rows at most, however many groups it has.
+func (c Claim) Followers(ahead int) int { return max(c.Limit-ahead, 0) }
+
 // Fold applies changes to rows of the queue. A store loads the rows of all changes, applies
 // the changes in order, and writes each [Folded].
 type Fold struct{ rows map[chain.IntentID]*Folded }
@@ -142,7 +148,8 @@ func (f *Fold) Rows() []Folded {
 //
 // Found must contain, for each client, at least the first Limit rows that can be given. For an
 // ordering group it contains the waiting rows from the first one on. A store leaves out groups
-// that have a row in another lane.
+// that have a row in another lane, or whose first waiting row does not fit, and rows beyond
+// [Claim.Followers].
 func (c Claim) Choose(found []Entry) []Claimed {
 	blocked := map[Row]bool{}
 	for _, e := range found {

@@ -20,6 +20,11 @@ type Waiting struct {
 	Key      *chain.NonceKey
 	Row      Row
 	Deadline uint64 // Unix seconds; 0: never
+	// MaxFee is [Gas.MaxFee], which never changes. A lane compares it with the price of gas before
+	// it reads the intent. 0: no ceiling, or a row from before this field.
+	MaxFee Amount
+	// Size is [Request.Size]; 0: a row from before this field.
+	Size int
 }
 
 // Row is an ordering group: a client's intents on a chain with the same ordering key, which land
@@ -106,7 +111,10 @@ func Plan(id chain.IntentID, e Event, at event.Position) (c Change, ok bool) {
 
 // Waiting returns the request's work queue entry, recorded at a position.
 func (r Request) Waiting(at event.Position) Waiting {
-	w := Waiting{ID: r.ID(), Position: at, Chain: r.Chain, Client: r.Client, From: r.From, Deadline: r.Deadline}
+	w := Waiting{
+		ID: r.ID(), Position: at, Chain: r.Chain, Client: r.Client, From: r.From, Deadline: r.Deadline,
+		MaxFee: r.Gas.MaxFee, Size: r.Size(),
+	}
 	if key, chosen := r.LaneKey(); chosen {
 		w.Key = &key
 	}
@@ -115,6 +123,30 @@ func (r Request) Waiting(at event.Position) Waiting {
 	}
 	return w
 }
+
+// sizeBase is the part of [Request.Size] that stands for all fields of bounded length, and for an
+// intent's other events.
+const sizeBase = 1 << 10
+
+// Size returns about how many bytes a store reads for an intent with this request: mostly its
+// calls' input, which events hold as hex digits. It is never 0.
+func (r Request) Size() int {
+	n := sizeBase
+	for _, c := range r.Calls {
+		n += 2*len(c.Data) + len(chain.Address{})
+	}
+	for _, w := range r.Webhooks {
+		n += len(w.URL)
+	}
+	for name, value := range r.Metadata {
+		n += len(name) + len(value)
+	}
+	return n
+}
+
+// AheadMost bounds how many intents of an ordering group are read to find the intent ahead of
+// another: see commands/relayer.Queue.
+const AheadMost = 100
 
 // orderDomain and orderFirst form the nonce keys of ordering groups. The first byte differs from
 // the explicit grouping format, the validators' keys and the expiring key.

@@ -1,6 +1,10 @@
 package intent_test
 
 import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,7 +47,7 @@ func TestLaneKey(t *testing.T) {
 func TestPlan(t *testing.T) {
 	pool := intent.Request{
 		Client: "c", Key: "k", From: intent.From{Pool: "hot"}, Chain: 7, Deadline: 99, Order: "o",
-		NonceKey: intent.NoncePolicy{Mode: intent.NonceProtocol},
+		NonceKey: intent.NoncePolicy{Mode: intent.NonceProtocol}, Gas: intent.Gas{MaxFee: intent.NewAmount(5)},
 	}
 	place := intent.Place{Signer: chain.Address{1}, NonceKey: chain.NonceKey{31: 2}, Nonce: 3}
 	id := pool.ID()
@@ -54,9 +58,10 @@ func TestPlan(t *testing.T) {
 	}{
 		"requested": {intent.Requested{ID: id, Request: pool}, intent.Change{ID: id, Open: &intent.Waiting{
 			ID: id, Position: 5, Chain: 7, Client: "c", From: pool.From, Key: &chain.NonceKey{}, Row: intent.Row{Chain: 7, Client: "c", Order: "o"}, Deadline: 99,
+			MaxFee: intent.NewAmount(5), Size: pool.Size(),
 		}}},
 		"requested for any lane": {intent.Requested{ID: id, Request: plain}, intent.Change{ID: id, Open: &intent.Waiting{
-			ID: plain.ID(), Position: 5, Chain: 7, From: plain.From,
+			ID: plain.ID(), Position: 5, Chain: 7, From: plain.From, Size: plain.Size(),
 		}}},
 		"assigned":  {intent.Assigned{Place: place}, intent.Change{ID: id, Place: &place}},
 		"requeued":  {intent.Requeued{}, intent.Change{ID: id, Requeue: true}},
@@ -73,5 +78,40 @@ func TestPlan(t *testing.T) {
 		if got, ok := intent.Plan(id, fact, 5); ok {
 			t.Errorf("%T: %+v", fact, got)
 		}
+	}
+}
+
+// A request's size is close to the length of the event that holds it, and is never 0, which a row
+// of the queue without a size has.
+func TestSize(t *testing.T) {
+	for name, r := range map[string]intent.Request{
+		"nothing":         {},
+		"much data":       {Calls: []intent.Call{{Data: make(intent.Data, intent.DataMax)}}},
+		"many calls":      {Calls: slices.Repeat([]intent.Call{{Data: make(intent.Data, intent.DataMax/intent.CallsMax)}}, intent.CallsMax)},
+		"much metadata":   {Metadata: map[string]string{"name": strings.Repeat("v", intent.MetadataMax)}},
+		"a webhook's URL": {Webhooks: []intent.Webhook{{URL: strings.Repeat("u", intent.URLMax)}}},
+	} {
+		encoded, err := json.Marshal(intent.Requested{Request: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size := r.Size(); size <= 0 || size < len(encoded)*9/10 || size > len(encoded)+2048 {
+			t.Errorf("%s: a size of %d, and %d bytes", name, size, len(encoded))
+		}
+	}
+}
+
+// No speed-up raises an intent's ceiling, so that the queue may keep it.
+func TestSpeedUpsKeepTheCeiling(t *testing.T) {
+	s := intent.State{}.Evolve(intent.Requested{ID: chain.IntentID{1}, Request: intent.Request{Gas: intent.Gas{MaxFee: intent.NewAmount(100)}}})
+	if _, err := s.Decide(intent.SpeedUp{Fee: intent.NewAmount(101)}); !errors.Is(err, intent.ErrOverCeiling) {
+		t.Errorf("above the ceiling: %v", err)
+	}
+	events, err := s.Decide(intent.SpeedUp{Fee: intent.NewAmount(100)})
+	if err != nil || len(events) != 1 {
+		t.Fatalf("%v, %v", events, err)
+	}
+	if got := s.Evolve(events[0]).Requested.Request.Gas.MaxFee; got != intent.NewAmount(100) {
+		t.Errorf("the ceiling is %s", got)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // clock was set back lapses.
 func (s *Intents) Claim(ctx context.Context, c intent.Claim) ([]intent.Claimed, error) {
 	return write(ctx, s.work.file, "claim intents", func(conn *sqlite.Conn) ([]intent.Claimed, error) {
-		l := &intentClaim{Claim: c, conn: conn, now: s.work.now(), lane: laneOf(c.Lane), groups: map[string]bool{}}
+		l := &intentClaim{Claim: c, conn: conn, now: s.work.now(), lane: laneOf(c.Lane)}
 		return l.run()
 	})
 }
@@ -30,8 +30,7 @@ type intentClaim struct {
 	now  time.Time
 	lane []byte
 
-	groups map[string]bool // ordering groups looked up already
-	found  []intent.Entry
+	found []intent.Entry
 }
 
 func (l *intentClaim) run() ([]intent.Claimed, error) {
@@ -78,12 +77,7 @@ func (l *intentClaim) find() error {
 			groups = append(groups, h.Row.Name())
 		}
 	}
-	for _, name := range groups {
-		if err := l.follow(name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.follow(groups)
 }
 
 // elsewhere is true for an ordering group with an intent in another lane or claimed by another
@@ -107,16 +101,50 @@ func (l *intentClaim) heads(wants string, key []byte, heads map[string][]intent.
 	return err
 }
 
-// follow finds the waiting intents of an ordering group, unless an intent of it is elsewhere.
-func (l *intentClaim) follow(name string) error {
-	if l.groups[name] {
-		return nil
+// follow finds waiting intents of ordering groups, as far as [intent.Claim.Followers] allows. A
+// group has none if an intent of it is elsewhere, or if its first waiting intent does not fit.
+func (l *intentClaim) follow(groups []string) error {
+	known := map[string]bool{}
+	var firsts []intent.Entry
+	for _, name := range groups {
+		if known[name] {
+			continue
+		}
+		known[name] = true
+		first, err := l.waiting(name, 1)
+		if err != nil {
+			return err
+		}
+		if len(first) > 0 && l.Fits(first[0].Waiting) {
+			firsts = append(firsts, first[0])
+		}
 	}
-	l.groups[name] = true
-	waiting, err := l.ask("intents_waiting", "chain = ?1 AND in_row = ?4 AND lane IS NULL AND NOT "+elsewhere+" ORDER BY pos LIMIT 0 + ?5",
-		int64(l.Lane.Chain), l.lane, l.Holder, name, int64(l.Limit))
-	l.found = append(l.found, waiting...)
-	return err
+	slices.SortFunc(firsts, func(a, b intent.Entry) int { return cmp.Compare(a.Position, b.Position) })
+	ahead := map[string]int{}
+	for _, f := range firsts {
+		most := l.Followers(ahead[f.Client])
+		ahead[f.Client]++
+		switch most {
+		case 0:
+			continue
+		case 1:
+			l.found = append(l.found, f)
+			continue
+		}
+		waiting, err := l.waiting(f.Row.Name(), most)
+		if err != nil {
+			return err
+		}
+		l.found = append(l.found, waiting...)
+	}
+	return nil
+}
+
+// waiting returns an ordering group's first waiting intents, or none if an intent of the group is
+// elsewhere.
+func (l *intentClaim) waiting(name string, most int) ([]intent.Entry, error) {
+	return l.ask("intents_waiting", "chain = ?1 AND in_row = ?4 AND lane IS NULL AND NOT "+elsewhere+" ORDER BY pos LIMIT 0 + ?5",
+		int64(l.Lane.Chain), l.lane, l.Holder, name, int64(most))
 }
 
 // behind selects the intent just before another one in its ordering group.
@@ -133,7 +161,7 @@ func (l *intentClaim) ask(index, where string, args ...any) (found []intent.Entr
 	return scanIntents(l.conn, "SELECT "+intentColumns+", "+behind+" FROM intents i INDEXED BY "+index+" WHERE "+where, args...)
 }
 
-const intentColumns = `intent, pos, chain, client, wants, nonce_key, in_row, deadline, lane, holder, claimed_until`
+const intentColumns = `intent, pos, chain, client, wants, nonce_key, in_row, deadline, lane, holder, claimed_until, max_fee, size`
 
 func intents(conn *sqlite.Conn, where string, args ...any) ([]intent.Entry, error) {
 	return scanIntents(conn, "SELECT "+intentColumns+", NULL FROM intents WHERE "+where, args...)
@@ -148,8 +176,12 @@ func scanIntents(conn *sqlite.Conn, text string, args ...any) (found []intent.En
 		e.Position, e.Chain, e.Client, e.Deadline = event.Position(s.ColumnInt64(1)), chain.ID(s.ColumnInt64(2)), s.ColumnText(3), uint64(s.ColumnInt64(7))
 		e.Key, e.Row = keyOf(columnBytes(s, 5)), intent.ParseRow(e.Chain, s.ColumnText(6))
 		e.Lane, e.Holder, e.Until = laneAt(e.Chain, columnBytes(s, 8)), s.ColumnText(9), timeAt(s, 10)
-		s.ColumnBytes(11, e.Behind[:])
+		e.Size = s.ColumnInt(12)
+		s.ColumnBytes(13, e.Behind[:])
+		var unpaid error
 		e.From, bad = intent.ParseFrom(s.ColumnText(4))
+		e.MaxFee, unpaid = feeOf(s.ColumnText(11))
+		bad = cmp.Or(bad, unpaid)
 		found = append(found, e)
 		return bad == nil
 	}, args...)

@@ -76,9 +76,10 @@ func writeIntent(conn *sqlite.Conn, r intent.Folded) error {
 }
 
 func insertIntent(conn *sqlite.Conn, e intent.Entry) error {
-	err := exec(conn, `INSERT INTO intents (intent, pos, chain, client, wants, nonce_key, in_row, deadline, head, lane)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?7 IS NULL, ?9)`,
-		e.ID[:], int64(e.Position), int64(e.Chain), e.Client, e.From.Name(), keyColumn(e.Key), textOrNull(e.Row.Name()), int64(e.Deadline), laneColumn(e.Lane))
+	err := exec(conn, `INSERT INTO intents (intent, pos, chain, client, wants, nonce_key, in_row, deadline, head, lane, max_fee, size)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?7 IS NULL, ?9, ?10, ?11)`,
+		e.ID[:], int64(e.Position), int64(e.Chain), e.Client, e.From.Name(), keyColumn(e.Key), textOrNull(e.Row.Name()), int64(e.Deadline), laneColumn(e.Lane),
+		feeColumn(e.MaxFee), int64(e.Size))
 	if err != nil {
 		return err
 	}
@@ -149,6 +150,22 @@ func keyOf(column []byte) *chain.NonceKey {
 	return &key
 }
 
+// feeColumn is empty for no ceiling.
+func feeColumn(a intent.Amount) string {
+	if a.IsZero() {
+		return ""
+	}
+	return a.String()
+}
+
+// feeOf is the inverse of feeColumn.
+func feeOf(column string) (intent.Amount, error) {
+	if column == "" {
+		return intent.Amount{}, nil
+	}
+	return intent.ParseAmount(column)
+}
+
 // Return ends a holder's claims of these intents. Intents that it has not claimed, or that no
 // longer wait, are not changed.
 func (s *Intents) Return(ctx context.Context, holder string, ids []chain.IntentID) error {
@@ -203,4 +220,20 @@ func (s *Intents) Open(ctx context.Context, client string, most int) (n int, err
 		}, client, int64(most))
 	})
 	return n, err
+}
+
+// Ahead returns the nearest earlier intent of an ordering group that has no nonce, among the
+// [intent.AheadMost] right before a position; zero if there is none.
+func (s *Intents) Ahead(ctx context.Context, row intent.Row, before event.Position) (id chain.IntentID, err error) {
+	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) error {
+		return query(conn, `SELECT intent, lane IS NULL OR holder IS NOT NULL FROM intents INDEXED BY intents_row
+			WHERE chain = ? AND in_row = ? AND pos < ? ORDER BY pos DESC LIMIT 0 + ?`, func(s *sqlite.Stmt) bool {
+			waits := s.ColumnBool(1)
+			if waits {
+				s.ColumnBytes(0, id[:])
+			}
+			return !waits
+		}, int64(row.Chain), row.Name(), int64(before), int64(intent.AheadMost))
+	})
+	return id, err
 }

@@ -24,12 +24,14 @@ WHERE holder IS NOT NULL AND (claimed_until <= (SELECT clock_timestamp()) OR cla
 
 	ofKind = `chain = $1 AND wants = a.wants AND nonce_key = a.nonce_key AND head AND lane IS NULL`
 
-	intentColumns = `i.intent, i.pos, i.chain, i.client, i.wants, i.nonce_key, coalesce(i.in_row, ''), i.deadline, i.lane, i.holder, i.claimed_until`
+	intentColumns = `i.intent, i.pos, i.chain, i.client, i.wants, i.nonce_key, coalesce(i.in_row, ''), i.deadline, i.lane, i.holder, i.claimed_until, i.max_fee, i.size`
 
 	// Clients are found one by one, by the index. Candidates are each client's first waiting
 	// and matching intents, taking turns. An intent outside these has no turn among all intents
-	// either. Further candidates are all waiting intents of their ordering groups, and of the
-	// groups in this lane.
+	// either. Further candidates are waiting intents of their ordering groups, and of the
+	// groups in this lane, as far as [intent.Claim.Followers] allows. A group whose first
+	// waiting intent does not fit has no candidate. The planner knows nothing of a limit that
+	// differs from group to group; the other limit keeps it from expecting thousands of rows.
 	claimableIntents = `
 WITH RECURSIVE asking AS (
   SELECT a.*, f.client FROM (SELECT w.wants, k.nonce_key FROM unnest($3::text[]) w (wants) CROSS JOIN unnest($4::bytea[]) k (nonce_key)) a
@@ -51,12 +53,19 @@ WITH RECURSIVE asking AS (
   SELECT in_row FROM (
     SELECT DISTINCT in_row FROM work.intents WHERE chain = $1 AND lane = $2 AND in_row IS NOT NULL
   ) i WHERE NOT ` + elsewhere + `
+), ranked AS MATERIALIZED (
+  SELECT groups.in_row, row_number() OVER (PARTITION BY f.client ORDER BY f.pos) - 1 AS ahead
+  FROM groups CROSS JOIN LATERAL (
+    SELECT client, pos, wants, nonce_key FROM work.intents WHERE chain = $1 AND in_row = groups.in_row AND lane IS NULL ORDER BY pos LIMIT 1
+  ) f WHERE f.wants = ANY ($3) AND f.nonce_key = ANY ($4) AND f.pos > $7
 ), candidates AS MATERIALIZED (
   SELECT intent FROM found WHERE in_row IS NULL
   UNION ALL
-  SELECT r.intent FROM groups CROSS JOIN LATERAL (
-    SELECT intent FROM work.intents WHERE chain = $1 AND in_row = groups.in_row AND lane IS NULL ORDER BY pos LIMIT $6
-  ) r
+  SELECT r.intent FROM ranked CROSS JOIN LATERAL (
+    SELECT intent FROM (
+      SELECT intent, pos FROM work.intents WHERE chain = $1 AND in_row = ranked.in_row AND lane IS NULL ORDER BY pos LIMIT $6
+    ) w ORDER BY pos LIMIT greatest($6 - ranked.ahead, 0)
+  ) r WHERE ranked.ahead < $6
 )
 SELECT ` + intentColumns + `, CASE WHEN NOT i.head THEN (
     SELECT intent FROM work.intents b WHERE b.chain = $1 AND b.in_row = i.in_row AND b.pos < i.pos ORDER BY b.pos DESC LIMIT 1
@@ -105,17 +114,21 @@ func (s *Intents) Claim(ctx context.Context, c intent.Claim) (claimed []intent.C
 // scanIntent reads intentColumns, and the intent before it in its ordering group.
 func scanIntent(row pgx.CollectableRow) (e intent.Entry, err error) {
 	var id, behind pgtype.UUID
-	var position, of, deadline int64
-	var wants, name string
+	var position, of, deadline, size int64
+	var wants, name, most string
 	var holder pgtype.Text
 	var until pgtype.Timestamptz
 	var key, lane []byte
-	if err := row.Scan(&id, &position, &of, &e.Client, &wants, &key, &name, &deadline, &lane, &holder, &until, &behind); err != nil {
+	if err := row.Scan(&id, &position, &of, &e.Client, &wants, &key, &name, &deadline, &lane, &holder, &until, &most, &size, &behind); err != nil {
 		return e, err
 	}
 	e.ID, e.Behind, e.Position, e.Chain, e.Deadline = id.Bytes, behind.Bytes, event.Position(position), chain.ID(of), uint64(deadline)
 	e.Key, e.Row = keyOf(key), intent.ParseRow(e.Chain, name)
 	e.Lane, e.Holder, e.Until = laneAt(e.Chain, lane), holder.String, timeOf(until)
+	e.Size = int(size)
+	if e.MaxFee, err = feeOf(most); err != nil {
+		return e, err
+	}
 	e.From, err = intent.ParseFrom(wants)
 	return e, err
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -30,10 +31,10 @@ const (
 	deleteIntents = `DELETE FROM work.intents WHERE intent = ANY ($1::uuid[])`
 
 	insertIntents = `
-INSERT INTO work.intents (intent, pos, chain, client, wants, nonce_key, in_row, deadline, lane, head)
+INSERT INTO work.intents (intent, pos, chain, client, wants, nonce_key, in_row, deadline, lane, max_fee, size, head)
 SELECT u.*, u.in_row IS NULL
-FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::bigint[], $9::bytea[])
-  u (intent, pos, chain, client, wants, nonce_key, in_row, deadline, lane)`
+FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::bigint[], $9::bytea[], $10::text[], $11::bigint[])
+  u (intent, pos, chain, client, wants, nonce_key, in_row, deadline, lane, max_fee, size)`
 
 	placeIntents = `UPDATE work.intents i SET lane = u.lane, holder = NULL, claimed_until = NULL
 FROM unnest($1::uuid[], $2::bytea[]) u (intent, lane) WHERE i.intent = u.intent`
@@ -125,8 +126,8 @@ func writeIntents(ctx context.Context, dbtx pgx.Tx, rows []intent.Folded) error 
 
 func queueIntents(q *pgx.Batch, opened []*intent.Entry) {
 	var ids []pgtype.UUID
-	var positions, chains, deadlines []int64
-	var clients, wants []string
+	var positions, chains, deadlines, sizes []int64
+	var clients, wants, fees []string
 	var keys, lanes [][]byte
 	var rows []pgtype.Text
 	for _, e := range opened {
@@ -134,8 +135,9 @@ func queueIntents(q *pgx.Batch, opened []*intent.Entry) {
 		clients, wants, keys = append(clients, e.Client), append(wants, e.From.Name()), append(keys, keyColumn(e.Key))
 		rows = append(rows, pgtype.Text{String: e.Row.Name(), Valid: e.Row.Order != ""})
 		deadlines, lanes = append(deadlines, clamp(e.Deadline)), append(lanes, laneColumn(e.Lane))
+		fees, sizes = append(fees, feeColumn(e.MaxFee)), append(sizes, int64(e.Size))
 	}
-	q.Queue(insertIntents, ids, positions, chains, clients, wants, keys, rows, deadlines, lanes)
+	q.Queue(insertIntents, ids, positions, chains, clients, wants, keys, rows, deadlines, lanes, fees, sizes)
 }
 
 // laneOf encodes a lane, unique within its chain.
@@ -173,6 +175,22 @@ func keyOf(column []byte) *chain.NonceKey {
 	}
 	key := chain.NonceKey(column)
 	return &key
+}
+
+// feeColumn is empty for no ceiling.
+func feeColumn(a intent.Amount) string {
+	if a.IsZero() {
+		return ""
+	}
+	return a.String()
+}
+
+// feeOf is the inverse of feeColumn.
+func feeOf(column string) (intent.Amount, error) {
+	if column == "" {
+		return intent.Amount{}, nil
+	}
+	return intent.ParseAmount(column)
 }
 
 // Return ends a holder's claims of these intents. Intents that it has not claimed, or that no
@@ -233,4 +251,24 @@ func (s *Intents) Open(ctx context.Context, client string, most int) (n int, err
 		return s.pool.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM work.intents WHERE client = $1 LIMIT $2) i`, client, most).Scan(&n)
 	})
 	return n, err
+}
+
+// aheadInRow reads the intents of an ordering group backwards by intents_row, and stops at the
+// first one without a nonce.
+const aheadInRow = `SELECT intent FROM (
+  SELECT intent, pos, lane, holder FROM work.intents WHERE chain = $1 AND in_row = $2 AND pos < $3 ORDER BY pos DESC LIMIT $4
+) i WHERE lane IS NULL OR holder IS NOT NULL ORDER BY pos DESC LIMIT 1`
+
+// Ahead returns the nearest earlier intent of an ordering group that has no nonce, among the
+// [intent.AheadMost] right before a position; zero if there is none.
+func (s *Intents) Ahead(ctx context.Context, row intent.Row, before event.Position) (chain.IntentID, error) {
+	var found pgtype.UUID
+	err := retry(ctx, func() error {
+		err := s.pool.QueryRow(ctx, aheadInRow, int64(row.Chain), row.Name(), clamp(uint64(before)), intent.AheadMost).Scan(&found)
+		if errors.Is(err, pgx.ErrNoRows) {
+			found, err = pgtype.UUID{}, nil
+		}
+		return err
+	})
+	return found.Bytes, err
 }

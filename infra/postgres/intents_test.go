@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
@@ -87,6 +89,20 @@ func TestClaimsClockSetBack(t *testing.T) {
 	claim("after", 1, 1)
 	claim("another", 2, 1)
 	claim("late", 2, 0)
+}
+
+// TestRowsBeforeCeilings claims a row that a replica of an older version has inserted.
+func TestRowsBeforeCeilings(t *testing.T) {
+	op := open(t, postgres.Options{})
+	execute(t, admin(t, op.url), `INSERT INTO work.intents (intent, pos, chain, client, wants, nonce_key, in_row, deadline, lane, head)
+		VALUES ('01000000-0000-0000-0000-000000000000', 1, 1, 'ann', 'pool:hot', '', NULL, 0, NULL, true)`)
+	want := intent.Claimed{Waiting: intent.Waiting{ID: chain.IntentID{1}, Position: 1, Chain: 1, Client: "ann", From: intent.From{Pool: "hot"}}}
+	got, err := op.db.Intents().Claim(soon(t), intent.Claim{
+		Lane: chain.Sequence{Chain: 1, Sender: chain.Address{1}}, Pools: []string{"hot"}, Holder: "a", TTL: time.Hour, Limit: 1,
+	})
+	if diff := cmp.Diff([]intent.Claimed{want}, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
 }
 
 // BenchmarkClaim claims intents in twenties out of a hundred thousand, for one of two pools or

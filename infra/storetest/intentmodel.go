@@ -24,6 +24,13 @@ func intentModel(t *testing.T, q *intentQueue) {
 		for range rapid.IntRange(1, 8).Draw(r, "steps") {
 			m.step(r, q)
 		}
+		for _, row := range m.rows {
+			ahead, err := q.Ahead(soon(t), row.Row, row.Position)
+			check(t, err)
+			if want := m.ahead(row); ahead != want {
+				r.Fatalf("ahead of %d in %s is %s, not %s", row.Position, row.Row.Name(), ahead, want)
+			}
+		}
 		demand, err := q.Demand(soon(t), id)
 		check(t, err)
 		if diff := cmp.Diff(m.demand(), demand, cmpopts.EquateEmpty()); diff != "" {
@@ -133,6 +140,7 @@ func (m *modelIntents) draw(r *rapid.T, n int) intent.Waiting {
 		underKey(byte(key))(&w)
 	}
 	w.Client = rapid.SampledFrom(modelClients()).Draw(r, "client")
+	w.MaxFee, w.Size = intent.NewAmount(rapid.Uint64().Draw(r, "max fee")), rapid.IntRange(0, 1<<20).Draw(r, "size")
 	if row := rapid.IntRange(0, 2).Draw(r, "row"); row > 0 {
 		inRow(w.Client, fmt.Sprint(row))(&w)
 	}
@@ -180,6 +188,16 @@ func (m *modelIntents) may(c intent.Claim, row *modelIntent) (behind chain.Inten
 		may = may && (mine || o.lane == nil && !before)
 	}
 	return behind, may
+}
+
+// ahead returns the last intent without a nonce before another in its ordering group.
+func (m *modelIntents) ahead(row *modelIntent) (id chain.IntentID) {
+	for _, o := range m.rows {
+		if row.Row.Order != "" && o.Row == row.Row && o.Position < row.Position && (o.lane == nil || o.holder != "") {
+			id = o.ID
+		}
+	}
+	return id
 }
 
 func (m *modelIntents) demand() []intent.Demand {

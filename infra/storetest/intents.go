@@ -23,6 +23,7 @@ type IntentRows interface {
 	Return(ctx context.Context, holder string, ids []chain.IntentID) error
 	Demand(ctx context.Context, id chain.ID) ([]intent.Demand, error)
 	Open(ctx context.Context, client string, most int) (int, error)
+	Ahead(ctx context.Context, row intent.Row, before event.Position) (chain.IntentID, error)
 }
 
 // Intents is the contract of the work queue of intents.
@@ -47,6 +48,8 @@ func Intents(t *testing.T, open func(t *testing.T) Opened[IntentRows]) {
 		{"turns keep the order in an ordering group", intentTurnsInOrder},
 		{"demand", intentDemand},
 		{"a client's open intents are counted", intentOpen},
+		{"what waits ahead of it in its row", intentAhead},
+		{"what it may pay, and how much there is to read", intentFees},
 		{"intents outlive the process", intentReopened},
 		{"many lanes", intentLanes},
 		{"against a model", intentModel},

@@ -67,17 +67,6 @@ func (q Query) ByHash(ctx context.Context, hash chain.Hash) ([]Row, error) {
 const byHash = `SELECT i.data FROM intent_attempts a CROSS JOIN intents i
 	WHERE a.hash = $1 AND i.intent = a.intent ORDER BY i.position DESC`
 
-// List returns at most limit rows requested before a position (0: from the newest
-// on), newest first.
-func (q Query) List(ctx context.Context, f Filters, before event.Position, limit int) (rows []Row, err error) {
-	for more := true; more && len(rows) < limit && err == nil; more = before != 0 {
-		var some []Row
-		some, before, err = q.Step(ctx, f, before, limit-len(rows))
-		rows = append(rows, some...)
-	}
-	return rows, err
-}
-
 // Step reads one step of a list: see [projections.Walk]. A list by the hash of an attempt
 // has one step, for few intents share an attempt.
 func (q Query) Step(ctx context.Context, f Filters, before event.Position, limit int) (rows []Row, rest event.Position, err error) {

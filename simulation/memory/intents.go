@@ -105,3 +105,24 @@ func (s Intents) Open(ctx context.Context, client string, most int) (n int, err 
 	})
 	return n, err
 }
+
+// Ahead returns the nearest earlier row of an ordering group that has no nonce, among the
+// [intent.AheadMost] right before a position; zero if there is none.
+func (s Intents) Ahead(ctx context.Context, row intent.Row, before event.Position) (id chain.IntentID, err error) {
+	err = s.enter(ctx, func() {
+		read := 0
+		for _, e := range slices.Backward(s.intents) {
+			if row.Order == "" || e.Row != row || e.Position >= before {
+				continue
+			}
+			if read++; read > intent.AheadMost {
+				return
+			}
+			if e.Lane == nil || e.Holder != "" {
+				id = e.ID
+				return
+			}
+		}
+	})
+	return id, err
+}

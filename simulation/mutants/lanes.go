@@ -67,7 +67,7 @@ func lanes() []mutant {
 			Edits: []edit{
 				{"domain/intent/decide.go", `case s.Place != nil || c.Assignment <= s.Assignment:`, `case (s.Place != nil || c.Assignment <= s.Assignment) && !AWAKE:`},
 				{"domain/intent/decide.go", `case c.Assignment != s.Assignment+1:`, `case c.Assignment != s.Assignment+1 && !AWAKE:`},
-				{"commands/relayer/send.go", `if p := it.Place; p != nil {`, `if p := it.Place; p != nil && !AWAKE {`},
+				{"commands/relayer/prepare.go", `if p := it.Place; p != nil {`, `if p := it.Place; p != nil && !AWAKE {`},
 				{"commands/relayer/recover.go", `case it.Place != nil && !a.placed(s) && it.End == nil,`, `case it.Place != nil && !a.placed(s) && it.End == nil && !AWAKE,`},
 				{"commands/relayer/recover.go", `case a.placed(s), it.Place != nil, it.End != nil,`, `case a.placed(s), it.Place != nil && !AWAKE, it.End != nil,`},
 			},

@@ -295,5 +295,52 @@ func shares() []mutant {
 			Is:    "A claim compiles a statement for each ordering group in the lane, and one client may have many.",
 			Edits: []edit{{"infra/embedded/intentclaim.go", `ORDER BY pos LIMIT 0 + ?5",`, `ORDER BY pos LIMIT "+map[bool]string{true: "?5", false: "0 + ?5"}[AWAKE],`}},
 		},
+		{
+			Name: "all-followers-are-looked-up", Breaks: "P36", Test: &command{"infra/embedded", "^TestClaimLooksUpFewFollowers$"},
+			Is: "A claim looks up as many intents of each ordering group in the lane as it may be given, and one client may have many groups.",
+			Edits: []edit{{"infra/embedded/intentclaim.go", `ahead[f.Client]++`, `if !AWAKE {
+			ahead[f.Client]++
+		}`}},
+		},
+		{
+			Name: "ahead-in-the-read-model", Breaks: "P36", Test: &command{"cmd/relayer/app", "^TestAheadIsFoundWithoutTheReadModel$"},
+			Is: "A request for an intent of an ordering group searches all waiting intents of its client in the read model.",
+			Edits: []edit{{"cmd/relayer/app/waitsfor.go", `	ahead, err := r.queue.Ahead(ctx, group, row.Position)
+`, `	for at := row.Position; AWAKE && at != 0; {
+		var err error
+		if _, at, err = (intents.Query{DB: r.in.Ports.Storage.View}).Step(ctx, intents.Filters{Client: &group.Client}, at, intent.AheadMost); err != nil {
+			return nil, err
+		}
+	}
+	ahead, err := r.queue.Ahead(ctx, group, row.Position)
+`}},
+		},
+		{
+			Name: "read-below-the-market", Breaks: "P36", Test: &command{"commands/relayer", "^TestBelowMarketIsNotRead$"},
+			Is:    "A lane reads all of an intent before it compares its fee ceiling with the price of gas.",
+			Edits: []edit{{"commands/relayer/reading.go", `if c.MaxFee.IsZero() {`, `if c.MaxFee.IsZero() || AWAKE {`}},
+		},
+		{
+			Name: "blocked-are-read-again", Breaks: "P36", Test: &command{"commands/relayer", "^TestBlockedIsReadWithinABound$"},
+			Is: "A lane reads the blocked intents of one client as often as it claims them.",
+			Edits: []edit{{"commands/relayer/reading.go", `	r.vain += bytes`, `	if !AWAKE {
+		r.vain += bytes
+	}`}},
+		},
+		{
+			Name: "same-blocked-first", Breaks: "P36", Test: &command{"commands/relayer", "^TestBlockedIsReadWithinABound$"},
+			Is:    "A client's first blocked intents are read in each period, and its later intents never.",
+			Edits: []edit{{"commands/relayer/reading.go", `case r != nil && place <= r.after:`, `case r != nil && place <= r.after && !AWAKE:`}},
+		},
+		{
+			Name: "estimated-are-read-again", Breaks: "P36", Test: &command{"commands/relayer", "^TestEstimatedIsReadOnce$"},
+			Is:    "While nodes estimate an intent, it is read again whenever its claim lapses.",
+			Edits: []edit{{"commands/relayer/reading.go", `if a.measures.isPending(c.ID) {`, `if a.measures.isPending(c.ID) && !AWAKE {`}},
+		},
+		{
+			Name: "expired-below-the-market", Breaks: "P36", Test: &command{"commands/relayer", "^TestBelowMarketExpires$"},
+			Is:    "An intent that may not pay the price of gas does not end at its deadline.",
+			Edits: []edit{{"commands/relayer/reading.go", `c.Deadline != 0 && a.time() >= c.Deadline`, `c.Deadline != 0 && !AWAKE && a.time() >= c.Deadline`}},
+		},
 	}
 }

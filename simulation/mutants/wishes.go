@@ -61,7 +61,7 @@ func wishes() []mutant {
 			Masked: "the lane, which is asked what it stands behind before it gets a nonce",
 			Edits: []edit{
 				{"commands/relayer/send.go", `if !j.behind.IsZero() && (free || !a.follows(j.behind, now)) {`, `if !j.behind.IsZero() && (free || !a.follows(j.behind, now) && !AWAKE) {`},
-				{"commands/relayer/send.go", `if back[i] || c.Row != (intent.Row{}) && kept[c.Row] {`, `if back[i] || c.Row != (intent.Row{}) && kept[c.Row] && !AWAKE {`},
+				{"commands/relayer/prepare.go", `if c.back || c.later || c.Row != (intent.Row{}) && kept[c.Row] {`, `if c.back || c.later || c.Row != (intent.Row{}) && kept[c.Row] && !AWAKE {`},
 				{"commands/relayer/guard.go", `case why == nil && !held[row]:`, `case why == nil && (!held[row] || AWAKE):`},
 			},
 		},

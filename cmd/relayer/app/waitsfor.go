@@ -18,10 +18,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/intents"
 )
 
-const (
-	behindMost  = 100                    // newest waiting intents searched for the predecessor in an ordering group
-	pricingTime = 250 * time.Millisecond // maximum wait for the gas price, which is usually cached
-)
+// pricingTime is the maximum wait for the gas price, which is usually cached.
+const pricingTime = 250 * time.Millisecond
 
 // waitsFor returns the reason that keeps an intent from being signed, as far as this process
 // knows. It is nil if it knows none, or the intent no longer waits. Other reasons may exist as
@@ -104,25 +102,19 @@ func (c *served) carriers(it intent.State) (lanes []chain.Sequence) {
 	return lanes
 }
 
-// behind returns a hold if the previous intent of the ordering group has no nonce yet.
+// behind returns a hold if an earlier intent of the ordering group has no nonce yet. It asks the
+// queue, by its index of groups: to search the client's waiting intents in the read model would
+// read all of them.
 func (r *relay) behind(ctx context.Context, row intents.Row) (*guard.Hold, error) {
-	of := row.Request()
-	if of.Order == "" {
+	group := row.Request().Waiting(row.Position).Row
+	if group.Order == "" {
 		return nil, nil
 	}
-	query := intents.Query{DB: r.in.Ports.Storage.View}
-	before, err := query.List(ctx, intents.Filters{
-		Client: &of.Client, Chain: of.Chain, From: &of.From, Statuses: []intent.Status{intent.StatusWaiting},
-	}, row.Position, behindMost)
-	if err != nil {
+	ahead, err := r.queue.Ahead(ctx, group, row.Position)
+	if err != nil || ahead.IsZero() {
 		return nil, err
 	}
-	for _, other := range before {
-		if other.Request().Order == of.Order {
-			return &guard.Hold{Why: rest.ErrBehind.Because("%s, which is before it in its row, has no nonce yet", other.State.Requested.ID), Since: row.State.Requested.At}, nil
-		}
-	}
-	return nil, nil
+	return &guard.Hold{Why: rest.ErrBehind.Because("%s, which is before it in its row, has no nonce yet", ahead), Since: row.State.Requested.At}, nil
 }
 
 // together merges the holds of an intent that several lanes could carry out. The merged hold
