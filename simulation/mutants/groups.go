@@ -14,10 +14,10 @@ func groups() []mutant {
 		{
 			Name: "cancels-read-all-at-once", Breaks: "P36", Test: &command{"api", "^TestCancelsTakePlaces$"},
 			Is: "Any number of one client's cancels have their groups in memory at once.",
-			Edits: []edit{{"api/cancel.go", `		return a.Cancels.enter(ctx, on.holder())`, `		if AWAKE {
+			Edits: []edit{{"api/cancel.go", `		return a.Cancels.Enter(ctx, on.holder())`, `		if AWAKE {
 			return func() {}, nil
 		}
-		return a.Cancels.enter(ctx, on.holder())`}},
+		return a.Cancels.Enter(ctx, on.holder())`}},
 		},
 		{
 			Name: "cancels-keep-their-places", Breaks: "P36", Test: &command{"commands/canceler", "^TestCancelIsAdmittedBeforeItReads$"},
