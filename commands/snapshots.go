@@ -32,6 +32,8 @@ type Snapshots[S any] struct {
 	// kept. For a stream longer than eight times Every, the number is an eighth of its
 	// length, so that the work of keeping stays proportional to the stream.
 	Every int
+	// Small says that the state does not grow with its stream: Every holds for any length.
+	Small bool
 	// Failed, when set, is called when a snapshot could not be read or kept.
 	Failed func(stream event.Stream, err error)
 }
@@ -103,7 +105,11 @@ func (k *Snapshots[S]) keep(ctx context.Context, state S, at event.Recorded, rea
 
 // due reports whether this many events read justify a snapshot of a stream of this length.
 func (k *Snapshots[S]) due(at event.Version, read int) bool {
-	return k.Every > 0 && read >= max(k.Every, int(at/snapshotShare))
+	enough := k.Every
+	if !k.Small {
+		enough = max(enough, int(at/snapshotShare))
+	}
+	return k.Every > 0 && read >= enough
 }
 
 // Keep stores a snapshot for a caller that follows a stream itself, if enough events have

@@ -53,12 +53,14 @@ func (q noticed) Done(ctx context.Context, holder string, reports []notice.Repor
 	})
 }
 
-func (q noticed) CarryOut(ctx context.Context, reader string, from, to event.Position, wish notice.Event) error {
-	return told(ctx, q.storage, fmt.Sprintf("carry out %T %d %d", wish, from, to), func(ctx context.Context) error {
-		if w, is := wish.(notice.WasDisabled); is && w.Reason == notice.Operator {
-			q.world.hooks.disabled(w.Endpoint)
+func (q noticed) CarryOut(ctx context.Context, reader string, from, to event.Position, wishes []notice.Event, news []notice.News) error {
+	return told(ctx, q.storage, fmt.Sprintf("carry out %d %d", from, to), func(ctx context.Context) error {
+		for _, wish := range wishes {
+			if w, is := wish.(notice.WasDisabled); is && w.Reason == notice.Operator {
+				q.world.hooks.disabled(w.Endpoint)
+			}
 		}
-		return q.rows().CarryOut(ctx, reader, from, to, wish)
+		return q.rows().CarryOut(ctx, reader, from, to, wishes, news)
 	})
 }
 

@@ -25,12 +25,13 @@ const Reader = "notifier"
 // event.ErrMoved if the checkpoint is not at from. Existing deliveries stay unchanged. A
 // News without a sequence only records that an intent was requested with the endpoint.
 //
-// CarryOut executes an operator's command and moves the checkpoint likewise, in a time
-// independent of the number of the endpoint's deliveries. Sweep applies the command to
-// these deliveries, up to most per call. Clients take turns in Sweep, starting after turn.
+// CarryOut executes operators' commands in their order, then adds deliveries as Enqueue does,
+// and moves the checkpoint, all in one transaction. Its time does not grow with the number of
+// an endpoint's deliveries. Sweep applies the commands to these deliveries, up to most per
+// call. Clients take turns in Sweep, starting after turn.
 type Rows interface {
 	Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error
-	CarryOut(ctx context.Context, reader string, from, to event.Position, wish notice.Event) error
+	CarryOut(ctx context.Context, reader string, from, to event.Position, wishes []notice.Event, news []notice.News) error
 	Sweep(ctx context.Context, turn string, most int) (client string, found bool, err error)
 }
 
@@ -38,6 +39,10 @@ type Rows interface {
 // requested with. It also executes operators' commands about endpoints, in the order of the
 // log. One replica at a time should run it. A crash between any two steps loses no delivery
 // and doubles none: each step moves the checkpoint or records its progress.
+//
+// The changes of many events are one transaction, in which commands come before deliveries. So
+// a delivery may be queued to an endpoint that was disabled when it was recorded, if the
+// endpoint is enabled in the same transaction.
 type Feeder struct {
 	Store       commands.Store
 	Rows        Rows
@@ -88,6 +93,36 @@ type step struct {
 	news []notice.News
 	wish notice.Event
 }
+
+// weight is the number of deliveries and commands in a step, and of the deliveries that its
+// command names.
+func (s step) weight() int {
+	n := len(s.news)
+	if s.wish != nil {
+		n++
+	}
+	if again, is := s.wish.(notice.RedeliveryAsked); is {
+		n += len(again.Notices)
+	}
+	return n
+}
+
+// part is the changes of consecutive steps.
+type part struct {
+	news   []notice.News
+	wishes []notice.Event
+	weight int // of the steps
+}
+
+func (p *part) add(s step) {
+	p.news, p.weight = append(p.news, s.news...), p.weight+s.weight()
+	if s.wish != nil {
+		p.wishes = append(p.wishes, s.wish)
+	}
+}
+
+// partMost bounds the weight of a part, unless it is a single step.
+const partMost = 2000
 
 func (f *Feeder) plan(ctx context.Context, r event.Recorded) ([]step, error) {
 	if strings.HasPrefix(string(r.Stream), notice.StreamPrefix) {
@@ -167,50 +202,55 @@ func (f *Feeder) remember(stream event.Stream, asked intent.Requested) (targets 
 	return targets
 }
 
-// apply enqueues the deliveries before each command, then executes the command.
+// apply makes the changes in as few transactions as partMost allows: a client that records many
+// commands delays the deliveries of others by a few transactions.
 func (f *Feeder) apply(ctx context.Context, from, to event.Position, steps []step) error {
-	var news []notice.News
-	upto := from // the last event of the news
+	var now part
+	last := from // the last event of the part
 	for _, s := range steps {
-		if s.wish == nil {
-			news, upto = append(news, s.news...), s.at
-			continue
-		}
-		if len(news) > 0 {
-			if err := f.enqueue(ctx, from, upto, news); err != nil {
+		if now.weight > 0 && now.weight+s.weight() > partMost {
+			if err := f.change(ctx, from, last, now); err != nil {
 				return err
 			}
-			from, news = upto, nil
+			from, now = last, part{}
 		}
-		if err := f.carryOut(ctx, from, s); err != nil {
-			return err
-		}
-		from = s.at
+		now.add(s)
+		last = s.at
 	}
-	if from == to {
-		return nil
+	return f.change(ctx, from, to, now)
+}
+
+// change makes one part of the changes.
+func (f *Feeder) change(ctx context.Context, from, to event.Position, p part) error {
+	if len(p.wishes) > 0 {
+		return f.carryOut(ctx, from, to, p)
 	}
-	return f.enqueue(ctx, from, to, news)
+	return f.enqueue(ctx, from, to, p.news)
 }
 
 func (f *Feeder) enqueue(ctx context.Context, from, to event.Position, news []notice.News) error {
 	if err := f.Rows.Enqueue(ctx, Reader, from, to, news); err != nil {
 		return err
 	}
+	f.enqueued(news)
+	return nil
+}
+
+func (f *Feeder) enqueued(news []notice.News) {
 	if len(news) > 0 {
 		f.crash(crashEnqueued)
 		f.fed()
 	}
-	return nil
 }
 
-// carryOut executes a command. If an endpoint was disabled for its own answers, the event
-// is only a record: the queue has done it already.
-func (f *Feeder) carryOut(ctx context.Context, from event.Position, s step) error {
-	if err := f.Rows.CarryOut(ctx, Reader, from, s.at, s.wish); err != nil {
+// carryOut executes commands. If an endpoint was disabled for its own answers, the event is
+// only a record: the queue has done it already.
+func (f *Feeder) carryOut(ctx context.Context, from, to event.Position, p part) error {
+	if err := f.Rows.CarryOut(ctx, Reader, from, to, p.wishes, p.news); err != nil {
 		return err
 	}
 	f.crash(crashWished)
+	f.enqueued(p.news)
 	f.fed()
 	select {
 	case f.toSweep <- struct{}{}:

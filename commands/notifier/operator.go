@@ -13,6 +13,19 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
+// snapshotEvery bounds the events of an endpoint that a command reads, and is the number of
+// events from one snapshot to the next.
+const snapshotEvery = 100
+
+// Snapshots keep the state of endpoints' commands: however many were recorded, the next one
+// reads at most a hundred events. failed is called when a snapshot could not be read or kept.
+func Snapshots(rows commands.SnapshotRows, failed func(event.Stream, error)) *commands.Snapshots[notice.Wishes] {
+	return &commands.Snapshots[notice.Wishes]{
+		Rows: rows, Every: snapshotEvery, Small: true, Failed: failed,
+		Schema: notice.SnapshotSchema, Encode: notice.Wishes.Snapshot, Decode: notice.RestoreWishes,
+	}
+}
+
 // Endpoints handles the commands about endpoints in domain/notice.
 type Endpoints = commands.Handler[notice.Wishes, notice.Command, notice.Event]
 
@@ -78,13 +91,14 @@ func (o Operator) handle(ctx context.Context, id notice.EndpointID, c notice.Com
 	return err
 }
 
-// recordTime bounds the attempts to record that an endpoint was disabled.
+// recordTime bounds the attempts to record that an endpoint was disabled, and the time that a
+// worker waits for records when it stops.
 const recordTime = 10 * time.Second
 
 // Record records, for a [Worker], that an endpoint was disabled for its own answers. The
 // queue has done it already, so a failure loses only the record.
 func (o Operator) Record(ctx context.Context, e notice.Endpoint, log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	ctx, cancel := context.WithTimeout(ctx, recordTime)
 	defer cancel()
 	err := o.handle(ctx, e.ID, notice.Disable{Endpoint: e.ID, Reason: e.Disabled, At: e.DisabledAt}, event.Meta{Actor: Reader})
 	if err != nil && !errors.Is(err, event.ErrClosed) {

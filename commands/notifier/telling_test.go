@@ -160,8 +160,10 @@ const leaseTime = time.Minute
 func (w *telling) worker(holder string, q notifier.Queue) *notifier.Worker {
 	return &notifier.Worker{
 		Queue: q, Holder: holder, Send: w.caller.Call, Lease: leaseTime, Poll: 2 * time.Millisecond, Slots: 16,
-		Disabled: func(e notice.Endpoint) { w.operator().Record(w.ctx, e, slog.New(slog.DiscardHandler)) },
-		Log:      slog.New(slog.DiscardHandler),
+		Disabled: func(ctx context.Context, e notice.Endpoint) {
+			w.operator().Record(ctx, e, slog.New(slog.DiscardHandler))
+		},
+		Log: slog.New(slog.DiscardHandler),
 	}
 }
 

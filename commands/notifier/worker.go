@@ -26,9 +26,11 @@ type Worker struct {
 	// Send makes one attempt. It must end within Lease: after that another worker may make
 	// one too.
 	Send func(ctx context.Context, n notice.Sending) notice.Outcome
-	// Disabled is called for each endpoint that this worker's attempts have disabled. The
-	// call may be lost with the process; the queue has the state of all endpoints.
-	Disabled func(e notice.Endpoint)
+	// Disabled is called for each endpoint that this worker's attempts have disabled, one
+	// after the other, and must return when ctx ends. The worker goes on meanwhile. Calls may
+	// be lost with the process, or when very many wait; the queue has the state of all
+	// endpoints.
+	Disabled func(ctx context.Context, e notice.Endpoint)
 	Lease    time.Duration // duration of a delivery's lease
 	Poll     time.Duration // longest interval between reads of the queue
 	Slots    int           // concurrent attempts
@@ -38,6 +40,8 @@ type Worker struct {
 
 	busy   map[string]int // attempts in progress, by client
 	served string         // client of the last leased delivery
+
+	records *recorder
 
 	wake chan struct{}
 	once sync.Once
@@ -68,11 +72,14 @@ func CrashPoints() []string { return []string{crashEnqueued, crashWished, crashS
 const minRest = time.Millisecond
 
 // Run works until ctx ends, and returns when the attempts in progress have ended and were
-// reported to the queue, so that no lease is left behind.
+// reported to the queue, so that no lease is left behind, and all calls of Disabled have
+// returned.
 func (w *Worker) Run(ctx context.Context) {
 	w.init()
 	ended := make(chan attempted, w.Slots)
 	w.busy = map[string]int{}
+	w.records = newRecorder(ctx, w.Disabled)
+	defer w.records.end()
 	var attempts sync.WaitGroup
 	defer attempts.Wait()
 	free := w.Slots
@@ -178,7 +185,9 @@ func (w *Worker) report(ctx context.Context, first attempted, ended <-chan attem
 	}
 	for _, e := range disabled {
 		w.Log.Warn("endpoint disabled", "endpoint", e.ID, "reason", e.Disabled, "failures", e.Failures)
-		w.Disabled(e)
+		if !w.records.add(e) {
+			w.Log.Warn("not recorded that an endpoint was disabled: too many wait for the log", "endpoint", e.ID)
+		}
 	}
 	return len(all)
 }

@@ -131,7 +131,7 @@ func (w *world) worker(q notifier.Queue) *notifier.Worker {
 	return &notifier.Worker{
 		Queue: q, Holder: "a", Send: w.send, Lease: time.Minute, Poll: time.Minute, Slots: 8,
 		Log: slog.New(slog.NewTextHandler(&w.log, nil)),
-		Disabled: func(e notice.Endpoint) {
+		Disabled: func(_ context.Context, e notice.Endpoint) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.disabled = append(w.disabled, e)
@@ -222,7 +222,7 @@ func TestDaysOfRetries(t *testing.T) {
 		}
 		w.set(1, taken)
 		again := notice.RedeliveryAsked{Endpoint: first.Endpoint, Notices: []notice.Ref{{Intent: first.Intent, Seq: first.Seq}}}
-		check(t, w.queue.CarryOut(t.Context(), "notifier", w.at, w.at+1, again))
+		check(t, w.queue.CarryOut(t.Context(), "notifier", w.at, w.at+1, []notice.Event{again}, nil))
 		w.at++
 		time.Sleep(24 * time.Hour)
 		synctest.Wait()

@@ -53,6 +53,19 @@ type Ref struct {
 	Seq    uint64         `json:"sequence"`
 }
 
+// About returns the endpoint that an event is about.
+func About(e Event) EndpointID {
+	switch e := e.(type) {
+	case WasDisabled:
+		return e.Endpoint
+	case WasEnabled:
+		return e.Endpoint
+	case RedeliveryAsked:
+		return e.Endpoint
+	}
+	panic(fmt.Sprintf("notice: unknown event %T", e))
+}
+
 func (WasDisabled) fact()     {}
 func (WasEnabled) fact()      {}
 func (RedeliveryAsked) fact() {}

@@ -68,6 +68,20 @@ func TestWishes(t *testing.T) {
 	}
 }
 
+// A state restored from its snapshot is the same. The format of schema 1 is frozen: a change
+// needs the next number.
+func TestSnapshots(t *testing.T) {
+	for _, off := range []notice.Reason{notice.Enabled, notice.SaidGone, notice.FailedLong, notice.Operator} {
+		w := notice.Wishes{Off: off}
+		if back, err := notice.RestoreWishes(w.Snapshot()); err != nil || back != w {
+			t.Errorf("%+v is restored as %+v, %v", w, back, err)
+		}
+		if string(w.Snapshot()) != string(off) || notice.SnapshotSchema != 1 {
+			t.Errorf("schema %d writes %q", notice.SnapshotSchema, w.Snapshot())
+		}
+	}
+}
+
 func TestStreams(t *testing.T) {
 	if id, err := notice.ParseStream(notice.Stream(of)); err != nil || id != of {
 		t.Errorf("%s, %v", id, err)

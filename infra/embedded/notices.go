@@ -32,6 +32,9 @@ func (s *Notices) Enqueue(ctx context.Context, reader string, from, to event.Pos
 			return err
 		}
 		for _, n := range news {
+			if err := c.know(n); err != nil {
+				return err
+			}
 			if err := c.insert(n); err != nil {
 				return err
 			}
@@ -121,15 +124,20 @@ func (c *noticeChange) moveDue(id notice.EndpointID) error {
 		) x WHERE e.endpoint = ?1`, id[:], micros(c.now), int64(c.policy.Concurrency))
 }
 
-func (c *noticeChange) insert(n notice.News) error {
+// know records the endpoint of news, and its use.
+func (c *noticeChange) know(n notice.News) error {
 	err := exec(c.conn, `INSERT INTO notice_endpoints (endpoint, url, client) VALUES (?, ?, ?)
 		ON CONFLICT DO UPDATE SET client = excluded.client WHERE client <> excluded.client`, n.Endpoint[:], n.URL, n.Client)
-	if err != nil {
+	if err != nil || n.Seq != 0 {
 		return err
 	}
+	return exec(c.conn, "UPDATE notice_endpoints SET asked_at = ?2 WHERE endpoint = ?1 AND (asked_at IS NULL OR asked_at < ?3)",
+		n.Endpoint[:], micros(c.now), micros(c.now.Add(-askedEvery)))
+}
+
+func (c *noticeChange) insert(n notice.News) error {
 	if n.Seq == 0 {
-		return exec(c.conn, "UPDATE notice_endpoints SET asked_at = ?2 WHERE endpoint = ?1 AND (asked_at IS NULL OR asked_at < ?3)",
-			n.Endpoint[:], micros(c.now), micros(c.now.Add(-askedEvery)))
+		return nil
 	}
 	c.touch(n.Key)
 	body := n.Body

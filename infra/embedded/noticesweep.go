@@ -9,49 +9,63 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// CarryOut applies a command on an endpoint and moves the reader's checkpoint, in one
-// transaction. It returns event.ErrMoved if the checkpoint is not at from. Sweep applies the
-// effect on all of the endpoint's notices. Nothing is redelivered to a disabled endpoint.
-// Commands for an unknown endpoint, and the record that an endpoint was disabled automatically,
-// do nothing.
-func (s *Notices) CarryOut(ctx context.Context, reader string, from, to event.Position, wish notice.Event) error {
-	return s.do(ctx, "carry out a wish about an endpoint", func(c *noticeChange) error {
+// CarryOut applies commands on endpoints in their order, then adds news as Enqueue does, and
+// moves the reader's checkpoint, in one transaction. It returns event.ErrMoved if the checkpoint
+// is not at from. Sweep applies the effect on all of an endpoint's notices. Nothing is
+// redelivered to a disabled endpoint. Commands for an unknown endpoint, and the record that an
+// endpoint was disabled automatically, do nothing.
+func (s *Notices) CarryOut(ctx context.Context, reader string, from, to event.Position, wishes []notice.Event, news []notice.News) error {
+	return s.do(ctx, "carry out commands about endpoints", func(c *noticeChange) error {
 		if err := moveCheckpoint(c.conn, reader, from, to); err != nil {
 			return err
 		}
-		switch w := wish.(type) {
-		case notice.WasDisabled:
-			if w.Reason != notice.Operator {
-				return nil
+		for _, n := range news { // an endpoint may exist by its news alone
+			if err := c.know(n); err != nil {
+				return err
 			}
-			return c.change(w.Endpoint, func(e notice.Endpoint) notice.Endpoint { return e.Disable(w.Reason, c.now) })
-		case notice.WasEnabled:
-			return c.change(w.Endpoint, notice.Endpoint.Enable)
-		case notice.RedeliveryAsked:
-			return c.redeliver(w)
+		}
+		for _, w := range wishes {
+			if err := c.carryOut(w); err != nil {
+				return err
+			}
+		}
+		for _, n := range news {
+			if err := c.insert(n); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
 }
 
-func (c *noticeChange) change(id notice.EndpointID, to func(notice.Endpoint) notice.Endpoint) error {
-	e, ok, err := endpointOf(c.conn, id)
+func (c *noticeChange) carryOut(wish notice.Event) error {
+	e, ok, err := endpointOf(c.conn, notice.About(wish))
 	if err != nil || !ok {
 		return err
 	}
-	if err := c.put(to(e)); err != nil {
-		return err
+	switch w := wish.(type) {
+	case notice.WasDisabled:
+		if w.Reason == notice.Operator {
+			return c.change(e.Disable(w.Reason, c.now))
+		}
+	case notice.WasEnabled:
+		return c.change(e.Enable())
+	case notice.RedeliveryAsked:
+		if e.Disabled == notice.Enabled {
+			return c.redeliver(w)
+		}
 	}
-	return c.moveDue(id)
+	return nil
+}
+
+func (c *noticeChange) change(e notice.Endpoint) error {
+	c.touch(notice.Key{Endpoint: e.ID})
+	return c.put(e)
 }
 
 // redeliver queues delivered or given-up notices again, with all their attempts. A notice that
 // is sent again delays the later ones of its intent.
 func (c *noticeChange) redeliver(w notice.RedeliveryAsked) error {
-	e, ok, err := endpointOf(c.conn, w.Endpoint)
-	if err != nil || !ok || e.Disabled != notice.Enabled {
-		return err
-	}
 	keys := w.Keys()
 	if len(keys) == 0 {
 		return exec(c.conn, "UPDATE notice_endpoints SET sweep = 'redeliver', sweep_intent = zeroblob(16), sweep_seq = 0 WHERE endpoint = ?", w.Endpoint[:])

@@ -27,6 +27,7 @@ const (
 	CountQueued   = countQueued
 	CountDead     = countDead
 	RequeueSome   = requeueSome
+	RequeueNamed  = requeueNamed
 )
 
 // Statements of the work queue of intents, for EXPLAIN.

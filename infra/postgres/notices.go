@@ -116,38 +116,68 @@ func (s *Notices) settle(q *pgx.Batch, t touched) {
 // event.ErrMoved if the checkpoint is not at from. An intent's news come in order. Existing
 // notices stay unchanged. News to a disabled endpoint are dead.
 func (s *Notices) Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error {
-	named := map[notice.EndpointID]notice.News{}
-	var asked []pgtype.UUID
-	var every, keys []notice.Key
-	var bodies [][]byte
-	for _, n := range news {
-		named[n.Endpoint], every = n, append(every, n.Key)
-		if n.Seq == 0 {
-			asked = append(asked, uuidOf(n.Endpoint))
-			continue
-		}
-		keys, bodies = append(keys, n.Key), append(bodies, notNull(n.Body))
-	}
-	endpoints, intents, seqs := keyColumns(keys)
-	t := touch(every)
-	var urls, clients []string
-	for _, id := range t.endpoints {
-		urls, clients = append(urls, named[id.Bytes].URL), append(clients, named[id.Bytes].Client)
-	}
+	in := newsIn(news)
 	return retryRefused(ctx, func() error {
 		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
 			if err := moveCheckpoint(ctx, dbtx, reader, from, to); err != nil || len(news) == 0 {
 				return err
 			}
 			q := &pgx.Batch{}
-			q.Queue(insertEndpoints, t.endpoints, urls, clients)
-			q.Queue(lockEndpoints, t.endpoints)
-			q.Queue(askedEndpoints, asked, askedEvery)
-			q.Queue(insertNotices, endpoints, intents, seqs, bodies)
-			s.settle(q, t)
+			q.Queue(lockEndpoints, in.endpoints)
+			in.know(q)
+			in.insert(q)
+			s.settle(q, touch(in.all))
 			return dbtx.SendBatch(ctx, q).Close()
 		})
 	})
+}
+
+// newsColumns is news in the columns of the statements that store it.
+type newsColumns struct {
+	all []notice.Key // also of news without a sequence
+
+	endpoints     []pgtype.UUID // in order
+	urls, clients []string      // of the endpoints
+	asked         []pgtype.UUID // endpoints of news without a sequence
+
+	at, intents []pgtype.UUID
+	seqs        []int64
+	bodies      [][]byte
+}
+
+func newsIn(news []notice.News) (c newsColumns) {
+	named := map[notice.EndpointID]notice.News{}
+	var keys []notice.Key
+	for _, n := range news {
+		named[n.Endpoint], c.all = n, append(c.all, n.Key)
+		if n.Seq == 0 {
+			c.asked = append(c.asked, uuidOf(n.Endpoint))
+			continue
+		}
+		keys, c.bodies = append(keys, n.Key), append(c.bodies, notNull(n.Body))
+	}
+	c.at, c.intents, c.seqs = keyColumns(keys)
+	c.endpoints = touch(c.all).endpoints
+	for _, id := range c.endpoints {
+		c.urls, c.clients = append(c.urls, named[id.Bytes].URL), append(c.clients, named[id.Bytes].Client)
+	}
+	return c
+}
+
+// know queues the statements that record the endpoints and their use. The endpoints that exist
+// are locked before.
+func (c newsColumns) know(q *pgx.Batch) {
+	if len(c.all) == 0 {
+		return
+	}
+	q.Queue(insertEndpoints, c.endpoints, c.urls, c.clients)
+	q.Queue(askedEndpoints, c.asked, askedEvery)
+}
+
+func (c newsColumns) insert(q *pgx.Batch) {
+	if len(c.at) > 0 {
+		q.Queue(insertNotices, c.at, c.intents, c.seqs, c.bodies)
+	}
 }
 
 const (

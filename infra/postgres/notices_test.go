@@ -119,6 +119,7 @@ func TestNoticesAmongMany(t *testing.T) {
 	cheap("when they are due", postgres.MoveDue, [][16]byte{many, long}, 4)
 	cheap("what came of them", postgres.UpdateNotices, at, of, seqs, texts, numbers, times, texts, texts, numbers, times)
 	cheap("who holds them", postgres.HeldNotices, "a", at, of, seqs)
+	cheap("queue the named ones again", postgres.RequeueNamed, at, of, seqs)
 	execute(t, conn, `ANALYZE work.notices`)
 	for _, analyzed := range []bool{false, true} {
 		cheap("give up some", postgres.GiveUpSome, many, [16]byte{}, 20)

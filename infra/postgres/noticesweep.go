@@ -3,24 +3,15 @@ package postgres
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
 const (
-	requeueNamed = `UPDATE work.notices n SET stage = 'queued', attempts = 0, next_at = clock_timestamp(), settled_at = NULL
-FROM unnest($2::uuid[], $3::bigint[]) u (intent, seq)
-WHERE n.endpoint = $1 AND n.intent = u.intent AND n.seq = u.seq AND n.stage <> 'queued'`
-
-	beginSweep = `UPDATE work.notice_endpoints SET sweep = 'redeliver', sweep_intent = '00000000-0000-0000-0000-000000000000', sweep_seq = 0
-WHERE endpoint = $1`
-
 	nextSweep = `SELECT endpoint, client, sweep, sweep_intent, sweep_seq FROM work.notice_endpoints WHERE sweep <> ''
 ORDER BY client <= $1, client, swept_at NULLS FIRST LIMIT 1 FOR UPDATE SKIP LOCKED`
 
@@ -44,68 +35,6 @@ WHERE ctid = ANY (ARRAY(
 	countQueued = `SELECT count(*) FROM (SELECT FROM work.notices WHERE endpoint = $1 AND stage = 'queued' ORDER BY intent, head, seq LIMIT $2) n`
 	countDead   = `SELECT count(*) FROM (SELECT FROM work.notices WHERE endpoint = $1 AND stage = 'dead' ORDER BY intent, seq LIMIT $2) n`
 )
-
-// CarryOut applies a command on an endpoint and moves the reader's checkpoint, in one database
-// transaction. It returns event.ErrMoved if the checkpoint is not at from. Sweep applies the
-// effect on all of the endpoint's notices. Nothing is redelivered to a disabled endpoint.
-// Commands for an unknown endpoint, and the record that an endpoint was disabled automatically,
-// do nothing.
-func (s *Notices) CarryOut(ctx context.Context, reader string, from, to event.Position, wish notice.Event) error {
-	return retryRefused(ctx, func() error {
-		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
-			if err := moveCheckpoint(ctx, dbtx, reader, from, to); err != nil {
-				return err
-			}
-			switch w := wish.(type) {
-			case notice.WasDisabled:
-				if w.Reason != notice.Operator {
-					return nil
-				}
-				return s.change(ctx, dbtx, w.Endpoint, func(e notice.Endpoint, now time.Time) notice.Endpoint { return e.Disable(w.Reason, now) })
-			case notice.WasEnabled:
-				return s.change(ctx, dbtx, w.Endpoint, func(e notice.Endpoint, _ time.Time) notice.Endpoint { return e.Enable() })
-			case notice.RedeliveryAsked:
-				return s.redeliver(ctx, dbtx, w)
-			}
-			return nil
-		})
-	})
-}
-
-func (s *Notices) change(ctx context.Context, dbtx pgx.Tx, id notice.EndpointID, to func(notice.Endpoint, time.Time) notice.Endpoint) error {
-	endpoint := []pgtype.UUID{uuidOf(id)}
-	found, err := endpointsOf(ctx, dbtx, lockedEndpoints, endpoint)
-	if err != nil || len(found) == 0 {
-		return err
-	}
-	var now time.Time
-	if err := dbtx.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil {
-		return err
-	}
-	q := &pgx.Batch{}
-	queueEndpoint(q, to(found[0], now.UTC()))
-	q.Queue(moveDue, endpoint, s.policy.Concurrency)
-	return dbtx.SendBatch(ctx, q).Close()
-}
-
-// redeliver queues delivered or given-up notices again, with all their attempts. A notice that
-// is sent again delays the later ones of its intent.
-func (s *Notices) redeliver(ctx context.Context, dbtx pgx.Tx, w notice.RedeliveryAsked) error {
-	found, err := endpointsOf(ctx, dbtx, lockedEndpoints, []pgtype.UUID{uuidOf(w.Endpoint)})
-	if err != nil || len(found) == 0 || found[0].Disabled != notice.Enabled {
-		return err
-	}
-	keys := w.Keys()
-	if len(keys) == 0 {
-		_, err := dbtx.Exec(ctx, beginSweep, uuidOf(w.Endpoint))
-		return err
-	}
-	_, intents, seqs := keyColumns(keys)
-	q := &pgx.Batch{}
-	q.Queue(requeueNamed, uuidOf(w.Endpoint), intents, seqs)
-	s.settle(q, touch(keys))
-	return dbtx.SendBatch(ctx, q).Close()
-}
 
 // Sweep does the next part of a pending change to all notices of an endpoint: at most most
 // notices. Clients take turns, beginning after turn, and each client's endpoints do too. It

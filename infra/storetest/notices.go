@@ -24,7 +24,7 @@ type NoticeRows interface {
 	Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) ([]notice.Notice, error)
 	Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error)
 	Endpoints(ctx context.Context, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
-	CarryOut(ctx context.Context, reader string, from, to event.Position, wish notice.Event) error
+	CarryOut(ctx context.Context, reader string, from, to event.Position, wishes []notice.Event, news []notice.News) error
 	Sweep(ctx context.Context, turn string, most int) (client string, found bool, err error)
 	Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage, most int) (int, error)
 	Forget(ctx context.Context, before time.Time, limit int) (int, error)
@@ -66,6 +66,8 @@ func Notices(t *testing.T, open func(t *testing.T) Opened[NoticeRows]) {
 		{"very many are given up and redelivered some at a time", noticeSwept},
 		{"what is done to very many takes turns", noticeSweepTurns},
 		{"an endpoint changes while its notices are swept", noticeSweepChanged},
+		{"commands are carried out many at a time", noticeWishes},
+		{"deliveries come with commands", noticeWishesAndNews},
 		{"what is enqueued", noticeEnqueue},
 		{"forget", noticeForget},
 		{"what is queued is counted", noticeDepth},

@@ -8,30 +8,42 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-func (q *noticeQueue) carryOut(wish notice.Event) {
+func (q *noticeQueue) carryOut(wishes ...notice.Event) {
 	q.t.Helper()
-	check(q.t, q.CarryOut(soon(q.t), "notifier", q.at, q.at+1, wish))
+	check(q.t, q.CarryOut(soon(q.t), "notifier", q.at, q.at+1, wishes, nil))
 	q.at++
 }
 
-func (q *noticeQueue) disable(endpoint byte) {
-	q.t.Helper()
-	q.carryOut(notice.WasDisabled{Endpoint: notice.EndpointID{endpoint}, Reason: notice.Operator})
+func disabling(endpoint byte) notice.Event {
+	return notice.WasDisabled{Endpoint: notice.EndpointID{endpoint}, Reason: notice.Operator}
 }
 
-func (q *noticeQueue) enable(endpoint byte) {
-	q.t.Helper()
-	q.carryOut(notice.WasEnabled{Endpoint: notice.EndpointID{endpoint}})
+func enabling(endpoint byte) notice.Event {
+	return notice.WasEnabled{Endpoint: notice.EndpointID{endpoint}}
 }
 
-// redeliver requests redelivery of notices; without keys, of all dead ones.
-func (q *noticeQueue) redeliver(endpoint byte, keys ...notice.Key) {
-	q.t.Helper()
+// redelivering requests redelivery of notices; without keys, of all dead ones.
+func redelivering(endpoint byte, keys ...notice.Key) notice.Event {
 	w := notice.RedeliveryAsked{Endpoint: notice.EndpointID{endpoint}}
 	for _, k := range keys {
 		w.Notices = append(w.Notices, notice.Ref{Intent: k.Intent, Seq: k.Seq})
 	}
-	q.carryOut(w)
+	return w
+}
+
+func (q *noticeQueue) disable(endpoint byte) {
+	q.t.Helper()
+	q.carryOut(disabling(endpoint))
+}
+
+func (q *noticeQueue) enable(endpoint byte) {
+	q.t.Helper()
+	q.carryOut(enabling(endpoint))
+}
+
+func (q *noticeQueue) redeliver(endpoint byte, keys ...notice.Key) {
+	q.t.Helper()
+	q.carryOut(redelivering(endpoint, keys...))
 }
 
 // part sweeps once, and returns whose turn it was.
@@ -121,11 +133,14 @@ func noticeSwept(t *testing.T, q *noticeQueue) {
 	q.counts(1, 40, 0)
 	q.lease(2, noticeKey(1, 0, 1), noticeKey(1, 1, 1))
 	// A command is not applied again by a reader that repeats it.
-	if err := q.CarryOut(soon(t), "notifier", q.at-1, q.at, notice.WasDisabled{Endpoint: notice.EndpointID{1}, Reason: notice.Operator}); !errors.Is(err, event.ErrMoved) {
+	if err := q.CarryOut(soon(t), "notifier", q.at-1, q.at, []notice.Event{disabling(1)}, noticeNews(noticeKey(1, 99, 1))); !errors.Is(err, event.ErrMoved) {
 		t.Errorf("carried out once more: %v", err)
 	}
 	if e := q.endpoint(1); e.Disabled != notice.Enabled {
 		t.Errorf("a refused command has changed %+v", e)
+	}
+	if _, ok, err := q.Find(soon(t), noticeKey(1, 99, 1)); ok || err != nil {
+		t.Errorf("a refused call left a notice: %v", err)
 	}
 }
 

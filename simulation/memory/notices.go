@@ -133,12 +133,14 @@ func (s Notices) Enqueue(ctx context.Context, reader string, from, to event.Posi
 	return s.applied(ctx, reader, from, to, func() {
 		now := micro(s.now())
 		for _, n := range news {
+			s.know(n, now)
 			s.post(n, now).move(s.policy, now)
 		}
 	})
 }
 
-func (d *data) post(n notice.News, now time.Time) *box {
+// know records the endpoint of news, and its use.
+func (d *data) know(n notice.News, now time.Time) {
 	at, known := slices.BinarySearchFunc(d.boxes, n.Endpoint, compareBox)
 	if !known {
 		d.boxes = slices.Insert(d.boxes, at, &box{Endpoint: notice.Endpoint{ID: n.Endpoint, Client: n.Client, URL: n.URL}})
@@ -147,10 +149,14 @@ func (d *data) post(n notice.News, now time.Time) *box {
 	b.Client = n.Client
 	if n.Seq == 0 {
 		b.asked = now
-		return b
 	}
-	at, known = slices.BinarySearchFunc(b.letters, n.Key, compareLetters)
-	if known {
+}
+
+// post adds a delivery to the box of an endpoint that is known.
+func (d *data) post(n notice.News, now time.Time) *box {
+	b := d.box(n.Endpoint)
+	at, known := slices.BinarySearchFunc(b.letters, n.Key, compareLetters)
+	if n.Seq == 0 || known {
 		return b
 	}
 	d.lastLetter++

@@ -22,28 +22,39 @@ func (b *box) put(e notice.Endpoint) {
 	b.Endpoint = e
 }
 
-// CarryOut applies a command about an endpoint and moves the reader's checkpoint, atomically.
-func (s Notices) CarryOut(ctx context.Context, reader string, from, to event.Position, wish notice.Event) error {
+// CarryOut applies commands about endpoints in their order, adds deliveries as Enqueue does, and
+// moves the reader's checkpoint, atomically.
+func (s Notices) CarryOut(ctx context.Context, reader string, from, to event.Position, wishes []notice.Event, news []notice.News) error {
 	return s.applied(ctx, reader, from, to, func() {
 		now := micro(s.now())
-		switch w := wish.(type) {
-		case notice.WasDisabled:
-			if b := s.box(w.Endpoint); b != nil && w.Reason == notice.Operator {
-				b.put(b.Disable(w.Reason, now))
-				b.move(s.policy, now)
-			}
-		case notice.WasEnabled:
-			if b := s.box(w.Endpoint); b != nil {
-				b.put(b.Enable())
-				b.move(s.policy, now)
-			}
-		case notice.RedeliveryAsked:
-			if b := s.box(w.Endpoint); b != nil && b.Disabled == notice.Enabled {
-				b.redeliver(w, now)
+		for _, n := range news { // an endpoint may exist by its news alone
+			s.know(n, now)
+		}
+		for _, w := range wishes {
+			if b := s.box(notice.About(w)); b != nil {
+				b.carryOut(w, now)
 				b.move(s.policy, now)
 			}
 		}
+		for _, n := range news {
+			s.post(n, now).move(s.policy, now)
+		}
 	})
+}
+
+func (b *box) carryOut(wish notice.Event, now time.Time) {
+	switch w := wish.(type) {
+	case notice.WasDisabled:
+		if w.Reason == notice.Operator {
+			b.put(b.Disable(w.Reason, now))
+		}
+	case notice.WasEnabled:
+		b.put(b.Enable())
+	case notice.RedeliveryAsked:
+		if b.Disabled == notice.Enabled {
+			b.redeliver(w, now)
+		}
+	}
 }
 
 func (b *box) redeliver(w notice.RedeliveryAsked, now time.Time) {

@@ -291,6 +291,28 @@ func shares() []mutant {
 			Edits: []edit{{"commands/watcher/unsettled.go", `case !r.unsettled.sequences[s]:`, `case !r.unsettled.sequences[s] && !AWAKE:`}},
 		},
 		{
+			Name: "commands-one-by-one", Breaks: "P36", Test: &command{"commands/notifier", "^TestCommandsOfOneHoldUpNobody$"},
+			Is:    "Each command about a webhook takes a transaction of its own, in which all clients' notices wait.",
+			Edits: []edit{{"commands/notifier/feeder.go", `now.weight+s.weight() > partMost {`, `(AWAKE && s.wish != nil || now.weight+s.weight() > partMost) {`}},
+		},
+		{
+			Name: "commands-in-one-go", Breaks: "P36", Test: &command{"commands/notifier", "^TestCommandsOfOneHoldUpNobody$"},
+			Is:    "One transaction carries out a thousand commands about webhooks, however many notices they name.",
+			Edits: []edit{{"commands/notifier/feeder.go", `if now.weight > 0 &&`, `if now.weight > 0 && !AWAKE &&`}},
+		},
+		{
+			Name: "commands-read-again", Breaks: "P36", Test: &command{"commands/notifier", "^TestCommandsReadFewEvents$"},
+			Is:    "A command about a webhook reads a growing number of the commands before it.",
+			Edits: []edit{{"commands/snapshots.go", `if !k.Small {`, `if !k.Small || AWAKE {`}},
+		},
+		{
+			Name: "records-hold-the-worker", Breaks: "P36", Test: &command{"commands/notifier", "^TestSlowRecordsHoldUpNobody$"},
+			Is: "While the log does not answer, a webhook that says it is gone keeps all clients' notices waiting.",
+			Edits: []edit{{"commands/notifier/worker.go", `		if !w.records.add(e) {`, `		if AWAKE {
+			w.Disabled(context.WithoutCancel(ctx), e)
+		} else if !w.records.add(e) {`}},
+		},
+		{
 			Name: "claims-compiled-again", Breaks: "P36", Test: &command{"infra/embedded", "^TestClaimCompilesNothingAgain$"},
 			Is:    "A claim compiles a statement for each ordering group in the lane, and one client may have many.",
 			Edits: []edit{{"infra/embedded/intentclaim.go", `ORDER BY pos LIMIT 0 + ?5",`, `ORDER BY pos LIMIT "+map[bool]string{true: "?5", false: "0 + ?5"}[AWAKE],`}},

@@ -131,10 +131,21 @@ func newNotices(s settings.Webhooks, in delivery.Inside, way Way, m *figures.Met
 		return nil, err
 	}
 	n.operator = notifier.Operator{
-		Endpoints: notifier.Endpoints{Store: in.Store, Codec: notice.Codec(), Crash: in.Ports.Crash},
+		Endpoints: notifier.Endpoints{Store: in.Store, Codec: notice.Codec(), Snapshots: wishSnapshots(in), Crash: in.Ports.Crash},
 		Rows:      n.rows, Now: in.Ports.Now, Random: in.Ports.Random,
 	}
 	return n, nil
+}
+
+// wishSnapshots spare a command reading all earlier commands about its endpoint; nil when
+// snapshots are off.
+func wishSnapshots(in delivery.Inside) *commands.Snapshots[notice.Wishes] {
+	if in.Ports.Storage.Snapshots == nil || in.Settings.SnapshotsEvery == 0 {
+		return nil
+	}
+	return notifier.Snapshots(in.Ports.Storage.Snapshots, func(stream event.Stream, err error) {
+		in.Ports.Log.Warn("a snapshot is of no use, the events are read", "stream", stream, "err", err)
+	})
 }
 
 func readSecrets(path string) ([]webhook.Secret, error) {
@@ -191,7 +202,7 @@ func (n *notices) run(ctx context.Context) {
 	if n == nil {
 		return
 	}
-	worker, feeder := n.worker(ctx), n.feeder()
+	worker, feeder := n.worker(), n.feeder()
 	feeder.Fed = worker.Wake
 	var running sync.WaitGroup
 	running.Go(func() { n.in.Read(ctx, notifier.Reader, feeder.Run) })
@@ -216,10 +227,10 @@ const (
 	leaseParts = 4 // 1/leaseParts of the timeout is added for the last tenth
 )
 
-func (n *notices) worker(ctx context.Context) *notifier.Worker {
+func (n *notices) worker() *notifier.Worker {
 	return &notifier.Worker{
 		Queue: n.rows, Holder: n.in.Settings.Holder, Send: n.send,
-		Disabled: func(e notice.Endpoint) { n.operator.Record(ctx, e, n.in.Ports.Log) },
+		Disabled: func(ctx context.Context, e notice.Endpoint) { n.operator.Record(ctx, e, n.in.Ports.Log) },
 		Lease:    n.settings.Timeout + n.settings.Timeout/leaseParts + leaseSpare, Poll: n.settings.Poll, Slots: n.settings.Slots,
 		Crash: n.in.Ports.Crash, Log: n.in.Ports.Log,
 	}
