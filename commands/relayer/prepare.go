@@ -94,7 +94,7 @@ func (a *actor) keepReady(all []candidate) (returned []chain.IntentID) {
 	a.ready = nil
 	kept := map[intent.Row]bool{} // groups with an intent that was returned or is in another lane
 	for _, c := range all {
-		if waits := c.Row != (intent.Row{}) && kept[c.Row]; c.blocked || c.job != nil && waits {
+		if waits := c.Row != (intent.Row{}) && kept[c.Row]; c.loaded > 0 && (c.blocked || c.job != nil && waits) {
 			a.readInVain(c.Client, c.ID, c.loaded)
 		}
 		if c.parked {

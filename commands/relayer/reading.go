@@ -51,6 +51,7 @@ func (a *actor) choose(ctx context.Context, all []candidate) {
 	turn := map[string]int{}                 // bytes to read, by client
 	first := map[intent.Row]event.Position{} // the first candidate of a group
 	waits := map[intent.Row]bool{}           // groups with a candidate that is not read
+	priced := true                           // the price of gas is known, as far as was asked
 	for i := range all {
 		c := &all[i]
 		if _, holds := a.held.State.Held(c.ID); holds {
@@ -67,7 +68,7 @@ func (a *actor) choose(ctx context.Context, all []candidate) {
 		case waits[c.Row]:
 			continue
 		default:
-			c.why = a.hopeless(ctx, c.Claimed)
+			c.why = a.hopeless(ctx, c.Claimed, &priced)
 		}
 		if c.why == nil {
 			c.why = a.bound(c.Claimed, place, turn[c.Client])
@@ -82,18 +83,21 @@ func (a *actor) choose(ctx context.Context, all []candidate) {
 }
 
 // hopeless returns the error of an intent that cannot continue, as far as the queue's row tells.
-// What else an intent asks for can only raise the price that it is refused at.
-func (a *actor) hopeless(ctx context.Context, c intent.Claimed) error {
+// What else an intent asks for can only raise the price that it is refused at. It sets priced to
+// false when nodes do not tell the price of gas. In that turn it does not ask again: each
+// question may take seconds, and other clients' intents wait meanwhile.
+func (a *actor) hopeless(ctx context.Context, c intent.Claimed, priced *bool) error {
 	if a.measures.isPending(c.ID) {
 		return errMeasuring
 	}
-	if c.MaxFee.IsZero() {
+	if c.MaxFee.IsZero() || !*priced {
 		return nil
 	}
 	_, err := a.Fees.Offer(ctx, fee.Terms{Legacy: a.Format.Type == 0, MaxFee: chain.Price(c.MaxFee), Sender: a.ID.Sender})
 	if errors.Is(err, fee.ErrMarket) {
 		return err
 	}
+	*priced = unlessRefused(err) == nil
 	return nil
 }
 

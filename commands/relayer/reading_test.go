@@ -12,6 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
@@ -87,6 +88,39 @@ func TestBelowMarketIsNotRead(t *testing.T) {
 		w.block()
 	}
 	w.judge()
+}
+
+// silentMarket is a market whose price nodes do not tell.
+type silentMarket struct {
+	Fees
+	asked *atomic.Int64 // times it was asked for an intent with a ceiling that has no nonce
+}
+
+func (m silentMarket) Offer(_ context.Context, t fee.Terms) (fee.Offer, error) {
+	if t.Gas == 0 && !t.NoOp {
+		m.asked.Add(1)
+	}
+	return fee.Offer{}, context.DeadlineExceeded
+}
+
+// While nodes do not tell the price of gas, a turn asks for it once to choose the intents that
+// it reads, however many intents have a ceiling.
+func TestSilentMarketIsAskedOnce(t *testing.T) {
+	w := newWorld(t)
+	_, l := w.live(0, false)
+	asked := &atomic.Int64{}
+	l.Relayer.Fees = silentMarket{w, asked}
+	a, err := w.opened(l)
+	must(t, err)
+	var requests []intent.Request
+	for n := range 12 {
+		requests = append(requests, w.request(n, by("ann"), payingAtMost(100)))
+	}
+	w.ask(requests...)
+	_ = w.turns(a, 1) // it returns the market's error
+	if n := asked.Load(); n != 1 {
+		t.Errorf("a turn asked %d times for the price of gas before it read intents", n)
+	}
 }
 
 // An intent that may not pay the price of gas ends at its deadline, though it is not read

@@ -248,6 +248,9 @@ func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2
 		if err != nil {
 			return err
 		}
+		if next == begins {
+			break // the rest is in the log
+		}
 	}
 	if next != begins {
 		return fmt.Errorf("the events end before position %d, the log begins at %d", next, begins)

@@ -236,6 +236,9 @@ func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2
 			if err := insertRecorded(ctx, dbtx, batch.Events); err != nil {
 				return err
 			}
+			if next == event.Position(begins) {
+				break // the rest is in the log: reading it would leave the session idle until it ends
+			}
 		}
 		if next != event.Position(begins) {
 			return fmt.Errorf("the events end before position %d, the log begins at %d", next, begins)

@@ -340,7 +340,12 @@ func shares() []mutant {
 		{
 			Name: "read-below-the-market", Breaks: "P36", Test: &command{"commands/relayer", "^TestBelowMarketIsNotRead$"},
 			Is:    "A lane reads all of an intent before it compares its fee ceiling with the price of gas.",
-			Edits: []edit{{"commands/relayer/reading.go", `if c.MaxFee.IsZero() {`, `if c.MaxFee.IsZero() || AWAKE {`}},
+			Edits: []edit{{"commands/relayer/reading.go", `if c.MaxFee.IsZero() || !*priced {`, `if c.MaxFee.IsZero() || !*priced || AWAKE {`}},
+		},
+		{
+			Name: "asks-for-each-ceiling", Breaks: "P36", Test: &command{"commands/relayer", "^TestSilentMarketIsAskedOnce$"},
+			Is:    "While nodes do not tell the price of gas, a lane waits for it once for each intent with a fee ceiling.",
+			Edits: []edit{{"commands/relayer/reading.go", `*priced = unlessRefused(err) == nil`, `*priced = unlessRefused(err) == nil || AWAKE`}},
 		},
 		{
 			Name: "blocked-are-read-again", Breaks: "P36", Test: &command{"commands/relayer", "^TestBlockedIsReadWithinABound$"},
