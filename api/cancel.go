@@ -26,8 +26,8 @@ const (
 	cancelShare = 3
 )
 
-// NewCancels returns the places of cancels that read their groups. They are apart from those of
-// lists, so that a cancel, which is urgent, does not wait for the client's own lists. A client's
+// NewCancels returns the places of cancels that read their groups. They are not the places
+// of lists: a cancel is urgent, and does not wait for the client's own lists. A client's
 // cancels that wait are bounded by its requests in progress.
 func NewCancels() *Places { return commands.NewPlaces[holder](cancelPlaces, cancelShare, 0) }
 

@@ -16,8 +16,7 @@ const (
 	vagueMax   = 0.5
 )
 
-// riddle finds pronouns in the place of a noun: "what" and its like anywhere, and "who" where it
-// refers to no noun before it.
+// riddle finds pronouns that stand in the place of a noun.
 var riddle = regexp.MustCompile(`(?i)\b(what|whoever|whatever|whomever)\b|(^|[:;,]\s|\b(of|to|for|by|with|from|and|or|says?|knows?|tells?|asks?) )who\b`)
 
 // vague finds pointers that leave out the noun.
@@ -73,7 +72,7 @@ var (
 	remark   = regexp.MustCompile(`^(\s*|.*[;{}),\w]\s+)//\s?(.*)$`)
 )
 
-// sentences are those of at least four words.
+// sentences returns the sentences of at least four words.
 func sentences(text string) (all []string) {
 	add := func(s string) {
 		if s = strings.TrimSpace(s); len(word.FindAllString(s, 4)) == 4 {
