@@ -195,12 +195,7 @@ func TestSlowRecordsHoldUpNobody(t *testing.T) {
 		w.set(1, gone)
 		w.set(2, gone)
 		w.enqueue(key(1, 1, 1), key(2, 1, 1))
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			worker.Run(ctx)
-		}()
+		stop := running(t, worker)
 		synctest.Wait()
 		w.enqueue(key(3, 1, 1))
 		synctest.Wait()
@@ -212,7 +207,6 @@ func TestSlowRecordsHoldUpNobody(t *testing.T) {
 		records.mu.Unlock()
 		began := time.Now()
 		stop()
-		<-ended
 		if waited := time.Since(began); waited != 10*time.Second {
 			t.Errorf("stopped after %s", waited)
 		}
@@ -220,6 +214,17 @@ func TestSlowRecordsHoldUpNobody(t *testing.T) {
 			t.Errorf("recorded: %v", records.calls)
 		}
 	})
+}
+
+// running runs a worker. stop ends it, and waits for its end.
+func running(t *testing.T, worker *notifier.Worker) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		worker.Run(ctx)
+	}()
+	return func() { cancel(); <-ended }
 }
 
 // More endpoints than there is room for are disabled while the log does not answer.
@@ -232,15 +237,9 @@ func TestRecordsAreBounded(t *testing.T) {
 			Queue: queue, Holder: "a", Send: func(context.Context, notice.Sending) notice.Outcome { return taken },
 			Disabled: records.record, Lease: time.Minute, Poll: time.Minute, Slots: 1, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		}
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			worker.Run(ctx)
-		}()
+		stop := running(t, worker)
 		synctest.Wait()
 		stop()
-		<-ended
 		if lost := bytes.Count(log.Bytes(), []byte("too many wait")); len(records.calls)+lost != 1500 || lost < 400 {
 			t.Errorf("%d are recorded, %d are lost", len(records.calls), lost)
 		}
