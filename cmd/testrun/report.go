@@ -129,6 +129,11 @@ func printFailed(w io.Writer, packages []*pkg, tallies map[*pkg]tally) {
 		for _, name := range tallies[p].failed {
 			fmt.Fprintf(w, "%s  %s.%s\n", heading, short(p.path), name)
 			heading = ""
+			if t := p.byName[name]; t != nil {
+				for _, message := range t.said {
+					fmt.Fprintf(w, "      %s\n", message)
+				}
+			}
 		}
 	}
 }

@@ -45,6 +45,7 @@ type test struct {
 	name   string
 	end    string // pass, fail or skip; empty if it never ended
 	output tail
+	said   []string // the first messages of a test that failed: they come before the logs of servers
 }
 
 // tail keeps the end of the text added, at least outputMax bytes.
@@ -95,6 +96,9 @@ func (r *results) ofTest(t *test, l line) {
 		}
 	case "pass", "fail", "skip":
 		t.end = l.Action
+		if t.end == "fail" {
+			t.said = messages(string(t.output))
+		}
 		if t.end == "fail" && !r.verbose {
 			fmt.Fprintf(r.out, "%s", t.output)
 		}
@@ -201,6 +205,21 @@ func reason(output string) string {
 		return "gave no reason"
 	}
 	return strings.TrimSpace(all[len(all)-1][1])
+}
+
+const (
+	messagesMax = 5   // messages of one test in the list of failed tests
+	messageMax  = 300 // bytes of a message there
+)
+
+// messages are the first messages of a test, with file and line.
+func messages(output string) []string {
+	all := said.FindAllString(output, messagesMax)
+	for i, text := range all {
+		text = strings.TrimSpace(text)
+		all[i] = text[:min(len(text), messageMax)]
+	}
+	return all
 }
 
 // short is the folder of one of our packages.

@@ -125,7 +125,9 @@ func TestResultsOfGoTest(t *testing.T) {
 		`
 Failed
   play/bad.TestChild/fails
+      a_test.go:6: the child cried
   play/bad.TestParentItself
+      a_test.go:12: the parent cried
   play/broken.(outside of its tests)
   play/exits.TestExits
   play/leaks.(outside of its tests)

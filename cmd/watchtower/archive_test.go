@@ -31,7 +31,7 @@ func TestArchive(t *testing.T) {
 		s := w.service(t, "WATCHTOWER_RETENTION_PARTITION=500")
 		check(t, s.Start(w.ctx))
 		payments, _ := rig.Payments(9900, 160)
-		load(w.ctx, s, payments, 8)
+		w.submit(t, s, payments, 8)
 		w.delivered(t, s.URL, payments, rig.Sealed)
 		check(t, s.Stop(w.ctx))
 		w.judge(t) // while the store has all events
@@ -44,7 +44,7 @@ func TestArchive(t *testing.T) {
 				!strings.Contains(figures, "watchtower_archive_begins_position 1\n")
 		})
 		more, _ := rig.Payments(9901, 4)
-		load(w.ctx, s, more, 2)
+		w.submit(t, s, more, 2)
 		w.delivered(t, s.URL, append(more, payments[0]), rig.Sealed)
 		w.until(t, func() bool { // rows may lag behind the log
 			_, newest := get(w.ctx, fmt.Sprintf("%s/v1/transactions?limit=%d", s.URL, len(more)))

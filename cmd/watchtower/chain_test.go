@@ -37,7 +37,7 @@ func TestEviction(t *testing.T) {
 		s := w.service(t)
 		check(t, s.Start(w.ctx))
 		payments, to := rig.Payments(2000, 20)
-		load(w.ctx, s, payments, 4)
+		w.submit(t, s, payments, 4)
 		for _, p := range payments {
 			_, err := rig.Await(w.ctx, s.URL, p.Hash, func(t rig.Transaction) bool { return t.Status == "broadcasting" })
 			check(t, err)
@@ -77,7 +77,7 @@ func reorg(t *testing.T, w *world, depth int) {
 	payments, to := rig.Payments(uint32(3000+depth), 2*depth)
 	for i := range depth { // two in each block to be replaced
 		two := payments[2*i : 2*i+2]
-		load(w.ctx, s, two, 2)
+		w.submit(t, s, two, 2)
 		for _, p := range two {
 			_, err := rig.Await(w.ctx, s.URL, p.Hash, func(t rig.Transaction) bool { return t.Status == "broadcasting" })
 			check(t, err)
@@ -125,7 +125,7 @@ func TestReorgBelowFinality(t *testing.T) {
 			w.call(t, "evm_mine") // a base for the fork
 		}
 		payments, _ := rig.Payments(4000, 1)
-		load(w.ctx, s, payments, 1)
+		w.submit(t, s, payments, 1)
 		hash := payments[0].Hash
 		_, err := rig.Await(w.ctx, s.URL, hash, func(t rig.Transaction) bool { return t.Status == "broadcasting" })
 		check(t, err)
@@ -163,7 +163,7 @@ func TestWaiting(t *testing.T) {
 		opens := uint64(time.Now().Unix()) + 4
 		later := rig.Pay(wallet.Dev(0), wallet.Tempo{NonceKey: chain.NonceKey{31: 1}, Window: chain.Window{After: opens}, Calls: call})
 		second := rig.Pay(wallet.Dev(1), wallet.Tempo{NonceKey: chain.NonceKey{31: 1}, Nonce: 1, Calls: call})
-		load(w.ctx, s, []rig.Payment{later, second}, 2)
+		w.submit(t, s, []rig.Payment{later, second}, 2)
 
 		_, err := rig.Await(w.ctx, s.URL, second.Hash, func(t rig.Transaction) bool { return t.WaitingForNonce != nil && *t.WaitingForNonce == 0 })
 		check(t, err)
@@ -202,7 +202,7 @@ func TestRivalsAndExpiry(t *testing.T) {
 		a := pay(wallet.Dev(0), wallet.Tempo{NonceKey: chain.NonceKey{31: 1}})
 		b := pay(wallet.Dev(0), wallet.Tempo{NonceKey: chain.NonceKey{31: 1}, Window: chain.Window{Before: closes + 600}})
 		never := pay(wallet.Dev(1), wallet.Tempo{NonceKey: chain.NonceKey{31: 2}, Nonce: 5, Window: chain.Window{Before: closes}})
-		load(w.ctx, s, []rig.Payment{a, b, never}, 3)
+		w.submit(t, s, []rig.Payment{a, b, never}, 3)
 
 		ended := func(t rig.Transaction) bool { return t.Finalized }
 		statuses := map[string]int{}

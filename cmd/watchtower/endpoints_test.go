@@ -150,7 +150,7 @@ func TestOneLyingOneSlowOneDead(t *testing.T) {
 			t.Fatalf("%d of %d acknowledged", len(acked), half)
 		}
 		distrusted := awaitEndpoint(w.ctx, t, s.URL, "lying", func(e endpointHealth) bool { return e.State == "distrusted" || e.State == "tripped" })
-		load(w.ctx, s, payments[half:], 16)
+		w.submit(t, s, payments[half:], 16)
 		w.delivered(t, s.URL, payments, rig.Sealed)
 		w.paidOnce(t, to, len(payments))
 		w.trueReceipts(t, s.URL, payments)
@@ -191,14 +191,14 @@ func TestEndpointChangesItsChain(t *testing.T) {
 	s := w.service(t)
 	check(t, s.Start(w.ctx))
 	before, to := rig.Payments(9200, 10)
-	load(w.ctx, s, before, 4)
+	w.submit(t, s, before, 4)
 	w.delivered(t, s.URL, before, rig.Executed)
 	other.turned.Store(true)
 	took := awaitEndpoint(w.ctx, t, s.URL, "other", func(e endpointHealth) bool { return e.State == "foreign" })
 	rig.Within(t, took, 10*time.Second, "the other chain was found out")
 	sends := gates["other"].sends.Load()
 	after, toAfter := rig.Payments(9201, 20)
-	load(w.ctx, s, after, 4)
+	w.submit(t, s, after, 4)
 	w.delivered(t, s.URL, after, rig.Sealed)
 	w.paidOnce(t, to, len(before))
 	w.paidOnce(t, toAfter, len(after))
@@ -235,7 +235,7 @@ func allEndpointsDown(t *testing.T, w *world, outage time.Duration) {
 		NonceKey: chain.NonceKey{31: 1}, Calls: []chain.Call{wallet.Transfer(wallet.PathUSD, to, 1)},
 		Window: chain.Window{After: uint64(opens.Unix()), Before: uint64(opens.Unix()) + uint64(outage/time.Second) + 80},
 	})
-	load(w.ctx, s, []rig.Payment{p}, 1)
+	w.submit(t, s, []rig.Payment{p}, 1)
 	down.Store(true)
 	// Long enough for several attempts to fail and every breaker to open.
 	_, err := rig.Await(w.ctx, s.URL, p.Hash, func(t rig.Transaction) bool { return t.Attempts >= 4 && time.Since(opens) > outage })

@@ -135,10 +135,10 @@ func TestEventStoreReplicaKilled(t *testing.T) {
 	first, second := w.pair(t)
 	payments, to := rig.Payments(9201, 100)
 	half := len(payments) / 2
-	load(w.ctx, first, payments[:half], 8)
+	w.submit(t, first, payments[:half], 8)
 	killed := time.Now()
 	first.Kill()
-	load(w.ctx, second, payments[half:], 8)
+	w.submit(t, second, payments[half:], 8)
 	w.delivered(t, second.URL, payments, rig.Executed)
 	t.Logf("all was executed %v after the kill", time.Since(killed))
 	w.paidOnce(t, to, len(payments))

@@ -20,7 +20,7 @@ func TestNoncesUsedElsewhere(t *testing.T) {
 		s := w.service(t)
 		check(t, s.Start(w.ctx))
 		warm, _ := rig.Payments(9950, 2)
-		load(w.ctx, s, warm, 1)
+		w.submit(t, s, warm, 1)
 		w.delivered(t, s.URL, warm, rig.Executed)
 
 		behind.to("http://127.0.0.1:9") // no listener

@@ -106,14 +106,14 @@ func poisoned(t *testing.T, w *world, name, data string, readers []string) {
 	s := w.service(t)
 	check(t, s.Start(w.ctx))
 	before, toBefore := rig.Payments(9700, 10)
-	load(w.ctx, s, before, 4)
+	w.submit(t, s, before, 4)
 	w.delivered(t, s.URL, before, rig.Sealed)
 	to := chain.Address{0: 0x79, 19: 7}
 	opens := uint64(time.Now().Unix()) + 12
 	waits := rig.Pay(wallet.Dev(0), wallet.Tempo{
 		NonceKey: chain.NonceKey{30: 7, 31: 1}, Window: chain.Window{After: opens}, Calls: []chain.Call{wallet.Transfer(wallet.PathUSD, to, 1)},
 	})
-	load(w.ctx, s, []rig.Payment{waits}, 1)
+	w.submit(t, s, []rig.Payment{waits}, 1)
 	check(t, s.Stop(w.ctx))
 
 	stream := string(tx.Stream(rig.TempoChain, before[0].Hash))

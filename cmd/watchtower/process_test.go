@@ -199,6 +199,44 @@ func loadAnd(ctx context.Context, s *rig.Service, payments []rig.Payment, client
 	return acked
 }
 
+// submit posts payments to a service that is up, until each is acknowledged. A post that failed
+// is repeated, as a client does on a busy machine.
+func (w *world) submit(t *testing.T, s *rig.Service, payments []rig.Payment, clients int) {
+	t.Helper()
+	work := make(chan rig.Payment, len(payments))
+	for _, p := range payments {
+		work <- p
+	}
+	close(work)
+	var posting sync.WaitGroup
+	for range clients {
+		posting.Go(func() {
+			for p := range work {
+				for w.ctx.Err() == nil && !w.posted(t, s.URL, p) {
+					w.wait(50 * time.Millisecond)
+				}
+			}
+		})
+	}
+	posting.Wait()
+	check(t, w.ctx.Err())
+}
+
+// posted posts a payment once, and reports whether that was acknowledged. A failure is logged.
+func (w *world) posted(t *testing.T, url string, p rig.Payment) bool {
+	short, cancel := context.WithTimeout(w.ctx, 10*time.Second)
+	defer cancel()
+	results, err := rig.Submit(short, url, rig.TempoChain, p.Raw)
+	if err == nil && results[0].OK {
+		return true
+	}
+	if err == nil && results[0].Problem != nil {
+		err = fmt.Errorf("%s: %s", results[0].Problem.Code, results[0].Problem.Detail)
+	}
+	t.Logf("a post of %s failed: %v", p.Hash, err)
+	return false
+}
+
 // delivered waits until every payment is executed.
 func (w *world) delivered(t *testing.T, url string, payments []rig.Payment, want func(rig.Transaction) bool) {
 	t.Helper()

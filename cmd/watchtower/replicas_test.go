@@ -37,7 +37,7 @@ func (w *world) startPair(t *testing.T, owner, other *rig.Service) {
 	t.Helper()
 	check(t, owner.Start(w.ctx))
 	warm, _ := rig.Payments(9999, 20)
-	load(w.ctx, owner, warm, 4)
+	w.submit(t, owner, warm, 4)
 	w.delivered(t, owner.URL, warm, rig.Executed)
 	check(t, other.Start(w.ctx))
 }
@@ -156,7 +156,7 @@ func TestFrozenReplica(t *testing.T) {
 	w := newWorld(t, shared, "--block-time", "1")
 	first, second := w.pair(t)
 	payments, to := rig.Payments(9401, 300)
-	load(w.ctx, first, payments[:100], 8) // its workers are busy with these
+	w.submit(t, first, payments[:100], 8) // its workers are busy with these
 	check(t, first.Signal(syscall.SIGSTOP))
 	frozen := time.Now()
 	w.insist(t, payments[100:200], 8, second.URL)
@@ -187,7 +187,7 @@ func TestFundsOutAndBack(t *testing.T) {
 		for i := range payments {
 			payments[i] = rig.Pay(poor, wallet.Tempo{NonceKey: chain.NonceKey{31: byte(i + 1)}, Calls: []chain.Call{wallet.Transfer(wallet.PathUSD, to, 1)}})
 		}
-		load(w.ctx, s, payments, 2)
+		w.submit(t, s, payments, 2)
 		for _, p := range payments {
 			_, err := rig.Await(w.ctx, s.URL, p.Hash, func(t rig.Transaction) bool { return t.Status == "retry_scheduled" || t.Note != "" })
 			check(t, err)

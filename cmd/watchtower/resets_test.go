@@ -29,7 +29,7 @@ func TestChainGoesAstray(t *testing.T) {
 			t.Helper()
 			series++
 			payments, to := rig.Payments(series, 10)
-			load(w.ctx, s, payments, 4)
+			w.submit(t, s, payments, 4)
 			for _, p := range payments {
 				_, err := rig.Await(w.ctx, s.URL, p.Hash, func(t rig.Transaction) bool { return t.Status == "broadcasting" })
 				check(t, err)
@@ -78,11 +78,11 @@ func TestNodeResets(t *testing.T) {
 		s := w.service(t)
 		check(t, s.Start(w.ctx))
 		first, toFirst := rig.Payments(9400, 10)
-		load(w.ctx, s, first, 4)
+		w.submit(t, s, first, 4)
 		w.delivered(t, s.URL, first, rig.Sealed)
 
 		second, toSecond := rig.Payments(9401, 10)
-		load(w.ctx, s, second, 4)
+		w.submit(t, s, second, 4)
 		w.delivered(t, s.URL, second, rig.Executed)
 		w.call(t, "anvil_rollback", 3) // without replacements yet
 		w.delivered(t, s.URL, second, rig.Sealed)
@@ -93,7 +93,7 @@ func TestNodeResets(t *testing.T) {
 		check(t, w.chain.Stop())
 		check(t, w.chain.Start(w.ctx))
 		third, toThird := rig.Payments(9402, 10)
-		load(w.ctx, s, third, 4)
+		w.submit(t, s, third, 4)
 		w.delivered(t, s.URL, third, rig.Sealed)
 		w.paidOnce(t, toThird, len(third))
 
@@ -103,7 +103,7 @@ func TestNodeResets(t *testing.T) {
 		check(t, fresh.Start(w.ctx))
 		behind.to(fresh.URL()) // with another genesis, and without cutting our connections
 		fourth, toFourth := rig.Payments(9403, 10)
-		load(w.ctx, s, fourth, 4)
+		w.submit(t, s, fourth, 4)
 		took := awaitEndpoint(w.ctx, t, s.URL, "a", func(e endpointHealth) bool { return e.State == "foreign" })
 		t.Logf("a fresh chain was noticed after %s", took)
 		w.paidOnce(t, toFourth, 0)

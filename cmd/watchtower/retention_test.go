@@ -25,7 +25,7 @@ func TestRetiredStaysAway(t *testing.T) {
 		args := append(s.Args, "--retention-bytes", "1s", "--retention-rows")
 		s.Args = append(args, "1s")
 		check(t, s.Start(w.ctx))
-		load(w.ctx, s, payments, 1)
+		w.submit(t, s, payments, 1)
 		for _, p := range payments {
 			w.retired(t, s.URL, p.Hash)
 		}
@@ -38,7 +38,7 @@ func TestRetiredStaysAway(t *testing.T) {
 		fresh, _ := rig.Payments(9101, 1)
 		s.Args = append(slices.Clone(args), "1h") // the fresh transaction stays visible
 		check(t, s.Start(w.ctx))
-		load(w.ctx, s, fresh, 1)
+		w.submit(t, s, fresh, 1)
 		w.delivered(t, s.URL, fresh, rig.Sealed) // the read models have reached it
 		for _, p := range payments {
 			w.retired(t, s.URL, p.Hash)

@@ -23,7 +23,7 @@ func TestFewDescriptors(t *testing.T) {
 		s := w.service(t)
 		check(t, s.Start(w.ctx))
 		warm, _ := rig.Payments(9500, 20)
-		load(w.ctx, s, warm, 4)
+		w.submit(t, s, warm, 4)
 		open, err := os.ReadDir("/proc/" + strconv.Itoa(s.Pid()) + "/fd")
 		check(t, err)
 		const spare = 20
@@ -31,7 +31,7 @@ func TestFewDescriptors(t *testing.T) {
 		check(t, unix.Prlimit(s.Pid(), unix.RLIMIT_NOFILE, &limit, nil))
 
 		payments, to := rig.Payments(9501, 200)
-		load(w.ctx, s, payments[:100], 2) // these clients have their connections
+		w.submit(t, s, payments[:100], 2) // these clients have their connections
 		idle := make([]net.Conn, 3*spare)
 		for i := range idle {
 			idle[i], err = net.DialTimeout("tcp", strings.TrimPrefix(s.URL, "http://"), time.Second)

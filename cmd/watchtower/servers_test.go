@@ -83,10 +83,10 @@ func TestReplicaKilled(t *testing.T) {
 	first, second := w.pair(t)
 	payments, to := rig.Payments(6001, 200)
 	half := len(payments) / 2
-	load(w.ctx, first, payments[:half], 8)
+	w.submit(t, first, payments[:half], 8)
 	killed := time.Now()
 	first.Kill()
-	load(w.ctx, second, payments[half:], 8)
+	w.submit(t, second, payments[half:], 8)
 	_, err := rig.Await(w.ctx, second.URL, payments[half].Hash, func(t rig.Transaction) bool { return t.Attempts > 0 })
 	check(t, err)
 	rig.Within(t, time.Since(killed), 5*time.Second, "due work went on")
@@ -122,7 +122,7 @@ func TestGracefulStop(t *testing.T) {
 		if lag := time.Since(began); lag > lease/2 {
 			t.Errorf("the next process went on after %v: was a lease left behind?", lag)
 		}
-		load(w.ctx, s, payments, 8)
+		w.submit(t, s, payments, 8)
 		w.delivered(t, s.URL, payments, rig.Executed)
 		w.paidOnce(t, to, len(payments))
 		check(t, s.Stop(w.ctx))
@@ -141,7 +141,7 @@ func TestSecretsStayIn(t *testing.T) {
 	s.Args = append(s.Args, "--log-level", "debug")
 	check(t, s.Start(w.ctx))
 	payments, _ := rig.Payments(8000, 5)
-	load(w.ctx, s, payments, 1)
+	w.submit(t, s, payments, 1)
 	w.delivered(t, s.URL, payments, rig.Executed)
 	check(t, s.Stop(w.ctx))
 	log, err := os.ReadFile(s.Log)

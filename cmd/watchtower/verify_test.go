@@ -67,7 +67,7 @@ func TestVerify(t *testing.T) {
 		s := w.service(t)
 		check(t, s.Start(w.ctx))
 		settled, _ := rig.Payments(9600, 6)
-		load(w.ctx, s, settled, 4)
+		w.submit(t, s, settled, 4)
 		_, open := subscription(wallet.Dev(4), 1, 1, 3) // nonce 0 is missing
 		key, unwanted := subscription(wallet.Dev(5), 2, 1, 2)
 		_, err := rig.Submit(w.ctx, s.URL, rig.TempoChain, append(raws(open), raws(unwanted)...)...)

@@ -83,13 +83,7 @@ func (w *world) insist(t *testing.T, payments []rig.Payment, clients int, urls .
 		posting.Go(func() {
 			for p := range work {
 				began := time.Now()
-				for try := 0; w.ctx.Err() == nil; try++ {
-					short, cancel := context.WithTimeout(w.ctx, 10*time.Second)
-					results, err := rig.Submit(short, urls[(c+try)%len(urls)], rig.TempoChain, p.Raw)
-					cancel()
-					if err == nil && results[0].OK {
-						break
-					}
+				for try := 0; w.ctx.Err() == nil && !w.posted(t, urls[(c+try)%len(urls)], p); try++ {
 					mu.Lock()
 					failed++
 					mu.Unlock()
