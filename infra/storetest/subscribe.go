@@ -141,6 +141,11 @@ func besideWriters(t *testing.T, o Opened[Log]) {
 	seen := make([][]event.Recorded, readers)
 	starts := make([]event.Position, readers)
 	finish := make(chan event.Position)
+	defer func() { // also when a check above has failed: nobody logs to a test that is over
+		close(finish)
+		writing.Wait()
+		reading.Wait()
+	}()
 	for r := range readers {
 		if r == readers/2 {
 			<-half
@@ -176,7 +181,7 @@ func besideWriters(t *testing.T, o Opened[Log]) {
 	}
 }
 
-// follow collects events until the position that finish names.
+// follow collects events until the position that finish names, or until finish is closed.
 func follow(t *testing.T, sub *subscription, at event.Position, finish <-chan event.Position) (events []event.Recorded) {
 	var end event.Position
 	for end == 0 || at < end {
@@ -191,8 +196,11 @@ func follow(t *testing.T, sub *subscription, at event.Position, finish <-chan ev
 			t.Error("the subscription ended:", err)
 			drain(finish)
 			return events
-		case end = <-finish:
-			finish = nil
+		case position, open := <-finish:
+			if !open {
+				return events
+			}
+			end, finish = position, nil
 		case <-time.After(patience):
 			t.Errorf("a subscription stopped at %d", at)
 			drain(finish)
