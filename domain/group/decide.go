@@ -27,7 +27,7 @@ func (s State) join(c Join) ([]Event, error) {
 		if m.NonceKey != key {
 			return nil, ErrNonceKey.Because("the group's nonce key is %s, the transaction's is %s", key, m.NonceKey)
 		}
-		if _, member := s.Member(m.Hash); !member && !met[m.Hash] {
+		if _, member := s.Member(m.Hash); !member && !met[m.Hash] && s.Members+len(events) < c.most() {
 			met[m.Hash], events = true, append(events, m)
 		}
 	}

@@ -10,6 +10,7 @@
 //     join later.
 //  4. An authority is recorded once, and applies to the members at that time only.
 //  5. Deciding the same command twice adds no event the second time.
+//  6. No transaction joins a group that has [MembersMax] members.
 //
 // A group may have many thousands of members. Adding a member takes logarithmic time and never
 // copies all members.

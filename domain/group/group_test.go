@@ -116,8 +116,8 @@ func TestRefusals(t *testing.T) {
 		want  event.Refusal
 	}{
 		{"nobody's group", State{}, byGroupID(epoch), ErrUnknown},
-		{"another nonce key", one, Join{[]Joined{other}}, ErrNonceKey},
-		{"two nonce keys at once", State{}, Join{[]Joined{joined(1), other}}, ErrNonceKey},
+		{"another nonce key", one, Join{Members: []Joined{other}}, ErrNonceKey},
+		{"two nonce keys at once", State{}, Join{Members: []Joined{joined(1), other}}, ErrNonceKey},
 		{"signed too long ago", one, typed(1, late), ErrExpired},
 		{"shown too often", many, typed(authoritiesMax, epoch), ErrShownOften},
 	} {
@@ -137,8 +137,8 @@ func TestBrokenCallers(t *testing.T) {
 	claim := joined(1)
 	claim.AccessKey = &chain.Address{2}
 	for name, c := range map[string]Command{
-		"nobody joins": Join{}, "another key's group": Join{[]Joined{strange}}, "an access key unconfirmed": Join{[]Joined{claim}},
-		"too many at once": Join{make([]Joined, JoinMax+1)},
+		"nobody joins": Join{}, "another key's group": Join{Members: []Joined{strange}}, "an access key unconfirmed": Join{Members: []Joined{claim}},
+		"too many at once": Join{Members: make([]Joined, JoinMax+1)},
 	} {
 		func() {
 			defer func() {
@@ -176,10 +176,15 @@ func drawCommand(t *rapid.T) Command {
 		other := joined(rapid.IntRange(1, 30).Draw(t, "other"))
 		other.NonceKey = chain.NonceKey{31: 6}
 		other.Group = other.NonceKey.Group()
-		return Join{[]Joined{other}}
+		return Join{Members: []Joined{other}, Max: drawnMax}
 	}
-	return join(rapid.SliceOfN(rapid.IntRange(1, 30), 1, 5).Draw(t, "who")...)
+	j := join(rapid.SliceOfN(rapid.IntRange(1, 30), 1, 5).Draw(t, "who")...)
+	j.Max = drawnMax
+	return j
 }
+
+// drawnMax is the bound of the members in drawn commands.
+const drawnMax = 20
 
 // Every sequence of commands keeps the numbered invariants of the package comment, and no state
 // changes when later states are derived from it.
@@ -247,19 +252,48 @@ func keeps(t *rapid.T, before, after State, listed []Member) {
 			t.Fatalf("invariant 3: member %d is no longer canceled", i)
 		}
 	}
+	if after.Members > drawnMax {
+		t.Fatalf("invariant 6: %d members", after.Members)
+	}
 	if len(seen) != after.Members || after.Canceled > before.Members && after.Canceled != after.Members {
 		t.Fatalf("invariant 3: %d of %d members canceled, %d are listed", after.Canceled, after.Members, len(seen))
+	}
+}
+
+// large returns a group of the first transactions.
+func large(members int) (s State) {
+	for n := range members {
+		s = s.Evolve(joined(n))
+	}
+	return s
+}
+
+// A full group takes no further transaction and refuses none. A group that was larger before there
+// was a bound keeps its members.
+func TestFullGroup(t *testing.T) {
+	s := large(MembersMax - 1)
+	last, next := MembersMax-1, MembersMax
+	c := join(0, last, next, 1)
+	events, err := s.Decide(c)
+	if d := cmp.Diff([]Event{joined(last)}, events); err != nil || d != "" {
+		t.Fatalf("%v (-want +got):\n%s", err, d)
+	}
+	s = s.Evolve(events[0])
+	c.Max = 2 * MembersMax // raises nothing
+	if again, err := s.Decide(c); err != nil || len(again) > 0 {
+		t.Errorf("deciding twice added %v, %v", again, err)
+	}
+	older := s.Evolve(joined(next))
+	if events, err := older.Decide(join(next, next+1)); err != nil || len(events) > 0 || older.Members != MembersMax+1 {
+		t.Errorf("%d members, then %v, %v", older.Members, events, err)
 	}
 }
 
 // A group of a hundred thousand members is folded in less than the time of a few requests: the
 // cost of a member does not grow with the group.
 func TestLargeGroup(t *testing.T) {
-	const members = 100_000
-	var s State
-	for n := range members {
-		s = s.Evolve(Joined{Hash: hashOf(n), Nonce: uint64(n), NonceKey: key})
-	}
+	const members = MembersMax
+	s := large(members)
 	if s.Members != members {
 		t.Fatal(s.Members)
 	}

@@ -41,6 +41,13 @@ func TestSnapshotAndBack(t *testing.T) {
 	}
 }
 
+// A full group's state fits a snapshot with room to spare. commands keeps snapshots of up to 32 MiB.
+func TestFullGroupFitsASnapshot(t *testing.T) {
+	if n := len(large(MembersMax).Snapshot()) + authoritiesMax*snapshotShown; n > 6<<20 {
+		t.Errorf("%d bytes", n)
+	}
+}
+
 // Restoring any bytes returns a state or an error.
 func FuzzRestore(f *testing.F) {
 	for n := range 3 {
