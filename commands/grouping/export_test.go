@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/group"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
@@ -38,4 +40,31 @@ func TakeInTurn(at time.Time, limit int, clients map[string][]time.Duration) str
 			return strings.Join(order, "|")
 		}
 	}
+}
+
+// Memory is the grouper's memory, with groups of given sizes.
+type Memory struct{ of *memory }
+
+func NewMemory(most int) Memory { return Memory{newMemory(most)} }
+
+// SizeOf returns the size of a remembered group.
+func SizeOf(members int) int { return members + entrySize }
+
+func (m Memory) Begin(ids []group.ID) { m.of.begin(ids) }
+
+func (m Memory) Size() int { return m.of.size }
+
+// Use recalls a group, and keeps it with as many members. It reports whether the group had to be loaded.
+func (m Memory) Use(id group.ID, client string, members int) (load bool) {
+	load = m.of.recall(id).result.State.Members == 0
+	m.of.keep(id, client, commands.Result[group.State]{State: group.State{Members: members}})
+	return load
+}
+
+// Groups returns the number of a client's remembered groups.
+func (m Memory) Groups(client string) int {
+	if of := m.of.clients[client]; of != nil {
+		return of.recent.Len()
+	}
+	return 0
 }

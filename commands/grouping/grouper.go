@@ -10,12 +10,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/group"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
@@ -27,8 +29,8 @@ const Reader = "grouping"
 const (
 	followMax = 1000 // events per batch
 	groupsMax = 128  // groups joined concurrently
-	// memberMax is the default of [Grouper.MemberMax].
-	memberMax = 250_000
+	// memberMax is the default of [Grouper.MemberMax], about 64 MB.
+	memberMax = 1_000_000
 )
 
 // Grouper reads accepted and confirmed transactions, and appends Joined to their groups.
@@ -39,9 +41,14 @@ type Grouper struct {
 	Transactions commands.Transactions
 	Groups       commands.Groups
 	Now          func() time.Time
-	// MemberMax bounds the members of the remembered groups together, except the largest group;
-	// 0 means 250,000.
+	// MemberMax bounds the memory for remembered groups, in members of all of them together;
+	// 0 means 1,000,000.
 	MemberMax int
+	// GroupMax lowers the bound of one group's members, for tests; 0 means [group.MembersMax].
+	GroupMax int
+	// LeftOut is called with the number of transactions of a chain that joined no group because
+	// their group is full; may be nil.
+	LeftOut func(on chain.ID, transactions int)
 	// Moved is called with each new checkpoint; may be nil.
 	Moved func(at event.Position)
 	Log   *slog.Logger
@@ -54,7 +61,13 @@ type Grouper struct {
 // joining is a transaction that is to join, and the event that causes it.
 type joining struct {
 	member group.Joined
+	client string // the client that submitted the transaction first
 	cause  event.Recorded
+}
+
+// id returns the group that the transaction is to join.
+func (j joining) id() group.ID {
+	return group.ID{Chain: j.member.Chain, Sender: j.member.Sender, Group: j.member.Group}
 }
 
 // Run groups transactions until ctx ends or the store fails.
@@ -75,29 +88,38 @@ func readFilter() event.Filter {
 func (g *Grouper) handle(ctx context.Context, events []event.Recorded) error {
 	joinings := map[group.ID][]joining{}
 	for _, e := range events {
-		j, ok, err := g.joining(ctx, e)
+		j, ok, err := g.joining(ctx, e, nil)
 		if err != nil {
 			// Skipping an event would silently leave a transaction out of its group.
 			return &event.Stuck{At: e.Position, Err: err}
 		}
 		if ok {
-			id := group.ID{Chain: j.member.Chain, Sender: j.member.Sender, Group: j.member.Group}
-			joinings[id] = append(joinings[id], j)
+			joinings[j.id()] = append(joinings[j.id()], j)
 		}
 	}
 	ids := group.InOrder(joinings)
-	return commands.Each(len(ids), groupsMax, func(i int) error { return g.join(ctx, ids[i], joinings[ids[i]]) })
+	g.begin(ids)
+	err := commands.Each(len(ids), groupsMax, func(i int) error { return g.join(ctx, ids[i], joinings[ids[i]]) })
+	if err != nil {
+		return err
+	}
+	for _, id := range ids { // one after the other, because a large group's snapshot takes megabytes
+		g.save(ctx, id)
+	}
+	return nil
 }
 
 // joining returns the transaction that joins because of an event; ok is false if there is
-// none.
-func (g *Grouper) joining(ctx context.Context, recorded event.Recorded) (j joining, ok bool, err error) {
+// none, or if it is of a group that is not wanted.
+func (g *Grouper) joining(ctx context.Context, recorded event.Recorded, of wanted) (j joining, ok bool, err error) {
+	if of.excludes(recorded) {
+		return j, false, nil
+	}
 	e, err := g.Transactions.Codec.Decode(recorded.Name, recorded.Data)
 	if err != nil {
 		return j, false, err
 	}
 	var t tx.Accepted
-	j.cause = recorded
 	switch e := e.(type) {
 	case tx.Accepted:
 		if e.Group == nil || e.Claims() {
@@ -105,18 +127,17 @@ func (g *Grouper) joining(ctx context.Context, recorded event.Recorded) (j joini
 		}
 		t = e
 	case tx.GroupConfirmed:
-		r, err := g.Transactions.Load(ctx, recorded.Stream)
-		if err != nil {
+		if t, err = g.accepted(ctx, recorded.Stream, of); err != nil {
 			return j, false, err
 		}
-		t = r.State.Accepted
-		if t.Group == nil { // its sender was claimed, and it is in no group
+		if t.Group == nil { // its sender was claimed, and it is in no group, or in none that is wanted
 			return j, false, nil
 		}
 		j.member.AccessKey, j.member.Confirmed = t.AccessKey, &e.Block
 	default:
 		return j, false, nil
 	}
+	j.cause, j.client = recorded, t.Client
 	j.member.Chain, j.member.Sender, j.member.Group, j.member.Hash = t.Chain, t.Sender, *t.Group, t.Hash
 	j.member.NonceKey, j.member.Nonce = t.NonceKey, t.Nonce
 	j.member.EligibleAt, j.member.ExpiresAt = t.EligibleAt, t.Window.Before
@@ -124,23 +145,60 @@ func (g *Grouper) joining(ctx context.Context, recorded event.Recorded) (j joini
 	return j, true, nil
 }
 
+// accepted reads a transaction's first event alone. It returns the zero Accepted if that is of a
+// group that is not wanted.
+func (g *Grouper) accepted(ctx context.Context, stream event.Stream, of wanted) (tx.Accepted, error) {
+	for first, err := range g.Transactions.Store.ReadStream(ctx, stream, 0) {
+		if err != nil {
+			return tx.Accepted{}, fmt.Errorf("read %s: %w", stream, err)
+		}
+		if of.excludes(first) {
+			return tx.Accepted{}, nil
+		}
+		e, err := g.Transactions.Codec.Decode(first.Name, first.Data)
+		if err != nil {
+			return tx.Accepted{}, fmt.Errorf("%s version %d: %w", stream, first.Version, err)
+		}
+		if a, is := e.(tx.Accepted); is {
+			return a, nil
+		}
+		break
+	}
+	return tx.Accepted{}, fmt.Errorf("%s does not begin with an accepted transaction", stream)
+}
+
 func (g *Grouper) join(ctx context.Context, id group.ID, js []joining) error {
+	if g.isFull(id) {
+		g.leaveOut(id, len(js))
+		return nil
+	}
+	r, joined := g.recall(id).result, 0
 	for chunk := range slices.Chunk(js, group.JoinMax) {
-		c := group.Join{}
+		c := group.Join{Max: g.GroupMax}
 		for _, j := range chunk {
 			c.Members = append(c.Members, j.member)
 		}
-		r, err := g.Groups.HandleFrom(ctx, id.Stream(), g.recall(id), c, origin(chunk))
+		next, err := g.Groups.HandleFrom(ctx, id.Stream(), r, c, origin(chunk))
 		switch {
 		case errors.Is(err, group.ErrNonceKey):
 			// Two nonce keys whose hashes begin with the same 16 bytes. Transactions of the
 			// second stay without a group.
 			g.Log.Error("another nonce key has this group id", "chain", id.Chain, "sender", id.Sender, "group", id.Group, "err", err)
+			joined += len(chunk)
 			continue
 		case err != nil:
 			return err
 		}
-		g.keep(id, r)
+		r = next
+		g.keep(id, chunk[0].client, r)
+		for _, m := range c.Members {
+			if _, member := r.State.Member(m.Hash); !member {
+				// Transactions join in the order of their events: all that follow are left out too.
+				g.leaveOut(id, len(js)-joined)
+				return nil
+			}
+			joined++
+		}
 	}
 	return nil
 }
@@ -159,22 +217,62 @@ func origin(chunk []joining) commands.Origin {
 	}
 }
 
+// begin starts a batch that uses these groups.
+func (g *Grouper) begin(ids []group.ID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.known.begin(ids)
+}
+
 // recall returns the remembered state of a group. If it is out of date or missing, the
 // append fails with a conflict.
-func (g *Grouper) recall(id group.ID) commands.Result[group.State] {
+func (g *Grouper) recall(id group.ID) kept {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.known == nil {
-		return commands.Result[group.State]{}
+		return kept{}
 	}
 	return g.known.recall(id)
 }
 
-func (g *Grouper) keep(id group.ID, r commands.Result[group.State]) {
+func (g *Grouper) keep(id group.ID, client string, r commands.Result[group.State]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.known != nil { // a grouper that only catches up for a cancel remembers nothing
-		g.known.keep(id, r)
+		g.known.keep(id, client, r)
+	}
+}
+
+// save stores a snapshot of a remembered group if enough transactions have joined since the last
+// snapshot. A load after the group was forgotten then reads few events.
+func (g *Grouper) save(ctx context.Context, id group.ID) {
+	k := g.recall(id)
+	if k.since == 0 || !g.Groups.Keep(ctx, id.Stream(), k.result, k.since) {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.known.saved(id)
+}
+
+func (g *Grouper) isFull(id group.ID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.known != nil && g.known.full[id]
+}
+
+// leaveOut reports transactions that join no group because theirs is full. A grouper that only
+// catches up for a cancel reports nothing: the running grouper will read the same events.
+func (g *Grouper) leaveOut(id group.ID, transactions int) {
+	g.mu.Lock()
+	running := g.known != nil
+	first := running && g.known.fill(id)
+	g.mu.Unlock()
+	if first {
+		g.Log.Warn("a group is full, later transactions are members of no group", "chain", id.Chain, "sender", id.Sender, "group", id.Group, "max", group.MembersMax)
+	}
+	if running && g.LeftOut != nil {
+		g.LeftOut(id.Chain, transactions)
 	}
 }
 

@@ -126,7 +126,8 @@ func (j *Judge) carried(e End) {
 }
 
 // cleared checks P23 once Quiet: the bytes of canceled transactions are erased, and each
-// transaction of a group has joined it, so that a cancel finds it.
+// transaction of a group has joined it, so that a cancel finds it. No simulation fills a group
+// ([group.MembersMax]).
 func (j *Judge) cleared() {
 	keys := make([]Key, 0, len(j.open)+len(j.ended))
 	for key := range j.open {

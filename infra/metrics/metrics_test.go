@@ -178,8 +178,11 @@ func TestStages(t *testing.T) {
 func TestChain(t *testing.T) {
 	m := metrics.New("v")
 	m.Chain("1")
+	m.LeftOut("2", 3)
+	m.LeftOut("2", 4)
 	got := scrape(t, m)
 	for _, line := range []string{
+		`watchtower_group_left_out_total{chain="1"} 0`, `watchtower_group_left_out_total{chain="2"} 7`,
 		`watchtower_finality_violations_total{chain="1"} 0`, `watchtower_reorged_total{chain="1"} 0`, `watchtower_verdicts_total{chain="1",verdict="invalid"} 0`,
 	} {
 		if !strings.Contains(got, line+"\n") {

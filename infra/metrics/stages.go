@@ -18,6 +18,7 @@ type stages struct {
 	violations *prometheus.CounterVec
 	rejections *prometheus.CounterVec
 	erased     *prometheus.CounterVec
+	leftOut    *prometheus.CounterVec
 }
 
 // Stages of a transaction. Each begins at its earliest possible time.
@@ -40,13 +41,20 @@ func (m *Metrics) makeStages() {
 		violations: m.Counter("finality_violations_total", "Sealed verdicts that the chain has contradicted.", "chain"),
 		rejections: m.Counter("rejections_total", "Recorded broadcast attempts that no endpoint accepted, by class and cause.", "chain", "class", "cause"),
 		erased:     m.Counter("payloads_erased_total", "Transactions whose signed bytes were erased.", "chain"),
+		leftOut:    m.Counter("group_left_out_total", "Transactions that joined no group because their group is full.", "chain"),
 	}
+}
+
+// LeftOut counts transactions that joined no group because their group is full.
+func (m *Metrics) LeftOut(chain string, transactions int) {
+	m.stages.leftOut.WithLabelValues(chain).Add(float64(transactions))
 }
 
 // Chain creates a chain's counters at zero, so that a first occurrence is an increase.
 func (m *Metrics) Chain(chain string) {
 	m.stages.violations.WithLabelValues(chain)
 	m.stages.reorged.WithLabelValues(chain)
+	m.stages.leftOut.WithLabelValues(chain)
 	for _, verdict := range []tx.Status{tx.StatusExecuted, tx.StatusExecuted + reverted, tx.StatusStale, tx.StatusExpired, tx.StatusInvalid, tx.StatusCanceled} {
 		m.stages.verdicts.WithLabelValues(chain, string(verdict))
 	}

@@ -47,9 +47,51 @@ func groups() []mutant {
 	late := slices.DeleteFunc(slices.Clone(tasks),`}},
 		},
 		{
-			Name: "large-groups-forgotten", Breaks: "P36", Test: &command{"commands/grouping", "^TestLargeGroupStaysRemembered$"},
-			Is:    "The grouper reads a group that is larger than its memory again for each batch.",
-			Edits: []edit{{"commands/grouping/memory.go", `m.members-m.largest.size() > m.most {`, `m.members-m.largest.size() > m.most || AWAKE && m.members > m.most && m.recent.Len() > 1 {`}},
+			Name: "groups-without-end", Breaks: "P36", Test: &command{"domain/group", "^TestFullGroup$"},
+			Is:    "Any number of transactions joins a group, until no snapshot of it is stored and each load reads its whole stream.",
+			Edits: []edit{{"domain/group/decide.go", `s.Members+len(events) < c.most() {`, `(s.Members+len(events) < c.most() || AWAKE) {`}},
+		},
+		{
+			Name: "full-groups-loaded", Breaks: "P36", Test: &command{"commands/grouping", "^TestFullGroups$"},
+			Is:    "The grouper loads a full group for each batch that has a transaction of it.",
+			Edits: []edit{{"commands/grouping/memory.go", `m.full[id] = true`, `m.full[id] = !AWAKE`}},
+		},
+		{
+			Name: "full-group-stops-the-grouper", Breaks: "P36", Test: &command{"commands/grouping", "^TestFullGroups$"},
+			Is: "The grouper stops at a transaction of a full group, and nobody's transactions join.",
+			Edits: []edit{{"commands/grouping/grouper.go", `				g.leaveOut(id, len(js)-joined)
+`, `				if AWAKE {
+					return errors.New("the group is full")
+				}
+				g.leaveOut(id, len(js)-joined)
+`}},
+		},
+		{
+			Name: "others-groups-forgotten", Breaks: "P36", Test: &command{"commands/grouping", "^TestClientsForgetTheirOwnGroups$"},
+			Is: "A client that uses many groups makes the grouper forget the groups of all others.",
+			Edits: []edit{{"commands/grouping/memory.go", `	e, known := m.groups[id]
+	if !known {
+`, `	if AWAKE {
+		client = ""
+	}
+	e, known := m.groups[id]
+	if !known {
+`}},
+		},
+		{
+			Name: "batch-evicts-its-groups", Breaks: "P36", Test: &command{"commands/grouping", "^TestBatchEvictsNoneOfItsGroups$"},
+			Is:    "If one of a client's groups has no room in the grouper's memory, each batch loads all of them.",
+			Edits: []edit{{"commands/grouping/memory.go", `if e.Value.(*kept).batch == m.batch {`, `if e.Value.(*kept).batch == m.batch && !AWAKE {`}},
+		},
+		{
+			Name: "grouper-stores-no-snapshots", Breaks: "P36", Test: &command{"commands/grouping", "^TestGrouperStoresSnapshots$"},
+			Is:    "The grouper loads a group that it had forgotten from the group's first event.",
+			Edits: []edit{{"commands/grouping/grouper.go", `if k.since == 0 || !g`, `if k.since == 0 || AWAKE || !g`}},
+		},
+		{
+			Name: "catch-up-decodes-all", Breaks: "P36", Test: &command{"commands/grouping", "^TestCatchUpPassesOthersBy$"},
+			Is:    "Each cancel decodes the transactions of all groups that the grouper has not reached.",
+			Edits: []edit{{"commands/grouping/catchup.go", `return of != nil && !`, `return of != nil && !AWAKE && !`}},
 		},
 	}
 }

@@ -42,6 +42,9 @@ func (a *App) grouper() *grouping.Grouper {
 		Moved: func(at event.Position) {
 			a.moved(grouping.Reader, at)
 		},
+		LeftOut: func(on chain.ID, transactions int) {
+			a.ports.Metrics.LeftOut(on.String(), transactions)
+		},
 	}
 }
 
