@@ -248,6 +248,7 @@ func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2
 		if err != nil {
 			return err
 		}
+		l.crash(recalled)
 		if next == begins {
 			break // the rest is in the log
 		}
@@ -255,7 +256,7 @@ func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2
 	if next != begins {
 		return fmt.Errorf("the events end before position %d, the log begins at %d", next, begins)
 	}
-	return l.write(ctx, func(conn *sqlite.Conn) error {
+	err = l.write(ctx, func(conn *sqlite.Conn) error {
 		// A stream with restored events is archived only up to the first of them.
 		err := exec(conn, `UPDATE streams SET archived = coalesce((SELECT min(e.version) - 1 FROM events e
 			WHERE e.stream = streams.no AND e.pos >= ? AND e.pos < ?), archived)
@@ -266,6 +267,10 @@ func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2
 		}
 		return err
 	})
+	if err == nil {
+		l.crash(rejoined)
+	}
+	return err
 }
 
 // putBack inserts an event as recorded, if it is missing.
