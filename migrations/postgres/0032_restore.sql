@@ -11,7 +11,7 @@
 -- the head before it calls log.extend. They are short; a restore's copying holds none of these
 -- locks.
 
--- As before, with the head locked first, whoever calls it.
+-- As in 0001, but the function locks the head itself.
 CREATE OR REPLACE FUNCTION log.extend(upto bigint, size bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -35,12 +35,26 @@ BEGIN
   RETURN edge;
 END $$;
 
+-- Refuses a role that may not insert events, and returns its name. The functions below run
+-- with their owner's rights, and a role that only reads the log may call them.
+CREATE FUNCTION log.writer() RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  caller text := coalesce(nullif(current_setting('role'), 'none'), session_user);
+BEGIN
+  IF NOT has_table_privilege(caller, 'log.events', 'INSERT') THEN
+    RAISE insufficient_privilege USING MESSAGE = format('%s may not insert into log.events', caller);
+  END IF;
+  RETURN caller;
+END $$;
+
 -- Drops the table of a restore that did not finish; null: of every such restore.
 CREATE FUNCTION log.discard(unfinished text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   name text;
 BEGIN
+  PERFORM log.writer();
   FOR name IN SELECT c.relname FROM pg_class c
     WHERE c.relnamespace = 'log'::regnamespace AND c.relkind = 'r' AND c.relname ~ '^recalled_[0-9]+$'
       AND (unfinished IS NULL OR c.relname = unfinished) LOOP
@@ -55,17 +69,14 @@ DROP FUNCTION log.recall(bigint);
 CREATE FUNCTION log.recall(first bigint, past bigint) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  caller text := coalesce(nullif(current_setting('role'), 'none'), session_user);
+  caller text := log.writer();
   filled text := 'recalled_' || txid_current();
 BEGIN
-  IF NOT has_table_privilege(caller, 'log.events', 'INSERT') THEN
-    RAISE insufficient_privilege USING MESSAGE = format('%s may not insert into log.events', caller);
-  END IF;
   IF first < 1 OR first >= past THEN
     RAISE EXCEPTION 'there is no position from % to %', first, past - 1;
   END IF;
   PERFORM log.discard(NULL);
-  -- The constraint spares the attaching a read of the whole table. Vacuum would hold it up.
+  -- The constraint spares the attaching a read of the whole table; a vacuum would delay it.
   EXECUTE format('CREATE TABLE log.%I (LIKE log.events INCLUDING ALL, CONSTRAINT recalled CHECK (pos >= %s AND pos < %s)) WITH (autovacuum_enabled = off)',
                  filled, first, past);
   EXECUTE format('CREATE UNIQUE INDEX %I ON log.%I (stream, version)', filled || '_stream', filled);
@@ -74,14 +85,15 @@ BEGIN
 END $$;
 
 -- Attaches a filled table, with which the log begins at the position upward instead of past.
--- Whoever reads or writes the log waits meanwhile, and it waits for whoever reads: a reader
--- must not meet the new beginning without the new partition.
+-- It waits for readers and writers of the log, and they wait for it: a reader must not see the
+-- new beginning without the new partition.
 CREATE FUNCTION log.rejoin(filled text, upward bigint, past bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   began bigint;
   part  text := 'events_' || upward;
 BEGIN
+  PERFORM log.writer();
   IF filled !~ '^recalled_[0-9]+$' THEN
     RAISE EXCEPTION '% is no table of a restore', filled;
   END IF;
