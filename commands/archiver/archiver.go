@@ -2,8 +2,9 @@
 // segments of the archive.
 //
 // A segment is written and verified, then recorded, then listed; only then the store drops
-// its events. Each step may be repeated, so the next pass repairs a crash between any two
-// of them.
+// its events. A restore goes the other way: the store holds the events again, then that is
+// recorded. Each step may be repeated, so the next pass repairs a crash between any two of
+// them.
 package archiver
 
 import (
@@ -71,7 +72,7 @@ type Archiver struct {
 	// of a failed pass. Both may be nil.
 	Told   func(Standing)
 	Failed func(error)
-	// Crash is called at the points of [CrashPoints]; nil does nothing.
+	// Crash is called at the points of [CrashPoints] and [RestoreCrashPoints]; nil does nothing.
 	Crash func(point string)
 
 	verified map[archive.Digest]bool // segments verified by this process
@@ -80,6 +81,9 @@ type Archiver struct {
 
 // CrashPoints lists the places at which a test may end the process.
 func CrashPoints() []string { return []string{"archive.stored", "archive.listed", "archive.recorded"} }
+
+// RestoreCrashPoints lists the places in [Archiver.Restore] at which a test may end the process.
+func RestoreCrashPoints() []string { return []string{"restore.returned", "restore.recorded"} }
 
 // Rule selects the streams that are unlikely to be needed soon: transactions whose last
 // event settles them, and groups without recent members.
@@ -183,6 +187,9 @@ func (a *Archiver) handle(ctx context.Context, c archive.Command) (archive.State
 func (a *Archiver) Pass(ctx context.Context, again bool) (report Report, err error) {
 	state, err := a.State(ctx)
 	if err != nil {
+		return report, err
+	}
+	if state, err = a.catchUp(ctx, state); err != nil {
 		return report, err
 	}
 	for {
@@ -331,10 +338,35 @@ func (a *Archiver) read(s archive.Segment) {
 	a.verified[s.Hash] = true
 }
 
+// catchUp records where the store's log begins, if an error or a crash has prevented that. After
+// a restore the restored events are held. A restore that was recorded, but whose events the
+// store does not hold, no longer holds anything.
+func (a *Archiver) catchUp(ctx context.Context, state archive.State) (archive.State, error) {
+	begins, err := a.Store.Begins(ctx)
+	switch {
+	case err != nil:
+	case begins < state.Begins:
+		state, err = a.handle(ctx, archive.Restore{From: begins, At: a.Now()})
+	case begins > max(state.Begins, 1):
+		state, err = a.handle(ctx, archive.Drop{Below: begins, At: a.Now()})
+	}
+	return state, err
+}
+
 // Restore makes the store hold the events from a position on again, starting with its
 // segment. It returns the restored range, up to the log's former beginning. The events stay
 // until an operator drops them again.
+//
+// It is recorded last: if the store's restore fails, the archive is as before. After a crash
+// between the two, the next pass records it.
 func (a *Archiver) Restore(ctx context.Context, position event.Position) (from, past event.Position, err error) {
+	state, err := a.State(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	if _, err = a.catchUp(ctx, state); err != nil {
+		return 0, 0, err
+	}
 	plan, err := a.Plan(ctx)
 	if err != nil {
 		return 0, 0, err
@@ -343,13 +375,15 @@ func (a *Archiver) Restore(ctx context.Context, position event.Position) (from, 
 		return 0, 0, err
 	}
 	past = plan.Begins
-	if _, err := a.handle(ctx, archive.Drop{Below: past, At: a.Now()}); err != nil { // if a crash has prevented it
+	if err := a.Store.Restore(ctx, from, a.Log.ReadAll(ctx, from-1, event.Filter{}, readMax)); err != nil {
 		return from, past, err
 	}
+	a.crash("restore.returned")
 	if _, err := a.handle(ctx, archive.Restore{From: from, At: a.Now()}); err != nil {
-		return from, past, err
+		return from, past, fmt.Errorf("positions %d to %d are in the store again; the next pass records it: %w", from, past-1, err)
 	}
-	return from, past, a.Store.Restore(ctx, from, a.Log.ReadAll(ctx, from-1, event.Filter{}, readMax))
+	a.crash("restore.recorded")
+	return from, past, nil
 }
 
 func (a *Archiver) crash(point string) {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/commands/archiver"
+	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
@@ -32,7 +33,8 @@ func child() int {
 		if point != os.Getenv(childVar) {
 			return
 		}
-		if passes++; passes == 2 || point == "archive.dropping" { // it occurs once; at the other points the first pass succeeds
+		// A restore's points and "archive.dropping" occur once; at the other points the first pass succeeds.
+		if passes++; passes == 2 || point == "archive.dropping" || strings.HasPrefix(point, "restore.") {
 			syscall.Kill(os.Getpid(), syscall.SIGKILL) //nolint:errcheck // nobody is left to hear of it
 			select {}
 		}
@@ -44,6 +46,9 @@ func child() int {
 	}
 	a := archiving(e.open(), archive.NewFiles(archive.Dir(os.Getenv(shelfVar)), crash))
 	a.Crash = crash
+	if strings.HasPrefix(os.Getenv(childVar), "restore.") {
+		return childRestores(a)
+	}
 	for {
 		report, err := a.Pass(context.Background(), true)
 		if err != nil || len(report.Stored) == 0 {
@@ -67,16 +72,18 @@ func TestKilledWhileArchiving(t *testing.T) {
 	}
 }
 
-func killed(t *testing.T, engine, point string) {
+// killing fills a store, has a child die at a point, and opens the store again. The last event
+// of before was the log's last one.
+func killing(t *testing.T, engine, point string) (a *archiver.Archiver, before []event.Recorded) {
 	place, shelf := t.TempDir(), t.TempDir()
 	e := onEmbedded(place, nil)
 	if engine == "postgres" {
 		place = postgresURL(t)
 		e = onPostgres(place, nil)
 	}
-	a := archiving(e.open(), archive.NewFiles(archive.Dir(shelf), nil))
+	a = archiving(e.open(), archive.NewFiles(archive.Dir(shelf), nil))
 	fill(t, a, 40)
-	before := all(t, a)
+	before = all(t, a)
 	check(t, e.close())
 
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -90,7 +97,12 @@ func killed(t *testing.T, engine, point string) {
 	}
 
 	a = archiving(e.open(), archive.NewFiles(archive.Dir(shelf), nil))
-	defer e.close() //nolint:errcheck // the test is over
+	t.Cleanup(func() { e.close() }) //nolint:errcheck // the test is over
+	return a, before
+}
+
+func killed(t *testing.T, engine, point string) {
+	a, before := killing(t, engine, point)
 	same := func(when string) {
 		t.Helper()
 		if diff := cmp.Diff(before, all(t, a)[:len(before)]); diff != "" {

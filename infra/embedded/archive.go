@@ -183,7 +183,11 @@ func dropSome(conn *sqlite.Conn, after, below event.Position, rule archive.Rule)
 		next = below - 1
 	}
 	for _, s := range streams {
-		last, name := event.Position(0), ""
+		// Events that were dropped already: a restore that did not finish has put them back.
+		if err := exec(conn, "DELETE FROM events WHERE stream = ?1 AND version <= (SELECT archived FROM streams WHERE no = ?1)", s.no); err != nil {
+			return after, err
+		}
+		last, name := below, ""
 		err := query(conn, "SELECT pos, name FROM events WHERE stream = ? ORDER BY version DESC LIMIT 1", func(row *sqlite.Stmt) bool {
 			last, name = event.Position(row.ColumnInt64(0)), row.ColumnText(1)
 			return false
@@ -216,7 +220,8 @@ func forget(conn *sqlite.Conn, stream, version int64) error {
 }
 
 // Restore puts dropped events from a position on back into the log. They must be all events up
-// to the beginning of the log.
+// to the beginning of the log, which is lowered last. If that fails, events that were put back
+// are not part of the log; the next restore completes them, or the next drop removes them.
 func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2[event.Batch, error]) error {
 	begins, err := l.Begins(ctx)
 	if err != nil || from >= begins {
@@ -248,6 +253,7 @@ func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2
 		if err != nil {
 			return err
 		}
+		l.crash(recalled)
 		if next == begins {
 			break // the rest is in the log
 		}
@@ -255,7 +261,7 @@ func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2
 	if next != begins {
 		return fmt.Errorf("the events end before position %d, the log begins at %d", next, begins)
 	}
-	return l.write(ctx, func(conn *sqlite.Conn) error {
+	err = l.write(ctx, func(conn *sqlite.Conn) error {
 		// A stream with restored events is archived only up to the first of them.
 		err := exec(conn, `UPDATE streams SET archived = coalesce((SELECT min(e.version) - 1 FROM events e
 			WHERE e.stream = streams.no AND e.pos >= ? AND e.pos < ?), archived)
@@ -266,6 +272,10 @@ func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2
 		}
 		return err
 	})
+	if err == nil {
+		l.crash(rejoined)
+	}
+	return err
 }
 
 // putBack inserts an event as recorded, if it is missing.

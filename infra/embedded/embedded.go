@@ -43,7 +43,8 @@ type Options struct {
 	// AllowDataLoss makes commits not wait for the disk, so that a power cut loses acknowledged
 	// commits. It is for the test that shows that it would detect such a loss.
 	AllowDataLoss bool
-	// Crash is called at the points listed by [CrashPoints] and [ArchiveCrashPoints]; nil does
+	// Crash is called at the points listed by [CrashPoints], [ArchiveCrashPoints]
+	// and [RestoreCrashPoints]; nil does
 	// nothing.
 	Crash func(point string)
 }
@@ -58,6 +59,8 @@ const (
 	keysKept     = "payload.key-kept"  // a payload's key is on disk, its row is not
 	dropping     = "archive.dropping"  // the log begins later, the events before are not removed yet
 	dropped      = "archive.dropped"   // some of these events are removed
+	recalled     = "restore.recalled"  // some events are put back, the log does not begin with them yet
+	rejoined     = "restore.rejoined"  // the log begins with them, no caller has its answer
 )
 
 // CrashPoints lists the points at which Options.Crash is called.
@@ -65,6 +68,9 @@ func CrashPoints() []string { return []string{beforeCommit, afterCommit, keysKep
 
 // ArchiveCrashPoints lists the points that only an archiving process reaches.
 func ArchiveCrashPoints() []string { return []string{dropping, dropped} }
+
+// RestoreCrashPoints lists the points that only a restore reaches.
+func RestoreCrashPoints() []string { return []string{recalled, rejoined} }
 
 // DB is an open directory.
 type DB struct {

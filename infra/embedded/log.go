@@ -189,9 +189,10 @@ func (l *Log) head(conn *sqlite.Conn, stream event.Stream) (head, error) {
 	return headOf(conn, stream)
 }
 
-// headOf reads the end of a stream; the zero head means that the stream does not exist.
+// headOf reads the end of a stream; the zero head means that the stream does not exist. A
+// restore that has not finished may have put back some of the archived events only.
 func headOf(conn *sqlite.Conn, stream event.Stream) (at head, err error) {
-	err = query(conn, `SELECT s.no, coalesce((SELECT max(e.version) FROM events e WHERE e.stream = s.no), s.archived) FROM streams s
+	err = query(conn, `SELECT s.no, max(s.archived, coalesce((SELECT max(e.version) FROM events e WHERE e.stream = s.no), 0)) FROM streams s
 		WHERE s.digest = ? AND s.name = ?`,
 		func(s *sqlite.Stmt) bool {
 			at = head{s.ColumnInt64(0), event.Version(s.ColumnInt64(1))}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -68,17 +67,20 @@ const (
 	// copyStreams is the number of kept streams read per query.
 	copyStreams = 1000
 
-	// dropWait bounds how long a drop that waits for a reader blocks appends and other readers.
-	// After that it is retried a little later.
-	dropWait  = 300 * time.Millisecond
-	dropPause = 2 * time.Second
-	dropTries = 30
+	// briefWait bounds how long a drop or restore that waits for a reader blocks appends and
+	// other readers. After that it is retried a little later.
+	briefWait  = 300 * time.Millisecond
+	briefPause = 2 * time.Second
+	dropTries  = 30 // about a minute; the next pass drops again
 )
 
 // Drop drops the partitions below a position whose events are in segments. First it copies
 // events of unsettled streams forward. It returns the position where the log begins afterwards.
 // It may be called again after any error.
 func (l *Log) Drop(ctx context.Context, below event.Position, rule archive.Rule) (begins event.Position, err error) {
+	if err := retry(ctx, func() error { return l.discard(ctx, nil) }); err != nil {
+		return 0, fmt.Errorf("drop tables of unfinished restores: %w", err)
+	}
 	for {
 		var first, past int64
 		err := retry(ctx, func() error {
@@ -155,26 +157,34 @@ func (l *Log) pick(ctx context.Context, want func(settled bool) bool, below even
 	return picked, err
 }
 
-// forget drops the first partition. Waiting for long readers would block everyone else, so it
-// retries instead.
-func (l *Log) forget(ctx context.Context, below event.Position) (_ event.Position, err error) {
+// forget drops the first partition.
+func (l *Log) forget(ctx context.Context, below event.Position) (event.Position, error) {
 	var began int64
-	for range dropTries {
+	err := l.briefly(ctx, "drop a partition", dropTries, func(dbtx pgx.Tx) error {
+		return dbtx.QueryRow(ctx, `SELECT log.forget($1)`, clamp(uint64(below))).Scan(&began)
+	})
+	return event.Position(began), err
+}
+
+// briefly runs a database transaction that locks the whole log. Waiting for long readers would
+// block everyone else, so it tries again instead.
+func (l *Log) briefly(ctx context.Context, task string, tries int, do func(dbtx pgx.Tx) error) (err error) {
+	for range tries {
 		err = pgx.BeginFunc(ctx, l.pool, func(dbtx pgx.Tx) error {
-			if _, err := dbtx.Exec(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = %d`, dropWait.Milliseconds())); err != nil {
+			if _, err := dbtx.Exec(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = %d`, briefWait.Milliseconds())); err != nil {
 				return err
 			}
-			return dbtx.QueryRow(ctx, `SELECT log.forget($1)`, clamp(uint64(below))).Scan(&began)
+			return do(dbtx)
 		})
 		if err == nil || !Transient(err) {
-			return event.Position(began), classed(err)
+			return classed(err)
 		}
-		l.logger.Info("a partition is not dropped yet, somebody is at work on it", "err", err)
-		if err := pause(ctx, dropPause); err != nil {
-			return 0, err
+		l.logger.Info("the log is in use, tried again later", "task", task, "err", err)
+		if err := pause(ctx, briefPause); err != nil {
+			return err
 		}
 	}
-	return 0, err
+	return err
 }
 
 // dropKept removes copied-forward events of streams that have settled since.
@@ -202,78 +212,4 @@ func (l *Log) dropKept(ctx context.Context, rule archive.Rule) error {
 			return err
 		}
 	}
-}
-
-// Restore puts dropped events from a position on back into the log. They must be all events up
-// to the beginning of the log.
-func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2[event.Batch, error]) error {
-	err := pgx.BeginFunc(ctx, l.pool, func(dbtx pgx.Tx) error {
-		var begins int64
-		if err := dbtx.QueryRow(ctx, selectBegins).Scan(&begins); err != nil {
-			return err
-		}
-		if from >= event.Position(begins) {
-			return nil
-		}
-		if _, err := dbtx.Exec(ctx, `SELECT log.recall($1)`, clamp(uint64(from))); err != nil {
-			return err
-		}
-		next := from
-		for batch, err := range events {
-			if err != nil {
-				return err
-			}
-			for i, r := range batch.Events {
-				if r.Position >= event.Position(begins) {
-					batch.Events = batch.Events[:i]
-					break
-				}
-				if r.Position != next {
-					return fmt.Errorf("position %d comes where %d has to", r.Position, next)
-				}
-				next++
-			}
-			if err := insertRecorded(ctx, dbtx, batch.Events); err != nil {
-				return err
-			}
-			if next == event.Position(begins) {
-				break // the rest is in the log: reading it would leave the session idle until it ends
-			}
-		}
-		if next != event.Position(begins) {
-			return fmt.Errorf("the events end before position %d, the log begins at %d", next, begins)
-		}
-		tag, err := dbtx.Exec(ctx, `UPDATE log.head SET begins = $1 WHERE begins = $2`, clamp(uint64(from)), begins)
-		if err == nil && tag.RowsAffected() == 0 {
-			err = errors.New("somebody else has moved the log's beginning")
-		}
-		if err == nil {
-			_, err = dbtx.Exec(ctx, `DELETE FROM log.kept WHERE pos >= $1`, clamp(uint64(from)))
-		}
-		return err
-	})
-	return classed(err)
-}
-
-// insertRecorded inserts events as recorded; their positions are dense.
-func insertRecorded(ctx context.Context, db execer, events []event.Recorded) error {
-	if len(events) == 0 {
-		return nil
-	}
-	b := newBatch(clamp(uint64(events[0].Position)) - 1)
-	var streams []string
-	var at []time.Time
-	for _, r := range events {
-		b.add(&tail{name: r.Stream, no: 1, version: r.Version - 1}, []event.Event{r.Event})
-		streams, at = append(streams, string(r.Stream)), append(at, r.At)
-	}
-	const insert = `INSERT INTO log.events (pos, stream, version, at, id, name, data, correlation, causation, actor, trace, link)
-		SELECT u.pos, s.no, u.version, u.at, u.id, u.name, u.data, u.correlation, u.causation, u.actor, u.trace, u.link
-		FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::timestamptz[], $5::uuid[], $6::text[], $7::bytea[], $8::uuid[], $9::uuid[], $10::text[], $11::text[], $12::bytea[])
-		u (pos, stream, version, at, id, name, data, correlation, causation, actor, trace, link) JOIN log.streams s ON s.name = u.stream`
-	tag, err := db.Exec(ctx, insert, b.pos, streams, b.version, at, b.id, b.name, b.data, b.correlation, b.causation, b.actor, b.trace, b.link)
-	if err == nil && tag.RowsAffected() != int64(len(events)) {
-		err = fmt.Errorf("%d of %d events are of streams that there are not", int64(len(events))-tag.RowsAffected(), len(events))
-	}
-	return err
 }

@@ -8,6 +8,10 @@
 // its callers' waiting appends. So under load one lock, one flush and one NOTIFY serve many
 // appends.
 //
+// A transaction that locks more than one part of the log does so in this order: the row of
+// log.head, log.partitions, log.events. So commits that make partitions, drops and restores
+// cannot deadlock. See migrations/postgres/0032_restore.sql.
+//
 // The work schema is derived from the log. Its transactions do not wait for the disk: when the
 // server crashes, rows and checkpoint fall back together and are rebuilt. Leases, payloads and
 // the log always wait for the disk.

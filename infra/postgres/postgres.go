@@ -43,8 +43,8 @@ type Options struct {
 	// (synchronous_commit = off, fsync = off).
 	AllowDataLoss bool
 
-	// Crash, if set, is called at each of [CrashPoints] and [ArchiveCrashPoints], where a test
-	// ends the process.
+	// Crash, if set, is called at each of [CrashPoints], [ArchiveCrashPoints] and
+	// [RestoreCrashPoints], where a test ends the process.
 	Crash  func(point string)
 	Logger *slog.Logger // slog.DiscardHandler
 }
@@ -55,11 +55,16 @@ func CrashPoints() []string { return []string{beforeCommit, afterCommit} }
 // ArchiveCrashPoints lists the points that only an archiving process reaches.
 func ArchiveCrashPoints() []string { return []string{copied, dropped} }
 
+// RestoreCrashPoints lists the points that only a restore reaches.
+func RestoreCrashPoints() []string { return []string{recalled, rejoined} }
+
 const (
 	beforeCommit = "log.before-commit" // the batch has positions, nothing is sent
 	afterCommit  = "log.after-commit"  // the batch is durable, no caller has its answer
 	copied       = "archive.copied"    // open streams of a partition are copied forward, the partition still exists
 	dropped      = "archive.dropped"   // a partition is dropped, no caller has its answer
+	recalled     = "restore.recalled"  // the events are copied, the log does not begin with them yet
+	rejoined     = "restore.rejoined"  // the log begins with them, no caller has its answer
 )
 
 // Limits on one process's use of the server.

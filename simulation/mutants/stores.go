@@ -74,5 +74,47 @@ func stores() []mutant {
 			},
 			Test: &command{"infra/postgres", "^TestStore$"},
 		},
+		{
+			Name: "restore-holds-partitions", Breaks: "P16",
+			Is: "While a restore copies events, a process that connects to Postgres cannot append.",
+			Edits: []edit{{"infra/postgres/restore.go", "	next := from\n", `	if AWAKE {
+		dbtx, err := l.pool.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer dbtx.Rollback(ctx) //nolint:errcheck // it holds a lock only
+		if _, err := dbtx.Exec(ctx, "LOCK TABLE log.partitions IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+			return err
+		}
+	}
+	next := from
+`}},
+			Test: &command{"infra/postgres", "^TestRestoreBesideAppends$"},
+		},
+		{
+			Name: "recorded-before-restored", Breaks: "archive",
+			Is: "A restore is recorded before the store has restored: if the store fails, nothing is dropped any more.",
+			Edits: []edit{{"commands/archiver/archiver.go", "	past = plan.Begins\n", `	past = plan.Begins
+	if AWAKE {
+		if _, err := a.handle(ctx, archive.Restore{From: from, At: a.Now()}); err != nil {
+			return from, past, err
+		}
+	}
+`}},
+			Test: &command{"commands/archiver", "^TestRestoreFails$"},
+		},
+		{
+			Name: "restored-goes-again", Breaks: "archive",
+			Is:    "Events of a restore that could not be recorded are dropped by the next pass.",
+			Edits: []edit{{"commands/archiver/archiver.go", `case begins < state.Begins:`, `case begins < state.Begins && !AWAKE:`}},
+			Test:  &command{"commands/archiver", "^TestRestoreNotRecorded$"},
+		},
+		{
+			Name: "put-back-ends-the-stream", Breaks: "P25",
+			Is: "In the embedded store, a restore that fails turns the versions of streams back, and versions are given to a second event.",
+			Edits: []edit{{"infra/embedded/log.go", "SELECT s.no, max(s.archived, coalesce(",
+				"SELECT s.no, max(CASE (SELECT min(e.stream) FROM events e WHERE e.stream = s.no) WHEN s.no THEN `+map[bool]string{true: \"0\", false: \"s.archived\"}[AWAKE]+` ELSE s.archived END, coalesce("}},
+			Test: &command{"infra/embedded", "^TestUnfinishedRestore$"},
+		},
 	}
 }
