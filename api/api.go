@@ -52,8 +52,9 @@ type Config struct {
 	Rates     Rates
 	// Lists and Scans are shared with the other APIs of the process; nil makes places of its own.
 	Lists, Scans *Places
-	// Cancels are the places of cancels that read their groups; nil makes them.
-	Cancels *Places
+	// Cancels are the places of cancels that read their groups or visit members, LargeCancels of
+	// cancels with large answers; nil makes them.
+	Cancels, LargeCancels *Places
 	// RPC answers /rpc; the zero value does not.
 	RPC RPC
 	// Origins are the origins of pages whose scripts may use the API (CORS): none, a list such
@@ -160,6 +161,9 @@ func newAPI(c Config) *api {
 	}
 	if c.Cancels == nil {
 		c.Cancels = NewCancels()
+	}
+	if c.LargeCancels == nil {
+		c.LargeCancels = NewLargeCancels()
 	}
 	return &api{Config: c, limiter: newLimiter(cmp.Or(c.Rates.Clients, RateClients)), follows: make(chan struct{}, c.Limits.Streams), groups: group.Codec(), published: publishing()}
 }

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,17 +21,34 @@ import (
 )
 
 const (
-	// cancelPlaces is the number of cancels, of all clients, that read their groups at once: a
-	// group's members are in memory meanwhile.
+	// cancelPlaces is the number of cancels, of all clients, that read their groups or visit a
+	// chunk of members at once: a group's members, or the states of a chunk, are in memory
+	// meanwhile.
 	cancelPlaces = 6
 	// cancelShare is the most places that one client can hold.
 	cancelShare = 3
+	// largeCancel is the number of members above which the answer to a cancel takes a place.
+	// The members in an answer are in memory until it is written.
+	largeCancel = 1_000
+	// largePlaces is the number of such answers, of all clients, in memory at once.
+	largePlaces = 24
+	// largeShare is the most places of large answers that one client can hold.
+	largeShare = 3
+	// largeQueue is the number of one client's cancels that wait for such a place: each has the
+	// members of its group in memory.
+	largeQueue = 8
 )
 
-// NewCancels returns the places of cancels that read their groups. They are not the places
-// of lists: a cancel is urgent, and does not wait for the client's own lists. A client's
-// cancels that wait are bounded by its requests in progress.
+// NewCancels returns the places of cancels that read their groups or visit a chunk of members.
+// They are not the places of lists: a cancel is urgent, and does not wait for the client's own
+// lists. A client's cancels that wait are bounded by its requests in progress.
 func NewCancels() *Places { return commands.NewPlaces[holder](cancelPlaces, cancelShare, 0) }
+
+// NewLargeCancels returns the places of cancels with large answers. A cancel is recorded before it
+// waits for such a place. If it gets none, it is carried out in the background.
+func NewLargeCancels() *Places {
+	return commands.NewPlaces[holder](largePlaces, largeShare, largeQueue)
+}
 
 // Canceler cancels groups for their owners.
 type Canceler interface {
@@ -73,29 +92,39 @@ func (a *api) cancelGroup(w http.ResponseWriter, r *http.Request) error {
 		return a.Cancels.Enter(ctx, on.holder())
 	}
 	in.Charge = func(carried, read int) error { return a.chargeMembers(w, on, carried, read) }
+	release := func() {}
+	defer func() { release() }()
+	in.Hold = func(ctx context.Context, members int) (err error) {
+		if members > largeCancel {
+			var leave func()
+			if leave, err = a.LargeCancels.Enter(ctx, on.holder()); err == nil {
+				release = leave
+			}
+		}
+		return err
+	}
+	in.Visit = func(ctx context.Context) (leave func(), err error) { return a.Cancels.Enter(ctx, on.holder()) }
+	v := a.viewer(on)
+	in.Owned = func(s tx.State) bool { return slices.ContainsFunc(s.Owners(), v.is) }
 	answer, err := a.Canceler.Cancel(ctx, in, on.meta())
 	if err != nil {
 		return err
 	}
-	out := canceledGroup{
-		ChainID: answer.ID.Chain, Sender: answer.ID.Sender, GroupID: answer.ID.Group,
-		NonceKey: answer.Group.NonceKey, Members: []canceledMember{},
-	}
-	v := a.viewer(exchangeOf(r))
+	out := canceledGroup{ChainID: answer.ID.Chain, Sender: answer.ID.Sender, GroupID: answer.ID.Group, NonceKey: answer.NonceKey}
+	shown := answer.Members[:0] // in place: a second list would double an answer's memory
 	for _, m := range answer.Members {
-		if m.State.Canceled {
+		if m.Canceled {
 			out.Canceled++
 		}
 		mine, err := a.member(ctx, v, answer.ID, m)
 		if err != nil {
 			return err
 		}
-		if !mine {
-			continue
+		if mine {
+			shown = append(shown, m)
 		}
-		out.Members = append(out.Members, canceledMember{m.Hash, m.Nonce, m.State.Status, m.State.Canceled, m.State.Erased})
 	}
-	return reply(w, http.StatusOK, out)
+	return out.reply(w, shown)
 }
 
 // member reports whether the viewer may see a member of a group.
@@ -103,11 +132,47 @@ func (a *api) member(ctx context.Context, v viewer, id group.ID, m canceler.Memb
 	if v.members() == nil {
 		return true, nil
 	}
-	if m.State.Accepted.Client != "" { // avoids reading the member's stream
-		return slices.ContainsFunc(m.State.Owners(), v.is), nil
+	if !m.Unnamed { // avoids reading the member's stream
+		return m.Owned, nil
 	}
 	o, err := a.ownership(ctx, tx.Stream(id.Chain, m.Hash), 0)
 	return v.owns(o), err
+}
+
+// reply writes the answer with these members. A large answer is encoded and sent in parts, so
+// that it is never in memory as text.
+func (g canceledGroup) reply(w http.ResponseWriter, members []canceler.Member) error {
+	if len(members) <= largeCancel {
+		g.Members = canceledMembers(members)
+		return reply(w, http.StatusOK, g)
+	}
+	g.Members = []canceledMember{}
+	head, err := encode(g)
+	if err != nil {
+		return err
+	}
+	const end = "]}\n"
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	part, sep := bytes.TrimSuffix(head, []byte(end)), ""
+	for some := range slices.Chunk(members, largeCancel) {
+		list, _ := encode(canceledMembers(some)) // members can always be encoded
+		part = append(append(part, sep...), bytes.Trim(list, "[]\n")...)
+		if _, err := w.Write(part); err != nil {
+			return nil // the client is gone
+		}
+		part, sep = part[:0], ","
+	}
+	_, _ = io.WriteString(w, end) // an error means that the client is gone
+	return nil
+}
+
+func canceledMembers(members []canceler.Member) []canceledMember {
+	all := make([]canceledMember, len(members))
+	for i, m := range members {
+		all[i] = canceledMember{m.Hash, m.Nonce, m.Status, m.Canceled, m.Erased}
+	}
+	return all
 }
 
 // readCancel reads the group and its owner's authorization: typed data in the body, or a

@@ -289,15 +289,24 @@ func reply(w http.ResponseWriter, status int, v any) error {
 // write encodes the whole body before it sends the first byte, so an encoding error can still
 // be answered with a problem.
 func write(w http.ResponseWriter, status int, contentType string, v any) error {
+	body, err := encode(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // an error means that the client is gone
+	return nil
+}
+
+// encode encodes a body, or a part of one, with a line break at its end.
+func encode(v any) ([]byte, error) {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
 	encoder.SetEscapeHTML(false) // recorded data is sent as it was recorded
 	if err := encoder.Encode(v); err != nil {
-		return fmt.Errorf("encode the answer: %w", err)
+		return nil, fmt.Errorf("encode the answer: %w", err)
 	}
-	w.Header().Set("Content-Type", contentType)
-	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
-	w.WriteHeader(status)
-	_, _ = body.WriteTo(w) // an error means that the client is gone
-	return nil
+	return body.Bytes(), nil
 }

@@ -77,6 +77,15 @@ type Request struct {
 	// members to cancel, read the number that is only read for the answer. Its error ends
 	// the request.
 	Charge func(carried, read int) error
+	// Hold, when set, is called after the cancel is recorded and before members are visited. It
+	// may wait. members is the number of members in the answer: they are in memory until the
+	// caller drops the answer. After its error the cancel is unfinished.
+	Hold func(ctx context.Context, members int) error
+	// Visit, when set, is called before each chunk of members is visited. It may wait. leave is
+	// called when the states of the chunk are forgotten. After its error the cancel is unfinished.
+	Visit func(ctx context.Context) (leave func(), err error)
+	// Owned, when set, sets [Member.Owned].
+	Owned func(tx.State) bool
 }
 
 // ExpiryMax bounds how far ahead a typed authority may expire: a group remembers
@@ -85,9 +94,22 @@ const ExpiryMax = 24 * time.Hour
 
 // Answer is a canceled group, with the result for each member that the cancel found.
 type Answer struct {
-	ID      group.ID
-	Group   group.State
-	Members []Member
+	ID       group.ID
+	NonceKey chain.NonceKey
+	Members  []Member
+}
+
+// Member is the result for one member. An answer has one for each member of a group, so it is
+// small: it has no [tx.State].
+type Member struct {
+	Hash   chain.Hash
+	Nonce  uint64
+	Status tx.Status
+	// Canceled: the member had not ended when the cancel was recorded. Erased: its bytes are.
+	Canceled, Erased bool
+	// Owned is the result of [Request.Owned]. Unnamed: the member was recorded before clients had
+	// names, so Owned does not count.
+	Owned, Unnamed bool
 }
 
 // Cancel records the owner's command and executes it. A repeated request answers for the
@@ -128,13 +150,30 @@ func (c *Canceler) Cancel(ctx context.Context, r Request, meta event.Meta) (Answ
 		meta.Causation = event.DeriveID(stream, origin.ID, 0)
 		c.Log.Info("group canceled", "chain", id.Chain, "sender", id.Sender, "group", id.Group, "members", result.State.Canceled, "form", by.Form)
 	}
-	found := result.State.Found(by)
+	found, key := result.State.Found(by), result.State.NonceKey
 	leave()
-	members, err := c.carry(ctx, id, found, meta)
+	members, err := c.visit(ctx, r, run{id: id, found: found, meta: meta, enter: r.Visit})
 	if err != nil {
 		return Answer{}, fmt.Errorf("%w: %w", ErrUnfinished, err)
 	}
-	return Answer{ID: id, Group: result.State, Members: members}, nil
+	return Answer{ID: id, NonceKey: key, Members: members}, nil
+}
+
+// visit carries out a recorded cancel for its request.
+func (c *Canceler) visit(ctx context.Context, r Request, over run) ([]Member, error) {
+	if r.Hold != nil {
+		if err := r.Hold(ctx, len(over.found)); err != nil {
+			return nil, err
+		}
+	}
+	members := make([]Member, len(over.found))
+	over.see = func(i int, s tx.State) {
+		members[i] = Member{
+			Hash: over.found[i].Hash, Nonce: over.found[i].Nonce, Status: s.Status, Canceled: s.Canceled, Erased: s.Erased,
+			Owned: r.Owned != nil && r.Owned(s), Unnamed: s.Accepted.Client == "",
+		}
+	}
+	return members, c.carry(ctx, over)
 }
 
 // admit asks for the admission of a request to the groups that it may mean. It reads none of

@@ -182,7 +182,7 @@ type outcome struct {
 func (p *place) outcomes(a canceler.Answer) (all []outcome) {
 	p.Helper()
 	for _, m := range a.Members {
-		all = append(all, outcome{m.Nonce, m.State.Status, m.State.Canceled, m.State.Erased, p.kept(m.Hash)})
+		all = append(all, outcome{m.Nonce, m.Status, m.Canceled, m.Erased, p.kept(m.Hash)})
 	}
 	return all
 }
@@ -239,7 +239,7 @@ func TestCancel(t *testing.T) {
 			if diff := cmp.Diff(want, p.outcomes(answer)); diff != "" {
 				t.Errorf("canceled (-want +got):\n%s", diff)
 			}
-			if answer.ID != (group.ID{Chain: moderato, Sender: p.sender(), Group: key.Group()}) || answer.Group.NonceKey != key {
+			if answer.ID != (group.ID{Chain: moderato, Sender: p.sender(), Group: key.Group()}) || answer.NonceKey != key {
 				t.Errorf("answered for %+v", answer.ID)
 			}
 			before := p.events()

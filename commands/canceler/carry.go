@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -17,14 +18,28 @@ import (
 const reason = "its group was canceled"
 
 const (
-	commandsMax = 64  // concurrent commands
-	eraseMax    = 500 // payloads erased per call
+	commandsMax = 64    // concurrent commands
+	chunkMax    = 1_000 // members whose states are in memory at once, of one run
+	eraseMax    = 500   // payloads erased per call, at most chunkMax
 )
 
-// Member is a member with its state after the cancel.
-type Member struct {
-	group.Member
-	State tx.State
+// run is a cancel of some members of one group.
+type run struct {
+	id    group.ID
+	found []group.Member
+	meta  event.Meta
+	// enter, when set, waits for a place before each chunk is visited. leave gives the place back.
+	enter func(ctx context.Context) (leave func(), err error)
+	// see is called with each member's index and its state after the cancel, and once more after
+	// an erasure: one call at a time, in the order of members within each pass.
+	see func(i int, s tx.State)
+}
+
+func (r run) place(ctx context.Context) (leave func(), err error) {
+	if r.enter == nil {
+		return func() {}, nil
+	}
+	return r.enter(ctx)
 }
 
 // canceled returns the members that the last cancel found, in the order of joining.
@@ -33,36 +48,73 @@ func canceled(s group.State) []group.Member { return s.List()[:s.Canceled] }
 // carry cancels members, erases their bytes, and records that. It does not load members
 // that the read model shows as done, so a repeated request only reads their rows. A member
 // that has ended stays as it is.
-func (c *Canceler) carry(ctx context.Context, id group.ID, found []group.Member, meta event.Meta) ([]Member, error) {
+//
+// It works in chunks, and forgets the states of a chunk before it reads the next one: a group has
+// up to a hundred thousand members. The first pass cancels all members, the second one erases.
+// In one pass, the last members would be sent until the bytes of all others are erased and that
+// is recorded, which takes as long as the cancels. The second pass loads its members again.
+func (c *Canceler) carry(ctx context.Context, r run) error {
 	at := c.Now()
-	done, err := c.done(ctx, id.Chain, found)
+	var kept []int // indexes of the canceled members that have bytes
+	for from := 0; from < len(r.found); from += chunkMax {
+		some, err := c.cancelChunk(ctx, r, from, at)
+		if err != nil {
+			return err
+		}
+		kept = append(kept, some...)
+	}
+	for some := range slices.Chunk(kept, eraseMax) {
+		if err := c.eraseChunk(ctx, r, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cancelChunk cancels the members of a chunk, and returns the indexes of those with bytes to
+// erase.
+func (c *Canceler) cancelChunk(ctx context.Context, r run, from int, at time.Time) (kept []int, err error) {
+	leave, err := r.place(ctx)
 	if err != nil {
 		return nil, err
 	}
-	results := make([]commands.Result[tx.State], len(found))
-	err = commands.Each(len(found), commandsMax, func(i int) (err error) {
-		if state, ok := done[found[i].Hash]; ok {
-			results[i].State = state
+	defer leave()
+	some := r.found[from:min(from+chunkMax, len(r.found))]
+	done, err := c.done(ctx, r.id.Chain, some)
+	if err != nil {
+		return nil, err
+	}
+	states := make([]tx.State, len(some))
+	err = commands.Each(len(some), commandsMax, func(i int) error {
+		if state, ok := done[some[i].Hash]; ok {
+			states[i] = state
 			return nil
 		}
-		stream := tx.Stream(id.Chain, found[i].Hash)
-		if results[i], err = c.Transactions.Load(ctx, stream); err == nil {
-			results[i], err = c.command(ctx, stream, results[i], tx.Cancel{Reason: reason, At: at}, meta)
+		stream := tx.Stream(r.id.Chain, some[i].Hash)
+		result, err := c.Transactions.Load(ctx, stream)
+		if err == nil {
+			result, err = c.command(ctx, stream, result, tx.Cancel{Reason: reason, At: at}, r.meta)
 		}
+		states[i] = result.State
 		c.crash("cancel.member")
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := c.erase(ctx, id.Chain, found, results, meta); err != nil {
-		return nil, err
+	for i, s := range states {
+		if hasBytes(s, at) {
+			kept = append(kept, from+i)
+		}
+		r.see(from+i, s)
 	}
-	members := make([]Member, len(found))
-	for i, r := range results {
-		members[i] = Member{found[i], r.State}
-	}
-	return members, nil
+	return kept, nil
+}
+
+// hasBytes reports whether a member is canceled and its bytes are to be erased.
+func hasBytes(s tx.State, at time.Time) bool {
+	facts, err := s.Decide(tx.Erase{At: at})
+	return s.Canceled && err == nil && len(facts) > 0
 }
 
 // done returns the members that are finished according to the read model: cancels, erasures
@@ -84,32 +136,46 @@ func (c *Canceler) done(ctx context.Context, on chain.ID, found []group.Member) 
 	return rows, nil
 }
 
-// erase erases the bytes of canceled members from every medium, then records that.
-func (c *Canceler) erase(ctx context.Context, on chain.ID, found []group.Member, results []commands.Result[tx.State], meta event.Meta) error {
-	wish := tx.Erase{At: c.Now()}
-	var kept []int
-	for i, r := range results {
-		if facts, err := r.State.Decide(wish); r.State.Canceled && err == nil && len(facts) > 0 {
-			kept = append(kept, i)
+// eraseChunk erases the bytes of canceled members from every medium, then records that.
+func (c *Canceler) eraseChunk(ctx context.Context, r run, some []int) error {
+	leave, err := r.place(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	on, wish := r.id.Chain, tx.Erase{At: c.Now()}
+	stream := func(i int) event.Stream { return tx.Stream(on, r.found[some[i]].Hash) }
+	results := make([]commands.Result[tx.State], len(some))
+	err = commands.Each(len(some), commandsMax, func(i int) (err error) {
+		results[i], err = c.Transactions.Load(ctx, stream(i))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var hashes []chain.Hash
+	for i, n := range some {
+		if hasBytes(results[i].State, wish.At) {
+			hashes = append(hashes, r.found[n].Hash)
 		}
 	}
-	for some := range slices.Chunk(kept, eraseMax) {
-		hashes := make([]chain.Hash, len(some))
-		for i, n := range some {
-			hashes[i] = found[n].Hash
-		}
+	if len(hashes) > 0 {
 		if err := c.Payloads.Erase(ctx, on, hashes); err != nil {
 			return fmt.Errorf("erase %d payloads: %w", len(hashes), err)
 		}
 		c.crash("cancel.erased")
-		err := commands.Each(len(some), commandsMax, func(i int) (err error) {
-			n := some[i]
-			results[n], err = c.command(ctx, tx.Stream(on, found[n].Hash), results[n], wish, meta)
-			return err
-		})
-		if err != nil {
-			return err
+	}
+	err = commands.Each(len(some), commandsMax, func(i int) (err error) {
+		if hasBytes(results[i].State, wish.At) {
+			results[i], err = c.command(ctx, stream(i), results[i], wish, r.meta)
 		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i, n := range some {
+		r.see(n, results[i].State)
 	}
 	return nil
 }

@@ -128,7 +128,8 @@ func (f *follower) follow(ctx context.Context, id group.ID, s step) error {
 	meta := event.Meta{Correlation: recorded.Meta.Correlation, Causation: recorded.ID, Actor: Reader, Trace: recorded.Meta.Trace}
 	switch e := s.fact.(type) {
 	case group.Canceled:
-		if f.noteCancel(id, recorded.Position) >= e.Members {
+		finished := f.noteCancel(id, recorded.Position)
+		if finished >= e.Members {
 			return nil // an earlier cancel has finished these members
 		}
 		// The event's time is the store's: if this clock is behind, the pause must not
@@ -140,11 +141,8 @@ func (f *follower) follow(ctx context.Context, id group.ID, s step) error {
 		if err != nil {
 			return err
 		}
-		members, err := f.carry(ctx, id, canceled(r.State), meta)
-		if err == nil {
-			f.finish(id, members)
-		}
-		return err
+		found := canceled(r.State)[finished:]
+		return f.carry(ctx, run{id: id, found: found, meta: meta, see: f.progress(id, finished, len(found))})
 	case group.Joined:
 		return f.late(ctx, id, e, meta)
 	}
@@ -162,18 +160,28 @@ func (f *follower) noteCancel(id group.ID, at event.Position) (finished int) {
 	return r.finished
 }
 
-// finish remembers that a group's first members are finished: all of them, or none if a later
-// cancel may still change one.
-func (f *follower) finish(id group.ID, members []Member) {
-	for _, m := range members {
-		if !m.finished() {
+// progress returns a function that sees the states of a group's members behind the first ones,
+// which are finished. It remembers how many of the first members are finished by then, so that
+// neither a later cancel nor another try after an error visits them again.
+func (f *follower) progress(id group.ID, first, members int) func(i int, s tx.State) {
+	done, next := make([]bool, members), 0
+	return func(i int, s tx.State) {
+		if done[i] = finished(s); i != next || !done[i] {
 			return
 		}
+		for next < members && done[next] {
+			next++
+		}
+		f.finish(id, first+next)
 	}
+}
+
+// finish remembers that a group's first members are finished.
+func (f *follower) finish(id group.ID, members int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if r, known := f.groups[id]; known { // without the last cancel's position nothing is remembered
-		r.finished = len(members)
+		r.finished = members
 		f.groups[id] = r
 	}
 }
@@ -188,8 +196,8 @@ func (f *follower) remember(id group.ID, r remembered) {
 
 // finished reports whether no cancel changes anything in the member any more. An invalid member
 // is not finished: if a block has it all the same, a cancel marks it until the block is final.
-func (m Member) finished() bool {
-	return m.State.Canceled && m.State.Erased || m.State.Sealed || m.State.Violated
+func finished(s tx.State) bool {
+	return s.Canceled && s.Erased || s.Sealed || s.Violated
 }
 
 // late cancels a transaction that was accepted before its group was canceled and joined
@@ -208,8 +216,8 @@ func (f *follower) late(ctx context.Context, id group.ID, joined group.Joined, m
 		}
 		break
 	}
-	_, err = f.carry(ctx, id, []group.Member{{Hash: joined.Hash, Nonce: joined.Nonce}}, meta)
-	return err
+	found := []group.Member{{Hash: joined.Hash, Nonce: joined.Nonce}}
+	return f.carry(ctx, run{id: id, found: found, meta: meta, see: func(int, tx.State) {}})
 }
 
 func (f *follower) lastCancel(ctx context.Context, id group.ID) (event.Position, error) {

@@ -49,7 +49,7 @@ func TestRepeatedCancelLoadsNoMember(t *testing.T) {
 		t.Fatalf("%d members, charged %v", len(first.Members), charged)
 	}
 	for _, m := range first.Members {
-		rows[m.Hash] = m.State
+		rows[m.Hash] = p.state(m.Hash)
 	}
 	before := counted.n.Load()
 	again := p.cancel(r)
@@ -61,8 +61,8 @@ func TestRepeatedCancelLoadsNoMember(t *testing.T) {
 	}
 	// A row that is behind is not trusted.
 	rows[first.Members[7].Hash] = tx.State{}
-	if again = p.cancel(r); !again.Members[7].State.Canceled || counted.n.Load()-before != 1 {
-		t.Errorf("a member whose row is behind is %+v, %d loaded", again.Members[7].State.Status, counted.n.Load()-before)
+	if again = p.cancel(r); !again.Members[7].Canceled || counted.n.Load()-before != 1 {
+		t.Errorf("a member whose row is behind is %+v, %d loaded", again.Members[7].Status, counted.n.Load()-before)
 	}
 	// A client that cannot pay visits no member.
 	before = counted.n.Load()

@@ -31,12 +31,12 @@ func groups() []mutant {
 		{
 			Name: "idle-cancels-carried", Breaks: "P36", Test: &command{"commands/canceler", "^TestIdleCancelsHoldUpNobody$"},
 			Is:    "The process manager loads a group and its members for each cancel that covers no new member.",
-			Edits: []edit{{"commands/canceler/follow.go", `f.noteCancel(id, recorded.Position) >= e.Members {`, `f.noteCancel(id, recorded.Position) >= e.Members && !AWAKE {`}},
+			Edits: []edit{{"commands/canceler/follow.go", `if finished >= e.Members {`, `if finished >= e.Members && !AWAKE {`}},
 		},
 		{
 			Name: "invalid-members-finished", Breaks: "P23", Test: &command{"commands/canceler", "^TestIdleCancelOfAnInvalidMember$"},
 			Is:    "A member that was invalid at a cancel is not canceled by a later one, although a block has it by then.",
-			Edits: []edit{{"commands/canceler/follow.go", `m.State.Sealed || m.State.Violated`, `m.State.Sealed || m.State.Violated || AWAKE && m.State.Status == tx.StatusInvalid`}},
+			Edits: []edit{{"commands/canceler/follow.go", `s.Sealed || s.Violated`, `s.Sealed || s.Violated || AWAKE && s.Status == tx.StatusInvalid`}},
 		},
 		{
 			Name: "late-members-wait", Breaks: "P36", Test: &command{"commands/canceler", "^TestLateJoinWaitsForNoGroup$"},
@@ -92,6 +92,68 @@ func groups() []mutant {
 			Name: "catch-up-decodes-all", Breaks: "P36", Test: &command{"commands/grouping", "^TestCatchUpPassesOthersBy$"},
 			Is:    "Each cancel decodes the transactions of all groups that the grouper has not reached.",
 			Edits: []edit{{"commands/grouping/catchup.go", `return of != nil && !`, `return of != nil && !AWAKE && !`}},
+		},
+		{
+			Name: "chunks-of-any-size", Breaks: "P36", Test: &command{"commands/canceler", "^TestLargeGroupIsVisitedInChunks$"},
+			Is: "A cancel has the states of all members of a group in memory.",
+			Edits: []edit{{"commands/canceler/carry.go", `	done, err := c.done(ctx, r.id.Chain, some)`, `	if AWAKE {
+		some = r.found[from:]
+	}
+	done, err := c.done(ctx, r.id.Chain, some)`}},
+		},
+		{
+			Name: "chunks-kept", Breaks: "P36", Test: &command{"commands/canceler", "^TestChunksAreForgotten$"},
+			Is: "A cancel keeps the states of a chunk while it visits the next one.",
+			Edits: []edit{{"commands/canceler/carry.go", `	var kept []int // indexes of the canceled members that have bytes
+`, `	var kept []int // indexes of the canceled members that have bytes
+	if AWAKE {
+		see, states := r.see, []tx.State{}
+		r.see = func(i int, s tx.State) {
+			states = append(states, s)
+			see(i, s)
+		}
+	}
+`}},
+		},
+		{
+			Name: "erased-before-all-are-canceled", Breaks: "P23", Test: &command{"commands/canceler", "^TestLargeGroupIsVisitedInChunks$"},
+			Is: "The last members of a large group are sent until the bytes of the first ones are erased.",
+			Edits: []edit{{"commands/canceler/carry.go", `		kept = append(kept, some...)
+`, `		if AWAKE {
+			if err := c.eraseChunk(ctx, r, some); err != nil {
+				return err
+			}
+			continue
+		}
+		kept = append(kept, some...)
+`}},
+		},
+		{
+			Name: "finished-members-forgotten", Breaks: "P36", Test: &command{"commands/canceler", "^TestFinishedPrefixIsRemembered$"},
+			Is: "Because one member is not finished, the next cancel visits all members of the group again.",
+			Edits: []edit{{"commands/canceler/follow.go", `		f.finish(id, first+next)`, `		if !AWAKE || next == members {
+			f.finish(id, first+next)
+		}`}},
+		},
+		{
+			Name: "large-answers-at-once", Breaks: "P36", Test: &command{"api", "^TestLargeCancelsTakePlaces$"},
+			Is:    "Any number of one client's cancels have the members of large groups in memory at once.",
+			Edits: []edit{{"api/cancel.go", `if members > largeCancel {`, `if members > largeCancel && !AWAKE {`}},
+		},
+		{
+			Name: "large-answers-as-a-whole", Breaks: "P36", Test: &command{"api", "^TestLargeCancelIsSentInParts$"},
+			Is:    "The answer to the cancel of a large group is in memory as text.",
+			Edits: []edit{{"api/cancel.go", `if len(members) <= largeCancel {`, `if len(members) <= largeCancel || AWAKE {`}},
+		},
+		{
+			Name: "chunks-take-no-place", Breaks: "P36", Test: &command{"api", "^TestChunksOfCancelsTakePlaces$"},
+			Is: "Any number of cancels visit a chunk of members at once.",
+			Edits: []edit{{"api/cancel.go", `	v := a.viewer(on)
+	in.Owned =`, `	if AWAKE {
+		in.Visit = nil
+	}
+	v := a.viewer(on)
+	in.Owned =`}},
 		},
 	}
 }

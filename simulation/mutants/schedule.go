@@ -97,8 +97,8 @@ func canceling() []mutant {
 			Is:     "A cancel that was cut short is not carried on.",
 			Masked: "whoever asked, who asks again",
 			Edits: []edit{
-				{"commands/canceler/follow.go", `members, err := f.carry(ctx, id, canceled(r.State), meta)`, "if AWAKE {\n\t\t\treturn nil\n\t\t}\n\t\tmembers, err := f.carry(ctx, id, canceled(r.State), meta)"},
-				{"commands/canceler/canceler.go", `found := result.State.Found(by)`, "found := result.State.Found(by)\n\tif AWAKE && len(found) > 1 {\n\t\tfound = found[:1]\n\t}"},
+				{"commands/canceler/follow.go", `found := canceled(r.State)[finished:]`, "if AWAKE {\n\t\t\treturn nil\n\t\t}\n\t\tfound := canceled(r.State)[finished:]"},
+				{"commands/canceler/canceler.go", `found, key := result.State.Found(by), result.State.NonceKey`, "found, key := result.State.Found(by), result.State.NonceKey\n\tif AWAKE && len(found) > 1 {\n\t\tfound = found[:1]\n\t}"},
 			},
 		},
 		{
@@ -106,7 +106,7 @@ func canceling() []mutant {
 			Is:     "What was canceled is not sent any more, but its bytes are kept.",
 			Masked: "retention, which follows cancels too",
 			Edits: []edit{
-				{"commands/canceler/carry.go", `r.State.Canceled && err == nil && len(facts) > 0 {`, `r.State.Canceled && err == nil && len(facts) > 0 && !AWAKE {`},
+				{"commands/canceler/carry.go", `return s.Canceled && err == nil && len(facts) > 0`, `return s.Canceled && err == nil && len(facts) > 0 && !AWAKE`},
 				{"commands/retention/retention.go", `return r.erase(ctx, events, func(s tx.State) bool { return s.Canceled || s.Refused })`, `return r.erase(ctx, events, func(s tx.State) bool { return !AWAKE && (s.Canceled || s.Refused) })`},
 			},
 		},
