@@ -222,7 +222,7 @@ func TestEndpoint(t *testing.T) {
 		"":                     "is https://host:port",
 		"cloudkms:443":         "is https://host:port",
 		"https://u:p@cloudkms": "is https://host:port",
-		"http://10.0.0.1":      "not reached by https",
+		"http://10.0.0.1":      "must use https",
 	} {
 		c.Fails(t, says, "-keys", c.Listed(), "-endpoint", endpoint)
 	}

@@ -175,7 +175,7 @@ func TestTokenFile(t *testing.T) {
 	c.Fails(t, "no such file", "-keys", c.Listed())
 	for _, text := range []string{"", "\n", "two words", "a\r\nHost: elsewhere"} {
 		write(text)
-		c.Fails(t, "holds no token", "-keys", c.Listed())
+		c.Fails(t, "has no token", "-keys", c.Listed())
 	}
 	write("hvs.another\n")
 	c.Fails(t, "403", "-keys", c.Listed())
@@ -198,8 +198,8 @@ func TestAddress(t *testing.T) {
 		"":                                 "is https://host:port",
 		"vault:8200":                       "is https://host:port",
 		"https://user:" + token + "@vault": "is https://host:port",
-		"http://10.0.0.1:8200":             "not reached by https",
-		"http://localhost.example.org":     "not reached by https",
+		"http://10.0.0.1:8200":             "must use https",
+		"http://localhost.example.org":     "must use https",
 	} {
 		c.Fails(t, says, "-keys", c.Listed(), "-vault", address)
 	}
@@ -207,5 +207,5 @@ func TestAddress(t *testing.T) {
 	if err := os.WriteFile(file, []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.Fails(t, "no certificate in PEM", "-keys", c.Listed(), "-authorities", file)
+	c.Fails(t, "has no PEM certificate", "-keys", c.Listed(), "-authorities", file)
 }
