@@ -148,7 +148,7 @@ func TestOtherKindsOfKeys(t *testing.T) {
 	d := vault(t)
 	c := contract(d)
 	d.kind = "ed25519"
-	c.Fails(t, "not of the type ecdsa-p256", "-keys", "crypto/tempo/relayer@1")
+	c.Fails(t, "type is not ecdsa-p256", "-keys", "crypto/tempo/relayer@1")
 	d.kind = "ecdsa-p256"
 	for text, says := range map[string]string{
 		"nonsense": "not one of an elliptic curve",
@@ -195,9 +195,9 @@ func TestTokenFile(t *testing.T) {
 func TestAddress(t *testing.T) {
 	c := contract(vault(t))
 	for address, says := range map[string]string{
-		"":                                 "is https://host:port",
-		"vault:8200":                       "is https://host:port",
-		"https://user:" + token + "@vault": "is https://host:port",
+		"":                                 "must be https://host:port",
+		"vault:8200":                       "must be https://host:port",
+		"https://user:" + token + "@vault": "must be https://host:port",
 		"http://10.0.0.1:8200":             "must use https",
 		"http://localhost.example.org":     "must use https",
 	} {
