@@ -151,7 +151,7 @@ func TestPortTaken(t *testing.T) {
 	taken := strings.TrimPrefix(s.url, "http://")
 	var log bytes.Buffer
 	status := run(t.Context(), []string{"--chain=simulated", "--listen=" + taken, "--metrics-listen=127.0.0.1:0"}, t.Output(), &log)
-	if status != statusFailed || !strings.Contains(log.String(), "--listen and --metrics-listen choose other ports") {
+	if status != statusFailed || !strings.Contains(log.String(), "choose other ports with --listen and --metrics-listen") {
 		t.Errorf("status %d, log %q", status, log.String())
 	}
 }
