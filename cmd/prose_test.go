@@ -2,10 +2,14 @@ package cmd
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -157,9 +161,27 @@ func paragraphs(to *measured, file, text string) {
 	b.end()
 }
 
-// Comments and documents are written in plain words: a sentence names the thing that it is about.
+// texts reads the strings in Go source: logs, errors, help.
+func texts(to *measured, file, text string) {
+	set := token.NewFileSet()
+	parsed, err := parser.ParseFile(set, file, text, 0)
+	if err != nil {
+		return // go vet tells the reason
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		if s, ok := n.(*ast.BasicLit); ok && s.Kind == token.STRING {
+			if words, err := strconv.Unquote(s.Value); err == nil {
+				to.add(fmt.Sprintf("%s:%d", file, set.Position(s.Pos()).Line), words)
+			}
+		}
+		return true
+	})
+}
+
+// Comments, documents and the texts of programs are written in plain words: a sentence names the
+// thing that it is about.
 func TestPlainWords(t *testing.T) {
-	var code, docs measured
+	var code, docs, said measured
 	for _, file := range files(t) {
 		if strings.Contains(file, "/testdata/") {
 			continue
@@ -177,9 +199,13 @@ func TestPlainWords(t *testing.T) {
 			t.Fatal(err)
 		}
 		reader(to, file, string(text))
+		if path.Ext(file) == ".go" && !strings.HasSuffix(file, "_test.go") {
+			texts(&said, file, string(text))
+		}
 	}
 	code.check(t, "comments")
 	docs.check(t, "documents")
+	said.check(t, "texts of programs")
 }
 
 func TestPlainWordsAreMeasured(t *testing.T) {

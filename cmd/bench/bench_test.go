@@ -200,7 +200,7 @@ func TestSheet(t *testing.T) {
 		got = append(got, strings.Fields(line))
 	}
 	want := [][]string{
-		{"what", "store", "figure", "unit", "yardstick", "ratio", "goal", "kept"},
+		{"measure", "store", "figure", "unit", "yardstick", "ratio", "goal", "kept"},
 		{"limits"},
 		{"limit", "1234", "1/s"},
 		{"accept"},

@@ -104,19 +104,19 @@ func (o options) wantsAny(sections ...string) bool { return slices.ContainsFunc(
 func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	quick := flags.Bool("quick", false, "measure little and once: to see that it works, not for figures")
+	quick := flags.Bool("quick", false, "measure little, once: only to check that the program works")
 	engines := flags.String("store", "", "embedded, postgres, or both (default: both, Postgres where "+testenv.PostgresVar+" is set)")
-	only := flags.String("only", "", "of "+strings.Join(sections(), ","))
-	runs := flags.Int("runs", 0, "how often each is measured; the median is told (default 3, quick 1)")
-	flags.IntVar(&o.fanout, "fanout", 1, "how many endpoints the chain has, all of which each attempt asks")
-	flags.StringVar(&o.trial, "trial", "", "of peers, relay and neighbours, make only the runs whose name has this `text`")
+	only := flags.String("only", "", "only these sections, separated by commas: "+strings.Join(sections(), ","))
+	runs := flags.Int("runs", 0, "the number of measurements, of which the median is printed (default 3, quick 1)")
+	flags.IntVar(&o.fanout, "fanout", 1, "the number of the chain's endpoints, all of which get each attempt")
+	flags.StringVar(&o.trial, "trial", "", "of peers, relay and neighbours, only runs whose name contains this `text`")
 	flags.BoolVar(&o.json, "json", false, "print JSON instead of a table")
-	flags.StringVar(&o.profile, "profile", "", "run the service with a profiler and leave its CPU profiles in this `folder`")
+	flags.StringVar(&o.profile, "profile", "", "profile the service, and write its CPU profiles to this `folder`")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	if flags.NArg() > 0 {
-		return o, fmt.Errorf("no arguments are taken, but there is %q", flags.Arg(0))
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	if o.scale = full(); *quick {
 		o.scale = small()
@@ -135,7 +135,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	}
 	for _, section := range o.only {
 		if !slices.Contains(sections(), section) {
-			return o, fmt.Errorf("-only %s: there are %s", section, strings.Join(sections(), ", "))
+			return o, fmt.Errorf("-only %s: the sections are %s", section, strings.Join(sections(), ", "))
 		}
 	}
 	return o, nil
@@ -152,7 +152,7 @@ func chooseEngines(text string) ([]string, error) {
 	for _, engine := range engines {
 		switch {
 		case engine != embeddedEngine && engine != postgresEngine:
-			return nil, fmt.Errorf("-store %s: there are %s and %s", engine, embeddedEngine, postgresEngine)
+			return nil, fmt.Errorf("-store %s: the stores are %s and %s", engine, embeddedEngine, postgresEngine)
 		case engine == postgresEngine && os.Getenv(testenv.PostgresVar) == "":
 			return nil, fmt.Errorf("-store %s: %s names no server", engine, testenv.PostgresVar)
 		}

@@ -138,7 +138,7 @@ func (s *sheet) ordered() []*row {
 func (s *sheet) print(w io.Writer, about machine) error {
 	fmt.Fprintln(w, about) //nolint:errcheck // Flush tells
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "what\tstore\tfigure\tunit\tyardstick\tratio\tgoal\tkept") //nolint:errcheck // Flush tells
+	fmt.Fprintln(table, "measure\tstore\tfigure\tunit\tyardstick\tratio\tgoal\tkept") //nolint:errcheck // Flush tells
 	section := ""
 	for _, r := range s.ordered() {
 		if r.Section != section {

@@ -112,7 +112,7 @@ func (b *bench) printTrials(w io.Writer) error {
 		return nil
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "run\twho\taccepted/s\taccept ms\tmined/s\tto mined s\tto final s\tCPU ms/tx\tcalls/tx\tlost/double/never final/errors\tothers, idle") //nolint:errcheck // Flush tells
+	fmt.Fprintln(table, "run\tservice\taccepted/s\taccept ms\tmined/s\tto mined s\tto final s\tCPU ms/tx\tcalls/tx\tlost/double/never final/errors\tothers, idle") //nolint:errcheck // Flush tells
 	for _, section := range sections() {
 		for _, t := range b.scale.trials[section] {
 			b.printTrial(table, section, t)

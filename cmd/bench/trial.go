@@ -79,7 +79,7 @@ func (b *bench) try(ctx context.Context, engine string, t trial, c counter) (s s
 		}
 	}
 	if t.cut > 0 && s.Cuts == 0 || t.kill > 0 && s.Back == 0 {
-		return s, errors.New("the fault did not come: nothing was shown")
+		return s, errors.New("the fault did not occur, so the run shows nothing")
 	}
 	known := l.known()
 	found, err := paid(ctx, st.anvil.URL(), st.all, t.signers, func(p transfer) bool { return known[p.to] })

@@ -40,7 +40,7 @@ func parseChainKind(text string) (chainKind, error) {
 	case autoChain, anvilChain, simulatedChain:
 		return kind, nil
 	}
-	return "", fmt.Errorf("--chain is anvil, simulated or auto, not %q", text)
+	return "", fmt.Errorf("--chain must be anvil, simulated or auto, not %q", text)
 }
 
 // devChain is a Tempo chain that runs as long as this program.
@@ -52,7 +52,7 @@ type devChain struct {
 
 func startChain(ctx context.Context, o options, stderr io.Writer) (*devChain, error) {
 	if o.chain == simulatedChain {
-		return simulate(ctx, "as asked for")
+		return simulate(ctx, "as requested")
 	}
 	fetching, cancel := context.WithTimeout(ctx, fetchPatience)
 	defer cancel()
@@ -63,9 +63,9 @@ func startChain(ctx context.Context, o options, stderr io.Writer) (*devChain, er
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case o.chain == anvilChain || o.data != "":
-		return nil, fmt.Errorf("anvil cannot be had: %w", err)
+		return nil, fmt.Errorf("anvil is not available: %w", err)
 	}
-	return simulate(ctx, "for want of anvil: "+err.Error())
+	return simulate(ctx, "because anvil is not available: "+err.Error())
 }
 
 // startAnvil keeps the chain in the folder data, if given: the service's log is of no use

@@ -137,7 +137,7 @@ func (d *demo) post(ctx context.Context, journeys []*journey) error {
 		case !r.OK && r.Problem != nil:
 			return fmt.Errorf("%s: refused: %s: %s", journeys[i].label, r.Problem.Code, r.Problem.Detail)
 		case !r.OK || r.TxHash != journeys[i].hash:
-			return fmt.Errorf("%s: the service answers %+v", journeys[i].label, r)
+			return fmt.Errorf("%s: the service answered %+v", journeys[i].label, r)
 		}
 	}
 	return nil
@@ -213,7 +213,7 @@ func (j *journey) take(e tx.Event) (what, colour string) {
 	switch e := e.(type) {
 	case tx.Accepted:
 		if wait := time.Unix(int64(e.EligibleAt), 0).Sub(e.At); wait > 0 {
-			return fmt.Sprintf("accepted, kept for %s", short(wait)), ""
+			return fmt.Sprintf("accepted, eligible in %s", short(wait)), ""
 		}
 		return "accepted", ""
 	case tx.Broadcast:
@@ -221,9 +221,9 @@ func (j *journey) take(e tx.Event) (what, colour string) {
 	case tx.Rejected:
 		j.ended = e.Permanent
 		if e.Permanent {
-			return "refused for ever: " + e.Reason, red
+			return "refused permanently: " + e.Reason, red
 		}
-		return "not taken: " + e.Reason, ""
+		return "refused: " + e.Reason, ""
 	case tx.Mined:
 		j.ended, j.good = true, e.Receipt.Status == 1
 		if !j.good {
@@ -232,7 +232,7 @@ func (j *journey) take(e tx.Event) (what, colour string) {
 		return fmt.Sprintf("executed in block %d", e.Receipt.Block.Number), green
 	case tx.StaleByNonce:
 		j.ended = true
-		return "its nonce was used by another", red
+		return "another transaction used its nonce", red
 	case tx.Expired:
 		j.ended = true
 		return "expired", red

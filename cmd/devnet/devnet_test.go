@@ -64,7 +64,7 @@ func TestDemoOnTheSimulatedChain(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	for text, times := range map[string]int{
-		"accepted": 3, "kept for": 1, "attempt 1": 3, "executed in block": 3,
+		"accepted": 3, "eligible in": 1, "attempt 1": 3, "executed in block": 3,
 		"its owner sends nonce 0": 1, "3/3 delivered": 1, "\x1b": 0,
 	} {
 		if got := strings.Count(out.String(), text); got != times {
@@ -151,7 +151,7 @@ func TestPortTaken(t *testing.T) {
 	taken := strings.TrimPrefix(s.url, "http://")
 	var log bytes.Buffer
 	status := run(t.Context(), []string{"--chain=simulated", "--listen=" + taken, "--metrics-listen=127.0.0.1:0"}, t.Output(), &log)
-	if status != statusFailed || !strings.Contains(log.String(), "--listen and --metrics-listen choose other ports") {
+	if status != statusFailed || !strings.Contains(log.String(), "choose other ports with --listen and --metrics-listen") {
 		t.Errorf("status %d, log %q", status, log.String())
 	}
 }
@@ -167,13 +167,13 @@ func TestJourneys(t *testing.T) {
 		ended, good bool
 	}{
 		{tx.Accepted{EligibleAt: 10, At: time.Unix(10, 0)}, "accepted", false, false},
-		{tx.Accepted{EligibleAt: 12, At: time.Unix(10, 0)}, "accepted, kept for 2.00 s", false, false},
+		{tx.Accepted{EligibleAt: 12, At: time.Unix(10, 0)}, "accepted, eligible in 2.00 s", false, false},
 		{tx.Broadcast{Attempt: 2}, "broadcast, attempt 2", false, false},
-		{tx.Rejected{Reason: "txpool is full"}, "not taken: txpool is full", false, false},
-		{tx.Rejected{Reason: "oversized data", Permanent: true}, "refused for ever: oversized data", true, false},
+		{tx.Rejected{Reason: "txpool is full"}, "refused: txpool is full", false, false},
+		{tx.Rejected{Reason: "oversized data", Permanent: true}, "refused permanently: oversized data", true, false},
 		{mined(1), "executed in block 4", true, true},
 		{mined(0), "reverted in block 4", true, false},
-		{tx.StaleByNonce{}, "its nonce was used by another", true, false},
+		{tx.StaleByNonce{}, "another transaction used its nonce", true, false},
 		{tx.Expired{}, "expired", true, false},
 	} {
 		var j journey

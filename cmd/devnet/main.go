@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err != nil && !(interrupted && errors.Is(err, context.Canceled)):
 		fmt.Fprintf(stderr, "devnet: %v\n", err)
 		if errors.Is(err, syscall.EADDRINUSE) {
-			fmt.Fprintln(stderr, "devnet: --listen and --metrics-listen choose other ports: go run ./cmd/devnet --demo --listen 127.0.0.1:9420 --metrics-listen 127.0.0.1:9421")
+			fmt.Fprintln(stderr, "devnet: choose other ports with --listen and --metrics-listen: go run ./cmd/devnet --demo --listen 127.0.0.1:9420 --metrics-listen 127.0.0.1:9421")
 		}
 		return statusFailed
 	case interrupted && o.exit:
@@ -91,15 +91,15 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags := pflag.NewFlagSet("devnet", pflag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.SortFlags = false
-	flags.BoolVar(&o.demo, "demo", false, "sign three transactions, post them, and show how they fare")
-	flags.BoolVar(&o.exit, "exit", false, "end after the demonstration: with status 0 only if all three were executed")
-	flags.BoolVar(&o.sign, "sign", false, "only print a signed payment in hex, another one each time")
-	flags.BoolVar(&o.group, "group", false, "with --sign: print a JSON list of three payments that make a group, a minute apart")
-	kind := flags.String("chain", string(autoChain), "anvil, simulated, or auto: anvil if it can be had")
-	flags.StringVar(&o.data, "data", "", "keep log, views and chain in this folder; anvil only (default: keep nothing)")
-	flags.StringVar(&o.tools, "tools", ".tools", "where anvil is put if it has to be fetched from npm")
-	flags.StringVar(&o.listen, "listen", "127.0.0.1:8420", "where the API listens; any free port with --exit")
-	flags.StringVar(&o.metrics, "metrics-listen", "127.0.0.1:8421", "where /metrics listens; any free port with --exit")
+	flags.BoolVar(&o.demo, "demo", false, "sign three transactions, submit them, and print their progress")
+	flags.BoolVar(&o.exit, "exit", false, "with --demo: exit after the demonstration, with status 0 if all three were executed")
+	flags.BoolVar(&o.sign, "sign", false, "only print a signed payment in hex, a new payment each time")
+	flags.BoolVar(&o.group, "group", false, "with --sign: print a JSON list of three payments of one group, a minute apart")
+	kind := flags.String("chain", string(autoChain), "anvil, simulated, or auto: anvil if it is installed or can be fetched")
+	flags.StringVar(&o.data, "data", "", "keep log, read models and chain in this folder; anvil only (default: keep nothing)")
+	flags.StringVar(&o.tools, "tools", ".tools", "the folder for anvil, if it is fetched from npm")
+	flags.StringVar(&o.listen, "listen", "127.0.0.1:8420", "the address of the API; any free port with --exit")
+	flags.StringVar(&o.metrics, "metrics-listen", "127.0.0.1:8421", "the address of /metrics; any free port with --exit")
 	level := flags.String("log-level", "warn", "debug, info, warn or error; the log goes to standard error")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -118,11 +118,11 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	case flags.NArg() > 0:
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.exit && !o.demo:
-		return o, errors.New("--exit is for --demo")
+		return o, errors.New("--exit needs --demo")
 	case o.group && !o.sign:
-		return o, errors.New("--group is for --sign")
+		return o, errors.New("--group needs --sign")
 	case o.data != "" && o.chain == simulatedChain:
-		return o, errors.New("--data needs anvil: a simulated chain is gone when it ends")
+		return o, errors.New("--data needs anvil: a simulated chain is not stored")
 	}
 	if err := o.level.UnmarshalText([]byte(*level)); err != nil {
 		return o, fmt.Errorf("--log-level: %w", err)

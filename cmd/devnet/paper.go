@@ -47,7 +47,7 @@ func (p *paper) in(colour, text string) string {
 }
 
 func (p *paper) banner(o options, c *devChain, s *delivery) {
-	store := "embedded, in memory: gone when this ends"
+	store := "embedded, in memory: deleted at the end"
 	if o.data != "" {
 		store = "embedded, in " + o.data
 	}

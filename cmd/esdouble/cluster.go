@@ -18,10 +18,10 @@ import (
 )
 
 const clusterUsage = `esdouble cluster runs a double of an EventStoreDB cluster in one process until it is
-interrupted. By default it is as hard as real servers were seen to be. It prints the URL of
+interrupted. By default it has the delays and faults seen on real servers. It prints the URL of
 all nodes, and the address for esdouble control.
 
-A range of durations is written as 0s..20ms, and drawn from anew each time.`
+A range of durations is written as 0s..20ms; each time a new value is drawn from it.`
 
 const defaultControl = "127.0.0.1:2112"
 

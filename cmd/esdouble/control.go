@@ -20,7 +20,7 @@ const controlUsage = `esdouble control acts on a cluster that esdouble cluster r
   esdouble control [--at ADDRESS] start-node N
       starts node N again, at the same address
   esdouble control [--at ADDRESS] resign N
-      has node N give up the lead; fails if it does not lead
+      makes node N give up the lead; fails if N is not the leader
 
 Tests drive a cluster through it with
 

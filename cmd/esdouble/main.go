@@ -72,7 +72,7 @@ func parse(flags *pflag.FlagSet, args []string, positional bool) error {
 
 const serverUsage = `esdouble runs a double of one EventStoreDB node until it is interrupted.
 
-Commands beside it, each with --help:
+Other commands, each with --help:
   esdouble cluster   runs a double of a cluster in one process
   esdouble control   shows, kills, starts and resigns the nodes of such a cluster`
 

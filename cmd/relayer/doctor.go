@@ -19,21 +19,20 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-const doctorHelp = `Say how lanes do, from the log and the chain: which nonces are in flight and which keep
-others, what is wrong, what happens next by itself, and what somebody can do. It reads, and
-writes nothing; relayers may run, or not. Nonces are asked of as many endpoints as have to
-agree.
+const doctorHelp = `Diagnose lanes, from the log and the chain: nonces in flight, nonces that block others, and
+problems, each with its automatic next step and your options. The doctor only reads, so
+relayers may run meanwhile. A quorum of endpoints must agree on nonces.
 
-Without arguments it is all lanes of signers.allowed; else those of the signers that are
-named. The exit status is 0 if all is well, 1 if something is not, 2 if it could not be told.
+Without arguments it diagnoses all lanes of signers.allowed; with arguments, only lanes of the
+named signers. The exit status is 0 if it finds no problem, 1 if it finds one, and 2 if it
+could not finish.
 
---fill says what filling the lanes' holes with no-ops comes to: which intents give which
-nonces back, and what is signed for these. Nothing is done without --dry-run=false, which
-asks a running relayer for it on its internal listener; the holder of the lane, and nobody
-else, carries it out.`
+--fill shows how the lanes' nonce gaps would be filled with no-ops: the intents that give
+nonces back, and the no-ops to sign. With --dry-run=false it sends this as a request to a
+running relayer's internal listener, and the lane's holder carries it out.`
 
 // errUnwell is the error of an examination with findings.
-var errUnwell = errors.New("not all is well")
+var errUnwell = errors.New("problems were found")
 
 // examining holds the flags.
 type examining struct {
@@ -49,7 +48,7 @@ type examining struct {
 func examine(stderr io.Writer) *cobra.Command {
 	var x examining
 	cmd := &cobra.Command{
-		Use: "doctor [SIGNER]...", Short: "Say what keeps lanes, and what can be done", Long: doctorHelp,
+		Use: "doctor [SIGNER]...", Short: "Diagnose lanes, and show how to repair them", Long: doctorHelp,
 		Example: "  relayer doctor --config relayer.yaml --chain 42431 0x…",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, _, err := resolve(cmd)
@@ -71,9 +70,9 @@ func examine(stderr io.Writer) *cobra.Command {
 	flags.StringSliceVar(&x.chains, "chain", nil, "only lanes on these `chains`")
 	flags.StringVar(&x.nonceKey, "nonce-key", "", "only the lane under this nonce `key`")
 	flags.BoolVar(&x.asJSON, "json", false, "print JSON")
-	flags.BoolVar(&x.fill, "fill", false, "say what filling holes comes to")
-	flags.BoolVar(&x.dry, "dry-run", true, "do nothing; with --dry-run=false holes are filled")
-	flags.StringVar(&x.reason, "reason", "", "why they are filled, for whoever reads the log")
+	flags.BoolVar(&x.fill, "fill", false, "show how nonce gaps would be filled")
+	flags.BoolVar(&x.dry, "dry-run", true, "only show; with --dry-run=false nonce gaps are filled")
+	flags.StringVar(&x.reason, "reason", "", "the reason for filling them, for the log")
 	x.mender.Flags(flags)
 	return cmd
 }
@@ -106,7 +105,7 @@ func (x examining) examine(ctx context.Context, s settings.Settings, stderr io.W
 		return nil, err
 	}
 	if len(lanes) == 0 {
-		return nil, errors.New("there is no lane to look at: the configuration names no chain, or nobody in signers.allowed (--config, --chains)")
+		return nil, errors.New("there is no lane to diagnose: the configuration has no chains, or no addresses in signers.allowed (--config, --chains)")
 	}
 	for _, id := range lanes {
 		facts, err := e.Facts(ctx, id)
@@ -134,7 +133,7 @@ func (x examining) lanes(ctx context.Context, e *app.Examination, on []chain.ID,
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, errors.New("there is no lane under this nonce key")
+		return nil, errors.New("no lane has this nonce key")
 	}
 	return chosen, nil
 }
@@ -172,7 +171,7 @@ func (x examining) tell(to io.Writer, found []doctor.Diagnosis) error {
 // mend fills the holes found. Run the examination again for the result.
 func (x examining) mend(ctx context.Context, to io.Writer, found []doctor.Diagnosis) error {
 	if x.reason == "" {
-		return operator.Unchecked{Err: errors.New("--reason says why, for whoever reads the log")}
+		return operator.Unchecked{Err: errors.New("--reason is required: it is recorded in the log")}
 	}
 	asked := []doctor.Filling{}
 	for _, d := range found {
@@ -198,7 +197,7 @@ func (x examining) mend(ctx context.Context, to io.Writer, found []doctor.Diagno
 		return err
 	}
 	for _, f := range asked {
-		if _, err := fmt.Fprintf(to, "nonce %d: the intent %s is asked to give it back; the lane's holder fills it\n", f.Nonce, f.Intent); err != nil {
+		if _, err := fmt.Fprintf(to, "nonce %d: intent %s gives it back, as requested; then the lane's holder fills it\n", f.Nonce, f.Intent); err != nil {
 			return err
 		}
 	}

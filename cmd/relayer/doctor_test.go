@@ -80,7 +80,7 @@ func TestDoctorExplains(t *testing.T) {
 		w.says(t, 2, "inspect", nil, "doctor") // there is no store yet
 		first, second := w.one(0, "first"), w.one(0, "second")
 		w.ask(t, first)
-		if out := w.says(t, 1, "[never-opened]", nil, "doctor", alice.String()); !strings.Contains(out, "Nobody has ever worked on this lane.") {
+		if out := w.says(t, 1, "[never-opened]", nil, "doctor", alice.String()); !strings.Contains(out, "The lane was never opened.") {
 			t.Errorf("it says %s", out)
 		}
 		s := w.relayer(t)
@@ -95,7 +95,7 @@ func TestDoctorExplains(t *testing.T) {
 		w.strangers[theirs] = true
 		var d diagnosis
 		w.becomes(t, "the use is seen", func() bool { d = w.doctor(t, 0); return d.has("external-use") })
-		if *d.Wants != *d.Cursor+1 || !strings.Contains(d.says("external-use"), "nonce 1 is used by transactions that were not made here") {
+		if *d.Wants != *d.Cursor+1 || !strings.Contains(d.says("external-use"), "nonce 1 is used by foreign transactions") {
 			t.Errorf("%+v", d)
 		}
 
@@ -123,7 +123,7 @@ func TestDoctorExplains(t *testing.T) {
 			t.Errorf("nobody is told that it was dropped: %+v", d)
 		}
 		w.becomes(t, "its lease lapses", func() bool { return w.doctor(t, 0).has("not-held") })
-		w.says(t, 1, "You can: Start a relayer that has the key of "+alice.String(), nil, "doctor", alice.String())
+		w.says(t, 1, "You can: Start a relayer with the key of "+alice.String(), nil, "doctor", alice.String())
 		check(t, s.Signal(syscall.SIGCONT))
 
 		w.operator(s).order(t, http.MethodPost, w.key(0)+"/pause", map[string]any{})
@@ -144,7 +144,7 @@ func TestDoctorExplains(t *testing.T) {
 			t.Errorf("after its end: %+v", d)
 		}
 		w.says(t, 2, "chain 1 is not among the chains", nil, "doctor", "--chain", "1")
-		w.says(t, 2, "no lane under this nonce key", nil, "doctor", "--nonce-key", "0x1")
+		w.says(t, 2, "no lane has this nonce key", nil, "doctor", "--nonce-key", "0x1")
 		w.judge(t)
 	}, "embedded", "postgres", "eventstoredb", "redis")
 }
@@ -179,19 +179,19 @@ func TestDoctorFills(t *testing.T) {
 			d = w.doctor(t, 0)
 			return d.has("hole-held") && !d.has("not-held") && d.Holes[0].Fill != nil
 		})
-		if d.Holes[0].Nonce != 0 || d.Holes[0].Fill.Intent != poor.ID() || !strings.Contains(d.Findings[0].Says, "no node has said how much gas it takes") {
+		if d.Holes[0].Nonce != 0 || d.Holes[0].Fill.Intent != poor.ID() || !strings.Contains(d.Findings[0].Says, "no node has estimated its gas") {
 			t.Errorf("%+v", d)
 		}
-		out := w.says(t, 1, "nonce 0: the intent "+poor.ID().String()+" gives it back", nil, "doctor", alice, "--fill")
-		if !strings.Contains(out, "100000 gas at ") || !strings.Contains(out, "nothing is done without --dry-run=false") {
+		out := w.says(t, 1, "nonce 0: intent "+poor.ID().String()+" gives it back", nil, "doctor", alice, "--fill")
+		if !strings.Contains(out, "100000 gas at ") || !strings.Contains(out, "nothing changes without --dry-run=false") {
 			t.Errorf("it says %s", out)
 		}
 		if got := w.status(t, c, rich); got == intent.StatusCompleted || len(w.doctor(t, 0).Holes) != 1 {
 			t.Errorf("the dry run has filled it: %s", got)
 		}
 		url := "--admin-url=" + w.operator(s).url
-		w.says(t, 2, "--reason says why", nil, "doctor", alice, "--fill", "--dry-run=false", url)
-		w.says(t, 0, "nonce 0: the intent "+poor.ID().String()+" is asked to give it back", nil, "doctor", alice, "--fill", "--dry-run=false", "--reason=it blocks", url)
+		w.says(t, 2, "--reason is required", nil, "doctor", alice, "--fill", "--dry-run=false", url)
+		w.says(t, 0, "nonce 0: intent "+poor.ID().String()+" gives it back, as requested", nil, "doctor", alice, "--fill", "--dry-run=false", "--reason=it blocks", url)
 		w.becomes(t, "what was above it is done", func() bool { return w.status(t, c, rich) == intent.StatusCompleted })
 		if shown := c.must(t, http.StatusOK, http.MethodGet, at(poor), nil); shown.Status != intent.StatusWaiting || len(shown.Attempts) > 0 {
 			t.Errorf("the intent is %+v", shown)

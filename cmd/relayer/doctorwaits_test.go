@@ -33,7 +33,7 @@ func TestDoctorTellsWhyIntentsWait(t *testing.T) {
 		}
 		w.becomes(t, "it is told why three wait", func() bool {
 			d = w.doctor(t, 0)
-			return why("Of 3 intents that wait, which are the oldest, 3 get no nonce of this lane: budget-over-limit") && len(d.Findings) == 2
+			return why("3 of the 3 oldest waiting intents get no nonce of this lane: budget-over-limit") && len(d.Findings) == 2
 		})
 		oldest := func(r intent.Request) bool { return why(r.ID().String()) } // any of them, as they are submitted at once
 		if !d.has("budget-spent") || !slices.ContainsFunc(asked, oldest) {
@@ -44,7 +44,7 @@ func TestDoctorTellsWhyIntentsWait(t *testing.T) {
 		w.done(t, s)
 		w.becomes(t, "all is well", func() bool { return w.doctor(t, 0).Well })
 		check(t, s.Stop(w.ctx))
-		if out := w.says(t, 1, "[not-held]", nil, "doctor", wallet.Dev(0).Address().String()); !strings.Contains(out, "was looked for in the database ") {
+		if out := w.says(t, 1, "[not-held]", nil, "doctor", wallet.Dev(0).Address().String()); !strings.Contains(out, "has no valid lease") {
 			t.Errorf("it says %s", out)
 		}
 		w.judge(t)

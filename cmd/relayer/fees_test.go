@@ -165,7 +165,7 @@ func TestPaidFor(t *testing.T) {
 	status, err := c.do(http.MethodPost, "/v1/intents", map[string]any{
 		"chainId": w.id, "key": "wrong", "signer": payer, "calls": []intent.Call{w.pay}, "gas": map[string]any{"feeToken": to},
 	}, &problem)
-	if err != nil || status != http.StatusUnprocessableEntity || problem.Code != "intent-not-served" || !strings.Contains(problem.Detail, "fees are not paid in") {
+	if err != nil || status != http.StatusUnprocessableEntity || problem.Code != "intent-not-served" || !strings.Contains(problem.Detail, "fee token") {
 		t.Errorf("%d %+v, %v", status, problem, err)
 	}
 	check(t, s.Stop(w.ctx))

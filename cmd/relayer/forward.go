@@ -8,15 +8,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/outward"
 )
 
-const forwardHelp = `Publish what clients are told of their intents to a broker, each at least once and those of
-an intent in order, until stopped: TxAccepted, TxSubmitted, TxReplaced, TxReceiptUpdated,
-TxConfirmed and TxFailed, in the shape of a webhook's body. It is a process of its own beside
-the relayer: on the same Postgres, or on the machine where an embedded store lies. Of several
-that run with one --group, one publishes, and another takes over within seconds of its death.`
+const forwardHelp = `Publish the public events of intents to a broker, until stopped: TxAccepted, TxSubmitted,
+TxReplaced, TxReceiptUpdated, TxConfirmed and TxFailed, in the format of a webhook's body.
+Each event is published at least once, and the events of an intent in order. Run it as a
+separate process beside the relayer: on the same Postgres, or on the machine with the embedded
+store. Of several processes with the same --group, one publishes; another takes over within
+seconds of its death.`
 
 func forward(p operator.Program) *cobra.Command {
 	return p.Forward(operator.Forward{
-		Short: "Publish what clients are told to Redis Streams or NATS JetStream", Long: forwardHelp, Topics: "which of them",
+		Short: "Publish the public events of intents to Redis Streams or NATS JetStream", Long: forwardHelp, Topics: "the events to publish",
 		Example: "  relayer forward --store postgres://… --to redis://localhost:6379 --topic name:TxConfirmed,TxFailed",
 		As:      "relayer-events", Group: "outward",
 		Of: func(log feed.Log) feed.Log { return outward.New(log) },

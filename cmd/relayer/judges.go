@@ -15,10 +15,9 @@ import (
 
 const verifyHelp = `
 
-Of a relayer's log also the lanes, intents and safeguards are judged: that no nonce was
-given twice, nobody superseded has written, each intent was carried out once, and budgets
-and switches were kept. The read model of intents is held against the log by
-"relayer projections verify".`
+It also judges lanes, intents and safeguards: no nonce was assigned twice, no former holder
+of a lane wrote to it, each intent was carried out once, and budgets and halts were kept.
+"relayer projections verify" compares the read model of intents with the log.`
 
 // stopGrace is the time after a halt, or after a signer was stopped, in which signatures allowed
 // before may still be recorded.

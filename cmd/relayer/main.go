@@ -55,7 +55,7 @@ func exitCode(err error) int {
 
 func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
-		Use: "relayer", Short: "Carry intents out: sign, and deliver exactly once",
+		Use: "relayer", Short: "Carry out intents: sign them, and deliver each exactly once",
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	root.SetIn(stdin)
@@ -96,7 +96,7 @@ func program(stderr io.Writer) operator.Program {
 
 func serve(stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "serve", Short: "Take intents on and carry them out, and serve the watchtower's API, until stopped", Args: cobra.NoArgs,
+		Use: "serve", Short: "Accept and carry out intents, and serve the watchtower's API, until stopped", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, _, err := resolve(cmd)
 			if err != nil {

@@ -74,7 +74,7 @@ func TestDoctorOfNothing(t *testing.T) {
 		t.Errorf("it is %s", got.Status)
 	}
 	w.flags = without(w.flags, "--chains=", "--confirmations=", "--pools=", "--signers-")
-	w.says(t, 2, "there is no lane to look at", nil, "doctor")
+	w.says(t, 2, "there is no lane to diagnose", nil, "doctor")
 	check(t, s.Stop(w.ctx))
 }
 

@@ -26,11 +26,12 @@ const requestsMax = 512 << 10
 func request(stderr io.Writer) *cobra.Command {
 	var client string
 	cmd := &cobra.Command{
-		Use: "request", Short: "Put intents into the log, for a relayer to carry out", Args: cobra.NoArgs,
-		Long: "Read intents from the standard input, one JSON object after the other, each as POST /v1/intents\n" +
-			"takes it, put them into the log, and print each one's id and status. The same intent again is the\n" +
-			"same one, and changes nothing.\n" +
-			"With a store in files no relayer may run meanwhile; with a Postgres it carries them out at once.",
+		Use: "request", Short: "Add intents to the log, for a relayer to carry out", Args: cobra.NoArgs,
+		Long: "Read intents from standard input, one JSON object after the other in the format of POST\n" +
+			"/v1/intents, add them to the log, and print the id and status of each. A repeated intent changes\n" +
+			"nothing.\n" +
+			"With an embedded store no relayer may run meanwhile; with Postgres a relayer carries them out at\n" +
+			"once.",
 		Example: `  echo '{"key":"order-1","chainId":42431,"pool":"hot","to":"0x…","data":"0x…"}' | relayer request --config relayer.yaml`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, _, err := resolve(cmd)
@@ -41,7 +42,7 @@ func request(stderr io.Writer) *cobra.Command {
 		},
 	}
 	withSettings(cmd)
-	cmd.Flags().StringVar(&client, "client", "", "whose intents they are: the `id` of an API key (default: of those who need none)")
+	cmd.Flags().StringVar(&client, "client", "", "the intents' client: the `id` of an API key (default: the client without an API key)")
 	return cmd
 }
 

@@ -91,7 +91,7 @@ func printBackends(w io.Writer, all *backends, packages []*pkg, tallies map[*pkg
 			}
 		}
 		if missed > 0 {
-			fmt.Fprintf(w, "  skipped for want of %s: %d\n", b.name, missed)
+			fmt.Fprintf(w, "  skipped without %s: %d\n", b.name, missed)
 		}
 	}
 }

@@ -119,7 +119,7 @@ func TestResultsOfGoTest(t *testing.T) {
 		"ok  play/good",
 		"cannot use \"no\"", "the child cried", "the parent cried", "out of cheese", "leaving early", "a leak was found",
 		"3       0        2", "without tests: play/empty\n",
-		"  redis     MISSING: nowhere to be found\n  skipped for want of redis: 1\n",
+		"  redis     MISSING: nowhere to be found\n  skipped without redis: 1\n",
 		"  1 × MISSING: WATCHTOWER_TEST_REDIS is not set; run the tests by make test\n      play/good.TestSubtests/missing\n",
 		"  1 × gave no reason\n      play/good.TestSilentSkip\n",
 		`

@@ -101,7 +101,7 @@ func (b Box) fetch(ctx context.Context, name string, whole func(dir string) bool
 		return "", errors.Join(err, os.RemoveAll(half))
 	}
 	if !whole(half) {
-		return "", fmt.Errorf("what was fetched for %s is not what was asked for; it is left in %s", name, half)
+		return "", fmt.Errorf("the download of %s is incomplete or wrong; see the files in %s", name, half)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return "", err

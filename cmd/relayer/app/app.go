@@ -150,19 +150,19 @@ func Queue(database any) (relayer.Queue, error) {
 	case Engine:
 		return db.Intents(), nil
 	}
-	return nil, fmt.Errorf("a %T has no queue of intents", database)
+	return nil, fmt.Errorf("a %T has no work queue of intents", database)
 }
 
 // run carries out intents until ctx ends, and waits for all its goroutines.
 func (r *relay) run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { r.in.Read(ctx, relayer.Reader, r.feed) })
-	running.Go(func() { r.again(ctx, "no news of intents that others feed", r.abroad().Run) })
+	running.Go(func() { r.again(ctx, "news of intents from other replicas interrupted", r.abroad().Run) })
 	running.Go(func() { r.project(ctx) })
 	running.Go(func() { r.notices.run(ctx) })
 	running.Go(func() { r.forgetRates(ctx) })
 	for _, c := range r.chains {
-		running.Go(func() { r.again(ctx, fmt.Sprintf("no news for the lanes of chain %s", c.Chain), c.News.Run) })
+		running.Go(func() { r.again(ctx, fmt.Sprintf("news for the lanes of chain %s interrupted", c.Chain), c.News.Run) })
 	}
 	if r.register(ctx) == nil { // otherwise ctx has ended
 		r.carryOut(ctx, &running)

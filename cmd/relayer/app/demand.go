@@ -38,7 +38,7 @@ func (r *relay) follow(ctx context.Context, c *served) {
 		began := r.in.Ports.Now()
 		demand, err := r.queue.Demand(ctx, c.Chain)
 		if err != nil {
-			r.log.Debug("what intents ask for was not read", "chain", c.Chain, "err", err)
+			r.log.Debug("lanes that intents request were not read", "chain", c.Chain, "err", err)
 			continue
 		}
 		r.waiting(c.Chain, demand)
@@ -48,11 +48,11 @@ func (r *relay) follow(ctx context.Context, c *served) {
 		if !now.Before(look) {
 			landed, err := c.landed(ctx, r.in.Ports.Storage.Board, func(id chain.Sequence) bool { return open.lanes[id] != nil })
 			if err != nil {
-				r.log.Debug("what has landed was not read", "chain", c.Chain, "err", err)
+				r.log.Debug("lanes with mined transactions were not read", "chain", c.Chain, "err", err)
 			}
 			left, err := c.left(ctx, r.in.Store, &kept, func(id chain.Sequence) bool { return open.lanes[id] != nil })
 			if err != nil {
-				r.log.Debug("which nonces were left was not read", "chain", c.Chain, "err", err)
+				r.log.Debug("lanes with unsettled nonces were not read", "chain", c.Chain, "err", err)
 			}
 			for _, id := range slices.Concat(landed, left) {
 				wanted = append(wanted, laneDemand{id: id, unfinished: true})

@@ -20,9 +20,9 @@ func checkEnabled(environ []string) error {
 		switch strings.ToLower(value) {
 		case "true", "1":
 		case "false", "0":
-			return fmt.Errorf("%s is %s: nothing is relayed; whoever wants delivery alone runs watchtower serve", name, value)
+			return fmt.Errorf("%s is %s, so the relayer does not start; for delivery alone, run watchtower serve", name, value)
 		default:
-			return fmt.Errorf("%s is true or false, and not %q", name, value)
+			return fmt.Errorf("%s must be true or false, not %q", name, value)
 		}
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 func TestEnabled(t *testing.T) {
 	s := resolved(t, "--store=embedded::memory:")
 	for value, want := range map[string]string{
-		"false": "nothing is relayed", "0": "nothing is relayed", "FALSE": "nothing is relayed",
+		"false": "the relayer does not start", "0": "the relayer does not start", "FALSE": "the relayer does not start",
 		"": "true or false", "off": "true or false", "no": "true or false",
 	} {
 		err := Serve(t.Context(), s, Options{Options: delivery.Options{}, Environ: []string{variable, "RELAYER_ENABLED=" + value}})

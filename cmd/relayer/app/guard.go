@@ -55,7 +55,7 @@ func (r *relay) forgetRates(ctx context.Context) {
 		for gone := bucketsMost; gone == bucketsMost; {
 			var err error
 			if gone, err = buckets.Forget(ctx, bucketsMost); err != nil && ctx.Err() == nil {
-				r.log.Debug("full buckets of rates not forgotten", "err", err)
+				r.log.Debug("full buckets of rate limits not deleted", "err", err)
 			}
 		}
 	}

@@ -35,26 +35,26 @@ func serves(s settings.Settings, r intent.Request) error {
 	key, chosen := r.LaneKey()
 	switch onTempo := s.Formats.Of(r.Chain) == settings.Tempo; {
 	case r.Signer != nil && !slices.Contains(s.Signers.Allowed, *r.Signer):
-		return intake.ErrNotServed.Because("nobody signs for %s here", r.Signer)
+		return intake.ErrNotServed.Because("signer %s is not served here", r.Signer)
 	case r.Signer == nil && len(s.Pools.Named(r.Pool)) == 0:
-		return intake.ErrNotServed.Because("there is no pool %q here", r.Pool)
+		return intake.ErrNotServed.Because("pool %q is not served here", r.Pool)
 	case !onTempo && chosen && key != protocolKey:
 		return intake.ErrNotServed.Because("chain %s has no nonce keys", r.Chain)
 	case !onTempo && (len(r.Calls) > 1 || r.Gas.FeeToken != nil || r.Gas.Sponsored):
-		return intake.ErrNotServed.Because("chain %s has no batches of calls, fee tokens and sponsors", r.Chain)
+		return intake.ErrNotServed.Because("chain %s has no batches of calls, fee tokens and sponsored intents", r.Chain)
 	case onTempo && slices.ContainsFunc(r.Calls, func(c intent.Call) bool { return !c.Value.IsZero() }):
 		// Tempo's nodes neither accept nor estimate such a transaction: the intent would wait
 		// for ever. Source: tempoxyz/tempo, crates/revm,
 		// TempoInvalidTransaction::ValueTransferNotAllowed.
-		return intake.ErrNotServed.Because("chain %s has no money of its own that calls could move: a value has to be 0, and tokens move by their contracts", r.Chain)
+		return intake.ErrNotServed.Because("chain %s has no native value: value must be 0; transfer tokens by calls to their contracts", r.Chain)
 	case r.Gas.Limit != 0 && r.Gas.Limit < fee.GasMin:
-		return intake.ErrNotServed.Because("a gas limit of %d pays for no transaction: each takes %d at least", r.Gas.Limit, fee.GasMin)
+		return intake.ErrNotServed.Because("a gas limit of %d is too low: a transaction needs at least %d", r.Gas.Limit, fee.GasMin)
 	case r.Gas.Limit > s.On(r.Chain).Fee.GasCeiling:
-		return intake.ErrNotServed.Because("a gas limit on chain %s is at most %d here, not %d", r.Chain, s.On(r.Chain).Fee.GasCeiling, r.Gas.Limit)
+		return intake.ErrNotServed.Because("the highest gas limit on chain %s is %d, not %d", r.Chain, s.On(r.Chain).Fee.GasCeiling, r.Gas.Limit)
 	case r.Gas.FeeToken != nil && !slices.Contains(s.On(r.Chain).Fee.Tokens, *r.Gas.FeeToken):
-		return intake.ErrNotServed.Because("fees are not paid in %s here", r.Gas.FeeToken)
+		return intake.ErrNotServed.Because("fee token %s is not accepted here", r.Gas.FeeToken)
 	case r.Gas.Sponsored && s.Signers.FeePayer == nil:
-		return intake.ErrNotServed.Because("nobody pays for others here")
+		return intake.ErrNotServed.Because("sponsored intents are not accepted here, because there is no fee payer")
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func openKeys(ctx context.Context, s settings.Signers, environ []string, log *sl
 		}
 	}
 	if len(all) == 0 {
-		return nil, end, errors.New("there is no key in what is set of signers.keystore, signers.p256-files, signers.environment (RELAYER_PRIVATE_KEY_0 and on) and signers.remote-url")
+		return nil, end, errors.New("no keys were found; set signers.keystore, signers.p256-files, signers.environment (RELAYER_PRIVATE_KEY_0 and on) or signers.remote-url")
 	}
 	if ring, err = keys.NewRing(s.Allowed, all...); err != nil {
 		return nil, end, fmt.Errorf("signers.allowed: %w", err)
@@ -66,7 +66,7 @@ func openKeys(ctx context.Context, s settings.Signers, environ []string, log *sl
 	if err = checkPayer(s.FeePayer, ring); err != nil {
 		return nil, end, err
 	}
-	log.Info("keys were opened", "signers", ring.Addresses())
+	log.Info("keys opened", "signers", ring.Addresses())
 	return ring, end, nil
 }
 
@@ -84,7 +84,7 @@ func checkPayer(payer *chain.Address, ring *keys.Ring) error {
 	}
 	signer, err := ring.Signer(*payer)
 	if err == nil && signer.Kind() != chain.Secp256k1 {
-		err = fmt.Errorf("signers.fee-payer: the key of %s is of %s; a fee payer signs with %s", payer, signer.Kind(), chain.Secp256k1)
+		err = fmt.Errorf("signers.fee-payer: the key of %s is a %s key; a fee payer needs a %s key", payer, signer.Kind(), chain.Secp256k1)
 	}
 	return err
 }

@@ -50,7 +50,7 @@ func noticeRows(database any, p notice.Policy) (NoticeRows, error) {
 	case Engine:
 		return db.Notices(p), nil
 	}
-	return nil, fmt.Errorf("a %T has no queue of notices", database)
+	return nil, fmt.Errorf("a %T has no queue of webhook deliveries", database)
 }
 
 // Sealer encrypts possible secrets of webhook URLs in the log, with a key derived from the
@@ -167,7 +167,7 @@ func readAuthorities(path string) (*x509.CertPool, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, errors.New("it holds no certificate")
+		return nil, errors.New("the file has no certificate")
 	}
 	return roots, nil
 }
@@ -255,7 +255,7 @@ func (n *notices) forget(ctx context.Context) {
 		for ctx.Err() == nil {
 			gone, err := n.rows.Forget(ctx, n.in.Ports.Now().Add(-n.settings.Keep), forgetMost)
 			if err != nil {
-				n.in.Ports.Log.Warn("old notices not forgotten", "err", err)
+				n.in.Ports.Log.Warn("old webhook deliveries not deleted", "err", err)
 			}
 			if err != nil || gone < forgetMost {
 				break

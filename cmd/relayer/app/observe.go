@@ -139,7 +139,7 @@ func (r *relay) watchGuard(ctx context.Context) {
 	for next := time.Duration(0); commands.Pause(ctx, next) == nil; {
 		began := r.in.Ports.Now()
 		if err := r.lookAtGuard(ctx); err != nil && ctx.Err() == nil {
-			r.log.Debug("figures of signers and safeguards not read", "err", err)
+			r.log.Debug("metrics of signers and safeguards not read", "err", err)
 		}
 		next = max(figuresEvery, figuresShare*r.in.Ports.Now().Sub(began))
 	}
@@ -189,7 +189,7 @@ func (n *notices) watchDepth(ctx context.Context) error {
 		began := n.in.Ports.Now()
 		depth, err := n.rows.Depth(ctx)
 		if err != nil {
-			n.in.Ports.Log.Debug("depth of the queue of notices not read", "err", err)
+			n.in.Ports.Log.Debug("depth of the queue of webhook deliveries not read", "err", err)
 		} else {
 			n.metrics.Notices(depth)
 		}

@@ -68,7 +68,7 @@ func (e *Examination) wouldHear(ctx context.Context, f doctor.Facts, it intent.S
 		return err
 	}
 	if q.Payer != nil && (e.settings.Signers.FeePayer == nil || format != settings.Tempo) {
-		return fmt.Errorf("%s is to pay, who is not signers.fee-payer", q.Payer)
+		return fmt.Errorf("the intent's fee payer, %s, is not signers.fee-payer", q.Payer)
 	}
 	return guard.Check(f.Switches, f.Signer, f.Budget, f.Now, id, it.Requested.Request, q.Worst)
 }

@@ -114,7 +114,7 @@ func (r *relay) behind(ctx context.Context, row intents.Row) (*guard.Hold, error
 	if err != nil || ahead.IsZero() {
 		return nil, err
 	}
-	return &guard.Hold{Why: rest.ErrBehind.Because("%s, which is before it in its row, has no nonce yet", ahead), Since: row.State.Requested.At}, nil
+	return &guard.Hold{Why: rest.ErrBehind.Because("intent %s, before it in its ordering group, has no nonce yet", ahead), Since: row.State.Requested.At}, nil
 }
 
 // together merges the holds of an intent that several lanes could carry out. The merged hold
@@ -178,9 +178,9 @@ func (c *crowds) turned(t relayer.Turn, now time.Time) {
 	next := guard.Hold{Since: now}
 	switch inFlight := t.State.InFlight(); {
 	case t.Stalled:
-		next.Why = rest.ErrStalled.Because("what is signed by %s before it has waited for a block for long", t.Lane.Sender)
+		next.Why = rest.ErrStalled.Because("the lowest open nonce of %s makes no progress", t.Lane.Sender)
 	case inFlight >= t.Budget:
-		next.Why = rest.ErrFull.Because("%s has %d nonces in flight, as many as it may", t.Lane.Sender, inFlight)
+		next.Why = rest.ErrFull.Because("%s has %d nonces in flight, the maximum", t.Lane.Sender, inFlight)
 	}
 	if was := c.all[t.Lane]; next.Why != nil && was.Why != nil {
 		next.Since = was.Since

@@ -27,9 +27,9 @@ type budgetShown struct {
 }
 
 func tellBudget(to io.Writer, b budgetShown) error {
-	rows := [][]string{{b.Chain.String(), "everything", "", b.Used.Fee.String(), "", b.Used.Value.String()}}
+	rows := [][]string{{b.Chain.String(), "total", "", b.Used.Fee.String(), "", b.Used.Value.String()}}
 	for _, l := range b.Limits {
-		row := []string{b.Chain.String(), l.Account.String(), limitText(l.Limit.Fee), "each by itself", limitText(l.Limit.Value), "each by itself"}
+		row := []string{b.Chain.String(), l.Account.String(), limitText(l.Limit.Fee), "counted separately", limitText(l.Limit.Value), "counted separately"}
 		if l.Used != nil {
 			row[3], row[5] = l.Used.Fee.String(), l.Used.Value.String()
 		}
@@ -47,16 +47,16 @@ func limitText(a *chain.Amount) string {
 
 func budgets() *cobra.Command {
 	parent := &cobra.Command{
-		Use: "budgets", Short: "Look at what may be spent in a day, and limit it",
-		Long: "Look at what may be spent in a day of UTC, and limit it, by asking a running relayer on its\n" +
-			"internal listener. Amounts are in the chain's smallest unit. See docs/relayer.md.",
+		Use: "budgets", Short: "List and set daily budgets",
+		Long: "List and set daily budgets, by requests to a running relayer's internal listener. A day is a\n" +
+			"day of UTC, and amounts are in the chain's smallest unit. See docs/relayer.md.",
 	}
 	parent.AddCommand(listBudgets(), setBudget())
 	return parent
 }
 
 func listBudgets() *cobra.Command {
-	return asks(internal, &cobra.Command{Use: "list CHAIN", Short: "List a chain's limits, and what is used today", Args: cobra.ExactArgs(1)},
+	return asks(internal, &cobra.Command{Use: "list CHAIN", Short: "List a chain's daily limits, and the amounts used today", Args: cobra.ExactArgs(1)},
 		func(_ *cobra.Command, args []string) (asking, error) { return get("admin", "budgets", args[0]), nil }, tellBudget)
 }
 
@@ -67,7 +67,7 @@ func setBudget() *cobra.Command {
 	var a budget.Account
 	var signer, fee, value, reason string
 	cmd := asks(internal, reasoned(&cobra.Command{
-		Use: "set CHAIN", Short: "Limit what an account may spend in a day", Args: cobra.ExactArgs(1),
+		Use: "set CHAIN", Short: "Set an account's daily limits", Args: cobra.ExactArgs(1),
 		Example: "  relayer budgets set 42431 --account each-client --fee 1000000000000000000 --value none --reason 'as agreed'",
 	}, &reason), func(cmd *cobra.Command, args []string) (asking, error) {
 		account := map[string]any{"kind": a.Kind}
@@ -89,12 +89,12 @@ func setBudget() *cobra.Command {
 		return asking{method: http.MethodPut, path: []string{"admin", "budgets", args[0]}, body: body}, nil
 	}, tellBudget)
 	flags := cmd.Flags()
-	flags.StringVar((*string)(&a.Kind), "account", "", "whose: chain, client, subject, signer, each-client, each-subject or each-signer")
-	flags.StringVar(&a.Client, "client", "", "which, of the accounts client and subject")
-	flags.StringVar(&a.Subject, "subject", "", "which, of the account subject")
-	flags.StringVar(&signer, "signer", "", "which, of the account signer")
-	flags.StringVar(&fee, "fee", "", "the most that its fees may cost in a day, or none for no limit")
-	flags.StringVar(&value, "value", "", "the most that its calls may move in a day, or none for no limit")
+	flags.StringVar((*string)(&a.Kind), "account", "", "the kind of account: chain, client, subject, signer, each-client, each-subject or each-signer")
+	flags.StringVar(&a.Client, "client", "", "the client, for the accounts client and subject")
+	flags.StringVar(&a.Subject, "subject", "", "the subject, for the account subject")
+	flags.StringVar(&signer, "signer", "", "the signer, for the account signer")
+	flags.StringVar(&fee, "fee", "", "the daily limit for fees, or none for no limit")
+	flags.StringVar(&value, "value", "", "the daily limit for the value that calls transfer, or none for no limit")
 	for _, name := range []string{"account", "fee", "value"} { // a missing flag would remove that limit
 		_ = cmd.MarkFlagRequired(name)
 	}

@@ -58,9 +58,9 @@ type door struct {
 // flags adds the flags common to all commands here.
 func (d *door) flags(cmd *cobra.Command) *cobra.Command {
 	flags := cmd.Flags()
-	flags.StringVar(&d.url, "url", "", "of "+d.name+" (default: "+d.variable+", or "+d.standard+")")
-	flags.StringVar(&d.keyFile, "key-file", "", "a file that holds an API key (default: the key in "+keyVar+", if it is set)")
-	flags.BoolVar(&d.asJSON, "json", false, "print the answer as it is")
+	flags.StringVar(&d.url, "url", "", "the URL of "+d.name+" (default: "+d.variable+", or "+d.standard+")")
+	flags.StringVar(&d.keyFile, "key-file", "", "a file with an API key (default: the key in "+keyVar+", if it is set)")
+	flags.BoolVar(&d.asJSON, "json", false, "print the response as JSON")
 	return cmd
 }
 
@@ -109,12 +109,12 @@ func (d *door) ask(ctx context.Context, a asking) ([]byte, error) {
 		if errors.As(err, &failed) {
 			err = failed.Err // without the URL: the text has the path
 		}
-		return nil, fmt.Errorf("%s cannot be reached at %s://%s: %w; --url or %s says where it is", d.name, req.URL.Scheme, req.URL.Host, err, d.variable)
+		return nil, fmt.Errorf("%s cannot be reached at %s://%s: %w; set its URL with --url or %s", d.name, req.URL.Scheme, req.URL.Host, err, d.variable)
 	}
 	defer res.Body.Close() //nolint:errcheck // read to its end, or of no more use
 	body, err := io.ReadAll(io.LimitReader(res.Body, answerMost))
 	if err != nil {
-		return nil, fmt.Errorf("the answer broke off: %w", err)
+		return nil, fmt.Errorf("the response was cut off: %w", err)
 	}
 	if res.StatusCode != http.StatusOK && res.StatusCode != http.StatusAccepted {
 		return nil, refusal(req, res.StatusCode, body)
@@ -125,7 +125,7 @@ func (d *door) ask(ctx context.Context, a asking) ([]byte, error) {
 func (d *door) request(ctx context.Context, a asking) (*http.Request, error) {
 	target, err := url.Parse(cmp.Or(d.url, os.Getenv(d.variable), d.standard))
 	if err != nil || target.Scheme != "http" && target.Scheme != "https" || target.Host == "" {
-		return nil, fmt.Errorf("the URL of %s is to begin with http:// or https:// and name a host", d.name)
+		return nil, fmt.Errorf("the URL of %s must begin with http:// or https:// and have a host", d.name)
 	}
 	target = target.JoinPath(a.path...)
 	target.RawQuery = a.query.Encode()
@@ -160,15 +160,15 @@ func (d *door) request(ctx context.Context, a asking) (*http.Request, error) {
 func refusal(req *http.Request, status int, body []byte) error {
 	p := new(watchtower.Problem)
 	if json.Unmarshal(body, p) != nil || p.Code == "" {
-		return fmt.Errorf("%s://%s answers %d %s, which is no relayer's answer", req.URL.Scheme, req.URL.Host, status, strings.ToLower(http.StatusText(status)))
+		return fmt.Errorf("%s://%s answered %d %s, which is not a response of a relayer", req.URL.Scheme, req.URL.Host, status, strings.ToLower(http.StatusText(status)))
 	}
 	p.Status = status
 	switch status {
 	case http.StatusUnauthorized:
-		return fmt.Errorf("%w; --key-file or %s gives an API key", p, keyVar)
+		return fmt.Errorf("%w; set an API key with --key-file or %s", p, keyVar)
 	case http.StatusNotFound:
 		if p.Code == "not-found" && p.Detail == "" { // no route exists at this path
-			return fmt.Errorf("%w; is this the right one of the relayer's listeners?", p)
+			return fmt.Errorf("%w; check that the URL is of the right listener", p)
 		}
 	}
 	return p
@@ -182,7 +182,7 @@ func show[T any](cmd *cobra.Command, d *door, answer []byte, text func(to io.Wri
 	}
 	var told T
 	if err := json.Unmarshal(answer, &told); err != nil {
-		return fmt.Errorf("the relayer's answer is not understood: %w", err)
+		return fmt.Errorf("the relayer's response cannot be decoded: %w", err)
 	}
 	return text(cmd.OutOrStdout(), told)
 }
@@ -211,7 +211,7 @@ func given(cmd *cobra.Command) ([]byte, error) {
 
 // reasoned adds the flag that all changes require.
 func reasoned(cmd *cobra.Command, reason *string) *cobra.Command {
-	cmd.Flags().StringVar(reason, "reason", "", "why, for whoever reads the log")
+	cmd.Flags().StringVar(reason, "reason", "", "the reason, for the log")
 	_ = cmd.MarkFlagRequired("reason") // the flag exists
 	return cmd
 }

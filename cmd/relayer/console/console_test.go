@@ -75,7 +75,7 @@ func TestWhatCameOfATry(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got, want := (errNotDelivered{triedShown{Cause: notice.Name}}).Error(), "not delivered: the name of the host did not resolve"; got != want {
+	if got, want := (errNotDelivered{triedShown{Cause: notice.Name}}).Error(), "not delivered: the host name could not be resolved"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -74,7 +74,7 @@ type shownBlock struct {
 func (i intentShown) landed() string {
 	for _, a := range i.Attempts {
 		if a.TxHash == *i.TxHash && a.Kind == intent.NoOp {
-			return ": the no-op, and not what was asked for"
+			return ": the no-op, not the intent's calls"
 		}
 	}
 	if i.Receipt.Status == 0 {
@@ -106,7 +106,7 @@ func tellIntents(to io.Writer, all []intentShown) error {
 	for _, i := range all {
 		rows = append(rows, []string{i.ID.String(), string(i.Status), i.ChainID.String(), i.from(), i.nonce(), i.Key, i.Subject, stamp(i.RequestedAt)})
 	}
-	return table(to, "ID\tSTATUS\tCHAIN\tSIGNED BY\tNONCE\tKEY\tSUBJECT\tASKED", rows)
+	return table(to, "ID\tSTATUS\tCHAIN\tSIGNED BY\tNONCE\tKEY\tSUBJECT\tREQUESTED", rows)
 }
 
 // tellIntent prints an intent, one line per known property.
@@ -122,19 +122,19 @@ func tellIntent(to io.Writer, i intentShown) error {
 		say("client", "%s", i.Client)
 	}
 	say("to be signed by", "%s, on chain %s", i.from(), i.ChainID)
-	say("asked", "%s", stamp(i.RequestedAt))
+	say("requested", "%s", stamp(i.RequestedAt))
 	if p := i.Place; p != nil {
 		say("nonce", "%d of %s, under the nonce key %s", p.Nonce, p.Signer, p.NonceKey)
 	}
 	for n, a := range i.Attempts {
 		offers := ""
 		if a.MaxFee != "" {
-			offers = fmt.Sprintf(", offers %s, and %s of it as a tip", a.MaxFee, a.MaxPriorityFee)
+			offers = fmt.Sprintf(", offers %s per unit of gas, with a tip of %s", a.MaxFee, a.MaxPriorityFee)
 		}
 		say("attempt "+strconv.Itoa(n+1), "%s, %s, %s%s", a.Kind, a.TxHash, stamp(a.At), offers)
 	}
 	if i.LeastFee != "" {
-		say("the next pays at least", "%s", i.LeastFee)
+		say("next attempt offers at least", "%s", i.LeastFee)
 	}
 	if r := i.Receipt; r != nil && i.TxHash != nil {
 		say("mined", "%s, in block %d, %d confirmations%s", i.TxHash, r.Block.Number, len(i.Confirmations), i.landed())
@@ -147,31 +147,31 @@ func tellIntent(to io.Writer, i intentShown) error {
 		say("waits for", "%s %s%s", f.Code, f.Detail, since)
 	}
 	if s := i.Stopping; s != nil {
-		say("is to end", "%s %s", s.Reason, s.Detail)
+		say("stopping", "%s %s", s.Reason, s.Detail)
 	}
 	if o := i.Outcome; o != nil && o.Reason+o.Detail != "" {
-		say("why", "%s %s", o.Reason, o.Detail)
+		say("reason", "%s %s", o.Reason, o.Detail)
 	}
 	if i.Waited != nil && !i.Waited.Reached {
-		say("waited in vain", "%s", i.Waited.Because)
+		say("wait ended", "%s", i.Waited.Because)
 	}
 	return w.Flush()
 }
 
 func intents() *cobra.Command {
 	parent := &cobra.Command{
-		Use: "intents", Short: "Ask for intents, look at them, cancel and speed them up",
-		Long: "Ask for intents, look at them, cancel and speed them up, by asking a running relayer on its\n" +
-			"API of intents. An API key sees the intents of its client; with the scope admin, all.\n" +
+		Use: "intents", Short: "Create, show, cancel and speed up intents",
+		Long: "Create, show, cancel and speed up intents, by requests to a running relayer's API of intents.\n" +
+			"An API key gives access to its client's intents; with the scope admin, to all intents.\n" +
 			"See docs/relayer.md.",
 	}
 	parent.AddCommand(
 		createIntents(), getIntent(), trailOfIntent(), listIntents(),
-		wishIntent("cancel ID", "Have an intent end without effect", cobra.ExactArgs(1), func(cmd *cobra.Command) func([]string) (string, any) {
-			reason := cmd.Flags().String("reason", "", "why, for whoever reads the log")
+		wishIntent("cancel ID", "Cancel an intent", cobra.ExactArgs(1), func(cmd *cobra.Command) func([]string) (string, any) {
+			reason := cmd.Flags().String("reason", "", "the reason, for the log")
 			return func([]string) (string, any) { return "cancel", map[string]any{"reason": *reason} }
 		}),
-		wishIntent("speed-up ID FEE", "Have the next attempt offer at least FEE for a unit of gas", cobra.ExactArgs(2), func(*cobra.Command) func([]string) (string, any) {
+		wishIntent("speed-up ID FEE", "Make the next attempt offer at least FEE per unit of gas", cobra.ExactArgs(2), func(*cobra.Command) func([]string) (string, any) {
 			return func(args []string) (string, any) { return "speed-up", map[string]any{"feePerGas": args[1]} }
 		}),
 	)
@@ -185,8 +185,8 @@ type waiting struct {
 }
 
 func (w *waiting) flags(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&w.until, "wait", "", "have the answer come when it is assigned, mined or completed")
-	cmd.Flags().DurationVar(&w.timeout, "timeout", 20*time.Second, "how long that is waited for, at most 55s")
+	cmd.Flags().StringVar(&w.until, "wait", "", "delay the response until the intent is assigned, mined or completed")
+	cmd.Flags().DurationVar(&w.timeout, "timeout", 20*time.Second, "the timeout of --wait, at most 55s")
 	return cmd
 }
 
@@ -202,7 +202,7 @@ func createIntents() *cobra.Command {
 	d := door{listener: front}
 	var w waiting
 	return d.flags(w.flags(&cobra.Command{
-		Use: "create", Short: "Ask for what is read from standard input: one intent, or a list of some, in JSON", Args: cobra.NoArgs,
+		Use: "create", Short: "Create intents from JSON on standard input: one intent, or a list", Args: cobra.NoArgs,
 		Example: `  echo '{"chainId": 42431, "key": "order-1", "pool": "hot", "to": "0x…", "value": "0"}' | relayer intents create --wait mined`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := given(cmd)
@@ -210,7 +210,7 @@ func createIntents() *cobra.Command {
 				return err
 			}
 			if !json.Valid(text) {
-				return errors.New("standard input is no JSON")
+				return errors.New("standard input is not JSON")
 			}
 			answer, err := d.ask(cmd.Context(), w.of(asking{method: http.MethodPost, path: []string{"v1", "intents"}, body: json.RawMessage(text)}))
 			if err != nil {
@@ -234,7 +234,7 @@ type batchShown struct {
 }
 
 // errRefused is the error of a batch of which not all intents were accepted.
-var errRefused = errors.New("not all were taken on")
+var errRefused = errors.New("not all intents were accepted")
 
 func tellBatch(to io.Writer, b batchShown) error {
 	var rows [][]string
@@ -248,12 +248,12 @@ func tellBatch(to io.Writer, b batchShown) error {
 		}
 		rows = append(rows, row)
 	}
-	return errors.Join(table(to, "PLACE\tID\tSTATUS\tWHY", rows), refused)
+	return errors.Join(table(to, "NUMBER\tID\tSTATUS\tREASON", rows), refused)
 }
 
 func getIntent() *cobra.Command {
 	var w waiting
-	return asks(front, w.flags(&cobra.Command{Use: "get ID", Short: "Show how an intent stands", Args: cobra.ExactArgs(1)}),
+	return asks(front, w.flags(&cobra.Command{Use: "get ID", Short: "Show an intent", Args: cobra.ExactArgs(1)}),
 		func(_ *cobra.Command, args []string) (asking, error) { return w.of(get("v1", "intents", args[0])), nil }, tellIntent)
 }
 
@@ -273,22 +273,22 @@ func tellTrail(to io.Writer, t trailShown) error {
 	for _, e := range t.Events {
 		rows = append(rows, []string{strconv.FormatUint(e.Sequence, 10), e.At.UTC().Format(time.RFC3339), e.Type, string(e.Data)})
 	}
-	if err := table(to, "SEQUENCE\tAT\tTYPE\tSAYS", rows); err != nil || !t.HasMore {
+	if err := table(to, "SEQUENCE\tAT\tTYPE\tDATA", rows); err != nil || !t.HasMore {
 		return err
 	}
-	_, err := fmt.Fprintf(to, "there are more: --after %d\n", t.Events[len(t.Events)-1].Sequence)
+	_, err := fmt.Fprintf(to, "there are more events; continue with --after %d\n", t.Events[len(t.Events)-1].Sequence)
 	return err
 }
 
 func trailOfIntent() *cobra.Command {
 	var after uint64
-	cmd := asks(front, &cobra.Command{Use: "events ID", Short: "Show what has become known of an intent, in order", Args: cobra.ExactArgs(1)},
+	cmd := asks(front, &cobra.Command{Use: "events ID", Short: "List an intent's public events, in order", Args: cobra.ExactArgs(1)},
 		func(_ *cobra.Command, args []string) (asking, error) {
 			a := get("v1", "intents", args[0], "events")
 			a.query = url.Values{"after": {strconv.FormatUint(after, 10)}}
 			return a, nil
 		}, tellTrail)
-	cmd.Flags().Uint64Var(&after, "after", 0, "only what comes after this `sequence`")
+	cmd.Flags().Uint64Var(&after, "after", 0, "only events after this `sequence`")
 	return cmd
 }
 
@@ -302,22 +302,22 @@ func tellPage(to io.Writer, p pageShown) error {
 	if err := tellIntents(to, p.Intents); err != nil || p.NextCursor == "" {
 		return err
 	}
-	_, err := fmt.Fprintf(to, "there are more: --cursor %s\n", p.NextCursor)
+	_, err := fmt.Fprintf(to, "there are more intents; continue with --cursor %s\n", p.NextCursor)
 	return err
 }
 
 func listIntents() *cobra.Command {
 	var statuses []string
 	filters := []struct{ name, flag, help string }{
-		{"chainId", "chain", "only those on this `chain`"},
-		{"client", "client", "only this client's"},
-		{"signer", "signer", "only those that this `address` signs; with --key, that it was asked to sign"},
-		{"pool", "pool", "only those that were asked of this pool"},
-		{"key", "key", "only those under this idempotency `key`"},
-		{"hash", "hash", "only those with an attempt of this `hash`"},
-		{"subject", "subject", "only those about this subject"},
-		{"limit", "limit", "how many at most"},
-		{"cursor", "cursor", "go on with a list: what its page before has ended with"},
+		{"chainId", "chain", "only intents on this `chain`"},
+		{"client", "client", "only this client's intents"},
+		{"signer", "signer", "only intents that this `address` signs; with --key, only intents requested from it"},
+		{"pool", "pool", "only intents requested from this pool"},
+		{"key", "key", "only intents with this idempotency `key`"},
+		{"hash", "hash", "only intents with an attempt of this transaction `hash`"},
+		{"subject", "subject", "only intents of this subject"},
+		{"limit", "limit", "the maximum number of intents"},
+		{"cursor", "cursor", "continue a list after this cursor, which its previous page ends with"},
 	}
 	cmd := asks(front, &cobra.Command{
 		Use: "list", Short: "List intents, newest first", Args: cobra.NoArgs,
@@ -333,7 +333,7 @@ func listIntents() *cobra.Command {
 		return a, nil
 	}, tellPage)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&statuses, "status", nil, "only those that stand so; several with commas between")
+	flags.StringSliceVar(&statuses, "status", nil, "only intents with these statuses, separated by commas")
 	for _, f := range filters {
 		flags.String(f.flag, "", f.help)
 	}

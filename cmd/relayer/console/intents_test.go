@@ -19,7 +19,7 @@ func TestTellLanded(t *testing.T) {
 	}{
 		"the payment": {1, 1, "in block 7, 0 confirmations$"},
 		"it reverted": {1, 0, "in block 7, 0 confirmations: reverted$"},
-		"its no-op":   {2, 1, "in block 7, 0 confirmations: the no-op, and not what was asked for$"},
+		"its no-op":   {2, 1, "in block 7, 0 confirmations: the no-op, not the intent's calls$"},
 	} {
 		var i intentShown
 		if err := json.Unmarshal(fmt.Appendf(nil, shown, 1, 2, c.hash, c.status), &i); err != nil {

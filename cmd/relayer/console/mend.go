@@ -17,8 +17,8 @@ type Mender struct{ door }
 // Flags adds the flags with the relayer's address.
 func (m *Mender) Flags(flags *pflag.FlagSet) {
 	m.listener = internal
-	flags.StringVar(&m.url, "admin-url", "", "of "+m.name+" (default: "+m.variable+", or "+m.standard+")")
-	flags.StringVar(&m.keyFile, "key-file", "", "a file that holds an API key (default: the key in "+keyVar+", if it is set)")
+	flags.StringVar(&m.url, "admin-url", "", "the URL of "+m.name+" (default: "+m.variable+", or "+m.standard+")")
+	flags.StringVar(&m.keyFile, "key-file", "", "a file with an API key (default: the key in "+keyVar+", if it is set)")
 }
 
 // Fill fills nonce gaps of a lane. It returns the intents that will give nonces back, by nonce.
@@ -37,7 +37,7 @@ func (m *Mender) Fill(ctx context.Context, id chain.Sequence, nonces []uint64, r
 		}
 	}
 	if err := json.Unmarshal(answer, &told); err != nil {
-		return nil, fmt.Errorf("the relayer's answer is not understood: %w", err)
+		return nil, fmt.Errorf("the relayer's response cannot be decoded: %w", err)
 	}
 	given := map[uint64]chain.IntentID{}
 	for _, g := range told.Given {

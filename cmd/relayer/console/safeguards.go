@@ -33,31 +33,31 @@ type safeguardsShown struct {
 func tellSafeguards(to io.Writer, s safeguardsShown) error {
 	var rows [][]string
 	for _, h := range s.Halts {
-		rows = append(rows, []string{"halted", h.Scope.String(), fmt.Sprintf("by %s: %s", h.Actor, h.Reason), h.Since.UTC().Format(time.RFC3339)})
+		rows = append(rows, []string{"halt", h.Scope.String(), fmt.Sprintf("by %s: %s", h.Actor, h.Reason), h.Since.UTC().Format(time.RFC3339)})
 	}
 	for _, t := range s.Targets {
-		rows = append(rows, []string{"may call", t.Scope.String(), targetsText(t.Targets), ""})
+		rows = append(rows, []string{"targets", t.Scope.String(), targetsText(t.Targets), ""})
 	}
 	for _, r := range s.Rates {
-		rows = append(rows, []string{"may ask", r.Scope.String(), fmt.Sprintf("%d a second, %d at once", r.PerSecond, r.Burst), ""})
+		rows = append(rows, []string{"rate", r.Scope.String(), fmt.Sprintf("%d per second, burst %d", r.PerSecond, r.Burst), ""})
 	}
 	if len(rows) == 0 {
-		_, err := fmt.Fprintln(to, "nothing is halted, and nothing is limited but by budgets")
+		_, err := fmt.Fprintln(to, "no halt, no targets and no rates are set")
 		return err
 	}
-	return table(to, "WHAT\tWHOM\tHOW\tSINCE", rows)
+	return table(to, "SAFEGUARD\tSCOPE\tVALUE\tSINCE", rows)
 }
 
 func safeguards() *cobra.Command {
 	parent := &cobra.Command{
-		Use: "safeguards", Short: "Halt and resume, and say what may be called and how often asked",
-		Long: "Halt and resume, and say what may be called and how often asked, by asking a running relayer\n" +
-			"on its internal listener. What is changed stands in the log with who changed it, and holds\n" +
-			"on every replica. See docs/relayer.md.",
+		Use: "safeguards", Short: "Show and set halts, targets and request rates",
+		Long: "Show and set halts, targets and request rates, by requests to a running relayer's internal\n" +
+			"listener. The log records each change with its actor and reason, and every replica applies\n" +
+			"it. See docs/relayer.md.",
 	}
 	parent.AddCommand(
 		showSafeguards(),
-		flip("halt", "Take nothing on and sign nothing: everywhere, on a chain, or for a client"),
+		flip("halt", "Accept and sign nothing: everywhere, on a chain, or for a client"),
 		flip("resume", "End a halt of the same scope"),
 		allowTargets(), setRate(),
 	)
@@ -65,7 +65,7 @@ func safeguards() *cobra.Command {
 }
 
 func showSafeguards() *cobra.Command {
-	return asks(internal, &cobra.Command{Use: "show", Short: "Show halts, what may be called, and how often may be asked", Args: cobra.NoArgs},
+	return asks(internal, &cobra.Command{Use: "show", Short: "Show halts, targets and request rates", Args: cobra.NoArgs},
 		func(*cobra.Command, []string) (asking, error) { return get("admin", "safeguards"), nil }, tellSafeguards)
 }
 
@@ -77,7 +77,7 @@ type scoped struct {
 
 func (s *scoped) flags(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().Uint64Var(&s.chain, "chain", 0, "only on this `chain`")
-	cmd.Flags().StringVar(&s.client, "client", "", "only this client: the id of an API key, or '' for all who need none")
+	cmd.Flags().StringVar(&s.client, "client", "", "only for this client: the id of an API key, or '' for clients without an API key")
 	return cmd
 }
 
@@ -104,7 +104,7 @@ func changeSafeguards(cmd *cobra.Command, method, last string, members func(cmd 
 
 func flip(name, short string) *cobra.Command {
 	var s scoped
-	return changeSafeguards(s.flags(&cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, Long: short + ".\nWithout --chain and --client it is everything."}),
+	return changeSafeguards(s.flags(&cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, Long: short + ".\nWithout --chain and --client the scope is the deployment."}),
 		http.MethodPost, name, func(cmd *cobra.Command, _ []string) (map[string]any, error) {
 			return map[string]any{"scope": s.scope(cmd)}, nil
 		})
@@ -113,12 +113,12 @@ func flip(name, short string) *cobra.Command {
 func allowTargets() *cobra.Command {
 	var s scoped
 	return changeSafeguards(s.flags(&cobra.Command{
-		Use: "targets TARGET...", Aliases: []string{"allow"}, Short: "Set what may be called on a chain, by all or by one client", Args: cobra.MinimumNArgs(1),
-		Long:    "Set what may be called on a chain, by all or by one client.\n" + targetHelp,
+		Use: "targets TARGET...", Aliases: []string{"allow"}, Short: "Set the targets on a chain, of all clients or of one", Args: cobra.MinimumNArgs(1),
+		Long:    "Set the targets that all clients, or one client, may call on a chain.\n" + targetHelp,
 		Example: "  relayer safeguards targets --chain 42431 0x20c0000000000000000000000000000000000000:0xa9059cbb --reason 'transfers alone'",
 	}), http.MethodPut, "targets", func(cmd *cobra.Command, args []string) (map[string]any, error) {
 		if s.chain == 0 {
-			return nil, errors.New("--chain says where: what an address is differs from chain to chain")
+			return nil, errors.New("--chain is required, because an address is another contract on each chain")
 		}
 		targets, err := parseTargets(args)
 		return map[string]any{"scope": s.scope(cmd), "targets": targets}, err
@@ -130,15 +130,15 @@ func setRate() *cobra.Command {
 	var rate safeguard.Rate
 	var none bool
 	cmd := &cobra.Command{
-		Use: "rate", Short: "Set how often may be asked, by whom", Args: cobra.NoArgs,
+		Use: "rate", Short: "Set a limit on the rate of requests", Args: cobra.NoArgs,
 		Example: "  relayer safeguards rate --of each-client --per-second 5 --burst 10 --reason 'as agreed'",
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&kind, "of", "", "deployment, client, each-client or each-subject")
-	flags.StringVar(&client, "client", "", "which, of --of client")
-	flags.IntVar(&rate.PerSecond, "per-second", 0, "how many a second")
-	flags.IntVar(&rate.Burst, "burst", 0, "how many at once")
-	flags.BoolVar(&none, "none", false, "as often as they like")
+	flags.StringVar(&kind, "of", "", "the scope: deployment, client, each-client or each-subject")
+	flags.StringVar(&client, "client", "", "the client, with --of client")
+	flags.IntVar(&rate.PerSecond, "per-second", 0, "the number of requests per second")
+	flags.IntVar(&rate.Burst, "burst", 0, "the number of requests at once")
+	flags.BoolVar(&none, "none", false, "no limit")
 	_ = cmd.MarkFlagRequired("of")
 	cmd.MarkFlagsMutuallyExclusive("none", "per-second")
 	cmd.MarkFlagsOneRequired("none", "per-second")

@@ -32,7 +32,7 @@ type signerShown struct {
 func tellSigners(to io.Writer, all []signerShown) error {
 	var rows [][]string
 	for _, s := range all {
-		balance := "not seen yet"
+		balance := "unknown"
 		if s.Balance != nil {
 			balance = s.Balance.String()
 		}
@@ -45,17 +45,17 @@ func tellSigners(to io.Writer, all []signerShown) error {
 			strconv.Itoa(s.Failures), targetsText(s.Targets), s.Since.UTC().Format(time.RFC3339), why,
 		})
 	}
-	return table(to, "CHAIN\tADDRESS\tSTATUS\tPOOLS\tBALANCE\tTHRESHOLD\tFAILURES\tMAY CALL\tSINCE\tBY", rows)
+	return table(to, "CHAIN\tADDRESS\tSTATUS\tPOOLS\tBALANCE\tTHRESHOLD\tFAILURES\tTARGETS\tSINCE\tBY", rows)
 }
 
 func tellSigner(to io.Writer, s signerShown) error { return tellSigners(to, []signerShown{s}) }
 
 func signers() *cobra.Command {
 	parent := &cobra.Command{
-		Use: "signers", Short: "Look at who signs, and pause, drain and resume them",
-		Long: "Look at who signs, and pause, drain and resume them, by asking a running relayer on its\n" +
-			"internal listener. What is changed stands in the log with who changed it, and holds on\n" +
-			"every replica from the next signature on. See docs/relayer.md.",
+		Use: "signers", Short: "List, pause, drain and resume signers",
+		Long: "List, pause, drain and resume signers, by requests to a running relayer's internal listener.\n" +
+			"The log records each change with its actor and reason, and every replica applies it from\n" +
+			"the next signature on. See docs/relayer.md.",
 	}
 	order := func(name, short, long string, aliases ...string) *cobra.Command {
 		cmd := changeSigner(name+" CHAIN ADDRESS", short, http.MethodPost, name, cobra.ExactArgs(2), func([]string) (map[string]any, error) { return nil, nil })
@@ -64,10 +64,10 @@ func signers() *cobra.Command {
 	}
 	parent.AddCommand(
 		listSigners(), showSigner(),
-		order("pause", "Have a signer sign nothing more", "Have a signer sign nothing more, neither intents nor what bumps or cancels them. What was\nsigned before may be with nodes, and is delivered as ever."),
-		order("drain", "Have a signer finish what it has, and take nothing new", "Have a signer finish what it has, and take nothing new: when it has nothing left it is drained."),
-		order("resume", "Have a signer serve again", "Have a signer serve again that was paused or drained, or that its failures have disabled.", "enable"),
-		changeSigner("threshold CHAIN ADDRESS AMOUNT", "Set the least balance that a signer serves with", http.MethodPut, "threshold", cobra.ExactArgs(3),
+		order("pause", "Stop a signer from signing", "Stop a signer from signing: it signs no intents, bumps and no-ops. Transactions that were\nsigned before may be at nodes, and are still delivered."),
+		order("drain", "Give a signer no new intents", "Let a signer finish its intents, without giving it new ones. When no intent is left, it is\ndrained, and its key may be removed."),
+		order("resume", "Resume a signer", "Resume a signer that is paused, draining, drained, or disabled after failures.", "enable"),
+		changeSigner("threshold CHAIN ADDRESS AMOUNT", "Set the minimum balance with which a signer gets new intents", http.MethodPut, "threshold", cobra.ExactArgs(3),
 			func(args []string) (map[string]any, error) {
 				amount, err := chain.ParseAmount(args[0])
 				return map[string]any{"threshold": amount}, err
@@ -78,7 +78,7 @@ func signers() *cobra.Command {
 }
 
 func listSigners() *cobra.Command {
-	return asks(internal, &cobra.Command{Use: "list", Short: "List the signers of every chain, and why one does not serve", Args: cobra.NoArgs},
+	return asks(internal, &cobra.Command{Use: "list", Short: "List the signers of every chain, with their status and its reason", Args: cobra.NoArgs},
 		func(*cobra.Command, []string) (asking, error) { return get("admin", "signers"), nil },
 		func(to io.Writer, a struct{ Signers []signerShown }) error { return tellSigners(to, a.Signers) })
 }
@@ -128,17 +128,17 @@ func with(body map[string]any, name string, value any) map[string]any {
 	return body
 }
 
-const targetHelp = `TARGET is 0xADDRESS, for all that its contract does; 0xADDRESS:0xSELECTOR,0xSELECTOR for
-some of it; or create, for the making of contracts. They take the place of those before.
-any alone lets everything be called.`
+const targetHelp = `TARGET is 0xADDRESS, for all functions of a contract; 0xADDRESS:0xSELECTOR,0xSELECTOR for
+some functions; or create, for the creation of contracts. The new targets replace the old
+ones. The single target any allows every call.`
 
 func targetsOfSigner() *cobra.Command {
-	cmd := changeSigner("targets CHAIN ADDRESS TARGET...", "Set what a signer may call", http.MethodPut, "targets", cobra.MinimumNArgs(3),
+	cmd := changeSigner("targets CHAIN ADDRESS TARGET...", "Set the targets that a signer may call", http.MethodPut, "targets", cobra.MinimumNArgs(3),
 		func(args []string) (map[string]any, error) {
 			targets, err := parseTargets(args)
 			return map[string]any{"targets": targets}, err
 		})
-	cmd.Long = "Set what a signer may call.\n" + targetHelp
+	cmd.Long = "Set the targets that a signer may call.\n" + targetHelp
 	return cmd
 }
 
@@ -158,7 +158,7 @@ func parseTargets(args []string) (chain.Targets, error) {
 			}
 			t.To = &to
 		} else if some {
-			return nil, fmt.Errorf("target %q: a contract is made without a selector", text)
+			return nil, fmt.Errorf("target %q: create has no selectors", text)
 		}
 		for one := range strings.SplitSeq(selectors, ",") {
 			if !some {

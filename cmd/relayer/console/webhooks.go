@@ -33,15 +33,15 @@ type webhookShown struct {
 func (w webhookShown) state() string {
 	switch {
 	case !w.Known:
-		return "nothing was told there yet"
+		return "no deliveries yet"
 	case w.Disabled != "":
 		return fmt.Sprintf("disabled since %s: %s", stamp(w.DisabledAt), w.Disabled)
 	case w.PausedUntil != 0:
-		return "failing since " + stamp(w.FailingSince) + ", pauses until " + stamp(w.PausedUntil)
+		return "failing since " + stamp(w.FailingSince) + ", paused until " + stamp(w.PausedUntil)
 	case w.Failures > 0:
 		return "failing since " + stamp(w.FailingSince)
 	}
-	return "well"
+	return "healthy"
 }
 
 func tellWebhooks(to io.Writer, all []webhookShown) error {
@@ -57,7 +57,7 @@ func tellWebhook(to io.Writer, w webhookShown) error {
 		return err
 	}
 	if w.Notices != nil {
-		if _, err := fmt.Fprintln(to, "notices concerned:", *w.Notices); err != nil {
+		if _, err := fmt.Fprintln(to, "deliveries affected:", *w.Notices); err != nil {
 			return err
 		}
 	}
@@ -71,20 +71,19 @@ func tellWebhook(to io.Writer, w webhookShown) error {
 
 func webhooks() *cobra.Command {
 	parent := &cobra.Command{
-		Use: "webhooks", Short: "Look at endpoints and what was given up there, and look after them",
-		Long: "Look at the endpoints that clients' webhooks name, and at what was given up there, and look\n" +
-			"after them, by asking a running relayer on its API of intents. An API key sees its client's;\n" +
-			"with the scope admin, all. URLs may be secret, so they are read from standard input.\n" +
-			"See docs/relayer.md.",
+		Use: "webhooks", Short: "Manage webhook endpoints and their dead letters",
+		Long: "Manage webhook endpoints and their dead letters, by requests to a running relayer's API of\n" +
+			"intents. An API key gives access to its client's endpoints; with the scope admin, to all\n" +
+			"endpoints. URLs may be secret, so they are read from standard input. See docs/relayer.md.",
 	}
 	parent.AddCommand(
 		listWebhooks(),
-		onWebhook("show ID", "Show how an endpoint stands", http.MethodGet, nil),
+		onWebhook("show ID", "Show an endpoint", http.MethodGet, nil),
 		deadNotices(), redeliver(),
-		onWebhook("enable ID", "Send to an endpoint again that was disabled", http.MethodPost, []string{"enable"}),
-		onWebhook("disable ID", "Send nothing more to an endpoint", http.MethodPost, []string{"disable"}),
-		ofURL("find", "Show the endpoint of the URL that is read from standard input, and its secrets", []string{"v1", "webhooks"}, tellWebhook),
-		ofURL("try", "Send one message that tells nothing to the URL that is read from standard input", []string{"v1", "webhooks", "try"}, tellTried),
+		onWebhook("enable ID", "Enable a disabled endpoint", http.MethodPost, []string{"enable"}),
+		onWebhook("disable ID", "Disable an endpoint", http.MethodPost, []string{"disable"}),
+		ofURL("find", "Show the endpoint of the URL on standard input, and its secrets", []string{"v1", "webhooks"}, tellWebhook),
+		ofURL("try", "Send a test message to the URL on standard input", []string{"v1", "webhooks", "try"}, tellTried),
 	)
 	return parent
 }
@@ -99,13 +98,13 @@ func tellEndpoints(to io.Writer, p endpointsShown) error {
 	if err := tellWebhooks(to, p.Webhooks); err != nil || !p.HasMore {
 		return err
 	}
-	_, err := fmt.Fprintf(to, "there are more: --after %s\n", p.Webhooks[len(p.Webhooks)-1].ID)
+	_, err := fmt.Fprintf(to, "there are more endpoints; continue with --after %s\n", p.Webhooks[len(p.Webhooks)-1].ID)
 	return err
 }
 
 func listWebhooks() *cobra.Command {
 	var limit, after string
-	cmd := asks(front, &cobra.Command{Use: "list", Short: "List all endpoints, of all clients", Args: cobra.NoArgs},
+	cmd := asks(front, &cobra.Command{Use: "list", Short: "List endpoints", Args: cobra.NoArgs},
 		func(*cobra.Command, []string) (asking, error) {
 			a := get("v1", "webhooks")
 			a.query = url.Values{}
@@ -113,8 +112,8 @@ func listWebhooks() *cobra.Command {
 			set(a.query, "after", after)
 			return a, nil
 		}, tellEndpoints)
-	cmd.Flags().StringVar(&limit, "limit", "", "how many at most")
-	cmd.Flags().StringVar(&after, "after", "", "go on with a list after this `id`")
+	cmd.Flags().StringVar(&limit, "limit", "", "the maximum number of endpoints")
+	cmd.Flags().StringVar(&after, "after", "", "continue a list after the endpoint with this `id`")
 	return cmd
 }
 
@@ -135,7 +134,7 @@ func onWebhook(use, short, method string, last []string) *cobra.Command {
 
 func deadNotices() *cobra.Command {
 	var limit, after string
-	cmd := asks(front, &cobra.Command{Use: "dead ID", Short: "List what was given up at an endpoint", Args: cobra.ExactArgs(1)},
+	cmd := asks(front, &cobra.Command{Use: "dead ID", Short: "List an endpoint's dead letters", Args: cobra.ExactArgs(1)},
 		func(_ *cobra.Command, args []string) (asking, error) {
 			a := get("v1", "webhooks", args[0], "dead")
 			a.query = url.Values{}
@@ -148,8 +147,8 @@ func deadNotices() *cobra.Command {
 			a.query.Set("sequence", strconv.FormatUint(last.Seq, 10))
 			return a, err
 		}, tellDead)
-	cmd.Flags().StringVar(&limit, "limit", "", "how many at most")
-	cmd.Flags().StringVar(&after, "after", "", "go on with a list after this `notice`, INTENT/SEQUENCE")
+	cmd.Flags().StringVar(&limit, "limit", "", "the maximum number of dead letters")
+	cmd.Flags().StringVar(&after, "after", "", "continue a list after this `delivery`, INTENT/SEQUENCE")
 	return cmd
 }
 
@@ -178,10 +177,10 @@ func tellDead(to io.Writer, a deadShown) error {
 		}
 		rows = append(rows, []string{name, n.Event.Type, strconv.Itoa(n.Attempts), last, came(n.Cause, n.Status)})
 	}
-	if err := table(to, "NOTICE\tTYPE\tATTEMPTS\tLAST\tWHY", rows); err != nil || !a.HasMore {
+	if err := table(to, "DELIVERY\tTYPE\tATTEMPTS\tLAST\tREASON", rows); err != nil || !a.HasMore {
 		return err
 	}
-	_, err := fmt.Fprintf(to, "there are more: --after %s\n", name)
+	_, err := fmt.Fprintf(to, "there are more dead letters; continue with --after %s\n", name)
 	return err
 }
 
@@ -192,7 +191,7 @@ func parseNotice(text string) (ref notice.Ref, err error) {
 		ref.Seq, err = strconv.ParseUint(sequence, 10, 63)
 	}
 	if err != nil {
-		return ref, fmt.Errorf("%q is no notice: INTENT/SEQUENCE, as dead lists them: %w", text, err)
+		return ref, fmt.Errorf("%q is not a delivery, INTENT/SEQUENCE, as `relayer webhooks dead` lists it: %w", text, err)
 	}
 	return ref, nil
 }
@@ -200,7 +199,7 @@ func parseNotice(text string) (ref notice.Ref, err error) {
 func redeliver() *cobra.Command {
 	return asks(front, &cobra.Command{
 		Use: "redeliver ID [INTENT/SEQUENCE]...", Args: cobra.MinimumNArgs(1),
-		Short: "Send again what was given up at an endpoint: all of it, or what is named",
+		Short: "Redeliver an endpoint's dead letters: all, or the given ones",
 	}, func(_ *cobra.Command, args []string) (asking, error) {
 		body := map[string]any{}
 		var named []notice.Ref
@@ -237,19 +236,19 @@ func came(c notice.Cause, status int) string {
 	case notice.Status:
 		return "the endpoint answered " + statusText(status)
 	case notice.Forbidden:
-		return "the URL, or the address of its host, may not be called"
+		return "the URL, or the address of its host, is not allowed"
 	case notice.Name:
-		return "the name of the host did not resolve"
+		return "the host name could not be resolved"
 	case notice.Connect:
-		return "the host could not be connected to"
+		return "the connection to the host failed"
 	case notice.TLS:
-		return "there was no trusted connection (TLS) to the host"
+		return "the TLS connection to the host failed or was not trusted"
 	case notice.Timeout:
-		return "the endpoint took too long to answer"
+		return "the endpoint did not answer in time"
 	case notice.Cut:
-		return "the connection broke before the endpoint had answered"
+		return "the connection broke before the endpoint answered"
 	case notice.Protocol:
-		return "what the endpoint answered was no HTTP, or too large a header"
+		return "the response was not HTTP, or its header was too large"
 	case notice.Unfit:
 		return "the message cannot be sent: it is too large, or the endpoint has no secrets"
 	case notice.Off:
@@ -267,7 +266,7 @@ func tellTried(to io.Writer, t triedShown) error {
 	if !t.Delivered {
 		return errNotDelivered{t}
 	}
-	_, err := fmt.Fprintf(to, "%s has taken it, and answered %s\n", t.ID, statusText(t.Status))
+	_, err := fmt.Fprintf(to, "endpoint %s accepted the message, and answered %s\n", t.ID, statusText(t.Status))
 	return err
 }
 

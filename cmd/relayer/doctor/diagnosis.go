@@ -134,11 +134,11 @@ func (f Facts) holes() (all []Hole) {
 		offer, err := f.again(lane.Slot{})
 		switch {
 		case hole.Intent.IsZero():
-			h.Why = "nobody holds it: the lane's holder fills it by itself"
+			h.Why = "no intent holds it: the lane's holder fills it automatically"
 		case f.rowIsSigned(hole):
-			h.Why = "others of its intent's row have higher nonces and are signed for: the row would land in another order"
+			h.Why = "signed intents of the same ordering group have higher nonces: the group would be mined in another order"
 		case err != nil:
-			h.Why = "no no-op is signed now: " + err.Error()
+			h.Why = "no no-op can be signed now: " + err.Error()
 		default:
 			gas := f.Rules.NoOpGas
 			if hole.Nonce == 0 {

@@ -18,38 +18,38 @@ func Tell(to io.Writer, d Diagnosis) error {
 	fmt.Fprintf(w, "chain %s, %s, nonce key %s\n", d.Chain, d.Signer, d.NonceKey) //nolint:errcheck // Flush tells
 	say("cursor", "%s", number(d.Cursor))
 	if d.Wants != nil {
-		say("the chain wants", "%d, as of block %d (%d of %d endpoints say so)", *d.Wants, d.Block, d.Agreed, d.Asked)
+		say("chain's next nonce", "%d, as of block %d (%d of %d endpoints agree)", *d.Wants, d.Block, d.Agreed, d.Asked)
 	} else {
-		say("the chain wants", "unknown")
+		say("chain's next nonce", "unknown")
 	}
 	if d.Pending != nil {
-		say("after a node's pool", "%d", *d.Pending)
+		say("pending nonce", "%d", *d.Pending)
 	}
 	say("in flight", "%d of %d", d.InFlight, d.Room)
 	if d.Token > 0 {
-		lease := "its lease does not run"
+		lease := "its lease has ended"
 		switch {
 		case d.Lease.Unknown != "":
-			lease = "of its lease nothing is known"
+			lease = "its lease is unknown"
 		case d.Lease.Runs && d.Lease.Holder != d.Holder:
-			lease = "the lease is " + d.Lease.Holder + "'s"
+			lease = "the lease belongs to " + d.Lease.Holder
 		case d.Lease.Runs:
-			lease = "its lease runs"
+			lease = "its lease is valid"
 		}
 		say("holder", "%s, token %d, since %s; %s", d.Holder, d.Token, stamp(d.Opened), lease)
 	}
-	say("signer", "%s, has %s, serves with %s", orNone(string(d.Status)), amount(d.Balance), d.Threshold)
+	say("signer", "%s, balance %s, threshold %s", orNone(string(d.Status)), amount(d.Balance), d.Threshold)
 	if d.BaseFee != nil {
 		say("base fee", "%s in the next block; the ceiling is %s", d.BaseFee, d.Ceiling)
 	}
 	if front := d.Front; front != nil {
-		say("first that waits", "nonce %d, %s, since %s", front.Nonce, holderOf(front), stamp(front.Since))
+		say("lowest open nonce", "%d, %s, since %s", front.Nonce, holderOf(front), stamp(front.Since))
 		for i, a := range front.Attempts {
 			what := "attempt"
 			if a.NoOp {
 				what = "no-op"
 			}
-			say("  "+what+" "+strconv.Itoa(i+1), "%s, %s, at most %s for a unit of gas, %s%s", a.Hash, stamp(a.At), a.Fee.MaxFee, orNone(string(a.Status)), known(a.Known))
+			say("  "+what+" "+strconv.Itoa(i+1), "%s, %s, at most %s per unit of gas, %s%s", a.Hash, stamp(a.At), a.Fee.MaxFee, orNone(string(a.Status)), known(a.Known))
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -90,7 +90,7 @@ func known(k *bool) string {
 	case *k:
 		return ", a node has it"
 	}
-	return ", no node that was asked has it"
+	return ", no queried node has it"
 }
 
 func number(n *uint64) string {
@@ -114,10 +114,10 @@ func TellFillings(to io.Writer, d Diagnosis) error {
 		_, err := fmt.Fprint(to, "There is nothing to fill.\n\n")
 		return err
 	}
-	fmt.Fprintln(to, "Would be filled; nothing is done without --dry-run=false:") //nolint:errcheck // the last line tells
+	fmt.Fprintln(to, "Nonces to fill; nothing changes without --dry-run=false:") //nolint:errcheck // the last line tells
 	for _, f := range all {
-		fmt.Fprintf(to, "  nonce %d: the intent %s gives it back, and waits for another one; %s, who holds the lane with token %d,\n", f.Nonce, f.Intent, operator.Plain(d.Holder), d.Token) //nolint:errcheck // as above
-		fmt.Fprintf(to, "    signs a call of %s to itself, %d gas at %s for a unit, at most %s, and hands it to delivery\n", d.Signer, f.Gas, f.Fee.MaxFee, f.Cost)                          //nolint:errcheck // as above
+		fmt.Fprintf(to, "  nonce %d: intent %s gives it back, and waits for another nonce; %s, which holds the lane with token %d,\n", f.Nonce, f.Intent, operator.Plain(d.Holder), d.Token) //nolint:errcheck // as above
+		fmt.Fprintf(to, "    signs a call of %s to itself, %d gas at %s per unit, at most %s, and hands it to delivery\n", d.Signer, f.Gas, f.Fee.MaxFee, f.Cost)                            //nolint:errcheck // as above
 	}
 	_, err := fmt.Fprintln(to)
 	return err

@@ -18,9 +18,9 @@ const whyMost = 600
 // nothing. The cost of intents is reported with the waiting intents.
 func (f Facts) spent() []Finding {
 	day := budget.DayOf(f.Now)
-	next, do := "It goes on at midnight UTC, or with what comes back of what was set aside.", fmt.Sprintf("relayer budgets set %s …", f.ID.Chain)
+	next, do := "Signing continues at midnight UTC, or when reservations are returned.", fmt.Sprintf("relayer budgets set %s …", f.ID.Chain)
 	if f.Budget.Exhausted(day, f.ID.Sender) {
-		return one("budget-spent", "Nothing is left of the day's budget for fees.", next, do)
+		return one("budget-spent", "The day's budget for fees is used up.", next, do)
 	}
 	offer, err := f.again(lane.Slot{})
 	if err != nil {
@@ -32,9 +32,9 @@ func (f Facts) spent() []Finding {
 		return nil
 	}
 	if errors.Is(err, budget.ErrOverLimit) {
-		next = "It does not go on while the limit is as it is, and gas costs as much."
+		next = "Signing continues only with a higher limit or a lower gas price."
 	}
-	return one("budget-spent", fmt.Sprintf("Less is left of the day's budget for fees than a no-op may cost now: %v.", err), next, do)
+	return one("budget-spent", fmt.Sprintf("The rest of the day's budget for fees is less than the cost of a no-op: %v.", err), next, do)
 }
 
 // cause is a reason why intents wait.
@@ -77,17 +77,17 @@ func (f Facts) waitsFor(c cause) Finding {
 	why = why[:min(len(why), whyMost)]
 	found := Finding{
 		Code: "waits",
-		Says: fmt.Sprintf("Of %d intents that wait, which are the oldest, %d get no nonce of this lane: %s. The oldest of them, %s, waits since %s.", len(f.Waits), c.count, why, c.oldest.ID, stamp(c.oldest.Since)),
-		Next: fmt.Sprintf("The lane's holder asks again when its claim of them has lapsed, within lane.claim, %s: what kept them may be over by then.", f.Rules.Claim),
+		Says: fmt.Sprintf("%d of the %d oldest waiting intents get no nonce of this lane: %s. The oldest, %s, waits since %s.", c.count, len(f.Waits), why, c.oldest.ID, stamp(c.oldest.Since)),
+		Next: fmt.Sprintf("The lane's holder tries again when its claim of them has ended, within lane.claim, %s.", f.Rules.Claim),
 	}
 	refusal := event.Refusal("")
 	switch {
 	case errors.Is(c.why, budget.ErrSpent), errors.Is(c.why, budget.ErrOverLimit):
 		found.Do = fmt.Sprintf("relayer budgets set %s …, or relayer intents cancel %s.", f.ID.Chain, c.oldest.ID)
 	case errors.Is(c.why, fee.ErrMarket):
-		found.Do = fmt.Sprintf("Raise fee.ceiling and restart, if it is that; or wait, or relayer intents cancel %s.", c.oldest.ID)
+		found.Do = fmt.Sprintf("If fee.ceiling is too low, raise it and restart; or wait, or relayer intents cancel %s.", c.oldest.ID)
 	case !errors.As(c.why, &refusal):
-		found.Do = fmt.Sprintf("See what the chain's endpoints say, and whether the signer can pay for what is asked; or relayer intents cancel %s.", c.oldest.ID)
+		found.Do = fmt.Sprintf("Check the chain's endpoints and the signer's balance; or relayer intents cancel %s.", c.oldest.ID)
 	}
 	return found
 }

@@ -170,7 +170,7 @@ func (s *Settings) check(shown []config.Setting) (problems config.Problems) {
 		}
 	}
 	if w := s.Delivery.Scheduler.Window; w < s.Lane.Budget {
-		refuse(windowSetting, "%d is less than lane.budget, %d: a lane could never have so many in flight", w, s.Lane.Budget)
+		refuse(windowSetting, "%d is less than lane.budget, %d; raise it, or lower lane.budget", w, s.Lane.Budget)
 	}
 	if (s.Signers.Keystore == "") != (s.Signers.PassphraseFile == "") {
 		refuse("signers.passphrase-file", "goes with signers.keystore: both are needed, or neither")

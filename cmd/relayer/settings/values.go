@@ -78,7 +78,7 @@ func looksSecret(text string) bool {
 func checkPath(text string) error {
 	switch {
 	case looksSecret(text):
-		return errors.New("is a key, but must say where one is")
+		return errors.New("is a key, but must be a path")
 	case strings.ContainsRune(text, 0):
 		return errors.New("has a NUL")
 	}

@@ -30,10 +30,10 @@ type custodian struct{ client *kms.Client }
 func connect(ctx context.Context) (custodian, error) {
 	settings, err := config.LoadDefaultConfig(ctx, config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }))
 	if err != nil {
-		return custodian{}, fmt.Errorf("the settings of AWS: %w", err)
+		return custodian{}, fmt.Errorf("AWS settings: %w", err)
 	}
 	if settings.Region == "" {
-		return custodian{}, errors.New("no region is set: AWS_REGION, or a profile's")
+		return custodian{}, errors.New("no region is set; set AWS_REGION, or a region in the AWS profile")
 	}
 	return custodian{kms.NewFromConfig(settings, func(o *kms.Options) { o.HTTPClient = limited{o.HTTPClient} })}, nil
 }

@@ -17,7 +17,7 @@ func main() { os.Exit(program.Main(signer())) }
 func signer() program.Program {
 	return program.Program{
 		Name: "signer-aws",
-		Keys: "a key's ARN, or its id",
+		Keys: "a key's ARN or id",
 		Service: func(*flag.FlagSet) program.Open {
 			return func(ctx context.Context) (program.Custodian, error) { return connect(ctx) }
 		},

@@ -219,10 +219,10 @@ func TestTokenTrouble(t *testing.T) {
 func TestEndpoint(t *testing.T) {
 	c := contract(service(t, chain.P256))
 	for endpoint, says := range map[string]string{
-		"":                     "is https://host:port",
-		"cloudkms:443":         "is https://host:port",
-		"https://u:p@cloudkms": "is https://host:port",
-		"http://10.0.0.1":      "not reached by https",
+		"":                     "must be https://host:port",
+		"cloudkms:443":         "must be https://host:port",
+		"https://u:p@cloudkms": "must be https://host:port",
+		"http://10.0.0.1":      "must use https",
 	} {
 		c.Fails(t, says, "-keys", c.Listed(), "-endpoint", endpoint)
 	}

@@ -34,10 +34,10 @@ type custodian struct {
 func connect(endpoint string) (custodian, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "https" && u.Scheme != "http") {
-		return custodian{}, errors.New("-endpoint is https://host:port, without a user, a query and a fragment")
+		return custodian{}, errors.New("-endpoint must be https://host:port, without user, query and fragment")
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return custodian{}, fmt.Errorf("the endpoint %s is on another machine, and not reached by https", u.Host)
+		return custodian{}, fmt.Errorf("the endpoint %s is on another machine, so it must use https", u.Host)
 	}
 	client := program.Client(nil)
 	return custodian{strings.TrimSuffix(u.String(), "/") + "/v1/", client, newTokens(client)}, nil
@@ -73,7 +73,7 @@ func (c custodian) Sign(ctx context.Context, key string, digest chain.Hash) ([]b
 }
 
 // errStale: the service no longer accepts a token.
-var errStale = errors.New("the token is good no more")
+var errStale = errors.New("the access token is no longer accepted")
 
 // ask sends a request about a key, and reads the answer. A token may be revoked before its
 // expiry: it retries once with a new token.
@@ -99,7 +99,7 @@ func (c custodian) askOnce(ctx context.Context, method, path string, body []byte
 	}
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, sent)
 	if err != nil {
-		return errors.New("the request cannot be made")
+		return errors.New("the request could not be built")
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
 	if body != nil {
@@ -113,7 +113,7 @@ func (c custodian) askOnce(ctx context.Context, method, path string, body []byte
 		return err
 	}
 	if err := json.Unmarshal(answer.Body, out); err != nil { // its text quotes the answer
-		return errors.New("the answer is not what Cloud KMS answers")
+		return errors.New("the response is not a response of Cloud KMS")
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func signer() program.Program {
 		Name: "signer-gcp",
 		Keys: "a key version's name, projects/…/locations/…/keyRings/…/cryptoKeys/…/cryptoKeyVersions/1",
 		Service: func(flags *flag.FlagSet) program.Open {
-			at := flags.String("endpoint", endpoint, "where the service is: https, or http on this machine")
+			at := flags.String("endpoint", endpoint, "the URL of the service: https, or http on this machine")
 			return func(context.Context) (program.Custodian, error) { return connect(*at) }
 		},
 	}

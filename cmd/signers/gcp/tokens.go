@@ -76,11 +76,11 @@ func (t *tokens) fetch(ctx context.Context) (*oauth2.Token, error) {
 	answer, network := (*oauth2.RetrieveError)(nil), (*url.Error)(nil)
 	switch {
 	case errors.As(err, &answer) && answer.Response != nil: // its text contains the whole answer
-		return nil, fmt.Errorf("no access token: the server for them answered %d", answer.Response.StatusCode)
+		return nil, fmt.Errorf("no access token: the token server answered %d", answer.Response.StatusCode)
 	case errors.As(err, &network):
-		return nil, fmt.Errorf("no access token: the server for them was not reached: %w", network.Err)
+		return nil, fmt.Errorf("no access token: the token server could not be reached: %w", network.Err)
 	default: // for example an invalid answer, which is not quoted
-		return nil, errors.New("no access token: there was no answer, or none that can be read")
+		return nil, errors.New("no access token: the response is missing or cannot be decoded")
 	}
 }
 

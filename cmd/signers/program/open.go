@@ -53,9 +53,9 @@ func openOne(ctx context.Context, c Custodian, k listedKey, timeout time.Duratio
 	case err != nil:
 		return nil, err
 	case k.address == "":
-		return nil, badSetting("it is the key of %s; if that is the one meant, list it as %s=%s", signer.Address(), signer.Address(), k.name)
+		return nil, badSetting("it is the key of %s; if this is the intended account, list it as %s=%s", signer.Address(), signer.Address(), k.name)
 	case signer.Address().String() != k.address:
-		return nil, fmt.Errorf("it is the key of %s, not of %s as it should be", signer.Address(), k.address)
+		return nil, fmt.Errorf("it is the key of %s, not of %s", signer.Address(), k.address)
 	}
 	return signer, nil
 }
@@ -68,7 +68,7 @@ func (h held) check(ctx context.Context) error {
 	}
 	again, err := keys.InCustody(public, nil)
 	if err == nil && !bytes.Equal(again.PublicKey(), h.signers[0].PublicKey()) {
-		err = errors.New("the first key is another than at the start")
+		err = errors.New("the first key differs from the key at the start")
 	}
 	return err
 }

@@ -170,7 +170,7 @@ func TestArguments(t *testing.T) {
 		return "-keys " + good + " -certificate " + certificate + " -certificate-key " + key + " -clients " + clients
 	}
 	for _, c := range []struct{ args, says string }{
-		{"", "-keys names none"},
+		{"", "-keys is empty"},
 		{"-keys ,", "an entry is empty"},
 		{"-keys " + good + ",", "an entry is empty"},
 		{"-keys 0x12=top", "is not an address"},
@@ -180,7 +180,7 @@ func TestArguments(t *testing.T) {
 		{"-keys " + good + "," + good, "the same key"},
 		{"-keys " + strings.Repeat("top,", keys.MaxKeys) + "top", "more than 1000"},
 		{"-keys " + good + " -nonsense", "nonsense"},
-		{"-keys " + good + " more", "is no flag"},
+		{"-keys " + good + " more", "is not a flag"},
 		{"-keys " + good + " -timeout 1h", "-timeout"},
 		{"-keys " + good + " -timeout 1ms", "-timeout"},
 		{"-keys " + good + " -at-once 0", "-at-once"},
@@ -189,10 +189,10 @@ func TestArguments(t *testing.T) {
 		{"-keys " + good + " -listen :9000", "other machines"},
 		{"-keys " + good + " -listen 0.0.0.0:9000", "other machines"},
 		{"-keys " + good + " -listen signer.example:9000", "other machines"},
-		{"-keys " + good + " -certificate x", "go together"},
-		{"-keys " + good + " -certificate x -certificate-key y -listen :9000", "go together"},
-		{secured(nonsense, nonsense, papers.Certificate), "are not a certificate and its key"},
-		{secured(papers.Certificate, papers.Key, nonsense), "no certificate in PEM"},
+		{"-keys " + good + " -certificate x", "all three are needed, or none"},
+		{"-keys " + good + " -certificate x -certificate-key y -listen :9000", "all three are needed, or none"},
+		{secured(nonsense, nonsense, papers.Certificate), "are not a PEM certificate and its key"},
+		{secured(papers.Certificate, papers.Key, nonsense), "has no PEM certificate"},
 		{secured(papers.Certificate, papers.Key, "/none"), "no such file"},
 	} {
 		ctx, stop := context.WithCancel(t.Context())

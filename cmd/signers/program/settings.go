@@ -51,11 +51,11 @@ func (p Program) settings(args []string, stderr io.Writer) (s settings, connect 
 	flags := flag.NewFlagSet(p.Name, flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&list, "keys", "", "the keys that may be used: 0xADDRESS=KEY,0xADDRESS=KEY. KEY is "+p.Keys)
-	flags.StringVar(&s.listen, "listen", "127.0.0.1:9000", "where to listen; on other than this machine's loopback interface, -certificate, -certificate-key and -clients are needed")
-	flags.StringVar(&s.certificate, "certificate", "", "a PEM `file` with this server's certificate, read anew for each connection")
-	flags.StringVar(&s.certificateKey, "certificate-key", "", "the PEM `file` with its key")
-	flags.StringVar(&s.clients, "clients", "", "a PEM `file` with those who may have signed the certificates of clients; others are not let in")
-	flags.IntVar(&s.atOnce, "at-once", 16, "how many requests to the service are under way at once; 1 to 1000")
+	flags.StringVar(&s.listen, "listen", "127.0.0.1:9000", "the address to listen on; an address other than loopback requires -certificate, -certificate-key and -clients")
+	flags.StringVar(&s.certificate, "certificate", "", "a PEM `file` with this server's certificate, read again for each connection")
+	flags.StringVar(&s.certificateKey, "certificate-key", "", "the PEM `file` with the key of -certificate")
+	flags.StringVar(&s.clients, "clients", "", "a PEM `file` with the certificate authorities for clients' certificates; other clients are refused")
+	flags.IntVar(&s.atOnce, "at-once", 16, "how many requests to the service run at once; 1 to 1000")
 	flags.DurationVar(&s.timeout, "timeout", 5*time.Second, "how long one signature may take, with all attempts; 10ms to 5m")
 	connect = p.Service(flags)
 	switch err := flags.Parse(args); {
@@ -64,7 +64,7 @@ func (p Program) settings(args []string, stderr io.Writer) (s settings, connect 
 	case err != nil:
 		return s, nil, badSetting("%v", err)
 	case flags.NArg() > 0:
-		return s, nil, badSetting("%q is no flag", flags.Arg(0))
+		return s, nil, badSetting("%q is not a flag", flags.Arg(0))
 	}
 	return s, connect, errors.Join(s.parseKeys(list), s.check())
 }
@@ -72,7 +72,7 @@ func (p Program) settings(args []string, stderr io.Writer) (s settings, connect 
 // parseKeys parses the list of keys.
 func (s *settings) parseKeys(list string) error {
 	if strings.TrimSpace(list) == "" {
-		return badSetting("-keys names none")
+		return badSetting("-keys is empty")
 	}
 	for entry := range strings.SplitSeq(list, ",") {
 		address, name, named := strings.Cut(strings.TrimSpace(entry), "=")
@@ -89,7 +89,7 @@ func (s *settings) parseKeys(list string) error {
 		s.keys = append(s.keys, listedKey{address, name})
 	}
 	if len(s.keys) > keys.MaxKeys {
-		return badSetting("-keys: %d keys are more than %d", len(s.keys), keys.MaxKeys)
+		return badSetting("-keys has %d keys, more than %d", len(s.keys), keys.MaxKeys)
 	}
 	return nil
 }
@@ -106,9 +106,9 @@ func (s *settings) check() error {
 	some, all := s.certificate != "" || s.certificateKey != "" || s.clients != "", s.certificate != "" && s.certificateKey != "" && s.clients != ""
 	switch {
 	case some && !all:
-		return badSetting("-certificate, -certificate-key and -clients go together")
+		return badSetting("-certificate, -certificate-key and -clients: all three are needed, or none")
 	case !here && !all:
-		return badSetting("-listen: %s can be reached by other machines: that takes -certificate, -certificate-key and -clients", s.listen)
+		return badSetting("-listen: %s can be reached from other machines, which requires -certificate, -certificate-key and -clients", s.listen)
 	case s.atOnce < 1 || s.atOnce > mostAtOnce:
 		return badSetting("-at-once: %d is not between 1 and %d", s.atOnce, mostAtOnce)
 	case s.timeout < leastTime || s.timeout > mostTime:
@@ -126,7 +126,7 @@ func (s *settings) tls() (*tls.Config, error) {
 	load := func() (*tls.Certificate, error) {
 		pair, err := tls.LoadX509KeyPair(s.certificate, s.certificateKey)
 		if err != nil { // its text is left out, since it may quote the key
-			return nil, badSetting("%s and %s are not a certificate and its key in PEM", s.certificate, s.certificateKey)
+			return nil, badSetting("%s and %s are not a PEM certificate and its key", s.certificate, s.certificateKey)
 		}
 		return &pair, nil
 	}
@@ -139,7 +139,7 @@ func (s *settings) tls() (*tls.Config, error) {
 	}
 	known := x509.NewCertPool()
 	if !known.AppendCertsFromPEM(text) {
-		return nil, badSetting("%s holds no certificate in PEM", s.clients)
+		return nil, badSetting("%s has no PEM certificate", s.clients)
 	}
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,

@@ -42,10 +42,10 @@ type transit struct {
 func connect(s settings) (*transit, error) {
 	u, err := url.Parse(s.address)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "https" && u.Scheme != "http") {
-		return nil, errors.New("-vault (VAULT_ADDR) is https://host:port, without a user, a query and a fragment")
+		return nil, errors.New("-vault (VAULT_ADDR) must be https://host:port, without user, query and fragment")
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, fmt.Errorf("the Vault %s is on another machine, and not reached by https", u.Host)
+		return nil, fmt.Errorf("the Vault %s is on another machine, so it must use https", u.Host)
 	}
 	secured := &tls.Config{MinVersion: tls.VersionTLS12}
 	if s.authorities != "" {
@@ -55,7 +55,7 @@ func connect(s settings) (*transit, error) {
 		}
 		secured.RootCAs = x509.NewCertPool()
 		if !secured.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s holds no certificate in PEM", s.authorities)
+			return nil, fmt.Errorf("%s has no PEM certificate", s.authorities)
 		}
 	}
 	t := &transit{base: strings.TrimSuffix(u.String(), "/") + "/v1/", namespace: s.namespace, http: program.Client(secured), token: s.readToken}
@@ -75,7 +75,7 @@ func (s settings) readToken() (string, error) {
 		token = string(bytes.TrimSpace(text))
 	}
 	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("%s holds no token", where)
+		return "", fmt.Errorf("%s has no token", where)
 	}
 	return token, nil
 }
@@ -90,7 +90,7 @@ func parsePlace(text string) (place, error) {
 		mount, name = path[:i], path[i+1:]
 	}
 	if n, err := strconv.Atoi(version); err != nil || n < 1 || strconv.Itoa(n) != version || mount == "" || name == "" {
-		return place{}, keys.ErrBadSetting.Because("%q is not MOUNT/NAME@VERSION, with a version from 1", text)
+		return place{}, keys.ErrBadSetting.Because("%q is not MOUNT/NAME@VERSION with a version of at least 1", text)
 	}
 	return place{mount, name, version}, nil
 }
@@ -109,7 +109,7 @@ func (t *transit) PublicKey(ctx context.Context, key string) ([]byte, error) {
 		return nil, err
 	}
 	if data.Type != "ecdsa-p256" {
-		return nil, keys.ErrBadKey.Because("the key is not of the type ecdsa-p256, the only one of Vault's that a chain takes")
+		return nil, keys.ErrBadKey.Because("the key's type is not ecdsa-p256, the only type of Vault that a chain accepts")
 	}
 	var version struct {
 		PublicKey string `json:"public_key"`
@@ -144,7 +144,7 @@ func (t *transit) Sign(ctx context.Context, key string, digest chain.Hash) ([]by
 	text, ours := strings.CutPrefix(data.Signature, "vault:v"+at.version+":")
 	signature, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || !ours {
-		return nil, errors.New("the answer holds no signature by the version of the key that was asked for")
+		return nil, errors.New("the response has no signature by the requested version of the key")
 	}
 	return signature, nil
 }
@@ -161,7 +161,7 @@ func (t *transit) ask(ctx context.Context, method, mount, what, name string, bod
 	}
 	request, err := http.NewRequestWithContext(ctx, method, t.base+escaped(mount)+"/"+what+"/"+url.PathEscape(name), sent)
 	if err != nil {
-		return errors.New("the request cannot be made")
+		return errors.New("the request could not be built")
 	}
 	request.Header.Set("X-Vault-Token", token)
 	request.Header.Set("X-Vault-Request", "true") // Vault Agent may require it
@@ -179,7 +179,7 @@ func (t *transit) ask(ctx context.Context, method, mount, what, name string, bod
 		return err
 	}
 	if err := json.Unmarshal(answer.Body, &struct{ Data any }{data}); err != nil { // its text quotes the answer
-		return errors.New("the answer is not what Vault answers")
+		return errors.New("the response is not a response of Vault")
 	}
 	return nil
 }
@@ -189,9 +189,9 @@ func (t *transit) ask(ctx context.Context, method, mount, what, name string, bod
 func meaning(a program.Answer) error {
 	switch a.Status {
 	case http.StatusForbidden:
-		return keys.ErrRejected.Because("Vault answered 403: the token may not do that, or is none any more")
+		return keys.ErrRejected.Because("Vault answered 403: the token lacks the permission, or is no longer valid")
 	case http.StatusNotFound:
-		return keys.ErrRejected.Because("Vault answered 404: there is no such key")
+		return keys.ErrRejected.Because("Vault answered 404: the key does not exist")
 	case http.StatusPreconditionFailed: // a replica that does not have the token yet
 		return &keys.Busy{Status: a.Status}
 	default:

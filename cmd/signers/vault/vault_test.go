@@ -148,7 +148,7 @@ func TestOtherKindsOfKeys(t *testing.T) {
 	d := vault(t)
 	c := contract(d)
 	d.kind = "ed25519"
-	c.Fails(t, "not of the type ecdsa-p256", "-keys", "crypto/tempo/relayer@1")
+	c.Fails(t, "type is not ecdsa-p256", "-keys", "crypto/tempo/relayer@1")
 	d.kind = "ecdsa-p256"
 	for text, says := range map[string]string{
 		"nonsense": "not one of an elliptic curve",
@@ -175,7 +175,7 @@ func TestTokenFile(t *testing.T) {
 	c.Fails(t, "no such file", "-keys", c.Listed())
 	for _, text := range []string{"", "\n", "two words", "a\r\nHost: elsewhere"} {
 		write(text)
-		c.Fails(t, "holds no token", "-keys", c.Listed())
+		c.Fails(t, "has no token", "-keys", c.Listed())
 	}
 	write("hvs.another\n")
 	c.Fails(t, "403", "-keys", c.Listed())
@@ -195,11 +195,11 @@ func TestTokenFile(t *testing.T) {
 func TestAddress(t *testing.T) {
 	c := contract(vault(t))
 	for address, says := range map[string]string{
-		"":                                 "is https://host:port",
-		"vault:8200":                       "is https://host:port",
-		"https://user:" + token + "@vault": "is https://host:port",
-		"http://10.0.0.1:8200":             "not reached by https",
-		"http://localhost.example.org":     "not reached by https",
+		"":                                 "must be https://host:port",
+		"vault:8200":                       "must be https://host:port",
+		"https://user:" + token + "@vault": "must be https://host:port",
+		"http://10.0.0.1:8200":             "must use https",
+		"http://localhost.example.org":     "must use https",
 	} {
 		c.Fails(t, says, "-keys", c.Listed(), "-vault", address)
 	}
@@ -207,5 +207,5 @@ func TestAddress(t *testing.T) {
 	if err := os.WriteFile(file, []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.Fails(t, "no certificate in PEM", "-keys", c.Listed(), "-authorities", file)
+	c.Fails(t, "has no PEM certificate", "-keys", c.Listed(), "-authorities", file)
 }

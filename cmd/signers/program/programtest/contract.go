@@ -21,10 +21,10 @@ import (
 func Contract(t *testing.T, c Case) {
 	Signs(t, c)
 	t.Run("tries again", c.triesAgain)
-	t.Run("says what there is no signature for", c.givesUp)
-	t.Run("waits for nobody for ever", c.waitsForNobody)
-	t.Run("starts with no other key", c.startsWithNoOtherKey)
-	t.Run("tells whether it can sign", c.tellsWhetherItCanSign)
+	t.Run("reports a missing signature", c.givesUp)
+	t.Run("limits each wait", c.waitsForNobody)
+	t.Run("refuses a wrong key at the start", c.startsWithNoOtherKey)
+	t.Run("reports whether it can sign", c.tellsWhetherItCanSign)
 	t.Run("is documented", func(t *testing.T) { Documented(t, c.Program) })
 }
 
@@ -166,13 +166,13 @@ func (c Case) waitsForNobody(t *testing.T) {
 	defer c.Double.Misbehave(keystest.Trouble{})
 	busy := (*keys.Busy)(nil)
 	if _, err := s.Sign(t.Context(), []byte("payload")); !errors.As(err, &busy) || busy.Status != http.StatusGatewayTimeout {
-		t.Errorf("of a service that does not answer, the relayer hears %v", err)
+		t.Errorf("if the service does not answer, the relayer gets %v", err)
 	}
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	c.Double.Misbehave(keystest.Trouble{Hang: true, Reached: leave})
 	if _, err := s.Sign(ctx, []byte("payload")); !errors.Is(err, context.Canceled) {
-		t.Errorf("who leaves hears %v", err)
+		t.Errorf("a canceled request gets %v", err)
 	}
 }
 

@@ -80,7 +80,7 @@ func (c Case) start(t *testing.T, args ...string) (at string, log *output) {
 		if err := <-ended; err != nil {
 			t.Errorf("it ends with %v", err)
 		}
-		c.Secrets.Missing(t, "what the program writes", log.String())
+		c.Secrets.Missing(t, "the program's output", log.String())
 	})
 	return at, log
 }
@@ -96,7 +96,7 @@ func (c Case) Fails(t *testing.T, says string, args ...string) {
 		t.Errorf("started with %q it says %v, want %q", args, err, says)
 	}
 	c.Secrets.Printed(t, err)
-	c.Secrets.Missing(t, "what the program writes", log.String())
+	c.Secrets.Missing(t, "the program's output", log.String())
 }
 
 // Signer starts the program, and returns the relayer's signer for its key.
@@ -117,7 +117,7 @@ func (c Case) Pauses(t *testing.T, trouble keystest.Trouble, seconds int) {
 	busy := (*keys.Busy)(nil)
 	_, err := s.Sign(t.Context(), []byte("payload"))
 	if want := time.Duration(seconds) * time.Second; !errors.As(err, &busy) || busy.Status != 429 || busy.After > want || busy.After <= want-30*time.Second {
-		t.Errorf("%d: the relayer hears %v, want a pause of %s", trouble.Status, err, want)
+		t.Errorf("%d: the relayer gets %v, want a pause of %s", trouble.Status, err, want)
 	}
 }
 
@@ -155,7 +155,7 @@ func Documented(t *testing.T, p program.Program) {
 			continue
 		}
 		if seen++; !strings.Contains(string(text), "`"+name+"`") {
-			t.Errorf("docs/signers.md does not tell of %s", name)
+			t.Errorf("docs/signers.md does not describe %s", name)
 		}
 	}
 	if seen == 0 {
