@@ -176,7 +176,7 @@ type dependency struct {
 const healthTimeout = 2 * time.Second
 
 // health answers GET /health. It answers 503 if the database or a configured Redis cannot be
-// reached, or if a reader of the log cannot get past an event.
+// reached, or if a reader of the log is stuck at an event.
 func (a *api) health(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), healthTimeout)
 	defer cancel()

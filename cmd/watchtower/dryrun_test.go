@@ -121,7 +121,7 @@ func (w *world) dryRuns(t *testing.T, says string, status int) {
 	}
 	w.unchanged(t, says, status, env, "archive", "restore", "--from", "5", "--dry-run")
 	if says == "the store holds that already" {
-		w.unchanged(t, "there is no position 1101 yet: the log ends at 1100", 1, env, "archive", "restore", "--from", "1101", "--dry-run")
+		w.unchanged(t, "position 1101 does not exist yet: the log ends at 1100", 1, env, "archive", "restore", "--from", "1101", "--dry-run")
 	}
 }
 

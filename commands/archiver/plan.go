@@ -67,7 +67,7 @@ var ErrNothing = errors.New("the store holds that already")
 // store's log.
 func (p Plan) Restorable(position event.Position) (from event.Position, err error) {
 	if position > p.Head {
-		return position, fmt.Errorf("there is no position %d yet: the log ends at %d", position, p.Head)
+		return position, fmt.Errorf("position %d does not exist yet: the log ends at %d", position, p.Head)
 	}
 	if position >= p.Begins {
 		return position, ErrNothing

@@ -194,7 +194,7 @@ func Untrue(c Chain, a tx.Accepted, e tx.Finalized) string {
 	if e.Verdict == tx.StatusStale {
 		s := chain.Sequence{Chain: a.Chain, Sender: a.Sender, Key: a.NonceKey}
 		if next, known := c.Next(s); known && next <= a.Nonce {
-			return fmt.Sprintf("sealed as stale, and the chain wants nonce %d, its own is %d", next, a.Nonce)
+			return fmt.Sprintf("sealed as stale, but the chain's next nonce is %d, and its own is %d", next, a.Nonce)
 		}
 	}
 	return ""

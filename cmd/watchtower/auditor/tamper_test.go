@@ -104,10 +104,10 @@ func harms() []harm {
 		{name: "an event put in at the end", do: statement(`INSERT INTO events (pos, stream, version, at, id, name, data, actor, trace)
 			SELECT pos + 1, stream, version + 1, at, id, 'tx.retired.v1', data, actor, trace FROM events WHERE pos = (SELECT max(pos) FROM events)`), is: fault(69, 7, 9, "tx.retired.v1 has lost its link")},
 		{name: "an event that nobody has sealed", do: flipped("data", 68, middle), is: fault(68, 7, 8, linked("tx.finalized.v1"))},
-		{name: "a seal", do: flipped("data", 33, middle), is: audit.Fault{Position: 33, Stream: "audit-seals", Version: 1, What: "the seal's signature does not fit: it was altered"}},
+		{name: "a seal", do: flipped("data", 33, middle), is: audit.Fault{Position: 33, Stream: "audit-seals", Version: 1, What: "the seal's signature is wrong: the seal was altered"}},
 		{name: "the end cut off before a seal's end", do: statement("DELETE FROM events WHERE pos BETWEEN 55 AND 58"), is: audit.Fault{Position: 55, What: "4 events are missing that the seal through position 58 knows"}},
 		{name: "the end cut off with its seals", do: statement("DELETE FROM events WHERE pos > 40"), is: audit.Fault{Position: 58, What: "the log ends at position 40, and a seal which was kept has sealed it up to here: its end was cut off"}, kept: true,
-			postgres: &audit.Fault{Position: 41, What: "the log ends at position 40, and its store says that the last is 68: its end was cut off"}},
+			postgres: &audit.Fault{Position: 41, What: "the log ends at position 40, but its store's last position is 68: the end was cut off"}},
 		{name: "all seals removed", do: statement("DELETE FROM events WHERE stream = (SELECT no FROM streams WHERE name = 'audit-seals')"), is: fault(58, 6, 8, "the log up to here is not the one that a seal which was kept has sealed"), kept: true},
 	}
 }
