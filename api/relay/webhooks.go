@@ -45,7 +45,7 @@ func (d *desk) webhookRoutes() []api.Route {
 	on := func(answer func(api.Request) error) func(api.Request) error {
 		return func(r api.Request) error {
 			if d.Webhooks == nil {
-				return api.ErrNotFound.Because("no webhooks are called from here")
+				return api.ErrNotFound.Because("webhooks are switched off here")
 			}
 			return answer(r)
 		}

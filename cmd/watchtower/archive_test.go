@@ -61,7 +61,7 @@ func TestArchive(t *testing.T) {
 			return out
 		}
 		served := note.ReplaceAllString(run(0, `"table":"transactions"`, env, "projections", "dump"), "")
-		run(0, "made anew", env, "projections", "rebuild", "--fresh", "--quiet")
+		run(0, "rebuilt up to", env, "projections", "rebuild", "--fresh", "--quiet")
 		made := note.ReplaceAllString(run(0, "", env, "projections", "dump"), "")
 		if diff := cmp.Diff(strings.Split(served, "\n"), strings.Split(made, "\n")); diff != "" || strings.Count(served, "\n") < len(payments)+len(more) {
 			t.Errorf("read models that were made anew (+) are others than those that served (-):\n%s", diff)

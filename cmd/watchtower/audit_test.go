@@ -73,7 +73,7 @@ func TestAuditCommands(t *testing.T) {
 	expect(0, "1  tx.accepted.v1", "show", hash.String(), "--chain", "42431")
 	expect(0, `"why": `, "show", hash.String(), "--chain", "42431", "--json")
 	expect(1, "transaction "+hash.String()+" on chain 1: the log has no event of it", "show", hash.String(), "--chain", "1")
-	expect(1, "0x07 is no transaction: hash must be 0x and 64 hex digits", "show", "0x07")
+	expect(1, "0x07 is not a transaction's hash: hash must be 0x and 64 hex digits", "show", "0x07")
 	expect(1, `stream "0707", because it is neither a 0x hash nor SENDER/GROUP: the log has no event of it`, "show", "0707")
 	expect(1, "0x07/1 is not SENDER/GROUP: address must be 0x and 40 hex digits", "show", "0x07/1")
 	expect(1, "name the chain with --chain", "show", hash.String())

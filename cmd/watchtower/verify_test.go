@@ -163,7 +163,7 @@ func recorded(settled, open []rig.Payment) []damage {
 		{promise.P11, settled[3].Hash.String(), "events.db", "UPDATE events SET data = REPLACE(data, '\"verdict\":\"executed\"', '\"verdict\":\"expired\"') WHERE name = 'tx.finalized.v1' AND" + of(settled[3])},
 		{promise.P18, settled[4].Hash.String() + ": data", "events.db", "UPDATE events SET data = REPLACE(data, '\"gasUsed\":', '\"gasUsed\":1') WHERE name = 'tx.mined.v1' AND" + of(settled[4])},
 		{promise.P25, settled[5].Hash.String(), "events.db", "UPDATE events SET id = (SELECT id FROM events WHERE pos = 1) WHERE version = 2 AND" + of(settled[5])},
-		{promise.P30, "is of no stream", "events.db", "DELETE FROM streams WHERE name = " + stream(open[0])},
+		{promise.P30, "has no stream", "events.db", "DELETE FROM streams WHERE name = " + stream(open[0])},
 	}
 }
 

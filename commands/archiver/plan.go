@@ -61,7 +61,7 @@ func (p Plan) at(ctx context.Context, position event.Position) (event.Recorded, 
 }
 
 // ErrNothing means that there is nothing to restore.
-var ErrNothing = errors.New("the store holds that already")
+var ErrNothing = errors.New("the store already has these events")
 
 // Restorable returns the position from which a restore would put events back, up to the
 // store's log.

@@ -169,7 +169,7 @@ func (l *Log) forget(ctx context.Context, below event.Position) (_ event.Positio
 		if err == nil || !Transient(err) {
 			return event.Position(began), classed(err)
 		}
-		l.logger.Info("a partition is not dropped yet, somebody is at work on it", "err", err)
+		l.logger.Info("a partition cannot be dropped yet, another session uses it", "err", err)
 		if err := pause(ctx, dropPause); err != nil {
 			return 0, err
 		}
@@ -229,7 +229,7 @@ func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2
 					break
 				}
 				if r.Position != next {
-					return fmt.Errorf("position %d comes where %d has to", r.Position, next)
+					return fmt.Errorf("position %d comes instead of %d", r.Position, next)
 				}
 				next++
 			}
@@ -245,7 +245,7 @@ func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2
 		}
 		tag, err := dbtx.Exec(ctx, `UPDATE log.head SET begins = $1 WHERE begins = $2`, clamp(uint64(from)), begins)
 		if err == nil && tag.RowsAffected() == 0 {
-			err = errors.New("somebody else has moved the log's beginning")
+			err = errors.New("another process has moved the log's beginning")
 		}
 		if err == nil {
 			_, err = dbtx.Exec(ctx, `DELETE FROM log.kept WHERE pos >= $1`, clamp(uint64(from)))
@@ -273,7 +273,7 @@ func insertRecorded(ctx context.Context, db execer, events []event.Recorded) err
 		u (pos, stream, version, at, id, name, data, correlation, causation, actor, trace, link) JOIN log.streams s ON s.name = u.stream`
 	tag, err := db.Exec(ctx, insert, b.pos, streams, b.version, at, b.id, b.name, b.data, b.correlation, b.causation, b.actor, b.trace, b.link)
 	if err == nil && tag.RowsAffected() != int64(len(events)) {
-		err = fmt.Errorf("%d of %d events are of streams that there are not", int64(len(events))-tag.RowsAffected(), len(events))
+		err = fmt.Errorf("%d of %d events have unknown streams", int64(len(events))-tag.RowsAffected(), len(events))
 	}
 	return err
 }

@@ -164,7 +164,7 @@ func front(f Facts) []Finding {
 	switch {
 	case f.any(slot, func(t Tx) bool { return t.Violated }):
 		return one("contradicted", fmt.Sprintf("The chain contradicts what it had finally said about nonce %d.", slot.Nonce),
-			"The nonce is left alone: nothing is signed for it any more.", "Compare the endpoints with others, and decide by hand: watchtower audit show tells what was recorded.")
+			"The nonce is left to an operator: nothing is signed for it any more.", "Compare the endpoints with others, and decide by hand: watchtower audit show tells what was recorded.")
 	case f.any(slot, func(t Tx) bool { return t.Verdict == tx.StatusExecuted }):
 		return nil // the lane learns of it
 	case used && f.any(slot, func(t Tx) bool { return t.Verdict == tx.StatusStale }):

@@ -219,7 +219,7 @@ func (r *run) queue(ctx context.Context, some []folded) error {
 			sum.Missing++
 		}
 		if why != "" {
-			r.broken(promise.Violation{Promise: promise.P2, Stream: f.stream, Evidence: fmt.Sprintf("it is %s, and %s", f.queued.Status, why)})
+			r.broken(promise.Violation{Promise: promise.P2, Stream: f.stream, Evidence: fmt.Sprintf("it is %s, but %s", f.queued.Status, why)})
 		}
 	}
 	r.report.Drift[Queue] = sum
