@@ -308,7 +308,7 @@ func (a *actor) refresh(ctx context.Context) error {
 func (a *actor) readIntent(ctx context.Context, s standing) error {
 	read, err := a.Intents.Load(ctx, intent.Stream(s.id))
 	if err != nil {
-		return err // and what is known stays: an intent that is not known is none that has a place
+		return err // the known state stays: an unknown intent would count as an intent without a nonce
 	}
 	s.job.intent = read
 	it := read.State
