@@ -21,10 +21,10 @@ import (
 func (p Program) Archive() *cobra.Command {
 	parent := &cobra.Command{
 		Use: "archive", Short: "List, verify, move and restore old events",
-		Long: "Old events are in segments, files in the place that the setting archive names, and are read as a\n" +
-			"part of the log. A service moves them by itself. list, verify, and all that\n" +
-			"is a --dry-run only read, and may run beside it; run and restore as well with Postgres,\n" +
-			"while an embedded store is its service's alone. See docs/archive.md.",
+		Long: "Old events are in segments, files in the place that the setting archive names, and are\n" +
+			"read as a part of the log. A service moves old events there by itself. list, verify and\n" +
+			"every --dry-run only read, and may run beside a service. run and restore may run beside\n" +
+			"it only with Postgres, because it has an embedded store to itself. See docs/archive.md.",
 	}
 	parent.AddCommand(p.listArchive(), p.verifyArchive(), p.runArchive(), p.restoreArchive())
 	return parent
@@ -184,8 +184,8 @@ func planned(ctx context.Context, out io.Writer, p archiver.Plan) error {
 func (p Program) restoreArchive() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "restore", Short: "Put archived events back into the store, from a position on", Args: cobra.NoArgs,
-		Long: "Put archived events back into the store, from the segment of a position on up to where\n" +
-			"the store's log begins. They stay there until archive run; the segments stay as well.",
+		Long: "Put archived events back into the store, from the segment of a position up to the\n" +
+			"beginning of the store's log. They stay there until archive run. The segments stay too.",
 		Example: "  " + p.Name + " archive restore --from 3000001 --dry-run",
 	}
 	from := cmd.Flags().Uint64("from", 0, "the position to restore from")
