@@ -59,7 +59,7 @@ func withoutBrowsers(e endpoint) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		site := r.Header.Get("Sec-Fetch-Site")
 		if r.Header["Origin"] != nil || site != "" && site != "none" {
-			return ErrForbidden.Because("the operators' routes answer programs alone: no page is let in, whatever api.origins says")
+			return ErrForbidden.Because("the operators' routes refuse requests from web pages, also of origins in api.origins")
 		}
 		return e(w, r)
 	}
@@ -260,7 +260,7 @@ func (a *api) profile(w http.ResponseWriter, r *http.Request) error {
 		seconds = profileDefault
 	}
 	if err := pprof.StartCPUProfile(w); err != nil {
-		return ErrInvalidRequest.Because("a profile is being taken already")
+		return ErrInvalidRequest.Because("another profile is being taken")
 	}
 	defer pprof.StopCPUProfile()
 	t := time.NewTimer(time.Duration(min(max(seconds, 1), profileMax)) * time.Second)

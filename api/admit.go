@@ -61,7 +61,7 @@ func (a *api) admit(w http.ResponseWriter, r *http.Request, on *exchange, scope 
 	case scope == public:
 		return nil
 	case shown && !known:
-		return unauthorized(w, "the API key is not one, or no longer")
+		return unauthorized(w, "the API key is unknown, revoked or expired")
 	case !shown && (keys.Closed() || a.Access.Always) && !a.Access.Open:
 		return unauthorized(w, "an API key is needed: Authorization: Bearer wt_…, or X-API-Key: wt_…")
 	case !known:

@@ -208,7 +208,7 @@ func New(c Config) http.Handler {
 	case len(c.CursorKey) < CursorKeyBytes:
 		panic("api: the cursor key is too short")
 	case c.Tail == nil:
-		panic("api: there is nothing to wait with")
+		panic("api: there is no tail to wait with")
 	case c.Limits.BodyBytes <= 0 || c.Limits.BatchItems <= 0 || c.Limits.TransactionBytes <= 0 || c.Limits.WorkTimeout <= 0,
 		c.Limits.Streams <= 0 || c.Limits.StreamSilence <= 0 || c.Limits.StreamWrite <= 0:
 		panic("api: a limit is not set")
@@ -245,7 +245,7 @@ func router(routes []route) http.Handler {
 	allowed := map[string][]string{}
 	for _, t := range routes {
 		if t.scope == "" {
-			panic("api: nobody has said who may " + t.method + " " + t.path)
+			panic("api: no scope is set for " + t.method + " " + t.path)
 		}
 		methods := []string{t.method}
 		if t.method == http.MethodGet {
@@ -264,7 +264,7 @@ func router(routes []route) http.Handler {
 	}
 	m.NotFoundHandler = http.HandlerFunc(route{scope: public, endpoint: func(_ http.ResponseWriter, r *http.Request) error {
 		if r.RequestURI == "*" { // HTTP/2 clients begin with it too
-			return ErrInvalidRequest.Because("nothing is asked of *")
+			return ErrInvalidRequest.Because("OPTIONS * has no resource")
 		}
 		return ErrNotFound
 	}}.serve)

@@ -41,7 +41,7 @@ func (a *api) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, ErrPayloadTooLarge.Because("%d bytes are more than %d", r.ContentLength, limit)
 	}
 	if encoding := strings.Join(r.Header.Values("Content-Encoding"), ", "); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return nil, ErrUnsupportedEncoding.Because("Content-Encoding %s is not taken", quote(encoding))
+		return nil, ErrUnsupportedEncoding.Because("Content-Encoding %s is not supported", quote(encoding))
 	}
 	if !isJSON(r.Header.Values("Content-Type")) {
 		return nil, ErrUnsupportedMediaType.Because("Content-Type must be application/json, in UTF-8")

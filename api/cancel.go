@@ -196,9 +196,9 @@ func (a *api) readCancel(w http.ResponseWriter, r *http.Request) (in canceler.Re
 		return in, err
 	case !body:
 		w.Header().Set("WWW-Authenticate", "Signature")
-		return in, ErrSignatureRequired.Because("sign typed data, or the group's id: Authorization: Signature 0x…")
+		return in, ErrSignatureRequired.Because("sign the typed data or the group's id, and send Authorization: Signature 0x…")
 	case given:
-		return in, canceler.ErrMalformed.Because("there is a signature in the header and something in the body: one of them")
+		return in, canceler.ErrMalformed.Because("there is a signature in the header and also a body: send only one of them")
 	}
 	in.Form = group.FormTyped
 	body, err := a.readBody(w, r)
@@ -258,11 +258,11 @@ const signatureMax = 1 + 2048
 func readSignature(text string) ([]byte, error) {
 	digits := strings.TrimPrefix(text, "0x")
 	if digits == "" || len(digits) > 2*signatureMax {
-		return nil, canceler.ErrMalformed.Because("a signature is written in hex, and has 1 to %d bytes", signatureMax)
+		return nil, canceler.ErrMalformed.Because("a signature must be 1 to %d bytes in hex", signatureMax)
 	}
 	sig, err := hex.DecodeString(digits)
 	if err != nil {
-		return nil, canceler.ErrMalformed.Because("a signature is an even number of hex digits and nothing else")
+		return nil, canceler.ErrMalformed.Because("a signature must be an even number of hex digits")
 	}
 	return sig, nil
 }

@@ -185,7 +185,7 @@ func TestCancelWithoutALength(t *testing.T) {
 			return answers[0]
 		}
 		signature := "Authorization: Signature " + c.sign(group.Digest(c.key.Group())) + "\r\n"
-		wantProblem(t, "something in the body", ask(jsonType+signature, "2\r\n{}\r\n0\r\n\r\n"), 400, canceler.ErrMalformed)
+		wantProblem(t, "also a body", ask(jsonType+signature, "2\r\n{}\r\n0\r\n\r\n"), 400, canceler.ErrMalformed)
 		if res := ask(signature, "0\r\n\r\n"); res.status != 200 {
 			t.Errorf("%sno chunk: %v", remembered, res)
 		}

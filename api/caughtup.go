@@ -78,7 +78,7 @@ func (a *api) reached(ctx context.Context, readers ...func(context.Context) (eve
 // behind returns catchingUp if the wait timed out, and other errors wrapped.
 func (a *api) behind(ctx context.Context, err error) error {
 	if context.Cause(ctx) == catchingUp { //nolint:errorlint // it is this very value
-		return catchingUp.Because("the read models have not come to the end of the log within %s", catchUpMax)
+		return catchingUp.Because("the read models have not reached the end of the log within %s", catchUpMax)
 	}
-	return fmt.Errorf("read how far the read models are: %w", err)
+	return fmt.Errorf("read the read models' checkpoints: %w", err)
 }

@@ -56,7 +56,7 @@ func (a *api) charge(w http.ResponseWriter, on *exchange, n int) error {
 		return nil
 	}
 	if on.paid += n; on.paid > p.rate.Burst {
-		return ErrBatchTooLarge.Because("%d at once are more than the rate limit ever allows, %d", on.paid, p.rate.Burst)
+		return ErrBatchTooLarge.Because("%d at once exceed the rate limit's burst, %d", on.paid, p.rate.Burst)
 	}
 	q := a.limiter.take(a.Now(), p.client, p.rate, n)
 	p.tell(w, q)

@@ -43,7 +43,7 @@ func (p parameters) eventFilter() (f eventFilter, err error) {
 	}
 	if p.values.Has("name") {
 		if f.names = strings.Split(p.one("name"), ","); len(f.names) > namesMax {
-			return f, ErrInvalidFilter.Because("name lists %d beginnings, more than %d", len(f.names), namesMax)
+			return f, ErrInvalidFilter.Because("name lists %d prefixes, more than %d", len(f.names), namesMax)
 		}
 	}
 	return f, nil

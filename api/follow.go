@@ -111,7 +111,7 @@ func (a *api) streamed(w http.ResponseWriter, r *http.Request, s Stream) error {
 	case a.follows <- struct{}{}:
 		defer func() { <-a.follows }()
 	default:
-		return ErrTooManyStreams.Because("%d are open", cap(a.follows))
+		return ErrTooManyStreams.Because("%d streams are open", cap(a.follows))
 	}
 	defer on.place.rest()() // streams count apart
 	f := &following{api: a, on: on, Stream: s, at: *s.After, head: head, out: newFeed(w, r, a.Limits.StreamWrite)}
@@ -130,7 +130,7 @@ func (a *api) streamed(w http.ResponseWriter, r *http.Request, s Stream) error {
 }
 
 // errShutOut ends a stream whose client is no longer admitted.
-var errShutOut = errors.New("the client may not come in any more")
+var errShutOut = errors.New("the client's key is no longer valid")
 
 // following is the state of one client's stream.
 type following struct {

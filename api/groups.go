@@ -234,7 +234,7 @@ func (a *api) findGroup(ctx context.Context, v viewer, id chain.ID, sender chain
 		for i, g := range found {
 			chains[i] = g.Chain
 		}
-		return groups.Group{}, ErrAmbiguousChain.Because("it is on the chains %v: say which with chainId", chains)
+		return groups.Group{}, ErrAmbiguousChain.Because("it is on the chains %v: name one with chainId", chains)
 	}
 	return found[0], nil
 }
@@ -300,7 +300,7 @@ func (a *api) cancelPlan(ctx context.Context, v viewer, g groups.Group, read fun
 // it is unknown.
 func (a *api) currentNonce(ctx context.Context, g groups.Group) (current *uint64, reason string) {
 	if g.NonceKey.IsExpiring() {
-		return nil, "transactions with the expiring nonce key are in no sequence: they end with their validBefore, and no nonce invalidates them"
+		return nil, "transactions with the expiring nonce key have no sequence: they end with their validBefore, and no nonce invalidates them"
 	}
 	node := a.Groups.Nonces[g.Chain]
 	if node == nil {
@@ -315,8 +315,8 @@ func (a *api) currentNonce(ctx context.Context, g groups.Group) (current *uint64
 			return &nonces[0], ""
 		}
 	}
-	a.Log.Warn("nonce of a group not read", "chain", g.Chain, "sender", g.Sender, "group", g.Group, "err", err)
-	return nil, "no node of the chain gave an answer that can be relied on"
+	a.Log.Warn("the nonce of a group could not be read", "chain", g.Chain, "sender", g.Sender, "group", g.Group, "err", err)
+	return nil, "no node of the chain gave a reliable answer"
 }
 
 func listedOf(g groups.Group) listedGroup {

@@ -176,7 +176,7 @@ type dependency struct {
 const healthTimeout = 2 * time.Second
 
 // health answers GET /health. It answers 503 if the database or a configured Redis cannot be
-// reached, or if a reader of the log cannot get past an event.
+// reached, or if a reader of the log is stuck at an event.
 func (a *api) health(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), healthTimeout)
 	defer cancel()
@@ -202,7 +202,7 @@ func (a *api) health(w http.ResponseWriter, r *http.Request) error {
 	if a.Health.Readers != nil && status == http.StatusOK {
 		readers, err := a.Health.Readers(ctx)
 		if err != nil {
-			a.Log.WarnContext(ctx, "readers not asked", "err", err)
+			a.Log.WarnContext(ctx, "the readers' state could not be read", "err", err)
 		}
 		if inside {
 			out.Readers = readers
@@ -252,7 +252,7 @@ func (a *api) check(ctx context.Context, on *exchange, checks map[string]func(co
 		asking.Go(func() {
 			err := ask(ctx)
 			if err != nil {
-				a.Log.LogAttrs(ctx, slog.LevelWarn, "dependency not reached",
+				a.Log.LogAttrs(ctx, slog.LevelWarn, "a dependency could not be reached",
 					slog.String("request", on.id), slog.String("dependency", name), slog.Any("err", err))
 			}
 			mu.Lock()

@@ -38,7 +38,7 @@ func NewLists() *Places { return commands.NewPlaces[holder](listPlaces, listShar
 func (on *exchange) enterList(ctx context.Context, w http.ResponseWriter) (leave func(), err error) {
 	if leave, err = on.api.Lists.Enter(ctx, on.holder()); errors.Is(err, commands.ErrTooManyWait) {
 		retrySoon(w)
-		return nil, ErrRateLimited.Because("%d lists of one client wait at most", listQueue)
+		return nil, ErrRateLimited.Because("at most %d list requests of one client may wait", listQueue)
 	}
 	return leave, err
 }

@@ -177,7 +177,7 @@ func verdictOf(s tx.State) (b *block, r *receipt) {
 }
 
 // notAskedYet is the reason for a pending group before the chain has answered.
-const notAskedYet = "the chain has not been asked yet whether the access key may sign for the sender"
+const notAskedYet = "the chain has not been queried yet whether the access key may sign for the sender"
 
 // infoOf returns the parts of a nonce key in the explicit grouping format, or nil for other
 // keys.

@@ -77,7 +77,7 @@ func (a *api) once(e endpoint) endpoint {
 		case err != nil:
 			return fmt.Errorf("claim a request: %w", err)
 		case stage == request.Differs:
-			return ErrIdempotencyConflict.Because("the Idempotency-Key %s was given to another request", quote(key))
+			return ErrIdempotencyConflict.Because("the Idempotency-Key %s belongs to another request", quote(key))
 		case stage == request.Running:
 			return ErrIdempotencyRunning.Because("the request with the Idempotency-Key %s is being carried out", quote(key))
 		case stage == request.Answered:
@@ -108,7 +108,7 @@ func (a *api) settle(r *http.Request, c request.Claim, kept *keeping, end func(c
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), settleTimeout)
 	defer cancel()
 	if err := end(ctx, c, kept); err != nil { // the claim expires by itself
-		a.Log.LogAttrs(ctx, slog.LevelWarn, "request not remembered", slog.String("request", exchangeOf(r).id), slog.Any("err", err))
+		a.Log.LogAttrs(ctx, slog.LevelWarn, "the request could not be remembered", slog.String("request", exchangeOf(r).id), slog.Any("err", err))
 	}
 }
 

@@ -74,46 +74,46 @@ type kind struct {
 // kinds is the table. An error without a row is internal.
 var kinds = [...]kind{
 	{ErrMalformedJSON, http.StatusBadRequest, "The body is not JSON"},
-	{ErrInvalidRequest, http.StatusBadRequest, "The request does not have the form that is expected"},
+	{ErrInvalidRequest, http.StatusBadRequest, "The request does not have the expected form"},
 	{ErrPayloadTooLarge, http.StatusRequestEntityTooLarge, "The body is too large"},
 	{ErrRequestTimeout, http.StatusRequestTimeout, "The body did not arrive in time"},
 	{ErrUnsupportedMediaType, http.StatusUnsupportedMediaType, "The body must be application/json"},
 	{ErrUnsupportedEncoding, http.StatusUnsupportedMediaType, "The body must not be compressed"},
 	{ErrEmptyBatch, http.StatusBadRequest, "The batch is empty"},
-	{ErrBatchTooLarge, http.StatusRequestEntityTooLarge, "The batch holds too many transactions"},
+	{ErrBatchTooLarge, http.StatusRequestEntityTooLarge, "The batch has too many transactions"},
 	{ErrInvalidHash, http.StatusBadRequest, "This is not a transaction hash"},
 	{ErrInvalidAddress, http.StatusBadRequest, "This is not an address"},
 	{ErrInvalidGroupID, http.StatusBadRequest, "This is not a group id"},
 	{ErrInvalidFilter, http.StatusBadRequest, "A query parameter cannot be used like this"},
 	{ErrInvalidLimit, http.StatusBadRequest, "The limit is out of range"},
-	{ErrInvalidCursor, http.StatusBadRequest, "The cursor is not one of this list"},
-	{ErrAmbiguousChain, http.StatusBadRequest, "It is on several chains: name one"},
-	{canceler.ErrMalformed, http.StatusBadRequest, "This is no authorization of an owner"},
-	{ErrSignatureRequired, http.StatusUnauthorized, "The owner's signature is needed"},
-	{canceler.ErrSignature, http.StatusUnauthorized, "The signature does not hold"},
+	{ErrInvalidCursor, http.StatusBadRequest, "The cursor does not belong to this list"},
+	{ErrAmbiguousChain, http.StatusBadRequest, "It exists on several chains: name one"},
+	{canceler.ErrMalformed, http.StatusBadRequest, "This is not an owner's authorization"},
+	{ErrSignatureRequired, http.StatusUnauthorized, "The owner's signature is required"},
+	{canceler.ErrSignature, http.StatusUnauthorized, "The signature is invalid"},
 	{group.ErrExpired, http.StatusUnauthorized, "The signature has expired"},
 	{canceler.ErrNotOwner, http.StatusForbidden, "The signature is not the owner's"},
-	{canceler.ErrFormOff, http.StatusForbidden, "This form of signature is not taken here"},
+	{canceler.ErrFormOff, http.StatusForbidden, "This form of signature is not accepted here"},
 	{group.ErrShownOften, http.StatusConflict, "Too many signatures have been shown for this group"},
 	{group.ErrUnknown, http.StatusNotFound, "The group is not known"},
 	{ErrTooManyStreams, http.StatusServiceUnavailable, "Too many streams of events are open"},
-	{ErrNotFound, http.StatusNotFound, "There is nothing here"},
+	{ErrNotFound, http.StatusNotFound, "There is no such path"},
 	{ErrMethodNotAllowed, http.StatusMethodNotAllowed, "The method is not allowed here"},
 	{ErrInvalidIdempotencyKey, http.StatusBadRequest, "The idempotency key cannot be used"},
 	{ErrIdempotencyConflict, http.StatusUnprocessableEntity, "The idempotency key belongs to another request"},
 	{access.ErrUnknownKey, http.StatusNotFound, "The API key is not known"},
-	{access.ErrInvalidKey, http.StatusUnprocessableEntity, "There cannot be such an API key"},
+	{access.ErrInvalidKey, http.StatusUnprocessableEntity, "The API key cannot have these properties"},
 	{access.ErrTooManyKeys, http.StatusConflict, "There are too many API keys"},
 	{ErrIdempotencyRunning, http.StatusConflict, "The same request is being carried out"},
-	{ErrUnauthorized, http.StatusUnauthorized, "An API key is needed"},
-	{ErrForbidden, http.StatusForbidden, "The API key is not good for this"},
-	{ErrForeignSender, http.StatusForbidden, "The API key is not good for this sender"},
-	{webguard.ErrHost, http.StatusForbidden, "The service is not reached by this name"},
+	{ErrUnauthorized, http.StatusUnauthorized, "An API key is required"},
+	{ErrForbidden, http.StatusForbidden, "The API key lacks the scope for this"},
+	{ErrForeignSender, http.StatusForbidden, "The API key does not cover this sender"},
+	{webguard.ErrHost, http.StatusForbidden, "The service is not reachable under this name"},
 	{webguard.ErrOrigin, http.StatusForbidden, "Pages of this origin are not allowed"},
 	{ErrRateLimited, http.StatusTooManyRequests, "Too many requests"},
 	{access.ErrQuotaExceeded, http.StatusTooManyRequests, "A quota of the client is used up"},
 	{tx.ErrUnknown, http.StatusNotFound, "The transaction is not known"},
-	{tx.ErrNonceCurrent, http.StatusBadRequest, "The chain can still take this nonce"},
+	{tx.ErrNonceCurrent, http.StatusBadRequest, "The chain can still use this nonce"},
 	{tx.ErrSettled, http.StatusConflict, "The transaction has ended already"},
 	{tx.ErrAlreadyExpired, http.StatusUnprocessableEntity, "The transaction has expired already"},
 	{tx.ErrTooFarAhead, http.StatusUnprocessableEntity, "The transaction may not be sent for too long"},
@@ -121,12 +121,12 @@ var kinds = [...]kind{
 	{invalidTransaction, http.StatusUnprocessableEntity, "The transaction can never be valid"},
 	{wrongChain, http.StatusUnprocessableEntity, "The transaction is signed for another chain"},
 	{txTooLarge, http.StatusRequestEntityTooLarge, "The transaction is too large"},
-	{catchingUp, http.StatusServiceUnavailable, "What was recorded is not shown yet"},
+	{catchingUp, http.StatusServiceUnavailable, "The read models are behind the log"},
 	{unavailable, http.StatusServiceUnavailable, "The service cannot do this now"},
-	{chainUnavailable, http.StatusServiceUnavailable, "The chain cannot be asked now"},
-	{cancelUnfinished, http.StatusServiceUnavailable, "The cancel is not carried out yet"},
-	{outcomeUnknown, http.StatusServiceUnavailable, "Nobody can say whether this was done"},
-	{internal, http.StatusInternalServerError, "Something is wrong with the service"},
+	{chainUnavailable, http.StatusServiceUnavailable, "The chain cannot be queried now"},
+	{cancelUnfinished, http.StatusServiceUnavailable, "The cancel is recorded, but not carried out yet"},
+	{outcomeUnknown, http.StatusServiceUnavailable, "It is unknown whether the request was carried out"},
+	{internal, http.StatusInternalServerError, "The service failed"},
 }
 
 // Problem is an error answer by RFC 9457.
@@ -143,11 +143,11 @@ type Problem struct {
 
 // Details for errors whose full text is only in the log.
 const (
-	unavailableDetail = "A database that is needed cannot be reached. Nothing was changed; repeat the request."
+	unavailableDetail = "A required database cannot be reached. Nothing was changed; repeat the request."
 	chainDetail       = "No node of the chain gave an answer that can be relied on. Nothing was changed; repeat the request."
-	unfinishedDetail  = "The cancel is recorded and will be carried out. Repeat the request to see what became of the members."
-	unknownDetail     = "The answer of the database was lost. Repeat the request: the same transaction is taken on once, however often it is sent."
-	internalDetail    = "The service's log says more under the request id."
+	unfinishedDetail  = "The cancel is recorded and will be carried out. Repeat the request to see the members' results."
+	unknownDetail     = "The database's response was lost. Repeat the request: a transaction is accepted once, however often it is sent."
+	internalDetail    = "The service's log has details under the request id."
 )
 
 // problem returns the problem for an error. It shows only the detail of a refusal: the text of

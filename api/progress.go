@@ -40,7 +40,7 @@ func (on *exchange) begin(w http.ResponseWriter) error {
 	h, most := on.holder(), on.progressMost()
 	if _, _, ok := on.api.working.take(h, most); !ok {
 		retrySoon(w)
-		return ErrRateLimited.Because("%d requests of one client are in progress at most", most)
+		return ErrRateLimited.Because("at most %d requests of one client may be in progress", most)
 	}
 	on.place = &place{of: &on.api.working, holder: h}
 	return nil

@@ -91,7 +91,7 @@ func (a *api) rpc(w http.ResponseWriter, r *http.Request) error {
 	// has only WriteTimeout to read the answer.
 	conn := http.NewResponseController(w)
 	if err := conn.SetWriteDeadline(time.Now().Add(a.RPC.Within + a.Limits.WriteTimeout)); err != nil {
-		return fmt.Errorf("move the deadline of the answer: %w", err)
+		return fmt.Errorf("extend the response's deadline: %w", err)
 	}
 	on := exchangeOf(r)
 	v := a.viewer(on)

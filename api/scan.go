@@ -29,7 +29,7 @@ const (
 func NewScans() *Places { return commands.NewPlaces[holder](scanPlaces, scanShare, 0) }
 
 // errNotYet: a stretch cannot be read before the client has paid its debts, or has a place.
-var errNotYet = errors.New("the stretch cannot be read yet")
+var errNotYet = errors.New("these events cannot be read yet")
 
 // debt is the sums that the client has to pay before the stream reads on. Debts are the client's: they are
 // kept beside its bucket, and outlive the stream.

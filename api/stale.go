@@ -67,6 +67,6 @@ func (a *api) only(ctx context.Context, id chain.ID, hash chain.Hash) (chain.ID,
 	case 1:
 		return chains[0], nil
 	default:
-		return 0, ErrAmbiguousChain.Because("it is on the chains %v: say which with chainId", chains)
+		return 0, ErrAmbiguousChain.Because("it is on the chains %v: name one with chainId", chains)
 	}
 }

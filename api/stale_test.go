@@ -56,7 +56,7 @@ func TestDeleteOnceTheNonceIsUsed(t *testing.T) {
 	s.catchUp()
 
 	p := wantProblem(t, "nonce still free", s.delete(hash.String()), 400, tx.ErrNonceCurrent)
-	if p.Detail != "the chain wants nonce 0, this is 0" {
+	if p.Detail != "the chain's next nonce is 0, this is 0" {
 		t.Errorf("detail: %q", p.Detail)
 	}
 	if _, err := c.Mine(rival); err != nil {

@@ -216,13 +216,13 @@ func readItem(text []byte, bytesMax int) item {
 	}
 	switch {
 	case len(text) < 4 || len(text)%2 != 0 || text[0] != '0' || text[1] != 'x':
-		return malformed(chain.FaultHex, "a transaction is written as 0x and an even number of hex digits")
+		return malformed(chain.FaultHex, "a transaction must be 0x and an even number of hex digits")
 	case len(text)/2-1 > bytesMax:
 		return malformed(chain.FaultTooLarge, "the transaction is over the size limit")
 	}
 	raw := make([]byte, len(text)/2-1)
 	if _, err := hex.Decode(raw, text[2:]); err != nil {
-		return malformed(chain.FaultHex, "there is something among the hex digits that is none")
+		return malformed(chain.FaultHex, "one of the hex digits is invalid")
 	}
 	return item{raw: raw}
 }

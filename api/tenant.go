@@ -49,7 +49,7 @@ func (a *api) within(r *http.Request, on *exchange, t route) error {
 	case byItself:
 	case nobody:
 		if len(v.bound()) > 0 {
-			return ErrForbidden.Because("the key is bound to senders, and this is not about one")
+			return ErrForbidden.Because("the key is bound to senders, and this request names no sender")
 		}
 	}
 	return nil
@@ -119,7 +119,7 @@ func (a *api) submitter(on *exchange) *commands.Submit {
 	bound, key := *a.Submit, on.key
 	bound.Allow = func(t chain.Signed) error {
 		if !key.Sees(t.Sender) {
-			return ErrForeignSender.Because("the key is bound to senders, and %s is none of them", t.Sender)
+			return ErrForeignSender.Because("the key is bound to senders other than %s", t.Sender)
 		}
 		return nil
 	}

@@ -100,7 +100,7 @@ func (a *api) find(ctx context.Context, id chain.ID, hash chain.Hash) (transacti
 		case err != nil:
 			return row, err
 		case row.State.Retired:
-			return row, tx.ErrUnknown.Because("it is past retention; its events are still there")
+			return row, tx.ErrUnknown.Because("it is past retention, but its events still exist")
 		case row.Version > 0:
 			return row, nil
 		}
@@ -179,7 +179,7 @@ func (a *api) signed(ctx context.Context, on *exchange, t tx.Accepted) (s chain.
 		}
 	}
 	if err != nil && !errors.Is(err, payload.ErrGone) {
-		a.Log.LogAttrs(ctx, slog.LevelError, "payload not readable",
+		a.Log.LogAttrs(ctx, slog.LevelError, "the payload cannot be read",
 			slog.String("request", on.id), slog.String("tx", t.Hash.String()), slog.Any("err", err))
 	}
 	return s, err == nil

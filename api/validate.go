@@ -23,7 +23,7 @@ func (p parameters) validateOnly() (bool, error) {
 	case p.one("validate") != "only":
 		return false, ErrInvalidFilter.Because("validate must be only, not %s", quote(p.one("validate")))
 	case p.values.Has("wait"):
-		return false, ErrInvalidFilter.Because("there is nothing to wait for with validate=only")
+		return false, ErrInvalidFilter.Because("wait cannot be used with validate=only")
 	}
 	return true, nil
 }

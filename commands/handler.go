@@ -145,7 +145,7 @@ func (h Handler[S, C, E]) HandleFrom(ctx context.Context, stream event.Stream, r
 			return r, err
 		}
 	}
-	return r, fmt.Errorf("%s moved on %d times while it was decided upon", stream, conflictsMax)
+	return r, fmt.Errorf("%s got new events %d times during the decision", stream, conflictsMax)
 }
 
 // HandleOnce is HandleFrom without the retry on conflict. It is for a command that depends

@@ -59,10 +59,10 @@ func (k *Keyring) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		k.Log.Warn("keyring not followed, keys stay as they were", "err", err)
+		k.Log.Warn("the keyring cannot be followed, using the last known keys", "err", err)
 		_ = Pause(ctx, keyringRetry) // the loop checks ctx
 		if err := k.Load(ctx); err != nil && ctx.Err() == nil {
-			k.Log.Warn("keyring not read", "err", err)
+			k.Log.Warn("the keyring could not be read", "err", err)
 		}
 	}
 }

@@ -46,9 +46,9 @@ func (o Owner) Own(ctx context.Context, name string, work func(ctx context.Conte
 		switch {
 		case err == nil || ctx.Err() != nil:
 		case held:
-			o.Log.Warn("owned work ended", "lease", name, "err", err)
+			o.Log.Warn("work under a lease failed", "lease", name, "err", err)
 		default:
-			o.Log.Warn("lease not reached", "lease", name, "err", err)
+			o.Log.Warn("the lease store could not be reached", "lease", name, "err", err)
 		}
 		_ = Pause(ctx, o.Renew) // the loop checks ctx
 	}
@@ -100,7 +100,7 @@ func (o Owner) hold(ctx context.Context, name string, asked time.Time, work func
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.TTL)
 	defer cancel()
 	if err := o.Leases.Release(release, name, o.Holder); err != nil {
-		o.Log.Warn("lease not released, it will lapse", "lease", name, "err", err)
+		o.Log.Warn("the lease could not be released, it will expire", "lease", name, "err", err)
 	}
 	return err
 }
@@ -116,7 +116,7 @@ func (o Owner) renewed(ctx context.Context, name string, asked, trusted time.Tim
 	case err == nil && held:
 		return now, false
 	case err == nil:
-		o.Log.Warn("lease lost to another", "lease", name)
+		o.Log.Warn("lease lost to another replica", "lease", name)
 		return asked, true
 	}
 	lost = !time.Now().Before(trusted)

@@ -13,7 +13,7 @@ import (
 
 // ErrChainAway wraps the error of a command that must read a chain and cannot. Nothing was
 // changed, and a retry may succeed.
-var ErrChainAway = errors.New("the chain cannot be asked")
+var ErrChainAway = errors.New("the chain cannot be queried")
 
 // Store keeps events for ever. Every store promises:
 //

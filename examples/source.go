@@ -32,14 +32,14 @@ func Main(name string, run func(ctx context.Context) error) {
 // Store is the store with the events. A service may be using it.
 type Store struct {
 	At      string // a Postgres URL, or the folder of an embedded store
-	Archive string // the folder with the events that the store has dropped, with or without "file:"; empty: none dropped
+	Archive string // the archive's folder, with the events that the store has dropped, with or without "file:"; empty: none dropped
 }
 
 // Flags defines the command line flags of a store. The default archive is the service's
 // WATCHTOWER_ARCHIVE.
 func (s *Store) Flags(flags *flag.FlagSet) {
 	flags.StringVar(&s.At, "store", "./watchtower-data", "a Postgres URL, or the folder of an embedded store")
-	flags.StringVar(&s.Archive, "archive", os.Getenv("WATCHTOWER_ARCHIVE"), "the folder with the events that the store has dropped")
+	flags.StringVar(&s.Archive, "archive", os.Getenv("WATCHTOWER_ARCHIVE"), "the archive's folder, with the events that the store has dropped")
 }
 
 // Run runs consume with a subscriber to a store's events, until ctx ends. It returns no error

@@ -129,7 +129,7 @@ func (r *Rebuild) checkpoint(ctx context.Context) (event.Position, error) {
 // make loads the shadow up to a position, and builds its indexes and sums.
 func (r *Rebuild) make(ctx context.Context, upto event.Position) error {
 	if r.at.Position > upto {
-		return fmt.Errorf("%s: what an earlier rebuild has left is at position %d, past %d: begin afresh", r.Model.Name, r.at.Position, upto)
+		return fmt.Errorf("%s: an unfinished rebuild is at position %d, past %d: discard it", r.Model.Name, r.at.Position, upto)
 	}
 	if r.at.Head = upto; r.at.Position < upto {
 		if err := r.load(ctx, upto); err != nil {

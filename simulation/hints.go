@@ -62,7 +62,7 @@ func (h *hints) Rebuild(ctx context.Context, soon func(ctx context.Context, id c
 	for {
 		rows, err := soon(ctx, chainID, 100)
 		if err != nil {
-			return fmt.Errorf("what is due soon: %w", err)
+			return fmt.Errorf("read the next due work: %w", err)
 		}
 		for _, row := range rows {
 			h.due(chainID, row.Hash, row.NextAt)

@@ -187,7 +187,7 @@ func (h *hooks) see(e event.Recorded) {
 			if r := h.endpoints[notice.EndpointOf(asked.Request.Client, wanted.URL)]; r != nil {
 				h.of[id] = append(h.of[id], r)
 			} else {
-				h.world.judge.fail("P22", "%s is to be told of %s, whom no client has named", wanted.URL, id)
+				h.world.judge.fail("P22", "%s is to get %s, but no client has named it", wanted.URL, id)
 			}
 		}
 	}

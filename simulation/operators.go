@@ -38,7 +38,7 @@ func (w *world) operate() {
 		w.order(who, "drain")
 		a.after(wait, "resume", func() { w.order(who, "resume") })
 	case 3:
-		w.faults["operator: limits what may be spent"]++
+		w.faults["operator: limits a budget"]++
 		w.allow(`"fee":"10000000000000000",`)
 		a.after(wait, "limit", func() { w.allow(w.plan.Relay.allowance()) })
 	}

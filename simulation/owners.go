@@ -82,7 +82,7 @@ func (r *receiver) act() {
 		w.faults["owner: disables its webhook"]++
 		r.order("disable", "", nil)
 	case n == 2 && len(known) > 0:
-		w.faults["owner: has told again what it knows"]++
+		w.faults["owner: has known events redelivered"]++
 		first := r.hooks.rand.IntN(len(known))
 		r.order("redeliver", named(known[first:min(len(known), first+10)]), nil)
 	default:
@@ -230,7 +230,7 @@ func (r *receiver) listDead(after notice.Ref, seen int) {
 			return
 		}
 		if err := json.Unmarshal(out.body.Bytes(), &page); err != nil {
-			r.hooks.world.judge.fail("answers", "what is dead of %s is shown as %s", r.id, out.body.String())
+			r.hooks.world.judge.fail("answers", "the dead letters of %s are shown as %s", r.id, out.body.String())
 			return
 		}
 		for _, n := range page.Notices {

@@ -61,8 +61,8 @@ const (
 	hookUnknown     = "webhook: nobody knows whether it came"
 	hookGone        = "webhook: gone for a while"
 	hookEnabled     = "webhook: enabled again"
-	hookRedelivered = "webhook: told what was dead"
-	hookRecalled    = "webhook: told what was forgotten"
+	hookRedelivered = "webhook: got a dead letter"
+	hookRecalled    = "webhook: got a forgotten delivery"
 	hookTried       = "webhook: tried"
 )
 

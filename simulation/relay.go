@@ -201,8 +201,8 @@ func (w *world) relayWeather() {
 func sometimesRelayed() []string {
 	all := []string{
 		takenOver, appendedAgain, fenced, bumped, noOp, reissued, forkTold, spent,
-		givenBack + "an operator wants the nonce filled", givenBack + "the intent may not pay what gas costs",
-		givenBack + "the intent may not be signed for here and now", givenBack + "the intent was stopped",
+		givenBack + "an operator wants the nonce filled", givenBack + "the intent's ceiling is below the gas price",
+		givenBack + "the guard does not allow to sign the intent now", givenBack + "the intent was stopped",
 		"lane: lane.filled.v1", "lane: lane.unlanded.v1", "lane: lane.lost.v1", "lane: lane.reclaimed.v1",
 		"intent: intent.requeued.v1", "intent: intent.taken_over.v1", "intent: intent.reorged.v1", "intent: intent.failed.v1", "intent: intent.canceled.v1",
 		hookAgain, hookRetried, hookUnknown, hookGone, hookEnabled, hookRedelivered, hookRecalled, hookTried,
@@ -234,7 +234,7 @@ const (
 	bumped    = "lane: signed again at a higher fee"
 	noOp      = "lane: a no-op"
 	reissued  = "lane: a nonce that was released is handed out"
-	forkTold  = "intent: a fork of what was told"
+	forkTold  = "intent: a fork of announced confirmations"
 	givenBack = "lane: a nonce is given back: "
 	spent     = "client: refused, for a budget is spent"
 )

@@ -36,7 +36,7 @@ func (w *world) jumped(at chain.Sequence) {
 		if w.healed || now.Hash != used.Hash || used.Number <= w.chain.Final().Number || depth > w.plan.Finality {
 			return
 		}
-		w.faults["chain: fork takes back what was used elsewhere"]++
+		w.faults["chain: fork withdraws an external use"]++
 		w.fork(int(depth), false, nil) //nolint:gosec // small
 	})
 }

@@ -244,7 +244,7 @@ const (
 	redisLost     = "redis lost everything, and something was due"
 
 	sealed           = "log sealed"
-	sealedAfterCrash = "log sealed by another, after the crash of who held the notary's lease"
+	sealedAfterCrash = "log sealed by another replica, after the crash of the notary"
 	sealedFull       = "as much sealed as one seal may cover"
 	sealedBefore     = "seal refused, another notary has sealed"
 )

@@ -78,7 +78,7 @@ func (s *seals) wrong(seal audit.Sealed, at event.Position) string {
 	case seal.Since != s.last.Through:
 		return fmt.Sprintf("the seal begins after position %d, and the one before has ended at %d", seal.Since, s.last.Through)
 	case seal.Through <= seal.Since || seal.Through >= at:
-		return fmt.Sprintf("the seal is of what comes after position %d up to %d", seal.Since, seal.Through)
+		return fmt.Sprintf("the seal covers the events after position %d up to %d", seal.Since, seal.Through)
 	case len(seal.Marks) > sealEvents*audit.MarkBytes || uint64(len(seal.Marks)) != audit.MarkBytes*(seal.Count-s.last.Count):
 		return fmt.Sprintf("the seal has %d bytes of marks, and counts %d events after %d", len(seal.Marks), seal.Count, s.last.Count)
 	}

@@ -79,7 +79,7 @@ func TestSealsAreJudged(t *testing.T) {
 	}
 	for name, h := range map[string]harm{
 		"nothing":             {},
-		"an event's link":     {event: func(e *event.Event) { e.Meta.Link[0]++ }, want: "P31: ", says: "not that of itself"},
+		"an event's link":     {event: func(e *event.Event) { e.Meta.Link[0]++ }, want: "P31: ", says: "does not match it"},
 		"no link":             {event: func(e *event.Event) { e.Meta.Link = event.Link{} }, want: "P31: ", says: "no link"},
 		"the hash":            {before: func(s *audit.Sealed) { s.Hash[0]++ }, want: "seals: ", says: "is not what the seal"},
 		"the count":           {before: func(s *audit.Sealed) { s.Count++ }, want: "seals: ", says: "counts 4 events after 1"},

@@ -248,7 +248,7 @@ func (l *wishes) read(t *wanting) {
 		var s shown
 		switch {
 		case out.status == http.StatusNotFound && told:
-			l.world.judge.fail("P24", "%s was taken on, and is not there", t.id)
+			l.world.judge.fail("P24", "%s was accepted, but does not exist", t.id)
 		case out.status != http.StatusOK:
 			return out.status < http.StatusInternalServerError
 		case json.Unmarshal(out.body.Bytes(), &s) != nil || s.ID != t.id:
@@ -284,7 +284,7 @@ func (l *wishes) change(t *wanting, what, body string) {
 	told := t.told
 	r.told = func(out *recorder) bool {
 		if out.status == http.StatusNotFound && told {
-			l.world.judge.fail("P24", "%s was taken on, and is not there for its %s", t.id, what)
+			l.world.judge.fail("P24", "%s was accepted, but does not exist for its %s", t.id, what)
 		}
 		return out.status < http.StatusInternalServerError
 	}

@@ -37,7 +37,7 @@ func TestHeldAnswersAreBounded(t *testing.T) {
 	if res.StatusCode != http.StatusOK {
 		t.Fatal(res.Status)
 	}
-	ask().wantError(t, codeLimit, "too many large responses are on their way: try again")
+	ask().wantError(t, codeLimit, "too many large responses are being sent: try again")
 	s.call("eth_blockNumber", `[]`).wantResult(t, `"0x1"`)
 
 	_, err = io.Copy(io.Discard, res.Body)

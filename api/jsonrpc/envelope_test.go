@@ -187,7 +187,7 @@ func TestWhichChain(t *testing.T) {
 	for path, want := range map[string]string{
 		"/rpc/1":                    `"result":"0x1"`,
 		"/rpc/1337":                 `"result":"0x539"`,
-		"/rpc":                      `"code":-32001,"message":"several chains are served here: post to /rpc/{chainId}, which is one of 1, 1337"`,
+		"/rpc":                      `"code":-32001,"message":"several chains are served here: post to /rpc/{chainId} with one of 1, 1337"`,
 		"/rpc/2":                    `"code":-32001,"message":"the chain of this path is not served here; served: 1, 1337"`,
 		"/rpc/0x1":                  `"code":-32001`,
 		"/rpc/01":                   `"code":-32001`,

@@ -40,7 +40,7 @@ func tooLarge() *failure { return &failure{code: codeTooLarge, message: "respons
 
 // noRoom uses a code after which client libraries retry.
 func noRoom() *failure {
-	return &failure{code: codeLimit, message: "too many large responses are on their way: try again"}
+	return &failure{code: codeLimit, message: "too many large responses are being sent: try again"}
 }
 
 func (f *failure) encode() json.RawMessage {
@@ -73,12 +73,12 @@ func (x *exchange) proxyFailure(err error) *failure {
 	case errors.As(err, &over):
 		return tooLarge()
 	case limited:
-		return &failure{code: codeLimit, message: "no node may be asked now: the limit is " + limit}
+		return &failure{code: codeLimit, message: "no node may be called now: the limit is " + limit}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &failure{code: codeTimeout, message: "request timed out"}
 	}
 	// Other errors may contain internals. Client libraries retry after this code.
-	return &failure{code: codeInternal, message: fmt.Sprintf("no node of chain %s answers", x.chain)}
+	return &failure{code: codeInternal, message: fmt.Sprintf("no node of chain %s responds", x.chain)}
 }
 
 // withheld returns the limit that kept a call from being made.
@@ -104,7 +104,7 @@ func (x *exchange) failureOf(err error) *failure {
 	case commands.IsRefusal(err):
 		return &failure{code: codeServer, message: p.Title, data: p}
 	case errors.Is(err, event.ErrUnknown):
-		return &failure{code: codeInternal, message: "nobody can say whether the transaction was accepted: send it again", data: p}
+		return &failure{code: codeInternal, message: "it is unknown whether the transaction was accepted: send it again", data: p}
 	}
 	return &failure{code: codeInternal, message: p.Title, data: p}
 }

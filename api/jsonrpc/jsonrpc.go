@@ -182,7 +182,7 @@ func (s *server) chain(name string) (chain.ID, error) {
 	}
 	all := commands.Listed(maps.Keys(s.Proxies))
 	if name == "" {
-		return 0, commands.ErrUnsupportedChain.Because("several chains are served here: post to /rpc/{chainId}, which is one of %s", all)
+		return 0, commands.ErrUnsupportedChain.Because("several chains are served here: post to /rpc/{chainId} with one of %s", all)
 	}
 	return 0, commands.ErrUnsupportedChain.Because("the chain of this path is not served here; served: %s", all)
 }

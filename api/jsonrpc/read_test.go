@@ -44,7 +44,7 @@ func TestPassesOn(t *testing.T) {
 		t.Errorf("data %s", r.Error.Data)
 	}
 	s.node.does("eth_gasPrice", func(json.RawMessage, int64) (json.RawMessage, error) { return nil, errBroken })
-	s.call("eth_gasPrice", `[]`).wantError(t, codeInternal, "no node of chain 1337 answers")
+	s.call("eth_gasPrice", `[]`).wantError(t, codeInternal, "no node of chain 1337 responds")
 }
 
 // spent is the error of a limit that kept a node from being asked.
@@ -63,7 +63,7 @@ func TestLimitsOnCallsToNodes(t *testing.T) {
 		Body: []byte(`{"jsonrpc":"2.0","id":7,"method":"eth_call","params":[{}]}`), Client: "alice", Charge: func(int) error { return nil },
 	})
 	check(t, err)
-	if want := `{"jsonrpc":"2.0","id":7,"error":{"code":-32005,"message":"no node may be asked now: the limit is endpoints.rate"}}`; string(answer) != want {
+	if want := `{"jsonrpc":"2.0","id":7,"error":{"code":-32005,"message":"no node may be called now: the limit is endpoints.rate"}}`; string(answer) != want {
 		t.Errorf("%s, want %s", answer, want)
 	}
 	if want := []string{"alice"}; !slices.Equal(s.node.clients, want) {
@@ -170,7 +170,7 @@ func TestTransactionCount(t *testing.T) {
 	}
 	s.call("eth_getTransactionCount", `["0x1","pending"]`).wantError(t, codeInvalidParams, "invalid argument 0: an address is 0x and 40 hex digits")
 	s.node.says("eth_getTransactionCount", `5`)
-	s.call("eth_getTransactionCount", `["`+sender+`","pending"]`).wantError(t, codeInternal, "no node of chain 1337 answers")
+	s.call("eth_getTransactionCount", `["`+sender+`","pending"]`).wantError(t, codeInternal, "no node of chain 1337 responds")
 }
 
 func TestOwnAnswers(t *testing.T) {

@@ -101,7 +101,7 @@ func over(s tx.State) *failure {
 	case tx.StatusExpired:
 		message = "transaction expired: its window has closed"
 	case tx.StatusInvalid:
-		message = "invalid transaction: every node refuses it for good"
+		message = "invalid transaction: every node refuses it permanently"
 	case tx.StatusCanceled:
 		message = "transaction canceled by its owner"
 	default:
@@ -155,9 +155,9 @@ func (s *server) sendRawTransactionSync(ctx context.Context, x *exchange, c call
 			return receipt, nil
 		}
 	}
-	message := fmt.Sprintf("The transaction was accepted, is kept and goes on being delivered, but was not mined within %v", wait)
+	message := fmt.Sprintf("The transaction was accepted and its delivery continues, but it was not mined within %v", wait)
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		message = "The transaction was accepted, is kept and goes on being delivered, but nobody here can wait for it any longer"
+		message = "The transaction was accepted and its delivery continues, but this replica cannot wait for it any longer"
 	}
 	return nil, &failure{code: codeStillWaiting, message: message, data: hash}
 }

@@ -185,7 +185,7 @@ func TestSyncInVain(t *testing.T) {
 	}
 	s.tail.Leave()
 	r := s.call("eth_sendRawTransactionSync", hexParam(raw))
-	if r.Error == nil || r.Error.Code != 4 || !strings.Contains(r.Error.Message, "can wait for it any longer") {
+	if r.Error == nil || r.Error.Code != 4 || !strings.Contains(r.Error.Message, "cannot wait for it any longer") {
 		t.Errorf("while stopping: %+v", r.Error)
 	}
 }
@@ -201,7 +201,7 @@ func TestSendWithoutStore(t *testing.T) {
 		t.Errorf("the data tells of the inside: %s", r.Error.Data)
 	}
 	s.config.Submit.Vault.Rows = brokenRows{PayloadRows: s.config.Submit.Vault.Rows, err: event.ErrUnknown}
-	s.call("eth_sendRawTransaction", hexParam(raw)).wantError(t, codeInternal, "nobody can say whether the transaction was accepted: send it again")
+	s.call("eth_sendRawTransaction", hexParam(raw)).wantError(t, codeInternal, "it is unknown whether the transaction was accepted: send it again")
 }
 
 var errBroken = errors.New("secret: no connection")
@@ -251,7 +251,7 @@ func TestSyncSendsOfOneClient(t *testing.T) {
 	}()
 	defer func() { stop(); <-ended }()
 	// Until the first waits, the second can wait for a millisecond.
-	const full = "The transaction was accepted, is kept and goes on being delivered, but nobody here can wait for it any longer"
+	const full = "The transaction was accepted and its delivery continues, but this replica cannot wait for it any longer"
 	deadline := time.After(30 * time.Second)
 	for {
 		got := s.call("eth_sendRawTransactionSync", `["0x`+hex.EncodeToString(second)+`",1]`)

@@ -45,7 +45,7 @@ func (d *desk) create(r api.Request) error {
 		return err
 	}
 	if len(r.Header["Idempotency-Key"]) > 0 {
-		return api.ErrInvalidIdempotencyKey.Because("the key of an intent stands in the body")
+		return api.ErrInvalidIdempotencyKey.Because("the key of an intent belongs into the body")
 	}
 	body, err := r.ReadBody()
 	if err != nil {

@@ -53,7 +53,7 @@ func (d *desk) intent(r api.Request) error {
 		defer done()
 		switch w, err := d.WaitsFor(again, row); {
 		case err != nil: // the intent is shown without it
-			r.Note(fmt.Errorf("what it waits for: %w", err))
+			r.Note(fmt.Errorf("find the cause of the wait: %w", err))
 		case w != nil:
 			out.WaitingFor, out.WaitingSince = &waitingFor{w.Code, w.Detail}, unix(w.Since)
 		}

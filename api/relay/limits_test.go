@@ -104,7 +104,7 @@ func TestFloodOfIntentsIsRefused(t *testing.T) {
 		}
 		res := s.do("POST", "/v1/intents", ask(2))
 		s.problem(res, 429, "quota-exceeded")
-		if !strings.Contains(string(res.body), "has 2 intents") || !strings.Contains(string(res.body), "quota.intents allows 2") {
+		if !strings.Contains(string(res.body), "has 2 open intents") || !strings.Contains(string(res.body), "quota.intents allows 2") {
 			t.Errorf("%s", res.body)
 		}
 		batch := s.do("POST", "/v1/intents", "["+ask(0)+","+ask(3)+"]")

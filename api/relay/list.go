@@ -107,7 +107,7 @@ func (d *desk) seen(r api.Request, q url.Values) (*string, error) {
 	}
 	client := q.Get("client")
 	if reach != nil && *reach != client {
-		return nil, api.ErrForbidden.Because("the key sees the intents of one client, which is another")
+		return nil, api.ErrForbidden.Because("the key sees only the intents of another client")
 	}
 	return &client, nil
 }
@@ -155,7 +155,7 @@ func filters(q url.Values) (f intents.Filters, err error) {
 			return f, api.ErrInvalidFilter.Because("there is no status %.40q, only: %s", text, strings.Trim(fmt.Sprint(intent.Statuses()), "[]"))
 		}
 		if len(f.Statuses) == len(intent.Statuses()) {
-			return f, api.ErrInvalidFilter.Because("more statuses than there are")
+			return f, api.ErrInvalidFilter.Because("more statuses than exist")
 		}
 		f.Statuses = append(f.Statuses, s)
 	}

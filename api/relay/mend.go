@@ -47,7 +47,7 @@ func (o Operators) fill(r api.Request) error {
 		}}}
 	}, func(ctx context.Context, w word) (any, error) {
 		if w.reason == "" {
-			return nil, signer.ErrInvalid.Because("a reason is to be given")
+			return nil, signer.ErrInvalid.Because("a reason is required")
 		}
 		meta := r.Meta()
 		meta.Actor = w.actor

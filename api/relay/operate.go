@@ -72,16 +72,16 @@ func (o Operators) Routes() []api.Route {
 // Kinds returns the problems that these routes can answer with.
 func (Operators) Kinds() []api.Kind {
 	return append(kinds(),
-		api.Kind{Code: safeguard.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "There cannot be such a safeguard"},
+		api.Kind{Code: safeguard.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "The safeguard cannot have these properties"},
 		api.Kind{Code: safeguard.ErrTooMany, Status: http.StatusConflict, Title: "There are too many safeguards"},
-		api.Kind{Code: budget.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "There cannot be such a budget"},
+		api.Kind{Code: budget.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "The budget cannot have these properties"},
 		api.Kind{Code: budget.ErrTooMany, Status: http.StatusConflict, Title: "There are too many budgets"},
 		api.Kind{Code: lane.ErrUnknown, Status: http.StatusNotFound, Title: "There is no such lane"},
-		api.Kind{Code: lane.ErrNoHole, Status: http.StatusConflict, Title: "This nonce needs no filling"},
+		api.Kind{Code: lane.ErrNoHole, Status: http.StatusConflict, Title: "This nonce does not need to be filled"},
 		api.Kind{Code: intent.ErrNotAssigned, Status: http.StatusConflict, Title: "The intent does not have this nonce"},
 		api.Kind{Code: intent.ErrLive, Status: http.StatusConflict, Title: "Something was signed for the intent"},
 		api.Kind{Code: signer.ErrUnknown, Status: http.StatusUnprocessableEntity, Title: "The signer is not known"},
-		api.Kind{Code: signer.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "A signer cannot be told this"},
+		api.Kind{Code: signer.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "The signer cannot carry out this command"},
 	)
 }
 
@@ -144,7 +144,7 @@ func listed(in reading, all *chain.Targets) api.Member {
 						var s chain.Selector
 						text, err := in.Text()
 						if err == nil && s.UnmarshalText([]byte(text)) != nil {
-							err = in.Wrong("is no selector: 0x and 8 hex digits")
+							err = in.Wrong("is not a selector: 0x and 8 hex digits")
 						}
 						t.Selectors = append(t.Selectors, s)
 						return err

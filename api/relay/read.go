@@ -92,7 +92,7 @@ func (d reading) request() (r intent.Request, err error) {
 	case err != nil:
 		return r, err
 	case one && r.Calls != nil:
-		return r, d.Wrong("has calls, and to, value or data beside them")
+		return r, d.Wrong("has calls and also to, value or data")
 	case one:
 		r.Calls = []intent.Call{plain}
 	}
@@ -129,7 +129,7 @@ func (d reading) nonceKey(p *intent.NoncePolicy) error {
 			}
 			key, err := chain.ParseNonceKey(text)
 			if err != nil {
-				return d.Wrong("is no nonce key: %v", err)
+				return d.Wrong("is not a nonce key: %v", err)
 			}
 			p.Key = &key
 			return nil
@@ -177,7 +177,7 @@ func (d reading) address() (*chain.Address, error) {
 	}
 	a, err := chain.ParseAddress(text)
 	if err != nil {
-		return nil, d.Wrong("is no address: %v", err)
+		return nil, d.Wrong("is not an address: %v", err)
 	}
 	return &a, nil
 }

@@ -14,7 +14,7 @@ import (
 // afterNotice reads the webhook delivery after which a list begins.
 func afterNotice(q url.Values) (after notice.Key, err error) {
 	if q.Has("intent") != q.Has("sequence") {
-		return after, api.ErrInvalidFilter.Because("intent and sequence name a notice together")
+		return after, api.ErrInvalidFilter.Because("intent and sequence must be given together to name a webhook delivery")
 	}
 	if !q.Has("intent") {
 		return after, nil
@@ -76,14 +76,14 @@ func readNotices(body []byte) (notices []notice.Ref, err error) {
 					return err
 				}
 				if n.Intent, err = chain.ParseIntentID(text); err != nil {
-					return in.Wrong("is no id of an intent: %v", err)
+					return in.Wrong("is not an intent's id: %v", err)
 				}
 				return nil
 			}},
 			api.Member{Name: "sequence", Read: func() error { return in.number(&n.Seq) }},
 		)
 		if len(notices) == notice.RedeliverMax {
-			return notice.ErrRedeliver.Because("at most %d notices are taken", notice.RedeliverMax)
+			return notice.ErrRedeliver.Because("at most %d webhook deliveries may be named", notice.RedeliverMax)
 		}
 		notices = append(notices, n)
 		return err
@@ -94,7 +94,7 @@ func readNotices(body []byte) (notices []notice.Ref, err error) {
 				return err
 			}
 			if len(notices) == 0 {
-				return in.Wrong("names no notice; leave it out to have all that are dead")
+				return in.Wrong("names no webhook delivery; omit it to redeliver all dead letters")
 			}
 			return nil
 		}})

@@ -54,7 +54,7 @@ type desk struct {
 // New returns the handler of the relay's listener. It panics if the configuration cannot work.
 func New(c Config) http.Handler {
 	if c.Intake == nil || c.Tail == nil {
-		panic("relay: there is nobody to serve clients, or nothing to wait with")
+		panic("relay: the intake or the tail is missing")
 	}
 	if c.Webhooks != nil && c.Intake.Webhooks == nil {
 		panic("relay: the intake checks no webhooks")

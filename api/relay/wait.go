@@ -102,7 +102,7 @@ func (d *desk) lookAgain(r api.Request, wanted wait, all []intake.Answer, out []
 		}
 		if w.Because != "" {
 			if _, err := d.look(wanted, &all[i].State)(ctx); err != nil {
-				d.API.Log.WarnContext(ctx, "intent not read after a wait", "request", r.ID(), "intent", all[i].State.Requested.ID.String(), "err", err)
+				d.API.Log.WarnContext(ctx, "the intent could not be read after a wait", "request", r.ID(), "intent", all[i].State.Requested.ID.String(), "err", err)
 			}
 		}
 		switch s := all[i].State; {

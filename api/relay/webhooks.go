@@ -45,7 +45,7 @@ func (d *desk) webhookRoutes() []api.Route {
 	on := func(answer func(api.Request) error) func(api.Request) error {
 		return func(r api.Request) error {
 			if d.Webhooks == nil {
-				return api.ErrNotFound.Because("no webhooks are called from here")
+				return api.ErrNotFound.Because("webhooks are switched off here")
 			}
 			return answer(r)
 		}
@@ -142,7 +142,7 @@ func (d *desk) given(ctx context.Context, r api.Request) (id notice.EndpointID, 
 	case err != nil:
 		return id, "", err
 	case len(url) > intent.GivenURLMax || intent.Webhook{URL: url}.Origin() == "":
-		return id, "", intent.ErrWebhookURL.Because("it is no URL of https, or longer than %d bytes", intent.GivenURLMax)
+		return id, "", intent.ErrWebhookURL.Because("it is not an https URL, or longer than %d bytes", intent.GivenURLMax)
 	}
 	client := d.client(r)
 	if err := d.Intake.Webhooks.Check(ctx, client, "", url); err != nil {
@@ -202,12 +202,12 @@ func (d *desk) tryWebhook(r api.Request) error {
 	wake, room := r.Rest()
 	defer wake()
 	if !room {
-		return api.ErrTooManyStreams.Because("too many of your requests wait")
+		return api.ErrTooManyStreams.Because("too many of the client's requests wait")
 	}
 	leave, err := d.tries.Enter(r.Context(), d.client(r))
 	if errors.Is(err, commands.ErrTooManyWait) {
 		r.Limited(api.Limit{Wait: time.Second})
-		return api.ErrRateLimited.Because("%d webhook tries of one client wait at most", tryQueue)
+		return api.ErrRateLimited.Because("at most %d webhook tries of one client may wait", tryQueue)
 	}
 	if err != nil {
 		return err

@@ -138,7 +138,7 @@ func (e *misuse) Unwrap() error { return e.error }
 
 func decode(r request, body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("watchtower: %s %s: answered what is not understood: %w", r.method, r.path, err)
+		return fmt.Errorf("watchtower: %s %s: decode the response: %w", r.method, r.path, err)
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func (c *Client) follow(ctx context.Context, f EventFilter, at **uint64, yield f
 			End bool `json:"end"`
 		}
 		if err := json.Unmarshal(line, &e); err != nil {
-			return 0, &misuse{fmt.Errorf("what came is not understood: %w", err)}
+			return 0, &misuse{fmt.Errorf("decode the event: %w", err)}
 		}
 		if e.End {
 			return 0, errEnough

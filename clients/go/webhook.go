@@ -22,7 +22,7 @@ const webhookMost = 1 << 20
 
 // ErrWebhook means that a request's signature or time is invalid, or that its body is too
 // large. It does not say which: the sender of a forged request might learn from it.
-var ErrWebhook = errors.New("watchtower: not a webhook that can be trusted")
+var ErrWebhook = errors.New("watchtower: the webhook cannot be trusted")
 
 // WebhookVerifier checks that requests to an endpoint are webhooks signed with its secret, by
 // the Standard Webhooks specification, version 1.0.0.

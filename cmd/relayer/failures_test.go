@@ -162,7 +162,7 @@ func TestNonceStalls(t *testing.T) {
 	w.call(t, "evm_mine")
 	w.create(t, []client{c}, dear)
 	w.becomes(t, "it is too dear", func() bool {
-		for range s.Logged("lane is in trouble") {
+		for range s.Logged("lane fails, retrying") {
 			return true
 		}
 		return false

@@ -131,7 +131,7 @@ func stopped(t *testing.T, s *rig.Service) bool {
 
 // fenced reports whether a relayer has logged that a lane's log refused it.
 func fenced(s *rig.Service) bool {
-	return saysOfLane(s, "owned work ended", string(lane.ErrFenced))
+	return saysOfLane(s, "work under a lease failed", string(lane.ErrFenced))
 }
 
 // opening is before a lane's first append, which opens it. A holder stopped there has nothing in
@@ -140,7 +140,7 @@ const opening = "lane.append.before:1"
 
 // dismissed reports whether a process has found that another has its lane's lease.
 func dismissed(s *rig.Service) bool {
-	return saysOfLane(s, "lease lost to another", "")
+	return saysOfLane(s, "lease lost to another replica", "")
 }
 
 // saysOfLane reports whether a process has logged a message and error about a lane's lease.

@@ -75,7 +75,7 @@ func TestClientsAreToldWhatIntentsWaitFor(t *testing.T) {
 		poor := w.one(0, "poor")
 		poor.Gas = intent.Gas{Limit: gasEnough, MaxFee: intent.NewAmount(100_000_000)}
 		w.create(t, []client{c}, poor)
-		waits(poor, "market-above-ceiling", "may cost 100000000", false)
+		waits(poor, "market-above-ceiling", "ceiling is 100000000", false)
 		c.must(t, http.StatusOK, http.MethodPost, at(poor)+"/cancel", map[string]any{"reason": "it is poor"})
 		w.canceled[poor.ID()] = true
 

@@ -72,15 +72,15 @@ func TestAuditCommands(t *testing.T) {
 	audit, expect := asking(t, "--store", "embedded:"+dir)
 	expect(0, "1  tx.accepted.v1", "show", hash.String(), "--chain", "42431")
 	expect(0, `"why": `, "show", hash.String(), "--chain", "42431", "--json")
-	expect(1, "transaction "+hash.String()+" on chain 1: the log knows nothing of it", "show", hash.String(), "--chain", "1")
-	expect(1, "0x07 is no transaction: hash must be 0x and 64 hex digits", "show", "0x07")
-	expect(1, `stream "0707", as it is neither 0x and a hash nor SENDER/GROUP: the log knows nothing of it`, "show", "0707")
-	expect(1, "0x07/1 is no SENDER/GROUP: address must be 0x and 40 hex digits", "show", "0x07/1")
-	expect(1, "say on which chain", "show", hash.String())
+	expect(1, "transaction "+hash.String()+" on chain 1: the log has no event of it", "show", hash.String(), "--chain", "1")
+	expect(1, "0x07 is not a transaction's hash: hash must be 0x and 64 hex digits", "show", "0x07")
+	expect(1, `stream "0707", because it is neither a 0x hash nor SENDER/GROUP: the log has no event of it`, "show", "0707")
+	expect(1, "0x07/1 is not SENDER/GROUP: address must be 0x and 40 hex digits", "show", "0x07/1")
+	expect(1, "name the chain with --chain", "show", hash.String())
 	expect(0, `"Status": "queued"`, "replay", hash.String(), "--chain", "42431", "--version", "1")
-	expect(1, "did not exist then: it begins at position 1, at 20", "replay", hash.String(), "--chain", "42431", "--at", "2001-01-01T00:00:00Z")
+	expect(1, "did not exist at that point: it begins at position 1, at 20", "replay", hash.String(), "--chain", "42431", "--at", "2001-01-01T00:00:00Z")
 	expect(1, "has no version 99 yet: its last is 1", "replay", hash.String(), "--chain", "42431", "--version", "99")
-	expect(1, "there is no position 99 yet: the log ends at 1", "replay", hash.String(), "--chain", "42431", "--position", "99")
+	expect(1, "position 99 does not exist yet: the log ends at 1", "replay", hash.String(), "--chain", "42431", "--position", "99")
 	expect(1, "--version 0: there is none", "replay", hash.String(), "--chain", "42431", "--version", "0")
 	expect(1, "there is no seal", "seal")
 	expect(1, "no such file", "key")
@@ -88,11 +88,11 @@ func TestAuditCommands(t *testing.T) {
 	const public = "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29" // of 32 zeros
 	expect(0, public, "key")
 
-	expect(0, "everything fits", "verify")
-	if said, status := audit("verify", "--key", public); status != 2 || strings.Count(said, "there is no seal in the log yet") != 1 {
+	expect(0, "no faults", "verify")
+	if said, status := audit("verify", "--key", public); status != 2 || strings.Count(said, "the log has no seal yet") != 1 {
 		t.Errorf("without a seal verify ends with %d: %s", status, said)
 	}
-	expect(2, "--key 12: it must be 64 hex digits, as audit key prints them", "verify", "--key", "12")
+	expect(2, "--key 12: it must be 64 hex digits, as printed by audit key", "verify", "--key", "12")
 	expect(2, "it must be 64 hex digits", "verify", "--key", strings.Repeat("é", 32))
 	expect(2, "no such file", "verify", "--seals", filepath.Join(dir, "nothing"))
 
@@ -117,7 +117,7 @@ func TestAuditCommands(t *testing.T) {
 	}
 	expect(1, "file exists", "export", "--out", file)
 	expect(1, "neither jsonl nor csv", "export", "--format", "xml")
-	expect(1, "--to 0: nothing lies there", "export", "--to", "0")
+	expect(1, "--to must be a position", "export", "--to", "0")
 	if same, status := audit("export", "--from", "1", "--to", "1"); status != 0 || same != plain {
 		t.Errorf("of one position export ends with %d: %s", status, same)
 	}
@@ -153,7 +153,7 @@ func TestAuditOfAnEventStore(t *testing.T) {
 		audit, expect := asking(t, "--store", store, "--database", "postgres://127.0.0.1:1/none")
 		expect(0, "1  tx.accepted.v1", "show", hash.String(), "--chain", "42431")
 		expect(0, `"Status": "queued"`, "replay", hash.String(), "--chain", "42431", "--version", "1")
-		expect(0, "everything fits", "verify")
+		expect(0, "no faults", "verify")
 		if lines, status := audit("export"); status != 0 || strings.Count(lines, "\n") != 1 {
 			t.Errorf("export ended with %d: %s", status, lines)
 		}

@@ -45,11 +45,11 @@ func TestConsumersGoOn(t *testing.T) {
 			t.Errorf("after %v: %+v, %v", args, parked, err)
 		}
 	}
-	expect("tx-1 of ledger/all: it is not parked", true, consumer.Wait, "skip", group, stream, "3")
+	expect("tx-1 of ledger/all is not parked", true, consumer.Wait, "skip", group, stream, "3")
 	park(consumer.Parked{Version: 3, Position: 30})
 	expect("tx-1 of ledger/all: retry version 3, at position 30\n", false, consumer.Retry, "retry", group, stream)
 	park(consumer.Parked{Version: 4, Position: 40})
-	expect("it is parked at version 4, not at 3", true, consumer.Wait, "skip", group, stream, "3")
+	expect("is parked at version 4, not at 3", true, consumer.Wait, "skip", group, stream, "3")
 	expect("tx-1 of ledger/all: skip version 4, at position 40\n", false, consumer.Skip, "skip", group, stream, "4")
 	expect("there is no group", true, consumer.Skip, "parked", "ledger")
 	expect("tx-1", false, consumer.Skip, "parked", group)

@@ -117,11 +117,11 @@ func (w *world) dryRuns(t *testing.T, says string, status int) {
 	env := archivedEnv(t.TempDir())
 	w.unchanged(t, says, status, env, "archive", "run", "--dry-run")
 	if status == 0 {
-		says, status = "the store holds that already", 1
+		says, status = "the store already has these events", 1
 	}
 	w.unchanged(t, says, status, env, "archive", "restore", "--from", "5", "--dry-run")
-	if says == "the store holds that already" {
-		w.unchanged(t, "there is no position 1101 yet: the log ends at 1100", 1, env, "archive", "restore", "--from", "1101", "--dry-run")
+	if says == "the store already has these events" {
+		w.unchanged(t, "position 1101 does not exist yet: the log ends at 1100", 1, env, "archive", "restore", "--from", "1101", "--dry-run")
 	}
 }
 

@@ -6,13 +6,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
 )
 
-const forwardHelp = `Publish the log's events to a broker, each at least once and those of a stream in order,
-until stopped. It is a process of its own beside the service: on the same Postgres, or
-on the machine where an embedded store lies. Of several that run with one --group, one
-publishes, and another takes over within seconds of its death.
+const forwardHelp = `Publish the log's events to a broker, each at least once and in order within a stream,
+until stopped. It runs as a process beside the service: on the same Postgres, or on the
+machine with the embedded store. If several processes run with one --group, one of them
+publishes, and another takes over within seconds after a crash.
 
 Events go to the Redis stream or the NATS JetStream subject that --as names; a NATS stream
-is made where none has the subject. See docs/watermill.md for what a message holds.`
+is created if none has the subject. See docs/watermill.md for a message's contents.`
 
 func forward(p operator.Program) *cobra.Command {
 	return p.Forward(operator.Forward{

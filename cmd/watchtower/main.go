@@ -54,7 +54,7 @@ func build() app.Build {
 func command(stdout, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "watchtower",
-		Short:         "Deliver signed transactions: exactly once, or say exactly why not",
+		Short:         "Deliver signed transactions exactly once, or report the exact reason why not",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -93,7 +93,7 @@ func program(stderr io.Writer) operator.Program {
 
 func serve(stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "serve", Short: "Serve the API and deliver until stopped", Args: cobra.NoArgs,
+		Use: "serve", Short: "Serve the API and deliver transactions until stopped", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, _, err := resolve(cmd)
 			if err != nil {

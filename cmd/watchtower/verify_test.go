@@ -140,15 +140,15 @@ func derived(settled, open, unwanted []rig.Payment) []damage {
 			fmt.Sprintf(some, blob(stranger), 999999) + where(settled[3])},
 		{promise.P18, "group_members has no row " + open[0].Hash.String(), "view.db", "DELETE FROM group_members" + where(open[0])},
 		{promise.P18, "groups, row group-", "view.db", "UPDATE groups SET end_at = end_at + 1"},
-		{promise.P18, "groups has 1 rows that nothing accounts for", "view.db", "INSERT INTO groups (chain, sender, group_id, nonce_key, position, end_at) SELECT chain, sender, sender, nonce_key, position, end_at FROM groups LIMIT 1"},
+		{promise.P18, "groups has 1 rows without an event", "view.db", "INSERT INTO groups (chain, sender, group_id, nonce_key, position, end_at) SELECT chain, sender, sender, nonce_key, position, end_at FROM groups LIMIT 1"},
 		{promise.P18, "group_claims has a row " + settled[3].Hash.String(), "view.db", "INSERT INTO group_claims (hash, chain, sender, access_key, position) SELECT hash, chain, sender, sender, position FROM transactions" + where(settled[3])},
 		{promise.P18, "the checkpoint of groups is", "view.db", "UPDATE readers SET position = position + 1000000 WHERE name = 'groups'"},
 		{promise.P2, open[1].Hash.String() + ": it is", "work.db", "DELETE FROM work" + where(open[1])},
 		{promise.P2, "the queue has it as watched", "work.db", "UPDATE work SET phase = 'watched', parked = PARKED" + where(open[2])},
-		{promise.P2, open[0].Hash.String() + ": it may have to be sent, and its signed bytes are missing", "events.db", "DELETE FROM payloads" + where(open[0])},
-		{promise.P2, open[1].Hash.String() + ": it may have to be sent, and the key", "keys.db", "DELETE FROM keys" + where(open[1])},
-		{promise.P23, unwanted[0].Hash.String() + ": its signed bytes were erased, and their key is kept", "keys.db", "UPDATE keys SET hash = " + blob(unwanted[0]) + where(settled[4])},
-		{promise.P23, unwanted[1].Hash.String() + ": its signed bytes were erased, and are kept", "events.db", "UPDATE payloads SET hash = " + blob(unwanted[1]) + where(settled[5])},
+		{promise.P2, open[0].Hash.String() + ": it may have to be sent, but its signed bytes are missing", "events.db", "DELETE FROM payloads" + where(open[0])},
+		{promise.P2, open[1].Hash.String() + ": it may have to be sent, but the data key", "keys.db", "DELETE FROM keys" + where(open[1])},
+		{promise.P23, unwanted[0].Hash.String() + ": its signed bytes were erased, but their data key still exists", "keys.db", "UPDATE keys SET hash = " + blob(unwanted[0]) + where(settled[4])},
+		{promise.P23, unwanted[1].Hash.String() + ": its signed bytes should be erased, but still exist", "events.db", "UPDATE payloads SET hash = " + blob(unwanted[1]) + where(settled[5])},
 	}
 }
 
@@ -163,7 +163,7 @@ func recorded(settled, open []rig.Payment) []damage {
 		{promise.P11, settled[3].Hash.String(), "events.db", "UPDATE events SET data = REPLACE(data, '\"verdict\":\"executed\"', '\"verdict\":\"expired\"') WHERE name = 'tx.finalized.v1' AND" + of(settled[3])},
 		{promise.P18, settled[4].Hash.String() + ": data", "events.db", "UPDATE events SET data = REPLACE(data, '\"gasUsed\":', '\"gasUsed\":1') WHERE name = 'tx.mined.v1' AND" + of(settled[4])},
 		{promise.P25, settled[5].Hash.String(), "events.db", "UPDATE events SET id = (SELECT id FROM events WHERE pos = 1) WHERE version = 2 AND" + of(settled[5])},
-		{promise.P30, "is of no stream", "events.db", "DELETE FROM streams WHERE name = " + stream(open[0])},
+		{promise.P30, "has no stream", "events.db", "DELETE FROM streams WHERE name = " + stream(open[0])},
 	}
 }
 

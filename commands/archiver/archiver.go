@@ -106,7 +106,7 @@ func (a *Archiver) Run(ctx context.Context) {
 			return errors.Join(err, a.tell(ctx))
 		})
 		if err != nil && ctx.Err() == nil {
-			a.Logger.Warn("events not archived, tried again later", "pause", pause, "err", err)
+			a.Logger.Warn("events could not be archived, retrying later", "pause", pause, "err", err)
 			if a.Failed != nil {
 				a.Failed(err)
 			}
@@ -123,7 +123,7 @@ func (a *Archiver) Alone(ctx context.Context, do func(ctx context.Context) error
 			return err
 		}
 		if !waits {
-			a.Logger.Info("another process is at the archive: waiting until it is done")
+			a.Logger.Info("another process uses the archive: waiting until it has finished")
 		}
 		if err := commands.Pause(ctx, a.Owner.Renew); err != nil {
 			return err

@@ -61,13 +61,13 @@ func (p Plan) at(ctx context.Context, position event.Position) (event.Recorded, 
 }
 
 // ErrNothing means that there is nothing to restore.
-var ErrNothing = errors.New("the store holds that already")
+var ErrNothing = errors.New("the store already has these events")
 
 // Restorable returns the position from which a restore would put events back, up to the
 // store's log.
 func (p Plan) Restorable(position event.Position) (from event.Position, err error) {
 	if position > p.Head {
-		return position, fmt.Errorf("there is no position %d yet: the log ends at %d", position, p.Head)
+		return position, fmt.Errorf("position %d does not exist yet: the log ends at %d", position, p.Head)
 	}
 	if position >= p.Begins {
 		return position, ErrNothing

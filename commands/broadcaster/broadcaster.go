@@ -85,7 +85,7 @@ func (b *Broadcaster) attempt(ctx context.Context, w tx.Work) tx.Done {
 	}
 	switch {
 	case err != nil:
-		return b.later(done, "log not read", err)
+		return b.later(done, "the log could not be read", err)
 	case !r.State.Sendable():
 		// The queue has not folded the end yet; it will.
 		done.Standing = tx.Unasked
@@ -109,7 +109,7 @@ func (b *Broadcaster) look(ctx context.Context, s tx.State, w tx.Work, done *tx.
 	switch {
 	case err != nil:
 		// A failed look does not hold the bytes back.
-		b.Log.Debug("chain not read before a repeat", "tx", w.Hash, "err", err)
+		b.Log.Debug("the chain could not be read before a repeat", "tx", w.Hash, "err", err)
 		return false
 	case sight.Over:
 		*done = b.again(*done, tx.Outcome{Class: tx.Taken}, w, "verdict recorded")
@@ -150,7 +150,7 @@ func (b *Broadcaster) send(ctx context.Context, w tx.Work, r commands.Result[tx.
 	done.SentAt = b.Now()
 	outcome := tx.Summarise(answers, everyone)
 	if err := b.record(ctx, w, r, tx.Report{Attempt: done.Attempts, Answers: answers, Everyone: everyone, At: done.SentAt}); err != nil {
-		return b.later(done, "attempt not recorded", err)
+		return b.later(done, "the attempt could not be recorded", err)
 	}
 	done = b.again(done, outcome, w, "")
 	done.Standing = outcome.Standing()

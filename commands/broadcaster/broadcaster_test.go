@@ -244,7 +244,7 @@ func TestStoreFailsAtTheReport(t *testing.T) {
 			cut := &store{Store: w.db.Log(), refuse: !lost, lose: lost}
 			w.Transactions.Store = cut
 			done := w.attempt(&row)
-			if done.Attempts != 1 || done.SentAt.IsZero() || done.Note != "attempt not recorded" {
+			if done.Attempts != 1 || done.SentAt.IsZero() || done.Note != "the attempt could not be recorded" {
 				t.Errorf("%+v", done)
 			}
 			w.reached(raw, 2)
@@ -270,7 +270,7 @@ func TestLogNotRead(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	done := w.Attempt(ctx, row)
-	if len(w.sent(raw)) != 0 || done.Attempts != 0 || done.Note != "log not read" {
+	if len(w.sent(raw)) != 0 || done.Attempts != 0 || done.Note != "the log could not be read" {
 		t.Errorf("%+v", done)
 	}
 }

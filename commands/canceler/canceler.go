@@ -28,7 +28,7 @@ const (
 
 // ErrUnfinished wraps the error of a cancel that is recorded but not finished; it will be
 // finished.
-var ErrUnfinished = errors.New("the cancel is recorded, and not carried out yet")
+var ErrUnfinished = errors.New("the cancel is recorded, but not carried out yet")
 
 // Canceler cancels groups.
 type Canceler struct {
@@ -212,7 +212,7 @@ func (c *Canceler) authorities(r Request) (map[group.ID]group.Authority, error) 
 	}
 	switch now := uint64(max(c.Now().Unix(), 0)); {
 	case r.Form == group.FormGroupID && !c.GroupIDForm:
-		return nil, ErrFormOff.Because("sign typed data instead")
+		return nil, ErrFormOff.Because("sign the typed data instead")
 	case r.Form == group.FormTyped && r.Expires > now+uint64(ExpiryMax/time.Second):
 		return nil, ErrMalformed.Because("expires must be within %s: at most %d", ExpiryMax, now+uint64(ExpiryMax/time.Second))
 	}
@@ -268,7 +268,7 @@ func detail(err error) string {
 func (c *Canceler) locate(ctx context.Context, verified map[group.ID]group.Authority) (group.ID, group.Authority, error) {
 	ids := group.InOrder(verified)
 	if err := c.CatchUp(ctx, ids); err != nil {
-		return group.ID{}, group.Authority{}, fmt.Errorf("catch up with what was accepted: %w", err)
+		return group.ID{}, group.Authority{}, fmt.Errorf("process the accepted transactions: %w", err)
 	}
 	var there []group.ID
 	for _, id := range ids {
@@ -286,7 +286,7 @@ func (c *Canceler) locate(ctx context.Context, verified map[group.ID]group.Autho
 	case 1:
 		return there[0], verified[there[0]], nil
 	}
-	return group.ID{}, group.Authority{}, ErrAmbiguousChain.Because("the group is on %d chains: say which with chainId", len(there))
+	return group.ID{}, group.Authority{}, ErrAmbiguousChain.Because("the group is on %d chains: name one with chainId", len(there))
 }
 
 func (c *Canceler) crash(point string) {

@@ -69,7 +69,7 @@ func (v *Verifier) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		if err := r.step(ctx); err != nil && ctx.Err() == nil {
-			v.Log.Warn("access keys not asked about", "chain", v.Chain, "err", err)
+			v.Log.Warn("the chain could not be queried for access keys", "chain", v.Chain, "err", err)
 		}
 		select {
 		case <-ctx.Done():

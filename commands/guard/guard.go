@@ -255,7 +255,7 @@ func (g *Guard) reserve(ctx context.Context, id chain.Sequence, token lane.Token
 		return err
 	}
 	if state, err = purse.handle(ctx, c, origin, now); err != nil {
-		return fmt.Errorf("set aside for %d: %w", len(some), err)
+		return fmt.Errorf("reserve budget for %d: %w", len(some), err)
 	}
 	for _, i := range some {
 		if !state.Covers(of, charges[i]) {

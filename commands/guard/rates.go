@@ -88,7 +88,7 @@ func (g *Guard) rated(ctx context.Context, now time.Time, s safeguard.State, cli
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		g.Log.Debug("rates are counted by this replica alone", "err", err)
+		g.Log.Debug("Redis is unavailable: this replica counts rates by itself", "err", err)
 	case waits != nil:
 		g.rates.giveBack(limits)
 		return refusal(limits, waits)
@@ -106,7 +106,7 @@ func refusal(limits []limited, waits []time.Duration) error {
 	}
 	l := limits[i]
 	return &Later{
-		Why:  ErrRate.Because("the %s may ask %d times in a second, and %d times at once", name(l.who), l.rate.PerSecond, l.rate.Burst),
+		Why:  ErrRate.Because("the %s may send %d requests per second, with a burst of %d", name(l.who), l.rate.PerSecond, l.rate.Burst),
 		Wait: waits[i], Name: string(l.kind), Rate: l.rate,
 	}
 }

@@ -151,5 +151,5 @@ func (v *view[S, C, E]) handle(ctx context.Context, c C, o commands.Origin, now 
 			return v.held.State, err
 		}
 	}
-	return v.held.State, fmt.Errorf("%s moved on %d times while it was decided upon", v.stream, conflictsMax)
+	return v.held.State, fmt.Errorf("%s got new events %d times during the decision", v.stream, conflictsMax)
 }

@@ -38,7 +38,7 @@ func (g *Guard) Watch(ctx context.Context, on chain.ID, node Balances, signers [
 			text = err.Error()
 		}
 		if text != told && err != nil {
-			g.Log.Warn("signers are not watched", "chain", on, "err", err)
+			g.Log.Warn("the signers could not be checked", "chain", on, "err", err)
 		}
 		told = text
 		_ = commands.Pause(ctx, g.Settings.Every) // the heads end with ctx

@@ -183,7 +183,7 @@ func (d *Desk) check(ctx context.Context, r intent.Request) error {
 		}
 	}
 	if len(r.Webhooks) > 0 && (d.Webhooks == nil || d.Seal == nil) {
-		return intent.ErrWebhookURL.Because("no webhooks are called from here")
+		return intent.ErrWebhookURL.Because("webhooks are switched off here")
 	}
 	for i, w := range r.Webhooks {
 		if len(w.URL) > intent.GivenURLMax {
@@ -230,7 +230,7 @@ func (d *Desk) Cancel(ctx context.Context, client *string, id chain.IntentID, de
 func (d *Desk) SpeedUp(ctx context.Context, client *string, id chain.IntentID, fee intent.Amount, meta event.Meta) Answer {
 	return d.wish(ctx, client, id, meta, func(r intent.Request) (intent.Command, error) {
 		if d.Most != nil && fee.Cmp(d.Most(r.Chain)) > 0 {
-			return nil, intent.ErrOverCeiling.Because("on chain %s at most %s is offered here, not %s", r.Chain, d.Most(r.Chain), fee)
+			return nil, intent.ErrOverCeiling.Because("on chain %s the ceiling is %s, less than %s", r.Chain, d.Most(r.Chain), fee)
 		}
 		return intent.SpeedUp{Fee: fee, At: d.Now()}, nil
 	})

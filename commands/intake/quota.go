@@ -57,8 +57,7 @@ func (q *Quota) Take(ctx context.Context, client string) (back func(), err error
 	defer q.mu.Unlock()
 	if used := w.used(); used >= q.Limit {
 		q.tell()
-		open := commands.Counted(used, "intent") + map[bool]string{true: " that has", false: " that have"}[used == 1]
-		return nil, access.ErrQuotaExceeded.Because("the client has %s not come out, quota.intents allows %d", open, q.Limit)
+		return nil, access.ErrQuotaExceeded.Because("the client has %s, quota.intents allows %d", commands.Counted(used, "open intent"), q.Limit)
 	}
 	w.recent++
 	q.tell()

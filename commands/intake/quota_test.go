@@ -50,7 +50,7 @@ func TestFloodOfIntentsIsRefused(t *testing.T) {
 		}
 	}
 	a := d.ask("flood", 2)
-	if !errors.Is(a.Err, access.ErrQuotaExceeded) || !strings.Contains(a.Err.Error(), "has 5 intents") || !strings.Contains(a.Err.Error(), "quota.intents allows 5") {
+	if !errors.Is(a.Err, access.ErrQuotaExceeded) || !strings.Contains(a.Err.Error(), "has 5 open intents") || !strings.Contains(a.Err.Error(), "quota.intents allows 5") {
 		t.Errorf("past the quota: %v", a.Err)
 	}
 	for n := range 2 {

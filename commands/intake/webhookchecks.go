@@ -71,9 +71,9 @@ func (c *WebhookChecks) Check(ctx context.Context, client, which, url string) er
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("look at a webhook: %w", ctx.Err())
+		return fmt.Errorf("check a webhook: %w", ctx.Err())
 	case errors.As(err, &nobody):
-		return fmt.Errorf("look at a webhook: %w", err)
+		return fmt.Errorf("check a webhook: %w", err)
 	}
 	return intent.ErrWebhookURL.Because("%s%v", which, err)
 }

@@ -277,7 +277,7 @@ func (f *Feeder) sweep(ctx context.Context) {
 			continue
 		}
 		if err != nil && ctx.Err() == nil {
-			f.Log.Warn("notices of an endpoint not swept", "err", err)
+			f.Log.Warn("the webhook deliveries of an endpoint could not be swept", "err", err)
 		}
 		look := time.NewTimer(sweepEvery)
 		select {

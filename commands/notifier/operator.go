@@ -102,6 +102,6 @@ func (o Operator) Record(ctx context.Context, e notice.Endpoint, log *slog.Logge
 	defer cancel()
 	err := o.handle(ctx, e.ID, notice.Disable{Endpoint: e.ID, Reason: e.Disabled, At: e.DisabledAt}, event.Meta{Actor: Reader})
 	if err != nil && !errors.Is(err, event.ErrClosed) {
-		log.Warn("not recorded that an endpoint was disabled", "endpoint", fmt.Sprint(e.ID), "err", err)
+		log.Warn("recording that an endpoint was disabled failed", "endpoint", fmt.Sprint(e.ID), "err", err)
 	}
 }

@@ -143,7 +143,7 @@ func (w *Worker) lease(ctx context.Context, limit int) ([]notice.Sending, time.D
 		Holder: w.Holder, TTL: w.Lease, Limit: limit, Turn: w.served, Slots: w.Slots, Busy: w.busy,
 	})
 	if err != nil {
-		w.Log.Warn("queue of notices not reached", "err", err)
+		w.Log.Warn("the queue of webhook deliveries could not be reached", "err", err)
 		return nil, w.Poll
 	}
 	return due, until
@@ -171,7 +171,7 @@ func (w *Worker) report(ctx context.Context, first attempted, ended <-chan attem
 		}
 	}
 	if len(batch) < len(all) {
-		w.Log.Warn("the queue of notices answers too slowly to send", "notices", len(all)-len(batch))
+		w.Log.Warn("the queue of webhook deliveries responds too slowly to send", "notices", len(all)-len(batch))
 	}
 	if len(batch) == 0 {
 		return len(all)
@@ -181,12 +181,12 @@ func (w *Worker) report(ctx context.Context, first attempted, ended <-chan attem
 	disabled, err := w.Queue.Done(call, w.Holder, batch)
 	if err != nil {
 		// The leases lapse and the deliveries are sent again, under the same ids.
-		w.Log.Warn("queue not told of notices", "notices", len(batch), "err", err)
+		w.Log.Warn("the queue could not be updated with results of webhook deliveries", "notices", len(batch), "err", err)
 	}
 	for _, e := range disabled {
 		w.Log.Warn("endpoint disabled", "endpoint", e.ID, "reason", e.Disabled, "failures", e.Failures)
 		if !w.records.add(e) {
-			w.Log.Warn("not recorded that an endpoint was disabled: too many wait for the log", "endpoint", e.ID)
+			w.Log.Warn("recording that an endpoint was disabled failed: too many wait for the log", "endpoint", e.ID)
 		}
 	}
 	return len(all)

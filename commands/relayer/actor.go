@@ -170,9 +170,9 @@ func (a *actor) tell(trouble error, now time.Time) {
 	case text == a.told && (trouble == nil || now.Sub(a.toldAt) < tellEvery):
 		return
 	case trouble != nil:
-		a.Log.Warn("lane is in trouble", "lane", lane.Stream(a.ID), "err", text)
+		a.Log.Warn("lane fails, retrying", "lane", lane.Stream(a.ID), "err", text)
 	default:
-		a.Log.Info("lane is out of trouble", "lane", lane.Stream(a.ID))
+		a.Log.Info("lane works again", "lane", lane.Stream(a.ID))
 	}
 	a.told, a.toldAt = text, now
 }
@@ -308,7 +308,7 @@ func (a *actor) refresh(ctx context.Context) error {
 func (a *actor) readIntent(ctx context.Context, s standing) error {
 	read, err := a.Intents.Load(ctx, intent.Stream(s.id))
 	if err != nil {
-		return err // and what is known stays: an intent that is not known is none that has a place
+		return err // the known state stays: an unknown intent would count as an intent without a nonce
 	}
 	s.job.intent = read
 	it := read.State
@@ -318,7 +318,7 @@ func (a *actor) readIntent(ctx context.Context, s standing) error {
 	for _, made := range it.Attempts {
 		ours := slices.ContainsFunc(s.Attempts, func(m lane.Made) bool { return m.Hash == made.Hash })
 		if made.Assignment == it.Assignment && !ours {
-			return overError{lane.ErrFenced.Because("%s, at nonce %d, is another holder's", made.Hash, s.Nonce)}
+			return overError{lane.ErrFenced.Because("%s, at nonce %d, belongs to another holder", made.Hash, s.Nonce)}
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ func (a *actor) settle(ctx context.Context) error {
 		switch {
 		case s.stale || s.halted != "" || len(s.Attempts) == 0:
 		case s.violated():
-			a.halt(s, "the chain contradicts what it had finally said")
+			a.halt(s, "the chain contradicts a final block")
 		case a.isMined(s):
 			mined = append(mined, s)
 		case a.isGone(s):
@@ -51,7 +51,7 @@ func (a *actor) settle(ctx context.Context) error {
 // halt leaves a nonce to an operator.
 func (a *actor) halt(s standing, why string) {
 	s.halted = why
-	a.Log.Error("nonce is left alone", "lane", lane.Stream(a.ID), "nonce", s.Nonce, "intent", s.id, "why", why)
+	a.Log.Error("nonce is left to an operator", "lane", lane.Stream(a.ID), "nonce", s.Nonce, "intent", s.id, "why", why)
 }
 
 func (s standing) violated() bool {
@@ -254,7 +254,7 @@ func (s standing) instead(was chain.Block) (now chain.Block, err error) {
 		}
 	}
 	if now.IsZero() || now.Hash == was.Hash {
-		return now, fmt.Errorf("nobody has said what stands in the place of block %d, %s", was.Number, was.Hash)
+		return now, fmt.Errorf("the block that replaced block %d, %s, is unknown", was.Number, was.Hash)
 	}
 	return now, nil
 }
@@ -267,7 +267,7 @@ func (a *actor) lose(ctx context.Context, lost []standing) error {
 	}
 	w, err := a.Node.Next(ctx, a.ID, true)
 	if err != nil {
-		return fmt.Errorf("the nonce that the final chain wants: %w", err)
+		return fmt.Errorf("the next nonce at the final block: %w", err)
 	}
 	lost = slices.DeleteFunc(lost, func(s standing) bool { return s.Nonce >= w.Nonce }) // the node is behind
 	losses := make([]lane.Loss, len(lost))

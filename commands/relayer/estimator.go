@@ -41,7 +41,7 @@ const ErrReverts = event.Refusal("would-revert")
 func (e Estimator) Offer(ctx context.Context, t fee.Terms) (fee.Offer, error) {
 	m, err := e.Market.Market(ctx)
 	if err != nil {
-		return fee.Offer{}, fmt.Errorf("what gas costs on chain %d: %w", e.Chain, err)
+		return fee.Offer{}, fmt.Errorf("read the gas price of chain %d: %w", e.Chain, err)
 	}
 	return e.Policy.Offer(m, t)
 }

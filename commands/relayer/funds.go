@@ -55,10 +55,10 @@ func (a *actor) admissible(ctx context.Context, requests []*intent.Request, char
 
 var (
 	// errShort: the signer's balance does not cover it.
-	errShort = errors.New("the signer has too little")
+	errShort = errors.New("the signer's balance is too low")
 	// errOutspent: an ordinary intent waits for its client's transactions in flight, as the
 	// balance does not cover more. The intent is claimed again later.
-	errOutspent = errors.New("the client has transactions in flight, and the signer cannot pay for more")
+	errOutspent = errors.New("the client has transactions in flight, and the signer's balance does not cover more")
 )
 
 func isShort(err error) bool { return errors.Is(err, errShort) }
@@ -105,11 +105,11 @@ func (a *actor) payable(requests []*intent.Request, answers []error, together bo
 			answers[i] = outspent[r.Client]
 			continue
 		case lacks && ordinary && !had[r.Client].IsZero():
-			outspent[r.Client] = fmt.Errorf("%w: it may cost %s, transactions before it %s, and the signer has %s", errOutspent, cost, needs.Minus(cost), balance)
+			outspent[r.Client] = fmt.Errorf("%w: it may cost %s, earlier transactions %s, and the signer has %s", errOutspent, cost, needs.Minus(cost), balance)
 			answers[i], a.weighed = outspent[r.Client], a.held.State.InFlight()
 			continue
 		case lacks && !ordinary:
-			answers[i] = fmt.Errorf("%w: it may cost %s, and transactions before it %s; the signer has %s", errShort, cost, needs.Minus(cost), balance)
+			answers[i] = fmt.Errorf("%w: it may cost %s, and earlier transactions %s; the signer has %s", errShort, cost, needs.Minus(cost), balance)
 			a.short = a.short || short
 			continue
 		}
@@ -269,7 +269,7 @@ func (a *actor) warn(ctx context.Context) error {
 	}
 	ordinary, err := a.Fees.Offer(ctx, fee.Terms{NoOp: true, Legacy: a.Format.Type == 0, Sender: a.ID.Sender})
 	if err != nil {
-		return fmt.Errorf("what an ordinary intent costs: %w", err)
+		return fmt.Errorf("compute the cost of an ordinary intent: %w", err)
 	}
 	price := chain.Amount(ordinary.Fee.MaxFee)
 	if most := price.Times(ordinaryGas); needed.Cmp(most) > 0 {

@@ -58,7 +58,7 @@ func (a *actor) giveWay(ctx context.Context) error {
 	}
 	noop := order{standing: front}
 	if err := a.price(ctx, &noop); err != nil {
-		return fmt.Errorf("nonce %d may offer no more, and a no-op cannot take its place: %w", front.Nonce, err)
+		return fmt.Errorf("nonce %d has reached its ceiling, and a no-op cannot replace it: %w", front.Nonce, err)
 	}
 	a.pin = pin{}
 	return a.allGiveWay(ctx, front)
@@ -238,11 +238,11 @@ func (a *actor) allGiveWay(ctx context.Context, front standing) error {
 		a.penalize(front)
 	}
 	trouble := each(a, ends, func(s standing) error {
-		a.Log.Warn("no node takes an intent", "lane", lane.Stream(a.ID), "nonce", s.Nonce, "intent", s.id)
+		a.Log.Warn("no node accepts an intent's transaction", "lane", lane.Stream(a.ID), "nonce", s.Nonce, "intent", s.id)
 		return a.end(ctx, s)
 	})
 	return errors.Join(trouble, each(a, ways, func(s standing) error {
-		a.Log.Warn("nonce gives way", "lane", lane.Stream(a.ID), "nonce", s.Nonce, "intent", s.id)
+		a.Log.Warn("a no-op takes an intent's nonce", "lane", lane.Stream(a.ID), "nonce", s.Nonce, "intent", s.id)
 		return unlessRefused(a.tellIntent(ctx, s.job, intent.GiveWay{
 			Assignment: s.job.intent.State.Assignment, Detail: a.whyWay(s), At: a.Now(),
 		}))
@@ -266,7 +266,7 @@ func (a *actor) isStuckBehind(ctx context.Context, s, front standing) (stuck boo
 // whyWay returns why an intent gives way, in the words of the nodes if none has taken it.
 func (a *actor) whyWay(s standing) string {
 	if refusal := s.txs[s.last().Hash].refusal; s.isUntaken() && refusal.Class != "" {
-		return fmt.Sprintf("no node takes it: %s", refusal.Message)
+		return fmt.Sprintf("no node accepts it: %s", refusal.Message)
 	}
 	return reasonMarket
 }

@@ -23,7 +23,7 @@ func (a *actor) room(ctx context.Context) (int, error) {
 	if room > 0 && a.Guard != nil {
 		var err error
 		if room, err = a.Guard.Room(ctx, a.ID, load); err != nil {
-			return 0, fmt.Errorf("how much may be claimed: %w", err)
+			return 0, fmt.Errorf("compute the number of intents to claim: %w", err)
 		}
 	}
 	return min(max(room, 0), claimMax), nil
@@ -129,7 +129,7 @@ func (a *actor) ask(ctx context.Context, requests []*intent.Request, charges []b
 		return nil, overError{err}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("whether anything may be signed: %w", err)
+		return nil, fmt.Errorf("check whether the signer may sign: %w", err)
 	}
 	return answers, nil
 }
@@ -286,7 +286,7 @@ func (a *actor) spend(ctx context.Context, spent []budget.Spent) error {
 			return overError{err}
 		}
 		if err != nil {
-			return fmt.Errorf("settle what was spent: %w", err)
+			return fmt.Errorf("settle the spent amounts: %w", err)
 		}
 	}
 	return nil

@@ -37,7 +37,7 @@ func (a *actor) light(requests []*intent.Request, answers []error) {
 		}
 		had, more := flying[r.Client], weightOf(a.ready[i], *r)
 		if full[r.Client] = full[r.Client] || had > 0 && had+more > clientGas; full[r.Client] {
-			answers[i] = fmt.Errorf("%w: %d, and the intent uses %d", errHeavy, had, more)
+			answers[i] = fmt.Errorf("%w: %d, and the intent needs %d", errHeavy, had, more)
 			a.weighed = a.held.State.InFlight()
 			continue
 		}

@@ -117,7 +117,7 @@ func (a *actor) wants(ctx context.Context) (lane.Witness, error) {
 	asked := a.Now()
 	w, err := a.Node.Next(ctx, a.ID, false)
 	if err != nil {
-		a.silent = fmt.Errorf("the nonce that the chain wants: %w", err)
+		a.silent = fmt.Errorf("the chain's next nonce: %w", err)
 		return w, a.silent
 	}
 	a.newest, a.heard, a.silent = w.Block, asked, nil

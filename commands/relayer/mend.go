@@ -39,14 +39,14 @@ func (m Mender) Fill(ctx context.Context, id chain.Sequence, nonces []uint64, re
 	case err != nil:
 		return nil, err
 	case held.State.Token == 0:
-		return nil, lane.ErrUnknown.Because("nobody has opened %s", lane.Stream(id))
+		return nil, lane.ErrUnknown.Because("%s was never opened", lane.Stream(id))
 	}
 	holes := held.State.Holes()
 	given := []Given{}
 	for _, nonce := range nonces {
 		i := slices.IndexFunc(holes, func(h lane.Hole) bool { return h.Nonce == nonce })
 		if i < 0 {
-			return nil, lane.ErrNoHole.Because("nonce %d is none for which nothing is signed, below others for which something is", nonce)
+			return nil, lane.ErrNoHole.Because("nonce %d is not a nonce gap: an unsigned nonce below a signed one", nonce)
 		}
 		if !holes[i].Intent.IsZero() {
 			given = append(given, Given{nonce, holes[i].Intent})
@@ -81,7 +81,7 @@ func (m Mender) rowAllows(ctx context.Context, s lane.State, g Given) error {
 			return err
 		}
 		if other.State.Requested.Request.Waiting(0).Row == row {
-			return intent.ErrLive.Because("%s comes after it in its row, and is signed for at nonce %d", slot.Intent, slot.Nonce)
+			return intent.ErrLive.Because("%s comes later in its ordering group, and is already signed at nonce %d", slot.Intent, slot.Nonce)
 		}
 	}
 	return nil
@@ -93,7 +93,7 @@ func (m Mender) yield(ctx context.Context, id chain.Sequence, g Given, reason st
 		return err
 	}
 	if p := it.State.Place; p == nil || *p != (intent.Place{Signer: id.Sender, NonceKey: id.Key, Nonce: g.Nonce}) {
-		return intent.ErrNotAssigned.Because("%s has not been told of nonce %d, or has lost it", g.Intent, g.Nonce)
+		return intent.ErrNotAssigned.Because("%s does not have nonce %d yet, or has lost it", g.Intent, g.Nonce)
 	}
 	origin, err := commands.Begin(m.Random, meta)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 const penaltyMax = time.Hour
 
 // errPatient: intents of the client gave way lately.
-var errPatient = errors.New("intents of its client gave way lately, and it asks for as much as they did")
+var errPatient = errors.New("its client's recent intents lost their nonces to no-ops, and it has the same ceiling")
 
 // scope selects the intents of a client that a penalty delays.
 type scope int

@@ -77,7 +77,7 @@ func (a *actor) remind(context.Context) error {
 	if !a.Now().Before(a.unclear.until) {
 		return nil
 	}
-	return fmt.Errorf("intents have to wait, one because %w", a.unclear.why)
+	return fmt.Errorf("intents wait, one of them because %w", a.unclear.why)
 }
 
 // sweep is a pass through the queue behind blocked intents.

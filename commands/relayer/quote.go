@@ -25,7 +25,7 @@ func (a *actor) quoted(ctx context.Context, j *job) (*job, error) {
 	case commands.IsRefusal(err) && !errors.Is(err, fee.ErrMarket):
 		return nil, a.fail(ctx, j, err)
 	case err == nil && q.Payer != nil && a.Payer == nil:
-		err = fmt.Errorf("%s is to pay, whose key is not here", q.Payer)
+		err = fmt.Errorf("the key of the fee payer %s is not here", q.Payer)
 	}
 	if err != nil {
 		return nil, err

@@ -28,9 +28,9 @@ const readMost = 4 << 20
 
 var (
 	// errUnread: the client is at its bound. Its intents wait as if they were blocked.
-	errUnread = errors.New("as much as is read of its client's blocked intents was read")
+	errUnread = errors.New("the reads for its client's blocked intents are used up")
 	// errLater: this turn reads enough other intents of the client. The next turn goes on.
-	errLater = errors.New("as much as a turn reads of its client's intents is read")
+	errLater = errors.New("the turn's reads for its client's intents are used up")
 )
 
 // reading is the account of one client's blocked intents in a period of [Settings.Claim].

@@ -17,11 +17,11 @@ import (
 
 // Reasons for giving nonces back.
 const (
-	reasonElsewhere = "the intent is not to be carried out here"
+	reasonElsewhere = "the intent cannot be carried out here"
 	reasonStopped   = "the intent was stopped"
-	reasonMarket    = "the intent may not pay what gas costs"
-	reasonGuard     = "the intent may not be signed for here and now"
-	reasonGas       = "no node has said how much gas the intent takes"
+	reasonMarket    = "the intent's ceiling is below the gas price"
+	reasonGuard     = "the guard does not allow to sign the intent now"
+	reasonGas       = "no node has estimated the intent's gas"
 	reasonYield     = "an operator wants the nonce filled"
 )
 
@@ -242,7 +242,7 @@ func (a *actor) hand(ctx context.Context) error {
 			switch {
 			case errors.Is(err, payload.ErrGone) || errors.Is(err, payload.ErrSealed):
 				s.job.gone[made.Hash] = true
-				trouble = errors.Join(trouble, fmt.Errorf("attempt %s at nonce %d is lost, another will be made: %w", made.Hash, s.Nonce, err))
+				trouble = errors.Join(trouble, fmt.Errorf("attempt %s at nonce %d is lost, a new attempt follows: %w", made.Hash, s.Nonce, err))
 				continue
 			case err != nil:
 				return errors.Join(trouble, fmt.Errorf("attempt %s: %w", made.Hash, err))

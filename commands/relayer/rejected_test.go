@@ -21,7 +21,7 @@ type choosy struct {
 
 func (c choosy) Sign(ctx context.Context, payload []byte) ([]byte, error) {
 	if bytes.Contains(payload, c.not) {
-		return nil, fmt.Errorf("remote signer: %w", ErrRejected.Because("the remote signer answered 403"))
+		return nil, fmt.Errorf("remote signer: %w", ErrRejected.Because("the remote signer responded 403"))
 	}
 	return c.Signer.Sign(ctx, payload)
 }
@@ -57,7 +57,7 @@ func TestSignerRejectsAnIntent(t *testing.T) {
 func TestSignerRejectsEverything(t *testing.T) {
 	w := newWorld(t)
 	_, l := w.live(0, false)
-	refusing := &failing{l.Signer, fmt.Errorf("remote signer: %w", ErrRejected.Because("the remote signer answered 401"))}
+	refusing := &failing{l.Signer, fmt.Errorf("remote signer: %w", ErrRejected.Because("the remote signer responded 401"))}
 	l.Signer = refusing
 	a, err := w.opened(l)
 	must(t, err)
@@ -88,7 +88,7 @@ func TestPayerFails(t *testing.T) {
 	for name, trouble := range map[string]error{
 		"it has lost the key":        ErrUnknownKey,
 		"it signs with another":      ErrWrongKey.Because("of somebody"),
-		"it will not sign for us":    ErrRejected.Because("the remote signer answered 401"),
+		"it will not sign for us":    ErrRejected.Because("the remote signer responded 401"),
 		"it does not answer":         errors.New("no answer"),
 		"nobody has its key in here": nil,
 	} {

@@ -186,7 +186,7 @@ func (a *actor) make(ctx context.Context, o order) ([]byte, chain.Signed, error)
 			return nil, none, err
 		}
 		if payer, err = a.Payer.Sign(ctx, toSign); err != nil {
-			return nil, none, fmt.Errorf("who pays: %v", err) //nolint:errorlint // it is neither the signer's failure nor about the intent
+			return nil, none, fmt.Errorf("sign as the fee payer: %v", err) //nolint:errorlint // it is neither the signer's failure nor about the intent
 		}
 	}
 	raw, err := a.Format.Encode(unsigned, mark, payer)
@@ -195,10 +195,10 @@ func (a *actor) make(ctx context.Context, o order) ([]byte, chain.Signed, error)
 	}
 	signed, err := a.Format.Decode(raw)
 	if err != nil {
-		return nil, none, fmt.Errorf("what was signed cannot be read: %w", err)
+		return nil, none, fmt.Errorf("decode the signed transaction: %w", err)
 	}
 	if !a.agrees(unsigned, signed) {
-		return nil, none, fmt.Errorf("%+v was to be signed, and what was reads as %+v", unsigned, signed)
+		return nil, none, fmt.Errorf("the signed transaction differs: want %+v, got %+v", unsigned, signed)
 	}
 	return raw, signed, nil
 }
@@ -211,7 +211,7 @@ func (a *actor) unsigned(o order) (chain.Unsigned, error) {
 	}
 	o.offer.Put(&u)
 	if u.Sponsored && (a.Payer == nil || a.Payer.Address() != *o.offer.Payer || a.Format.PayerPayload == nil) {
-		return u, fmt.Errorf("nobody signs for %s, who is to pay", o.offer.Payer)
+		return u, fmt.Errorf("there is no key of the fee payer %s", o.offer.Payer)
 	}
 	if o.intent.IsZero() {
 		return u, nil

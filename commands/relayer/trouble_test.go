@@ -32,7 +32,7 @@ func TestTroubleIsToldAgain(t *testing.T) {
 			a.tell(err, began)
 			w.clock.pass(time.Second)
 		}
-		return strings.Count(text.String(), `"lane is in trouble"`), strings.Count(text.String(), `"lane is out of trouble"`)
+		return strings.Count(text.String(), `"lane fails, retrying"`), strings.Count(text.String(), `"lane works again"`)
 	}
 	if began, ends := step(30); began != 1 || ends != 0 {
 		t.Errorf("in half a minute it is told %d times, and %d times that it is over: %s", began, ends, text.String())

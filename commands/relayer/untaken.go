@@ -113,6 +113,6 @@ func (a *actor) isHopeless(ctx context.Context, s standing, why error) (bool, er
 func (a *actor) end(ctx context.Context, s standing) error {
 	refusal := s.txs[s.last().Hash].refusal
 	return unlessRefused(a.tellIntent(ctx, s.job, intent.Fail{
-		Reason: intent.Refused, Detail: fmt.Sprintf("no node has taken it: %s", refusal.Message), At: a.Now(),
+		Reason: intent.Refused, Detail: fmt.Sprintf("no node has accepted it: %s", refusal.Message), At: a.Now(),
 	}))
 }

@@ -128,7 +128,7 @@ func TestUntakenInARow(t *testing.T) {
 	}
 	for _, id := range row[:2] {
 		w.is(id, intent.StatusFailed)
-		if end := w.intent(id).End; end.Reason != intent.Refused || end.Detail != "no node has taken it: gas that nobody has words for" {
+		if end := w.intent(id).End; end.Reason != intent.Refused || end.Detail != "no node has accepted it: gas that nobody has words for" {
 			t.Errorf("it failed for %s: %s", end.Reason, end.Detail)
 		}
 	}

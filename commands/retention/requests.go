@@ -36,7 +36,7 @@ func (r Requests) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			return fmt.Errorf("forget requests: %w", err)
+			return fmt.Errorf("delete remembered requests: %w", err)
 		case f.Removed >= forgetAtOnce:
 			continue
 		case r.Used != nil:

@@ -27,7 +27,7 @@ func (f *Feeder) refill(ctx context.Context) {
 				return // another replica feeds
 			case err != nil:
 				if ctx.Err() == nil {
-					f.Log.Warn("rows of an older version not filled in", "err", err)
+					f.Log.Warn("rows of an older version could not be completed", "err", err)
 				}
 				more = false
 			default:
@@ -35,7 +35,7 @@ func (f *Feeder) refill(ctx context.Context) {
 			}
 		}
 		if filled > 0 {
-			f.Log.Info("rows of an older version are filled in", "rows", filled)
+			f.Log.Info("rows of an older version are completed", "rows", filled)
 		}
 		commands.Pause(ctx, refillEvery) //nolint:errcheck // the loop looks at ctx
 	}

@@ -155,7 +155,7 @@ func (w *Worker) lease(ctx context.Context, limit, repeats int) ([]tx.Work, time
 	work, until, err := w.Queue.Lease(call, w.Chain, w.Holder, w.Lease, limit, repeats)
 	if err != nil {
 		if ctx.Err() == nil {
-			w.Log.Warn("queue not reached", "chain", w.Chain, "err", err)
+			w.Log.Warn("the queue could not be reached", "chain", w.Chain, "err", err)
 		}
 		return nil, w.Poll
 	}
@@ -205,7 +205,7 @@ func (w *Worker) report(ctx context.Context, done <-chan tx.Done) {
 		call, cancel := context.WithTimeout(ctx, w.Lease)
 		if err := w.Queue.Done(call, w.Holder, batch); err != nil {
 			// The leases lapse and the rows are attempted again: the same bytes.
-			w.Log.Warn("queue not told of attempts", "chain", w.Chain, "attempts", len(batch), "err", err)
+			w.Log.Warn("the queue could not be updated with attempts", "chain", w.Chain, "attempts", len(batch), "err", err)
 		}
 		cancel()
 		if slices.ContainsFunc(batch, func(d tx.Done) bool { return d.Standing == tx.Able }) {

@@ -20,7 +20,7 @@ func (w *Watcher) receiptOf(ctx context.Context, hash chain.Hash, at chain.Block
 	}
 	here, _, err := w.Node.BlockAt(ctx, receipt.Block.Number)
 	if err != nil {
-		return nil, fmt.Errorf("block %d, said to hold it: %w", receipt.Block.Number, err)
+		return nil, fmt.Errorf("block %d, reported to contain it: %w", receipt.Block.Number, err)
 	}
 	if here.Hash == receipt.Block.Hash {
 		return receipt, nil

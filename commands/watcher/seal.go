@@ -158,6 +158,6 @@ func (r *run) unmine(ctx context.Context, row tx.Work) error {
 	case tip.Hash == row.Block.Hash:
 		return nil // the next head decides
 	}
-	r.Log.Warn("a block does not hold what it was said to hold", "chain", r.Chain, "tx", row.Hash, "block", row.Block.Hash)
+	r.Log.Warn("the recorded block does not contain the transaction", "chain", r.Chain, "tx", row.Hash, "block", row.Block.Hash)
 	return r.command(ctx, row.Hash, tx.LoseBlock{Was: row.Block, Now: tip, At: r.Now()})
 }

@@ -45,18 +45,18 @@ func TestStaleOnceTheNonceIsUsed(t *testing.T) {
 	p := newPlace(t)
 	s, _ := signed(0)
 	p.accept(t, s)
-	p.wantStale(t, s.Hash, tx.ErrNonceCurrent, "the chain wants nonce 0, this is 0", 1)
+	p.wantStale(t, s.Hash, tx.ErrNonceCurrent, "the chain's next nonce is 0, this is 0", 1)
 
 	behind, _ := signed(3)
 	p.accept(t, behind)
-	p.wantStale(t, behind.Hash, tx.ErrNonceCurrent, "the chain wants nonce 0, this is 3", 1)
+	p.wantStale(t, behind.Hash, tx.ErrNonceCurrent, "the chain's next nonce is 0, this is 3", 1)
 
 	mine(t, p, rivalOf(s))
 	if got := p.wantStale(t, s.Hash, nil, "", 2); got.Status != tx.StatusStale || got.Block.Hash != p.chain.Head().Hash {
 		t.Errorf("%s in block %d", got.Status, got.Block.Number)
 	}
 	p.wantStale(t, s.Hash, nil, "", 2) // and again
-	p.wantStale(t, behind.Hash, tx.ErrNonceCurrent, "the chain wants nonce 1, this is 3", 1)
+	p.wantStale(t, behind.Hash, tx.ErrNonceCurrent, "the chain's next nonce is 1, this is 3", 1)
 }
 
 // The used nonce is the transaction's own: it is executed, not stale.
@@ -78,7 +78,7 @@ func TestStaleOfWhatCannotBe(t *testing.T) {
 
 	expiring := chain.Signed{Hash: chain.Hash{2}, Sender: chain.Address{2}, NonceKey: chain.ExpiringKey, Window: chain.Window{Before: 1 << 40}}
 	p.accept(t, expiring)
-	p.wantStale(t, expiring.Hash, tx.ErrNonceCurrent, "in no sequence", 1)
+	p.wantStale(t, expiring.Hash, tx.ErrNonceCurrent, "has no sequence", 1)
 
 	canceled, _ := signed(0)
 	p.accept(t, canceled)

@@ -46,7 +46,7 @@ func (r *run) read(ctx context.Context, b block) error {
 	if len(left) > 0 {
 		// The mined transactions are recorded, and the blocks above are read. The rivals
 		// can wait.
-		r.Log.Warn("rivals not settled yet", "chain", r.Chain, "block", b.Number, "err", err)
+		r.Log.Warn("transactions with the same nonce are not settled yet", "chain", r.Chain, "block", b.Number, "err", err)
 		r.postpone(left)
 		return nil
 	}

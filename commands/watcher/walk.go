@@ -158,10 +158,10 @@ func (r *run) restart(ctx context.Context, head chain.Block, fresh []block) ([]b
 			return nil, 0, err
 		}
 		if at.Hash == r.blocks[0].Hash {
-			return nil, 0, fmt.Errorf("head %d does not meet block %d within %d blocks", head.Number, tip.Number, walkMax)
+			return nil, 0, fmt.Errorf("head %d does not descend from block %d within %d blocks", head.Number, tip.Number, walkMax)
 		}
 	}
-	r.Log.Warn("watching begins anew at the head", "chain", r.Chain, "head", head.Number, "known", tip.Number)
+	r.Log.Warn("the watcher restarts at the head", "chain", r.Chain, "head", head.Number, "known", tip.Number)
 	slices.Reverse(fresh)
 	r.round = round{}
 	base, err := r.stillCanonical(ctx)

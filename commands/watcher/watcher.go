@@ -199,7 +199,7 @@ func (r *run) follow(ctx context.Context, head chain.Block) error {
 		// A single node can neither revoke mined transactions nor set the block at which
 		// watching begins: if no other node had that block, no later head would meet it.
 		if err := r.Node.Shown(ctx, head); err != nil {
-			return fmt.Errorf("a fork, or a beginning: %w", err)
+			return fmt.Errorf("find a fork or the first block: %w", err)
 		}
 	}
 	first := fresh[0].Number
@@ -306,7 +306,7 @@ func (w *Watcher) command(ctx context.Context, hash chain.Hash, c tx.Command) er
 			return err
 		}
 	}
-	return fmt.Errorf("%s moved on %d times while it was looked at", stream, triesMax)
+	return fmt.Errorf("%s got new events %d times during the check", stream, triesMax)
 }
 
 // outdated reports whether the block of a seen receipt was replaced, or the transaction is
@@ -337,7 +337,7 @@ func (w *Watcher) outdated(ctx context.Context, s tx.State, c tx.Command, moved 
 	// was false.
 	truth, err := w.receiptOf(ctx, s.Accepted.Hash, block)
 	if err != nil {
-		return false, fmt.Errorf("receipt of %s, said to be in two blocks: %w", s.Accepted.Hash, err)
+		return false, fmt.Errorf("receipt of %s, reported in two blocks: %w", s.Accepted.Hash, err)
 	}
 	return truth == nil || truth.Block.Hash != block.Hash, nil
 }

@@ -149,7 +149,7 @@ func (s State) clientNamed(name string) (string, error) {
 	}
 	entry, ok := s.Keys[id]
 	if !ok {
-		return "", ErrInvalidKey.Because("the client %s looks like a key's id, and there is no such key", name)
+		return "", ErrInvalidKey.Because("the client %s has the form of a key's id, but there is no such key", name)
 	}
 	return entry.Key.Owner(), nil
 }
@@ -161,11 +161,11 @@ func (k Key) check(now time.Time) error {
 	case !isClient(k.Client):
 		return ErrInvalidKey.Because("a client's name is 1 to %d of A-Z, a-z, 0-9 and ._:-", clientMax)
 	case len(k.Scopes) == 0:
-		return ErrInvalidKey.Because("a key without a scope is good for nothing")
+		return ErrInvalidKey.Because("a key needs a scope")
 	case len(k.Senders) > SendersMax:
 		return ErrInvalidKey.Because("at most %d senders can be listed", SendersMax)
 	case k.ExpiresAt != 0 && int64(k.ExpiresAt) <= now.Unix():
-		return ErrInvalidKey.Because("it would have expired already")
+		return ErrInvalidKey.Because("its expiry is in the past")
 	case k.Rate != nil && (k.Rate.PerSecond < 1 || k.Rate.PerSecond > RateMax || k.Rate.Burst < 1 || k.Rate.Burst > BurstMax):
 		return ErrInvalidKey.Because("a rate is 1 to %d per second with a burst of 1 to %d", RateMax, BurstMax)
 	}

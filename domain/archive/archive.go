@@ -99,7 +99,7 @@ func (e *GoneError) Error() string {
 	if e.Stream != "" {
 		what = string(e.Stream)
 	}
-	return fmt.Sprintf("%s: positions below %d are in the archive: say where that is (setting archive)", what, e.Begins)
+	return fmt.Sprintf("%s: positions below %d are in the archive: configure its place (setting archive)", what, e.Begins)
 }
 
 // Rule decides which streams are settled: not expected to be read or extended soon. It affects

@@ -178,7 +178,7 @@ func TestOrder(t *testing.T) {
 			r := event.Recorded{Event: event.Event{ID: event.ID{9}, Name: "test.v1"}, Stream: "new", Version: 1, Position: at - 1, At: epoch}
 			r.Meta.Link = event.Link{}.Next("new", 1, r.Event)
 			found = check(slices.Insert(slices.Clone(h.events), i, r), h.seals)
-			if len(found) != 1 || found[0].Position != r.Position || !strings.Contains(found[0].What, "put in") {
+			if len(found) != 1 || found[0].Position != r.Position || !strings.Contains(found[0].What, "inserted") {
 				t.Errorf("an event was put in at %d: %v", r.Position, found)
 			}
 		}

@@ -102,7 +102,7 @@ func (c *Check) advance(to event.Position) (found []Fault) {
 func (c *Check) Event(r event.Recorded) (found []Fault) {
 	found = c.advance(r.Position)
 	for len(c.kept) > 0 && c.kept[0].Through < r.Position {
-		found = append(found, Fault{Position: c.kept[0].Through, What: "no event is here, where a seal that was kept knows one"})
+		found = append(found, Fault{Position: c.kept[0].Through, What: "no event is here, but a kept seal covers one"})
 		c.kept = c.kept[1:]
 	}
 	if r.Position <= c.last {
@@ -117,7 +117,7 @@ func (c *Check) Event(r event.Recorded) (found []Fault) {
 	}
 	for len(c.kept) > 0 && c.kept[0].Through == r.Position {
 		if k := c.kept[0]; k.Hash != c.hash || k.Count != c.count {
-			found = append(found, faultOf(r, "the log up to here is not the one that a seal which was kept has sealed"))
+			found = append(found, faultOf(r, "the log up to here differs from a kept seal"))
 		}
 		c.kept = c.kept[1:]
 	}
@@ -133,7 +133,7 @@ func (c *Check) End() (found []Fault) {
 		found = c.compare()
 	}
 	for _, k := range c.kept {
-		found = append(found, Fault{Position: k.Through, What: fmt.Sprintf("the log ends at position %d, and a seal which was kept has sealed it up to here: its end was cut off", c.last)})
+		found = append(found, Fault{Position: k.Through, What: fmt.Sprintf("the log ends at position %d, but a kept seal covers it up to here: its end was cut off", c.last)})
 	}
 	c.kept = nil
 	return found
@@ -152,7 +152,7 @@ func keyOf(stream event.Stream) [16]byte {
 // stream checks version and link.
 func (c *Check) stream(r event.Recorded) (found []Fault) {
 	if r.Stream == "" {
-		return []Fault{faultOf(r, "%s is of no stream", r.Name)}
+		return []Fault{faultOf(r, "%s has no stream", r.Name)}
 	}
 	key := keyOf(r.Stream)
 	last := c.streams[key]
@@ -161,7 +161,7 @@ func (c *Check) stream(r event.Recorded) (found []Fault) {
 	case r.Version != last.version+1:
 		found = append(found, faultOf(r, "version %d follows version %d", r.Version, last.version))
 	case linked && r.Meta.Link != last.link.Next(r.Stream, r.Version, r.Event):
-		found = append(found, faultOf(r, "%s is not what was linked: it, or the event before it in its stream, was altered", r.Name))
+		found = append(found, faultOf(r, "%s does not match its link: it or the event before it in its stream was altered", r.Name))
 	case !linked && last.tight:
 		found = append(found, faultOf(r, "%s has lost its link", r.Name))
 	}
@@ -196,23 +196,23 @@ func (c *Check) differs(w Sealed) Fault {
 	for same(i, i) {
 		i++
 	}
-	by := fmt.Sprintf("the seal through position %d", w.Through)
+	by := fmt.Sprintf("the seal up to position %d", w.Through)
 	missing := max(0, len(marks)-len(c.passed))
 	switch {
 	case len(w.Marks) == 0 || i == len(marks) && i == len(c.passed):
-		return Fault{Position: w.Through, What: "what comes up to here is not what " + by + " says"}
+		return Fault{Position: w.Through, What: "the events up to here differ from " + by}
 	case i == len(c.passed):
 		before := w.Since
 		if i > 0 {
 			before = c.passed[i-1].at.Position
 		}
-		return Fault{Position: before + 1, What: fmt.Sprintf("%d events are missing that %s knows", missing, by)}
+		return Fault{Position: before + 1, What: fmt.Sprintf("%d events are missing that %s covers", missing, by)}
 	case i == len(marks) || len(c.passed) > len(marks) && (i+1 == len(c.passed) || same(i, i+1)):
-		return c.passed[i].named("is not among the events that %s knows: it was put in", by)
+		return c.passed[i].named("is not among the events that %s covers: it was inserted", by)
 	case missing > 0 && same(i+missing, i):
-		return c.passed[i].named("%d events are missing before this one, which %s knows", missing, by)
+		return c.passed[i].named("before this event %d events are missing that %s covers", missing, by)
 	}
-	return c.passed[i].named("is not as %s knows it: content, order or time was altered", by)
+	return c.passed[i].named("differs from %s: content, order or time was altered", by)
 }
 
 func (p place) named(format string, args ...any) Fault {

@@ -117,7 +117,7 @@ type Seal struct{ Sealed }
 // Errors of the sealer.
 var (
 	errOutOfPlace = errors.New("the seal does not follow the last one")
-	errMarks      = errors.New("a seal's marks do not fit")
+	errMarks      = errors.New("a seal's marks are invalid")
 )
 
 // Decide accepts a seal that follows the last one. Any other seal is a mistake of the sealer.
@@ -129,7 +129,7 @@ func (s State) Decide(c Seal) ([]Event, error) {
 	case added == 0 || added > MarksMax || len(c.Marks)%MarkBytes != 0:
 		return nil, errMarks
 	case !c.Genuine():
-		return nil, errors.New("a seal's signature does not fit")
+		return nil, errors.New("a seal's signature is invalid")
 	}
 	return []Event{c.Sealed}, nil
 }

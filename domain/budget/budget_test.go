@@ -205,7 +205,7 @@ func TestSpentTellsNothingOfOthers(t *testing.T) {
 		if !strings.Contains(said, c.name) || !strings.Contains(said, "8000") {
 			t.Errorf("%s: it does not say what has no room for how much: %s", c.of, said)
 		}
-		if used := strings.Contains(said, "are used"); used != c.own || strings.Contains(said, "1234") || strings.Contains(said, "5678") {
+		if used := strings.Contains(said, "has used"); used != c.own || strings.Contains(said, "1234") || strings.Contains(said, "5678") {
 			t.Errorf("%s: sums are named: %t: %s", c.of, used, said)
 		}
 		if begins := today.End().UTC().Format(time.RFC3339); !c.own && !strings.Contains(said, begins) {

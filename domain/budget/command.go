@@ -88,7 +88,7 @@ func (s State) reserve(c Reserve) ([]Event, error) {
 	for _, charge := range c.Charges {
 		if noop := charge.Intent.IsZero(); len(charge.Client) > NameMax || len(charge.Subject) > SubjectMax ||
 			noop && charge.Client+charge.Subject != "" || !noop && charge.Nonce != 0 {
-			panic(fmt.Sprintf("budget: %+v is no charge", charge))
+			panic(fmt.Sprintf("budget: %+v is not a charge", charge))
 		}
 		// A new holder takes over a reservation by recording it again.
 		if d.Covers(c.Lane, charge) && c.Token == s.lanes[c.Lane].token || d.check(c.Lane, charge) != nil {
@@ -111,7 +111,7 @@ func (s State) settle(c Settle) ([]Event, error) {
 	met := map[Purpose]bool{}
 	for _, spent := range c.Spent {
 		if spent.impossible() {
-			return nil, ErrImpossible.Because("nobody has spent %s and %s", spent.Fee, spent.Value)
+			return nil, ErrImpossible.Because("amounts of %s and %s are not possible", spent.Fee, spent.Value)
 		}
 		if _, open := s.Reserved(c.Lane, spent.Purpose); open && !met[spent.Purpose] {
 			met[spent.Purpose], e.Spent = true, append(e.Spent, spent)
@@ -131,7 +131,7 @@ func (s State) admits(day Day, l Lane, token uint64, n int) error {
 	}
 	switch last := s.lanes[l].token; {
 	case day < 0 || day > lastDay:
-		return ErrInvalid.Because("%d is no day that has a date", day)
+		return ErrInvalid.Because("day %d is out of range", day)
 	case token < last:
 		return ErrFenced.Because("token %d is older than %d", token, last)
 	}
@@ -149,11 +149,11 @@ func (s State) setLimit(c SetLimit) ([]Event, error) {
 	case !slices.Contains([]AccountKind{OnChain, OfClient, OfSubject, OfSigner, EachClient, EachSubject, EachSigner}, a.Kind):
 		return nil, ErrInvalid.Because("there is no account %q", a.Kind)
 	case a.Client != "" && (a.Kind != OfClient && a.Kind != OfSubject || !isName(a.Client)):
-		return nil, ErrInvalid.Because("a client is named by its own account, by up to %d of A-Z, a-z, 0-9 and ._:-", NameMax)
+		return nil, ErrInvalid.Because("only accounts of a client or subject name a client, with up to %d of A-Z, a-z, 0-9 and ._:-", NameMax)
 	case (a.Subject != "") != (a.Kind == OfSubject) || len(a.Subject) > SubjectMax || !isText(a.Subject):
-		return nil, ErrInvalid.Because("a subject is named by its own account, by 1 to %d bytes of printable text", SubjectMax)
+		return nil, ErrInvalid.Because("only accounts of a subject name a subject, with 1 to %d bytes of printable text", SubjectMax)
 	case (a.Signer != chain.Address{}) != (a.Kind == OfSigner):
-		return nil, ErrInvalid.Because("a signer is named by its own account, and by no other")
+		return nil, ErrInvalid.Because("only accounts of a signer name a signer")
 	case s.Limits[a].equal(c.Limit):
 		return nil, nil
 	case !limited && len(s.Limits) >= LimitsMax:

@@ -71,14 +71,14 @@ func (d *draft) more(l Lane, c Charge) (added Sum, r Reservation) {
 // check refuses a charge that would take an account above its limit.
 func (d *draft) check(l Lane, c Charge) error {
 	if c.impossible() {
-		return ErrImpossible.Because("nobody has %s and %s", c.Fee, c.Value)
+		return ErrImpossible.Because("amounts of %s and %s are not possible", c.Fee, c.Value)
 	}
 	added, r := d.more(l, c)
 	for _, a := range r.accounts(l) {
 		limit, used := d.Limit(a), d.used.of(a)
 		switch {
 		case limit.exceeded(added, added):
-			return ErrOverLimit.Because("it takes %s in fees and %s in value, which is above the limit of the %s", added.Fee, added.Value, a)
+			return ErrOverLimit.Because("it needs %s for fees and %s for value, which exceeds the limit of the %s", added.Fee, added.Value, a)
 		case limit.exceeded(used.plus(added), added):
 			return d.spent(a, added, used)
 		}
@@ -90,10 +90,10 @@ func (d *draft) check(l Lane, c Charge) error {
 // they are all of the same client: the sums of a signer or a chain include other clients.
 func (d *draft) spent(a Account, added, used Sum) error {
 	if a.shared() {
-		return ErrSpent.Because("it takes %s in fees and %s in value, and the %s has no room for that on %s; the next day begins at %s",
+		return ErrSpent.Because("it needs %s for fees and %s for value, which the budget of the %s does not allow on %s; the next day begins at %s",
 			added.Fee, added.Value, a, d.Day, d.Day.End().UTC().Format(time.RFC3339))
 	}
-	return ErrSpent.Because("it takes %s in fees and %s in value; of the %s, %s and %s are used on %s", added.Fee, added.Value, a, used.Fee, used.Value, d.Day)
+	return ErrSpent.Because("it needs %s for fees and %s for value; the %s has used %s and %s on %s", added.Fee, added.Value, a, used.Fee, used.Value, d.Day)
 }
 
 // add adds a charge.

@@ -78,7 +78,7 @@ func (s State) Snapshot() []byte {
 	slices.SortFunc(f.Open, func(a, b frozenLane) int { return a.Lane.compare(b.Lane) })
 	data, err := json.Marshal(f)
 	if err != nil {
-		panic(fmt.Sprintf("budget: a state that cannot be written down: %v", err))
+		panic(fmt.Sprintf("budget: a state cannot be encoded: %v", err))
 	}
 	return data
 }
@@ -111,7 +111,7 @@ func Restore(data []byte) (State, error) {
 		s.lanes[l.Lane] = on
 	}
 	if !bytes.Equal(s.Snapshot(), data) {
-		return State{}, errors.New("budget snapshot is not one that was written")
+		return State{}, errors.New("budget snapshot is not in its canonical encoding")
 	}
 	return s, nil
 }

@@ -71,7 +71,7 @@ func ParseAddress(s string) (a Address, err error) {
 	}
 	digits := s[2:]
 	if digits != strings.ToLower(digits) && digits != strings.ToUpper(digits) && digits != a.checksummed() {
-		return Address{}, fmt.Errorf("the capitals of address %s do not fit its digits (EIP-55): it was copied with a slip, or is to be in lower case", s)
+		return Address{}, fmt.Errorf("address %s has a wrong checksum (EIP-55): correct it, or write it in lower case", s)
 	}
 	return a, nil
 }

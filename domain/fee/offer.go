@@ -111,7 +111,7 @@ func (p Policy) price(m chain.Market, t Terms) (chain.Fee, error) {
 		offer = chain.LegacyFee(offer.MaxFee)
 	}
 	if t.Replaces != nil && !offer.Replaces(*t.Replaces) {
-		return chain.Fee{}, ErrCeiling.Because("%s and a tip of %s are not to be exceeded; more than %s and %s is needed",
+		return chain.Fee{}, ErrCeiling.Because("the limits are %s and a tip of %s, but a replacement needs more than %s and %s",
 			ceiling.MaxFee, ceiling.MaxPriorityFee, t.Replaces.MaxFee, t.Replaces.MaxPriorityFee)
 	}
 	return offer, nil
@@ -149,7 +149,7 @@ func (p Policy) ceilings(t Terms) (c chain.Fee, err error) {
 	}
 	c.MaxPriorityFee = lower(c.MaxPriorityFee, c.MaxFee)
 	if less(c.MaxFee, p.MinFee) || less(c.MaxPriorityFee, p.MinTip) {
-		return c, ErrMinimum.Because("a ceiling of %s and of %s for the tip; pools take nothing below %s and %s",
+		return c, ErrMinimum.Because("the ceilings are %s and %s for the tip; pools accept nothing below %s and %s",
 			c.MaxFee, c.MaxPriorityFee, p.MinFee, p.MinTip)
 	}
 	return c, nil
@@ -161,19 +161,19 @@ func (p Policy) quote(m chain.Market, t Terms, ceiling chain.Fee) (chain.Fee, er
 	level, place := p.level(t.Urgency)
 	if m.Next == nil {
 		if less(ceiling.MaxFee, m.GasPrice) {
-			return chain.Fee{}, ErrMarket.Because("gas costs %s, and may cost %s", m.GasPrice, ceiling.MaxFee)
+			return chain.Fee{}, ErrMarket.Because("gas costs %s, but its ceiling is %s", m.GasPrice, ceiling.MaxFee)
 		}
 		price := higher(raised(m.GasPrice, level.Premium), higher(p.MinFee, p.MinTip))
 		return chain.LegacyFee(price), nil
 	}
 	if least := sum(*m.Next, p.MinTip); less(ceiling.MaxFee, least) {
-		return chain.Fee{}, ErrMarket.Because("gas costs %s, and may cost %s", least, ceiling.MaxFee)
+		return chain.Fee{}, ErrMarket.Because("gas costs %s, but its ceiling is %s", least, ceiling.MaxFee)
 	}
 	if least := sum(raised(*m.Next, room(m, t)), p.MinTip); t.first() && !isZero(t.MaxFee) && less(t.MaxFee, least) {
-		return chain.Fee{}, ErrMarket.Because("gas may cost %s before it is mined, and is to cost at most %s", least, t.MaxFee)
+		return chain.Fee{}, ErrMarket.Because("gas may cost %s before it is mined, but its ceiling is %s", least, t.MaxFee)
 	}
 	if least := p.leastTip(m); t.first() && !isZero(t.MaxPriorityFee) && less(t.MaxPriorityFee, least) {
-		return chain.Fee{}, ErrMarket.Because("blocks take tips of %s, and the tip is to be at most %s", least, t.MaxPriorityFee)
+		return chain.Fee{}, ErrMarket.Because("blocks include tips of %s, but the tip's ceiling is %s", least, t.MaxPriorityFee)
 	}
 	tip := higher(tipOf(m, place), p.MinTip)
 	return chain.Fee{

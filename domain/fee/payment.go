@@ -12,7 +12,7 @@ import (
 // plus the margin, up to the ceiling. The refusal is [ErrGas].
 func (p Policy) GasLimit(asked, estimate uint64) (uint64, error) {
 	if need := max(asked, estimate); need > p.GasCeiling {
-		return 0, ErrGas.Because("it needs %d, and may have %d", need, p.GasCeiling)
+		return 0, ErrGas.Because("it needs %d, but its limit is %d", need, p.GasCeiling)
 	}
 	if asked > 0 {
 		return asked, nil
@@ -26,7 +26,7 @@ func (p Policy) pay(o *Offer, t Terms) error {
 	case t.Token != nil && !slices.Contains(p.Tokens, *t.Token):
 		return ErrToken.Because("%s", t.Token)
 	case t.Sponsored && p.Sponsor == nil:
-		return ErrSponsor.Because("the relay has nobody who pays on this chain")
+		return ErrSponsor.Because("the relay has no fee payer on this chain")
 	}
 	o.Token = t.Token
 	if t.Token == nil && len(p.Tokens) > 0 {

@@ -120,20 +120,20 @@ func (p Policy) Check() error {
 		case l.Headroom > percentMax || l.Premium > percentMax:
 			return fmt.Errorf("headroom and premium are at most %d percent", percentMax)
 		case i > 0 && l.Percentile <= levels[i-1].Percentile:
-			return fmt.Errorf("percentiles have to rise with the urgency: %g comes after %g", l.Percentile, levels[i-1].Percentile)
+			return fmt.Errorf("percentiles must rise with the urgency: %g comes after %g", l.Percentile, levels[i-1].Percentile)
 		case i > 0 && (l.Headroom < levels[i-1].Headroom || l.Premium < levels[i-1].Premium):
 			return fmt.Errorf("headroom and premium must not fall with the urgency")
 		}
 	}
 	switch {
 	case p.History < 1 || p.History > HistoryMax:
-		return fmt.Errorf("the history of a market is from 1 to %d blocks", HistoryMax)
+		return fmt.Errorf("the history of a market must be 1 to %d blocks", HistoryMax)
 	case isZero(p.Ceiling) || p.Ceiling.Int().BitLen() > 128:
-		return fmt.Errorf("a ceiling has to be set, below 2^128")
+		return fmt.Errorf("a ceiling below 2^128 is required")
 	case less(p.Ceiling, p.TipCeiling):
 		return fmt.Errorf("the tip's ceiling %s is above the fee's, %s", p.TipCeiling, p.Ceiling)
 	case less(p.Most().MaxFee, p.MinFee) || less(p.Most().MaxPriorityFee, p.MinTip):
-		return fmt.Errorf("the least that pools take is above the ceiling, or less than a tenth below it: a no-op has to be able to replace what offers that")
+		return fmt.Errorf("the pools' minimum fee must be at least a tenth below the ceiling, so that a no-op can replace an attempt at the minimum")
 	case p.Bump < BumpMin || p.Bump > percentMax:
 		return fmt.Errorf("a bump is from %d to %d percent", BumpMin, percentMax)
 	case p.GasMargin > percentMax:
@@ -177,7 +177,7 @@ func (p Policy) bounded(t Terms) (Terms, error) {
 	switch {
 	case !bounded || !less(bound, most):
 	case isZero(bound):
-		return t, ErrGas.Because("%d gas cost more than %s at any price", t.Gas, p.MaxPerTransaction)
+		return t, ErrGas.Because("%d gas exceed %s at any price", t.Gas, p.MaxPerTransaction)
 	case isZero(t.MaxFee):
 		t.MaxFee = bound
 	default:

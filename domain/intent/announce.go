@@ -15,11 +15,11 @@ func (s State) announce(c Announce) ([]Event, error) {
 	made, known := s.attempt(c.Hash)
 	switch {
 	case !known:
-		return nil, ErrUnknownAttempt.Because("%s is no attempt of it", c.Hash)
+		return nil, ErrUnknownAttempt.Because("%s is not an attempt of it", c.Hash)
 	case s.Place == nil || made.Assignment != s.Assignment:
-		return nil, ErrContradicted.Because("%s is in block %d, and was finally ruled out", c.Hash, c.Receipt.Block.Number)
+		return nil, ErrContradicted.Because("%s is in block %d, but was ruled out for good", c.Hash, c.Receipt.Block.Number)
 	case made.Kind == NoOp && s.GivesWay():
-		return nil, ErrNotCanceling.Because("it gives way to %s, and is to be carried out", c.Hash)
+		return nil, ErrNotCanceling.Because("the no-op %s took its nonce, but it is not canceled", c.Hash)
 	}
 	list, err := chainOf(c)
 	if err != nil {
@@ -45,11 +45,11 @@ func (s State) announce(c Announce) ([]Event, error) {
 func chainOf(c Announce) ([]chain.Block, error) {
 	list := c.Confirmations[:min(len(c.Confirmations), ConfirmationsMax)]
 	if len(list) == 0 || list[0].Hash != c.Receipt.Block.Hash || list[0].IsZero() {
-		return nil, ErrBrokenList.Because("the block that holds %s does not begin it", c.Hash)
+		return nil, ErrBrokenList.Because("the first block must be the block that contains %s", c.Hash)
 	}
 	for i, b := range list[1:] {
 		if b.Parent != list[i].Hash || b.Number != list[i].Number+1 || b.IsZero() {
-			return nil, ErrBrokenList.Because("block %d, %s, does not stand on %d, %s", b.Number, b.Hash, list[i].Number, list[i].Hash)
+			return nil, ErrBrokenList.Because("block %d, %s, is not a child of block %d, %s", b.Number, b.Hash, list[i].Number, list[i].Hash)
 		}
 	}
 	return list, nil

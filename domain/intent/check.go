@@ -37,9 +37,9 @@ func (r Request) Check() error {
 	case r.Chain == 0:
 		return ErrInvalid.Because("it names no chain")
 	case (r.Signer == nil) == (r.Pool == ""):
-		return ErrInvalid.Because("it names a signer or a pool, and not both")
+		return ErrInvalid.Because("it must name either a signer or a pool")
 	case r.Signer != nil && *r.Signer == chain.Address{}:
-		return ErrInvalid.Because("nobody signs for the zero address")
+		return ErrInvalid.Because("the zero address cannot be a signer")
 	case r.Pool != "" && !isName(r.Pool, NameMax):
 		return ErrInvalid.Because("a pool is 1 to %d of A-Z, a-z, 0-9 and ._:-", NameMax)
 	case r.Order != "" && !isName(r.Order, KeyMax):
@@ -59,23 +59,23 @@ func (r Request) Check() error {
 
 func (r Request) checkCalls() error {
 	if len(r.Calls) == 0 {
-		return ErrInvalid.Because("it asks for no call")
+		return ErrInvalid.Because("it has no call")
 	}
 	if len(r.Calls) > CallsMax {
-		return ErrTooLarge.Because("it has %d calls; at most %d are taken", len(r.Calls), CallsMax)
+		return ErrTooLarge.Because("it has %d calls; at most %d are allowed", len(r.Calls), CallsMax)
 	}
 	total := 0
 	for i, c := range r.Calls {
 		total += len(c.Data)
 		switch {
 		case c.To == nil && i > 0:
-			return ErrInvalid.Because("call %d names nobody to call; only the first may make a contract", i)
+			return ErrInvalid.Because("call %d has no target; only the first call may create a contract", i)
 		case c.To == nil && len(c.Data) == 0:
-			return ErrInvalid.Because("a contract is not made of nothing")
+			return ErrInvalid.Because("the creation of a contract needs data")
 		}
 	}
 	if total > DataMax {
-		return ErrTooLarge.Because("its calls have %d bytes of data; at most %d are taken", total, DataMax)
+		return ErrTooLarge.Because("its calls have %d bytes of data; at most %d are allowed", total, DataMax)
 	}
 	return nil
 }
@@ -101,21 +101,21 @@ func (r Request) checkNonceKey() error {
 	switch p.Mode {
 	case NonceAny, NonceProtocol, NonceOrdered:
 		if p.Key != nil {
-			return ErrInvalid.Because("a nonce key is given with the mode %q alone", NonceFixed)
+			return ErrInvalid.Because("a nonce key is allowed only with the mode %q", NonceFixed)
 		}
 		if p.Mode == NonceOrdered && r.Order == "" {
-			return ErrInvalid.Because("the nonce key is to follow the ordering key, and there is none")
+			return ErrInvalid.Because("the nonce key follows from the ordering key, but there is no ordering key")
 		}
 	case NonceFixed:
 		switch {
 		case p.Key == nil:
 			return ErrInvalid.Because("the mode %q needs a nonce key", NonceFixed)
 		case p.Key.IsExpiring():
-			return ErrInvalid.Because("the expiring nonce key is in no sequence: what stands there can be neither replaced nor canceled")
+			return ErrInvalid.Because("the expiring nonce key has no sequence: its transactions can be neither replaced nor canceled")
 		case p.Key[0] == subBlockPrefix:
-			return ErrInvalid.Because("nonce keys that begin with 0x%x are taken by no pool", subBlockPrefix)
+			return ErrInvalid.Because("no pool accepts nonce keys that begin with 0x%x", subBlockPrefix)
 		case p.Key[0] == orderFirst: // any client can compute the key of another client's ordering group
-			return ErrInvalid.Because("nonce keys that begin with 0x%x are those of ordering keys: the mode %q gives them", orderFirst, NonceOrdered)
+			return ErrInvalid.Because("nonce keys that begin with 0x%x are reserved for ordering keys: use the mode %q", orderFirst, NonceOrdered)
 		}
 	default:
 		return ErrInvalid.Because("the mode of a nonce key is protocol, ordered or fixed")
@@ -125,7 +125,7 @@ func (r Request) checkNonceKey() error {
 
 func (r Request) checkMetadata() error {
 	if len(r.Metadata) > EntriesMax {
-		return ErrTooLarge.Because("it has %d entries of metadata; at most %d are taken", len(r.Metadata), EntriesMax)
+		return ErrTooLarge.Because("it has %d entries of metadata; at most %d are allowed", len(r.Metadata), EntriesMax)
 	}
 	total := 0
 	for name, value := range r.Metadata {
@@ -135,7 +135,7 @@ func (r Request) checkMetadata() error {
 		}
 	}
 	if total > MetadataMax {
-		return ErrTooLarge.Because("its metadata has %d bytes; at most %d are taken", total, MetadataMax)
+		return ErrTooLarge.Because("its metadata has %d bytes; at most %d are allowed", total, MetadataMax)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ func (s State) create(c Create) ([]Event, error) {
 	id, digest := c.Request.ID(), c.Request.Digest()
 	if was := s.Requested; !was.ID.IsZero() {
 		if was.ID != id || was.Digest != digest {
-			return nil, ErrDiffers.Because("the key %s was given to another request, which is intent %s", was.Request.Key, was.ID)
+			return nil, ErrDiffers.Because("the key %s belongs to another request, intent %s", was.Request.Key, was.ID)
 		}
 		return nil, nil
 	}
@@ -31,13 +31,13 @@ func (s State) create(c Create) ([]Event, error) {
 func (s State) assign(c Assign) ([]Event, error) {
 	switch {
 	case c.Assignment < 1 || c.Token == 0:
-		panic(fmt.Sprintf("intent: %+v is no assignment", c))
+		panic(fmt.Sprintf("intent: %+v is not an assignment", c))
 	case s.Place != nil && c.Assignment == s.Assignment && c.Place == *s.Place:
 		return s.takeOver(c), nil
 	case s.End != nil:
 		return nil, ErrSettled.Because("it is %s", s.End.Status)
 	case s.Place != nil || c.Assignment <= s.Assignment:
-		return nil, ErrAssigned.Because("assignment %d has been made", s.Assignment)
+		return nil, ErrAssigned.Because("assignment %d has already been made", s.Assignment)
 	case c.Assignment != s.Assignment+1:
 		panic(fmt.Sprintf("intent: assignment %d after %d", c.Assignment, s.Assignment))
 	case s.Requested.Request.Signer != nil && *s.Requested.Request.Signer != c.Place.Signer:
@@ -59,10 +59,10 @@ func (s State) requeue(c Requeue) ([]Event, error) {
 		return nil, nil // that place was lost before
 	}
 	if c.Assignment != s.Assignment {
-		return nil, ErrNotAssigned.Because("it has had %d assignments", s.Assignment)
+		return nil, ErrNotAssigned.Because("it already had %d assignments", s.Assignment)
 	}
 	if c.Evidence.Kind == Released && c.Token < s.Token {
-		return nil, ErrFenced.Because("token %d is not that of the holder any more, who has %d", c.Token, s.Token)
+		return nil, ErrFenced.Because("token %d is outdated: the current holder has %d", c.Token, s.Token)
 	}
 	if err := s.rulesOut(c.Evidence); err != nil {
 		return nil, err
@@ -88,13 +88,13 @@ func (s State) rulesOut(e Evidence) error {
 	case s.Receipt != nil:
 		return ErrLive.Because("block %d holds %s", s.Receipt.Block.Number, s.Mined)
 	case e.Kind == Released && s.live():
-		return ErrLive.Because("%s may be anywhere", s.Attempts[len(s.Attempts)-1].Hash)
+		return ErrLive.Because("any node may have %s", s.Attempts[len(s.Attempts)-1].Hash)
 	case e.Kind == Lapsed && !s.live():
-		return ErrNotAssigned.Because("nothing was signed that could lapse")
+		return ErrNotAssigned.Because("no signed attempt could expire")
 	case noop && (!s.GivesWay() || !own || made.Kind != NoOp || made.Assignment != s.Assignment):
-		return ErrLive.Because("%s is no no-op that it gave way to", e.Hash)
+		return ErrLive.Because("%s is not a no-op that took its nonce", e.Hash)
 	case own && !noop:
-		return ErrLive.Because("%s is an attempt of its own", e.Hash)
+		return ErrLive.Because("%s is one of its own attempts", e.Hash)
 	case e.Kind != Released && e.Block.IsZero():
 		panic(fmt.Sprintf("intent: evidence %+v without a block", e))
 	case !slices.Contains([]EvidenceKind{Released, Rival, Lapsed, Filled}, e.Kind):
@@ -105,18 +105,18 @@ func (s State) rulesOut(e Evidence) error {
 
 func (s State) attempted(c Attempt) ([]Event, error) {
 	if c.Hash.IsZero() || !slices.Contains([]AttemptKind{First, Bump, NoOp}, c.Kind) {
-		panic(fmt.Sprintf("intent: %+v is no attempt", c))
+		panic(fmt.Sprintf("intent: %+v is not an attempt", c))
 	}
 	_, known := s.attempt(c.Hash)
 	switch {
 	case known:
 		return nil, nil
 	case s.Place == nil || c.Assignment != s.Assignment:
-		return nil, ErrNotAssigned.Because("assignment %d is not what it has", c.Assignment)
+		return nil, ErrNotAssigned.Because("assignment %d is not its current assignment", c.Assignment)
 	case s.End != nil: // its bytes must not be sent
 		return nil, ErrSettled.Because("it is %s", s.End.Status)
 	case !s.ToNoOp() && c.Kind == NoOp:
-		return nil, ErrNotCanceling.Because("nobody wishes that it be not carried out")
+		return nil, ErrNotCanceling.Because("its cancellation was not requested")
 	}
 	made := Attempted{s.Sequence + 1, c.Assignment, len(s.Attempts) + 1, c.Kind, c.Hash, chain.Hash{}, c.Fee, c.At}
 	if s.live() {
@@ -168,9 +168,9 @@ func (s State) speedUp(c SpeedUp) ([]Event, error) {
 	case s.End != nil:
 		return nil, ErrSettled.Because("it is %s", s.End.Status)
 	case s.Stop.Reason != "":
-		return nil, ErrCanceling.Because("it is to end: %s", s.Stop.Reason)
+		return nil, ErrCanceling.Because("it is being stopped: %s", s.Stop.Reason)
 	case !ceiling.IsZero() && c.Fee.Cmp(ceiling) > 0:
-		return nil, ErrOverCeiling.Because("it may pay %s, not %s", ceiling, c.Fee)
+		return nil, ErrOverCeiling.Because("its limit is %s, less than %s", ceiling, c.Fee)
 	case s.SpeedUps >= SpeedUpsMax:
 		return nil, ErrSpeedUps.Because("the intent was sped up %d times", s.SpeedUps)
 	case c.Fee.Cmp(s.LeastSpeedUp()) < 0:
@@ -184,9 +184,9 @@ func (s State) yield(c Yield) ([]Event, error) {
 	case s.End != nil:
 		return nil, ErrSettled.Because("it is %s", s.End.Status)
 	case s.Place == nil || c.Assignment != s.Assignment:
-		return nil, ErrNotAssigned.Because("assignment %d is not what it has", c.Assignment)
+		return nil, ErrNotAssigned.Because("assignment %d is not its current assignment", c.Assignment)
 	case s.live():
-		return nil, ErrLive.Because("%s may be anywhere", s.Attempts[len(s.Attempts)-1].Hash)
+		return nil, ErrLive.Because("any node may have %s", s.Attempts[len(s.Attempts)-1].Hash)
 	case s.Stop.Reason != "" || s.Yields():
 		return nil, nil
 	}
@@ -198,7 +198,7 @@ func (s State) giveWay(c GiveWay) ([]Event, error) {
 	case s.End != nil:
 		return nil, ErrSettled.Because("it is %s", s.End.Status)
 	case s.Place == nil || c.Assignment != s.Assignment:
-		return nil, ErrNotAssigned.Because("assignment %d is not what it has", c.Assignment)
+		return nil, ErrNotAssigned.Because("assignment %d is not its current assignment", c.Assignment)
 	case !s.live():
 		return nil, ErrNotSigned.Because("nothing was signed at assignment %d", c.Assignment)
 	case s.ToNoOp():

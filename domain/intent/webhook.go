@@ -7,11 +7,11 @@ import (
 
 func checkWebhooks(all []Webhook) error {
 	if len(all) > WebhooksMax {
-		return ErrTooLarge.Because("it has %d webhooks; at most %d are taken", len(all), WebhooksMax)
+		return ErrTooLarge.Because("it has %d webhooks; at most %d are allowed", len(all), WebhooksMax)
 	}
 	for i, w := range all {
 		if slices.Contains(all[:i], w) {
-			return ErrWebhookURL.Because("webhook %d is there twice", i)
+			return ErrWebhookURL.Because("webhook %d is listed twice", i)
 		}
 		if why := w.bad(); why != "" {
 			return ErrWebhookURL.Because("webhook %d: %s", i, why)
@@ -30,11 +30,11 @@ func (w Webhook) bad() string {
 	}
 	switch host := rest[:end]; {
 	case len(w.URL) > URLMax || strings.ContainsFunc(w.URL, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
-		return "the URL is longer than can be kept, or has other than printable ASCII"
+		return "the URL is too long, or has characters other than printable ASCII"
 	case !ok || scheme != "https" && scheme != "http":
-		return "the URL is not one of https"
+		return "the URL is not an https URL"
 	case host == "" || host[0] == ':':
-		return "the URL names no host"
+		return "the URL has no host"
 	case strings.Contains(host, "@"):
 		return "the URL has a user or a password"
 	case strings.ContainsAny(host, `\%"<>^{}|`+"`"):

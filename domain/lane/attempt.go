@@ -50,17 +50,17 @@ func (s Slot) admits(signed Signed) error {
 	case s.Landed != nil:
 		return ErrLanded.Because("%s is in block %d", s.Landed.Hash, s.Landed.Block.Number)
 	case n >= AttemptsMax, !noop && n >= BumpsMax:
-		return ErrAttempts.Because("nonce %d has %d", s.Nonce, n)
+		return ErrAttempts.Because("nonce %d already has %d attempts", s.Nonce, n)
 	case !noop && signed.Intent != s.Intent:
 		return ErrIntent.Because("%s does not hold nonce %d", signed.Intent, s.Nonce)
 	case noop && n == 0 && !s.Filled:
-		return ErrIntent.Because("no no-op was chosen for nonce %d", s.Nonce)
+		return ErrIntent.Because("nonce %d was not filled with a no-op", s.Nonce)
 	case n == 0:
 		return nil
 	}
 	last := s.Attempts[n-1]
 	if !noop && last.Intent.IsZero() {
-		return ErrIntent.Because("the intent at nonce %d was given up for a no-op", s.Nonce)
+		return ErrIntent.Because("a no-op already replaces the intent at nonce %d", s.Nonce)
 	}
 	for _, made := range s.Attempts {
 		if !signed.Fee.Replaces(made.Fee) && !slices.Contains(signed.Unsent, made.Hash) {
@@ -83,7 +83,7 @@ func (s State) land(c Land) ([]Event, error) {
 		}
 		made, ours := slot.attempt(l.Hash)
 		if !ours {
-			return nil, ErrHash.Because("%s is no attempt at nonce %d", l.Hash, l.Nonce)
+			return nil, ErrHash.Because("%s is not an attempt at nonce %d", l.Hash, l.Nonce)
 		}
 		was := slot.Landed
 		moved := was != nil && (was.Hash != l.Hash || was.Block.Hash != l.Block.Hash)
@@ -91,7 +91,7 @@ func (s State) land(c Land) ([]Event, error) {
 		case was != nil && !moved && !l.Final:
 			continue
 		case moved && was.Block.Hash == l.Block.Hash:
-			return nil, ErrLanded.Because("block %s holds %s at nonce %d, it cannot hold %s too", l.Block.Hash, was.Hash, l.Nonce, l.Hash)
+			return nil, ErrLanded.Because("block %s contains %s at nonce %d, so it cannot contain %s", l.Block.Hash, was.Hash, l.Nonce, l.Hash)
 		case moved:
 			events = append(events, Unlanded{c.Token, []uint64{l.Nonce}, was.Block, l.Block, c.At})
 		}
@@ -152,15 +152,15 @@ func (s State) lose(c Lose) ([]Event, error) {
 		case slot.Landed != nil:
 			return nil, ErrLanded.Because("%s is in block %d", slot.Landed.Hash, slot.Landed.Block.Number)
 		case !c.Witness.Final || !c.Witness.Holds() || c.Witness.Nonce <= l.Nonce:
-			return nil, ErrWitness.Because("nonce %d is used when %d of %d endpoints say so of a final block; %q say %d", l.Nonce, c.Witness.Needed, c.Witness.Asked, c.Witness.Endpoints, c.Witness.Nonce)
+			return nil, ErrWitness.Because("%d of %d endpoints must confirm for a final block that nonce %d is used; %q report %d", l.Nonce, c.Witness.Needed, c.Witness.Asked, c.Witness.Endpoints, c.Witness.Nonce)
 		}
 		for _, made := range slot.Attempts {
 			if !slices.Contains(l.Absent, made.Hash) {
-				return nil, ErrUnchecked.Because("nobody looked for %s", made.Hash)
+				return nil, ErrUnchecked.Because("%s was not looked up", made.Hash)
 			}
 		}
 		if _, ours := slot.attempt(l.Rival); ours { // one endpoint has it, and another has not
-			return nil, ErrWitness.Because("%s, which is said to have used nonce %d, is an attempt at it", l.Rival, l.Nonce)
+			return nil, ErrWitness.Because("%s, reported as external use of nonce %d, is the lane's own attempt", l.Rival, l.Nonce)
 		}
 		events = append(events, Lost{c.Token, l.Nonce, slot.Intent, l.Rival, c.Witness, c.At})
 	}

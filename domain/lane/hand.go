@@ -27,7 +27,7 @@ func (s State) advance(c Advance) ([]Event, error) {
 	case s.Known && c.Witness.Nonce <= s.Next:
 		return nil, nil // the cursor never goes back
 	case !c.Witness.Holds():
-		return nil, ErrWitness.Because("%d of %d endpoints had to agree on nonce %d, %q did", c.Witness.Needed, c.Witness.Asked, c.Witness.Nonce, c.Witness.Endpoints)
+		return nil, ErrWitness.Because("%d of %d endpoints must agree on nonce %d, but only %q do", c.Witness.Needed, c.Witness.Asked, c.Witness.Nonce, c.Witness.Endpoints)
 	}
 	return []Event{Advanced{c.Token, s.Next, c.Witness, c.At}}, nil
 }
@@ -141,7 +141,7 @@ func (s State) reclaim(c Reclaim) ([]Event, error) {
 	case gap.First == gap.End:
 		return nil, nil
 	case !c.Witness.Holds():
-		return nil, ErrWitness.Because("%d of %d endpoints had to agree on nonce %d, %q did", c.Witness.Needed, c.Witness.Asked, c.Witness.Nonce, c.Witness.Endpoints)
+		return nil, ErrWitness.Because("%d of %d endpoints must agree on nonce %d, but only %q do", c.Witness.Needed, c.Witness.Asked, c.Witness.Nonce, c.Witness.Endpoints)
 	}
 	return []Event{Reclaimed{c.Token, min(c.Count, gap.End-gap.First), c.Witness, c.At}}, nil
 }

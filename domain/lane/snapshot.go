@@ -92,7 +92,7 @@ func Restore(data []byte) (State, error) {
 		s.open = append(s.open, &slot)
 	}
 	if r.bad || len(r.left) > 0 {
-		return State{}, errors.New("lane snapshot is cut short, or not one")
+		return State{}, errors.New("lane snapshot is truncated or invalid")
 	}
 	return s, nil
 }

@@ -63,15 +63,15 @@ func (p Policy) Check() error {
 	case len(p.Pauses) > PausesMax:
 		return fmt.Errorf("at most %d pauses can be listed", PausesMax)
 	case !(p.Jitter >= 0 && p.Jitter <= 1):
-		return errors.New("jitter is a part from 0 to 1")
+		return errors.New("jitter must be from 0 to 1")
 	case p.RetryAfterMax < 0 || p.RetryAfterMax > PauseMax:
-		return fmt.Errorf("a receiver may ask for pauses of at most %s", PauseMax)
+		return fmt.Errorf("the longest pause that a receiver may request is at most %s", PauseMax)
 	case p.Concurrency < 1 || p.Concurrency > ConcurrencyMax:
-		return fmt.Errorf("1 to %d attempts can be made at one time", ConcurrencyMax)
+		return fmt.Errorf("the number of parallel attempts must be 1 to %d", ConcurrencyMax)
 	case p.BreakAfter < 1 || p.BreakMin <= 0 || p.BreakMax < p.BreakMin || p.BreakMax > PauseMax:
-		return fmt.Errorf("an endpoint is left alone after at least 1 failure, for up to %s", PauseMax)
+		return fmt.Errorf("an endpoint is paused after at least 1 failure, for up to %s", PauseMax)
 	case p.DisableAfter <= 0:
-		return errors.New("an endpoint is not disabled at its first failure")
+		return errors.New("an endpoint cannot be disabled at its first failure")
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (p Policy) Check() error {
 // depends only on the arguments, so that even the jitter replays.
 func (p Policy) After(n Notice, e Endpoint, o Outcome, at time.Time) (Notice, Endpoint) {
 	if n.Stage != Queued && n.Stage != Delivering {
-		panic(fmt.Sprintf("an attempt at a notice that is %s", n.Stage))
+		panic(fmt.Sprintf("an attempt of a webhook delivery that is %s", n.Stage))
 	}
 	n.Attempts++
 	n.Last, n.LastAt = o, at

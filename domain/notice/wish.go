@@ -127,7 +127,7 @@ func (w Wishes) Decide(c Command) ([]Event, error) {
 		return []Event{WasEnabled(c)}, nil
 	case SendAgain:
 		if len(c.Notices) > RedeliverMax {
-			return nil, ErrRedeliver.Because("%d notices are named; at most %d are taken", len(c.Notices), RedeliverMax)
+			return nil, ErrRedeliver.Because("%d webhook deliveries are named; at most %d are allowed", len(c.Notices), RedeliverMax)
 		}
 		return []Event{RedeliveryAsked(c)}, nil
 	}

@@ -21,7 +21,7 @@ func (j *Judge) Call(c Call) []Violation {
 		j.figures.Shed++
 		j.cases.Add(P27)
 		if !c.Later {
-			j.broken(P27, "", 0, "a client was turned away at %s and not told when to come back", c.Ended.UTC().Format(time.RFC3339Nano))
+			j.broken(P27, "", 0, "a client was refused at %s without a time to retry", c.Ended.UTC().Format(time.RFC3339Nano))
 		}
 	}
 	switch {
@@ -60,7 +60,7 @@ func (j *Judge) told(key Key, c Call) {
 	case !named:
 		j.asked[c.Key] = asked{c.Print, c.Hash}
 	case before.print != c.Print:
-		j.broken(P3, key.stream(), 0, "the key %q was taken with two different requests", c.Key)
+		j.broken(P3, key.stream(), 0, "the key %q was accepted with two different requests", c.Key)
 	case before.hash != c.Hash:
 		j.broken(P3, key.stream(), 0, "the key %q was answered with %s, and before with %s", c.Key, c.Hash, before.hash)
 	}

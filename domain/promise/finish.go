@@ -35,7 +35,7 @@ func (j *Judge) durable() {
 	}
 	slices.SortFunc(keys, func(a, b Key) int { return strings.Compare(a.Hash.String(), b.Hash.String()) })
 	for _, key := range keys {
-		j.broken(P1, key.stream(), 0, "acknowledged at %s, and the log does not have it", j.acked[key].UTC().Format(time.RFC3339Nano))
+		j.broken(P1, key.stream(), 0, "acknowledged at %s, but the log does not have it", j.acked[key].UTC().Format(time.RFC3339Nano))
 	}
 }
 
@@ -52,7 +52,7 @@ func (j *Judge) notLost(l *life, e End) {
 			why = overdue(row, e.Now, j.s.Recovery)
 		}
 		if why != "" {
-			j.broken(P2, l.key.stream(), l.position, "it is %s, and %s", l.status, why)
+			j.broken(P2, l.key.stream(), l.position, "it is %s, but %s", l.status, why)
 			return
 		}
 	}
@@ -62,7 +62,7 @@ func (j *Judge) notLost(l *life, e End) {
 	if waits := queued && row.Phase == tx.Open && waiting(row); l.known && l.accepted.Window.Before == 0 && waits {
 		return
 	}
-	j.broken(P2, l.key.stream(), l.position, "all is quiet, and it is still %s after %d attempts", l.status, max(l.attempt, l.sends))
+	j.broken(P2, l.key.stream(), l.position, "no faults are active, but it is still %s after %d attempts", l.status, max(l.attempt, l.sends))
 }
 
 // phase returns the expected phase of the transaction in the due queue.
@@ -147,7 +147,7 @@ func (j *Judge) cleared() {
 			j.cases.Add(P23)
 		}
 		if canceled && !erased {
-			j.broken(P23, key.stream(), 0, "it was canceled, and its bytes are kept")
+			j.broken(P23, key.stream(), 0, "it was canceled, but its bytes are kept")
 		}
 		if grouped && !joined {
 			j.broken(P23, key.stream(), 0, "it belongs to a group that it has not joined, so no cancel finds it")

@@ -151,7 +151,7 @@ func (j *Judge) live(l *life, r event.Recorded, e tx.Event) {
 	case tx.Finalized:
 		j.finalized(l, r, e)
 	case tx.FinalityViolated:
-		j.broken(P12, r.Stream, r.Position, "a violation of finality, of what was not sealed")
+		j.broken(P12, r.Stream, r.Position, "a finality violation without a sealed verdict")
 		l.violated = true
 	case tx.CanceledLocally:
 		j.canceledLocally(l, r, e)
@@ -220,7 +220,7 @@ func (j *Judge) after(p ended, key Key, r event.Recorded, e tx.Event) ended {
 		}
 	case tx.FinalityViolated:
 		if p.verdict == tx.StatusAbsent {
-			j.broken(P12, r.Stream, r.Position, "a violation of finality, of what was not sealed")
+			j.broken(P12, r.Stream, r.Position, "a finality violation without a sealed verdict")
 		}
 		j.alarm(key, p, r, e)
 		p.violated = true

@@ -15,7 +15,7 @@ func (j *Judge) Event(r event.Recorded) []Violation {
 	j.once(r)
 	switch {
 	case r.Stream == "":
-		j.broken(P30, r.Stream, r.Position, "%s is of no stream", r.Name)
+		j.broken(P30, r.Stream, r.Position, "%s has no stream", r.Name)
 	case strings.HasPrefix(string(r.Stream), tx.StreamPrefix):
 		j.transaction(r)
 	case strings.HasPrefix(string(r.Stream), group.StreamPrefix):
@@ -96,7 +96,7 @@ func (j *Judge) linked(r event.Recorded, last tie) tie {
 	case !r.Meta.Link.IsZero():
 		j.cases.Add(P31)
 		if want := last.link.Next(r.Stream, r.Version, r.Event); r.Meta.Link != want {
-			j.broken(P31, r.Stream, r.Position, "%s has the link %s, which is not that of itself and the event before", r.Name, r.Meta.Link)
+			j.broken(P31, r.Stream, r.Position, "%s has the link %s, which does not match it and the event before it", r.Name, r.Meta.Link)
 		}
 	case last.tight || j.s.Linked:
 		j.broken(P31, r.Stream, r.Position, "%s has no link", r.Name)
@@ -250,7 +250,7 @@ func (j *Judge) join(g *roll, id group.ID, r event.Recorded, e group.Joined) {
 		past.joined = true
 		j.ended[key] = past
 	default:
-		j.broken(P3, r.Stream, r.Position, "%s joins, which nobody accepted", e.Hash)
+		j.broken(P3, r.Stream, r.Position, "%s joins, which was never accepted", e.Hash)
 	}
 }
 

@@ -148,7 +148,7 @@ func (s *Secrets) Shown(a Shown) (found []Violation) {
 			fmt.Sprintf(format, args...) + fmt.Sprintf(": %s 0x%s of %q", v.what, cut(v.text), v.owners)})
 	}
 	if v := s.of(a.Foreign); v != nil && !slices.Contains(v.owners, a.Client) && !silent(a.Status) {
-		broken(v, "was answered %d for what belongs to others", a.Status)
+		broken(v, "got status %d for other clients' data", a.Status)
 	}
 	request := strings.ToLower(a.Request)
 	told := map[*secret]bool{}
@@ -157,7 +157,7 @@ func (s *Secrets) Shown(a Shown) (found []Violation) {
 			continue
 		}
 		told[v] = true
-		broken(v, "was shown what belongs to others")
+		broken(v, "was shown other clients' data")
 	}
 	slices.SortFunc(found, func(x, y Violation) int { return cmp.Compare(x.Evidence, y.Evidence) })
 	return found

@@ -30,7 +30,7 @@ func (j *Judge) Sent(s Sent) []Violation {
 	case over:
 		j.sentLate(past, key, s)
 	default:
-		j.broken(P8, key.stream(), 0, "%d bytes reached %s at %s, and the log has never heard of them", len(s.Raw), s.Node, s.At.UTC().Format(time.RFC3339Nano))
+		j.broken(P8, key.stream(), 0, "%d bytes reached %s at %s, but the log does not have them", len(s.Raw), s.Node, s.At.UTC().Format(time.RFC3339Nano))
 	}
 	return j.tell()
 }
@@ -110,7 +110,7 @@ func (j *Judge) intact(l *life, s Sent, raw chain.Hash) {
 	d, err := j.s.Decode(s.Raw)
 	switch {
 	case err != nil:
-		j.broken(P29, l.key.stream(), l.position, "what was accepted cannot be decoded: %v", err)
+		j.broken(P29, l.key.stream(), l.position, "the accepted bytes cannot be decoded: %v", err)
 	case d.Chain != a.Chain || d.Hash != a.Hash || d.Sender != a.Sender:
 		j.broken(P9, l.key.stream(), l.position, "the bytes are %s of %s on chain %s; recorded is %s of %s", d.Hash, d.Sender, d.Chain, a.Hash, a.Sender)
 	case d.NonceKey != a.NonceKey || d.Nonce != a.Nonce || d.Window != a.Window || d.Type != a.Type || d.Signature != a.Signature:

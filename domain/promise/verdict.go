@@ -12,7 +12,7 @@ import (
 
 func (j *Judge) broadcast(l *life, r event.Recorded, e tx.Broadcast) {
 	if !slices.ContainsFunc(e.Answers, func(a tx.Answer) bool { return a.Class == tx.Taken || a.Class == tx.Known }) {
-		j.broken(P11, r.Stream, r.Position, "taken, but no node said so")
+		j.broken(P11, r.Stream, r.Position, "accepted, but no node reported that")
 	}
 	j.attempted(l, r, e.Attempt, true)
 	l.taken, l.handed, l.cause = true, true, ""
@@ -39,7 +39,7 @@ func (j *Judge) rejected(l *life, r event.Recorded, e tx.Rejected) {
 	}
 	// P11: permanent only if every node said so, and none ever accepted the bytes.
 	if l.taken || slices.ContainsFunc(e.Answers, func(a tx.Answer) bool { return a.Class != tx.Permanent }) {
-		j.broken(P11, r.Stream, r.Position, "refused for good, though a node took it before (%t) or did not say so: %v", l.taken, e.Answers)
+		j.broken(P11, r.Stream, r.Position, "permanently refused, though a node accepted it before (%t) or did not refuse it: %v", l.taken, e.Answers)
 	}
 	l.refused, l.status = true, tx.StatusInvalid
 }
@@ -86,7 +86,7 @@ func (j *Judge) rest(l *life, r event.Recorded, verdict tx.Status, b chain.Block
 
 func (j *Judge) stale(l *life, r event.Recorded, e tx.StaleByNonce) {
 	if l.known && (l.accepted.NonceKey.IsExpiring() || e.Current <= l.accepted.Nonce) {
-		j.broken(P11, r.Stream, r.Position, "stale, though its nonce is %d and the chain wants %d", l.accepted.Nonce, e.Current)
+		j.broken(P11, r.Stream, r.Position, "stale, though its nonce is %d and the chain's next nonce is %d", l.accepted.Nonce, e.Current)
 	}
 	j.rest(l, r, tx.StatusStale, e.Block)
 }
@@ -114,9 +114,9 @@ func (j *Judge) reorged(l *life, r event.Recorded, e tx.Reorged) {
 	}
 	switch unwanted := l.canceled || l.refused; {
 	case e.Unwanted && !unwanted:
-		j.broken(P14, r.Stream, r.Position, "nobody gave it up, but it is not to be sent again")
+		j.broken(P14, r.Stream, r.Position, "neither its owner nor the nodes stopped it, but it is not to be sent again")
 	case !e.Unwanted && unwanted:
-		j.broken(P23, r.Stream, r.Position, "it was given up, but is to be sent again")
+		j.broken(P23, r.Stream, r.Position, "it was stopped, but is to be sent again")
 	}
 	l.verdict, l.block = tx.StatusAbsent, chain.Block{}
 	l.lostAt = time.Time{}
@@ -194,7 +194,7 @@ func Untrue(c Chain, a tx.Accepted, e tx.Finalized) string {
 	if e.Verdict == tx.StatusStale {
 		s := chain.Sequence{Chain: a.Chain, Sender: a.Sender, Key: a.NonceKey}
 		if next, known := c.Next(s); known && next <= a.Nonce {
-			return fmt.Sprintf("sealed as stale, and the chain wants nonce %d, its own is %d", next, a.Nonce)
+			return fmt.Sprintf("sealed as stale, but the chain's next nonce is %d, and its own is %d", next, a.Nonce)
 		}
 	}
 	return ""
@@ -208,7 +208,7 @@ func (j *Judge) alarm(key Key, p ended, r event.Recorded, e tx.FinalityViolated)
 	}
 	receipt, mined := c.Receipt(key.Hash)
 	if executed := p.verdict == tx.StatusExecuted; executed && mined && receipt.Block.Hash == e.Was.Hash || !executed && !mined {
-		j.broken(P11, r.Stream, r.Position, "a violation of finality, though the chain says what was sealed on %s", e.Was.Hash)
+		j.broken(P11, r.Stream, r.Position, "a finality violation, though the chain agrees with the sealed verdict on %s", e.Was.Hash)
 	}
 }
 

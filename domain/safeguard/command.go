@@ -81,7 +81,7 @@ func (s State) halt(c Throw) ([]Event, error) {
 	case err != nil || thrown:
 		return nil, err
 	case len(s.Halts) >= HaltsMax && c.Scope.Kind != Deployment: // the deployment's switch works in any case
-		return nil, ErrTooMany.Because("%d are halted", len(s.Halts))
+		return nil, ErrTooMany.Because("%d halts are active", len(s.Halts))
 	}
 	return []Event{Halted(c)}, nil
 }
@@ -99,14 +99,14 @@ func (s State) setTargets(c SetTargets) ([]Event, error) {
 		return nil, err
 	}
 	if c.Scope.Chain == 0 {
-		return nil, ErrInvalid.Because("an address means something on one chain only, and none is named")
+		return nil, ErrInvalid.Because("a list of targets must name its chain")
 	}
 	if len(c.Targets) > TargetsMax {
-		return nil, ErrInvalid.Because("%d targets are listed; at most %d are taken", len(c.Targets), TargetsMax)
+		return nil, ErrInvalid.Because("%d targets are listed; at most %d are allowed", len(c.Targets), TargetsMax)
 	}
 	for _, t := range c.Targets {
 		if len(t.Selectors) > SelectorsMax || t.To == nil && len(t.Selectors) > 0 {
-			return nil, ErrInvalid.Because("a target has at most %d selectors, and the making of a contract none", SelectorsMax)
+			return nil, ErrInvalid.Because("a target may have at most %d selectors, and the creation of a contract none", SelectorsMax)
 		}
 	}
 	was, listed := s.Lists[c.Scope]
@@ -130,7 +130,7 @@ func (s State) setRate(c SetRate) ([]Event, error) {
 	was, limited := s.Rates[c.Scope]
 	switch {
 	case c.Scope.Chain != 0:
-		return nil, ErrInvalid.Because("how often may be asked is not said for one chain")
+		return nil, ErrInvalid.Because("a rate limit cannot name a chain")
 	case c.Rate == nil && !limited, c.Rate != nil && limited && *c.Rate == was:
 		return nil, nil
 	case c.Rate != nil && (c.Rate.PerSecond < 1 || c.Rate.PerSecond > RateMax || c.Rate.Burst < 1 || c.Rate.Burst > BurstMax):
@@ -150,11 +150,11 @@ func check(actor, reason string, of Scope, kinds ...ScopeKind) error {
 	case reason == "" || !isText(reason):
 		return ErrInvalid.Because("a reason has 1 to %d bytes of printable text", TextMax)
 	case !slices.Contains(kinds, of.Kind):
-		return ErrInvalid.Because("it is about one of %q, not %q", kinds, of.Kind)
+		return ErrInvalid.Because("the scope must be one of %q, not %q", kinds, of.Kind)
 	case (of.Kind == OnChain) != (of.Chain != 0) && !client:
-		return ErrInvalid.Because("a chain is named by what is about one, and by nothing else")
+		return ErrInvalid.Because("only a chain's scope must name a chain")
 	case of.Client != "" && (!client || !isName(of.Client)):
-		return ErrInvalid.Because("a client is named by what is about one, by up to %d of A-Z, a-z, 0-9 and ._:-", NameMax)
+		return ErrInvalid.Because("only a client's scope may name a client, with up to %d of A-Z, a-z, 0-9 and ._:-", NameMax)
 	}
 	return nil
 }

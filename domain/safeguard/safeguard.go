@@ -120,7 +120,7 @@ func (s State) Check(r Request) error {
 	for _, scope := range []Scope{{Kind: OnChain, Chain: r.Chain}, {Kind: OfClient, Client: r.Client, Chain: r.Chain}} {
 		for i, c := range r.Calls {
 			if !s.Lists[scope].Allows(c.To, c.Input) {
-				return ErrTarget.Because("call %d is none that is allowed to the %s", i, scope)
+				return ErrTarget.Because("call %d is not allowed for the %s", i, scope)
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 func (s State) register(c Register) ([]Event, error) {
 	pools := slices.Compact(slices.Sorted(slices.Values(c.Pools)))
 	if len(pools) > PoolsMax {
-		return nil, ErrInvalid.Because("it is in %d pools; at most %d are taken", len(pools), PoolsMax)
+		return nil, ErrInvalid.Because("it is in %d pools; at most %d are allowed", len(pools), PoolsMax)
 	}
 	for _, name := range pools {
 		if !isName(name) {
@@ -22,11 +22,11 @@ func (s State) register(c Register) ([]Event, error) {
 		}
 	}
 	if len(c.Targets) > TargetsMax {
-		return nil, ErrInvalid.Because("%d targets are listed; at most %d are taken", len(c.Targets), TargetsMax)
+		return nil, ErrInvalid.Because("%d targets are listed; at most %d are allowed", len(c.Targets), TargetsMax)
 	}
 	for _, t := range c.Targets {
 		if len(t.Selectors) > SelectorsMax || t.To == nil && len(t.Selectors) > 0 {
-			return nil, ErrInvalid.Because("a target has at most %d selectors, and the making of a contract none", SelectorsMax)
+			return nil, ErrInvalid.Because("a target may have at most %d selectors, and the creation of a contract none", SelectorsMax)
 		}
 	}
 	if err := checkActor(c.Actor); err != nil {
@@ -120,7 +120,7 @@ func (s State) lackFunds(c LackFunds) ([]Event, error) {
 
 func (s State) fail(c Fail) ([]Event, error) {
 	if c.Report.IsZero() || c.Limit < 1 || c.Limit > FailuresMax || !slices.Contains(FailureKinds(), c.Kind) {
-		panic(fmt.Sprintf("signer: %+v is no failure", c))
+		panic(fmt.Sprintf("signer: %+v is not a failure", c))
 	}
 	if s.Disabled || slices.ContainsFunc(s.Failures, func(f Failure) bool { return f.Report == c.Report }) {
 		return nil, nil

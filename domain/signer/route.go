@@ -19,7 +19,7 @@ func (s State) Serves(pool string, calls []chain.Call) error {
 	}
 	for i, c := range calls {
 		if !s.Targets.Allows(c.To, c.Input) {
-			return ErrTarget.Because("call %d is none that it may make", i)
+			return ErrTarget.Because("it may not make call %d", i)
 		}
 	}
 	return nil

@@ -72,9 +72,9 @@ func (s State) seeNonce(c SeeNonce) ([]Event, error) {
 	case s.Verdict != StatusAbsent:
 		return nil, nil
 	case s.Accepted.NonceKey.IsExpiring():
-		return nil, ErrNonceCurrent.Because("an expiring nonce is in no sequence")
+		return nil, ErrNonceCurrent.Because("an expiring nonce has no sequence")
 	case c.Current <= s.Accepted.Nonce:
-		return nil, ErrNonceCurrent.Because("the chain wants nonce %d, this is %d", c.Current, s.Accepted.Nonce)
+		return nil, ErrNonceCurrent.Because("the chain's next nonce is %d, this is %d", c.Current, s.Accepted.Nonce)
 	}
 	return []Event{StaleByNonce(c)}, nil
 }

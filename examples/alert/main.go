@@ -23,7 +23,7 @@ import (
 func main() {
 	var store examples.Store
 	store.Flags(flag.CommandLine)
-	all := flag.Bool("all", false, "also what was before this program was first started")
+	all := flag.Bool("all", false, "also report events from before the first start of this program")
 	flag.Parse()
 	examples.Main("alert", func(ctx context.Context) error {
 		return run(ctx, store, os.Stdout, feed.Options{Group: "alert", FromEnd: !*all})
@@ -89,14 +89,14 @@ func alert(e tx.Event) string {
 		}
 	case tx.Rejected:
 		if e.Permanent {
-			return "refused for good: " + e.Reason
+			return "refused permanently: " + e.Reason
 		}
 	case tx.Expired:
 		return "expired"
 	case tx.StaleByNonce:
-		return fmt.Sprintf("its nonce was used by another; the chain wants %d next", e.Current)
+		return fmt.Sprintf("another transaction used its nonce; the chain's next nonce is %d", e.Current)
 	case tx.Reorged:
-		return fmt.Sprintf("taken back: block %d was replaced", e.Was.Number)
+		return fmt.Sprintf("withdrawn: block %d was replaced", e.Was.Number)
 	case tx.FinalityViolated:
 		return fmt.Sprintf("final verdict contradicted: block %d was replaced", e.Was.Number)
 	}

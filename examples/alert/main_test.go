@@ -45,8 +45,8 @@ func TestAlert(t *testing.T) {
 	go func() { ended <- run(ctx, examples.Store{At: dir}, to, feed.Options{Group: "alert"}) }()
 	scanner := bufio.NewScanner(lines)
 	for _, want := range []string{
-		"reverted in block 7", "taken back: block 7 was replaced", "refused for good: no such fee token", "expired",
-		"its nonce was used by another; the chain wants 9 next", "final verdict contradicted: block 8 was replaced",
+		"reverted in block 7", "withdrawn: block 7 was replaced", "refused permanently: no such fee token", "expired",
+		"another transaction used its nonce; the chain's next nonce is 9", "final verdict contradicted: block 8 was replaced",
 	} {
 		if !scanner.Scan() || !regexp.MustCompile(`^\S+Z `+string(stream)+" "+want+"$").Match(scanner.Bytes()) {
 			t.Fatalf("%s, want %s", scanner.Text(), want)

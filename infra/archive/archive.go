@@ -85,7 +85,7 @@ func (f *Files) open(ctx context.Context, s archive.Segment) (_ *opened, err err
 	}
 	found, hash, err := readIndex(blob)
 	if err == nil && hash != s.Hash {
-		err = fmt.Errorf("%w: it is another file than was recorded, with the hash %s, not %s", archive.ErrDamaged, hash, s.Hash)
+		err = fmt.Errorf("%w: the file was replaced: its hash is %s, recorded was %s", archive.ErrDamaged, hash, s.Hash)
 	}
 	if err != nil {
 		return nil, errors.Join(wholly(s, err), blob.Close())
@@ -124,7 +124,7 @@ func readIndex(blob Blob) (*index, archive.Digest, error) {
 		return nil, archive.Digest{}, err
 	// Each part is bounded first, so that the sum cannot overflow.
 	case h.indexAt > size || h.blocks > size/blockBytes || h.mentions > size/streamBytes || h.size() != size:
-		return nil, archive.Digest{}, fmt.Errorf("%w: its %d bytes are not what its header speaks of", archive.ErrDamaged, size)
+		return nil, archive.Digest{}, fmt.Errorf("%w: its %d bytes differ from its header", archive.ErrDamaged, size)
 	}
 	rest := make([]byte, size-h.indexAt)
 	if err := readAt(blob, rest, int64(h.indexAt)); err != nil {
@@ -136,7 +136,7 @@ func readIndex(blob Blob) (*index, archive.Digest, error) {
 	sum.Write(indexes)
 	hash := archive.Digest(footer)
 	if !bytes.Equal(sum.Sum(nil), hash[:]) || string(footer[len(hash):]) != endMark {
-		return nil, archive.Digest{}, fmt.Errorf("%w: header or indexes are not what the footer vouches for", archive.ErrDamaged)
+		return nil, archive.Digest{}, fmt.Errorf("%w: header or indexes do not match the footer's hash", archive.ErrDamaged)
 	}
 	found := &index{header: h, blocks: make([]block, h.blocks)}
 	for i := range found.blocks {
@@ -178,7 +178,7 @@ func (o *opened) unpack(z *zstd.Decoder, i int) ([]byte, error) {
 		return nil, damaged("its bytes have changed")
 	}
 	if err != nil || len(raw) != int(b.raw) {
-		return nil, damaged("it cannot be unpacked")
+		return nil, damaged("it cannot be decompressed")
 	}
 	return raw, nil
 }
@@ -215,7 +215,7 @@ func (o *opened) records(raw []byte, i int) (_ []event.Recorded, err error) {
 		events = append(events, r)
 	}
 	if len(events) != int(b.events) || len(events) > 0 && (events[0].Position != b.first || events[len(events)-1].Position != b.last) {
-		return nil, named(o.name, fmt.Errorf("%w: block %d of %d has other events than its index says", archive.ErrDamaged, i+1, len(o.blocks)))
+		return nil, named(o.name, fmt.Errorf("%w: the events of block %d of %d differ from its index", archive.ErrDamaged, i+1, len(o.blocks)))
 	}
 	return events, nil
 }
@@ -334,7 +334,7 @@ func (f *Files) Verify(ctx context.Context, s archive.Segment) error {
 	f.forget(s.Hash)
 	return f.each(ctx, s, func(o *opened, z *zstd.Decoder) (bool, error) {
 		if got := o.segment(s.Name, s.Hash); got != s {
-			return false, named(s.Name, fmt.Errorf("%w: its header speaks of %+v, recorded was %+v", archive.ErrDamaged, got, s))
+			return false, named(s.Name, fmt.Errorf("%w: its header has %+v, recorded was %+v", archive.ErrDamaged, got, s))
 		}
 		sum, next := sha256.New(), o.first
 		for i := range o.blocks {
@@ -352,13 +352,13 @@ func (f *Files) Verify(ctx context.Context, s archive.Segment) error {
 			}
 			for _, r := range events {
 				if r.Position != next {
-					return false, named(s.Name, fmt.Errorf("%w: position %d stands where %d has to", archive.ErrDamaged, r.Position, next))
+					return false, named(s.Name, fmt.Errorf("%w: it has position %d instead of %d", archive.ErrDamaged, r.Position, next))
 				}
 				next++
 			}
 		}
 		if next != o.past || !bytes.Equal(sum.Sum(nil), o.contents[:]) {
-			return false, named(s.Name, fmt.Errorf("%w: its contents are not what its header speaks of", archive.ErrDamaged))
+			return false, named(s.Name, fmt.Errorf("%w: its contents differ from its header", archive.ErrDamaged))
 		}
 		return true, nil
 	})

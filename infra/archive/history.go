@@ -50,7 +50,7 @@ func (h *History) Page(ctx context.Context, after event.Position, most int) (pag
 		}
 		return page, nil
 	}
-	return nil, fmt.Errorf("archive: %w: no segment is listed that has position %d", archive.ErrMissing, after+1)
+	return nil, fmt.Errorf("archive: %w: the list has no segment with position %d", archive.ErrMissing, after+1)
 }
 
 // Lacks reports whether events of a stream after a version may be in the archive, in addition

@@ -78,7 +78,7 @@ func (l *Log) covering(ctx context.Context, below event.Position) ([]archive.Seg
 		next = segment.Past
 	}
 	if next < below {
-		return nil, fmt.Errorf("archive: %w: no segment is listed that begins with position %d", archive.ErrMissing, next)
+		return nil, fmt.Errorf("archive: %w: the list has no segment that begins with position %d", archive.ErrMissing, next)
 	}
 	return known, nil
 }

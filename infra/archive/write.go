@@ -104,7 +104,7 @@ func (w *writer) fill(events iter.Seq2[event.Batch, error]) error {
 
 func (w *writer) add(r event.Recorded) error {
 	if r.Position != w.next {
-		return fmt.Errorf("position %d comes where %d has to", r.Position, w.next)
+		return fmt.Errorf("position %d comes instead of %d", r.Position, w.next)
 	}
 	w.next++
 	at := r.At.UnixMicro()

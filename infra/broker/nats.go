@@ -30,7 +30,7 @@ func openNATS(ctx context.Context, to string, o Options) (message.Publisher, err
 	// must not be sent after a reconnect.
 	conn, err := nats.Connect(to, nats.Name("watchtower"), nats.Timeout(dialTimeout), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectBufSize(-1))
 	if err != nil {
-		return nil, fmt.Errorf("broker: NATS does not answer: %w", err)
+		return nil, fmt.Errorf("broker: NATS does not respond: %w", err)
 	}
 	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(publishTimeout))
 	if err != nil {

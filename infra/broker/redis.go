@@ -24,7 +24,7 @@ func openRedis(ctx context.Context, to string, o Options) (message.Publisher, er
 	options.MaxRetries, options.DialerRetries = -1, 1 // only the forwarder retries
 	client := redis.NewClient(options)
 	if err := client.Ping(ctx).Err(); err != nil {
-		return nil, errors.Join(fmt.Errorf("broker: Redis does not answer: %w", err), client.Close())
+		return nil, errors.Join(fmt.Errorf("broker: Redis does not respond: %w", err), client.Close())
 	}
 	return redisstream.NewPublisher(redisstream.PublisherConfig{Client: client, DefaultMaxlen: o.Keep}, watermill.NopLogger{})
 }

@@ -238,7 +238,7 @@ func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2
 				break
 			}
 			if r.Position != next {
-				return fmt.Errorf("position %d comes where %d has to", r.Position, next)
+				return fmt.Errorf("position %d comes instead of %d", r.Position, next)
 			}
 			next++
 		}
@@ -289,7 +289,7 @@ func putBack(conn *sqlite.Conn, r event.Recorded) error {
 		return err
 	}
 	if no == 0 {
-		return errors.New("an event of a stream that there is not: " + string(r.Stream))
+		return errors.New("an event has an unknown stream: " + string(r.Stream))
 	}
 	return exec(conn, `INSERT OR IGNORE INTO events (pos, stream, version, at, id, name, data, correlation, causation, actor, trace, link)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,

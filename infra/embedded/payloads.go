@@ -170,7 +170,7 @@ func (p *Payloads) reconcile(ctx context.Context, row payload.Sealed) error {
 		return insertPayload(conn, row, p.now().UnixMicro())
 	}})
 	if err != nil {
-		return fmt.Errorf("keep payload %s anew: %w", row.Hash, err)
+		return fmt.Errorf("keep payload %s again: %w", row.Hash, err)
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, ma
 func notBeyond(conn *sqlite.Conn, after event.Position) error {
 	head, err := lastPosition(conn)
 	if err == nil && after > head {
-		err = fmt.Errorf("the log ends at %d: if events.db was restored from a backup, remove work.db and view.db, which are made again from it, and feed.db, whose consumers begin again", head)
+		err = fmt.Errorf("the log ends at %d: if events.db was restored from a backup, remove work.db and view.db, which are rebuilt from it, and feed.db, whose consumers then begin again", head)
 	}
 	return err
 }

@@ -261,7 +261,7 @@ func swapTable(ctx context.Context, dbtx *sql.Tx, table string) error {
 		return err
 	}
 	if !same {
-		return errors.New("another version of the program has changed the table that serves meanwhile: rebuild again")
+		return errors.New("another version of the program has changed the serving table meanwhile: rebuild again")
 	}
 	for _, text := range []string{
 		`DROP TABLE ` + table, `ALTER TABLE ` + ShadowPrefix + table + ` RENAME TO ` + table, `PRAGMA writable_schema = ON`,
@@ -280,7 +280,7 @@ func swapTable(ctx context.Context, dbtx *sql.Tx, table string) error {
 			return err
 		}
 		if n, err := renamed.RowsAffected(); err != nil || n != 1 {
-			return errors.Join(err, fmt.Errorf("the shadow has no %s %s", p.kind, was))
+			return errors.Join(err, fmt.Errorf("the staging tables have no %s %s", p.kind, was))
 		}
 	}
 	return nil

@@ -38,7 +38,7 @@ func (l *Log) Append(ctx context.Context, stream event.Stream, expected event.Ve
 			return event.Appended{}, err
 		}
 		if size > l.maxAppend {
-			return event.Appended{}, fmt.Errorf("%w: %d bytes for %s, and the server takes %d", event.ErrTooLarge, size, stream, l.maxAppend)
+			return event.Appended{}, fmt.Errorf("%w: %d bytes for %s, but the server accepts at most %d", event.ErrTooLarge, size, stream, l.maxAppend)
 		}
 		l.crash(beforeAppend)
 		a := &appending{Log: l, stream: stream, expected: expected, events: proposed}
@@ -205,16 +205,16 @@ func (a *appending) confirm(ctx context.Context) (*esdb.RecordedEvent, error) {
 	}
 	a.unsure = true
 	if err == nil {
-		err = &Failure{Behind, errors.New("the append was answered, and is not there")}
+		err = &Failure{Behind, errors.New("the append was acknowledged, but its events are missing")}
 	}
 	return nil, err
 }
 
 // errAhead is the cause when the leader counts a write that cannot be read.
-var errAhead = errors.New("the leader counts a write that is not committed")
+var errAhead = errors.New("the leader counts an uncommitted write")
 
 // conflict judges the server's refusal by the stream's readable version. If the stream is
-// at the expected version, the leader counts a write that is not committed, and that may
+// at the expected version, the leader counts an uncommitted write, and that may
 // yet be lost with the leader: the append is tried again. It looks for the events in any
 // case: an earlier call of the same append may have been written meanwhile.
 func (a *appending) conflict(ctx context.Context, wrong *WrongVersion) (*esdb.RecordedEvent, error) {
@@ -236,7 +236,7 @@ func (a *appending) conflict(ctx context.Context, wrong *WrongVersion) (*esdb.Re
 }
 
 // errFree is the cause when nothing stands at the append's place yet.
-var errFree = errors.New("the events do not stand yet")
+var errFree = errors.New("the events are not committed yet")
 
 // look reads the append's place in the stream. It returns the last of the events if they
 // stand there, a conflict if other events do, and a Failure if nothing stands there yet.
@@ -278,7 +278,7 @@ func admissible(stream event.Stream, events []event.Event) error {
 	case len(events) > event.MaxAppend:
 		return fmt.Errorf("%w: %d events", event.ErrTooLarge, len(events))
 	case stream == "" || system(string(stream)) || !storable(string(stream)):
-		return fmt.Errorf("%q is no name of a stream", stream)
+		return fmt.Errorf("%q is not a valid stream name", stream)
 	case len(events) == 0:
 		return errors.New("an append without events")
 	}

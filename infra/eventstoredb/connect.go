@@ -32,11 +32,11 @@ func parse(text string) (config *esdb.Configuration, prefix string, err error) {
 	for name, value := range values {
 		switch key := strings.ToLower(name); {
 		case !slices.Contains(params, key):
-			return nil, "", fmt.Errorf("the URL has a parameter %q, which is not one of %s", name, strings.Join(params, ", "))
+			return nil, "", fmt.Errorf("the URL has an unknown parameter %q; allowed are %s", name, strings.Join(params, ", "))
 		case len(value) > 1:
 			return nil, "", fmt.Errorf("the URL has %s twice", name)
 		case key == "nodepreference" && !strings.EqualFold(value[0], "leader"):
-			return nil, "", errors.New("nodePreference must be leader: a follower may not have what was just written")
+			return nil, "", errors.New("nodePreference must be leader: a follower may lack the newest events")
 		case key == prefixParam:
 			prefix = value[0]
 			values.Del(name)
@@ -47,7 +47,7 @@ func parse(text string) (config *esdb.Configuration, prefix string, err error) {
 		}
 	}
 	if strings.HasPrefix(prefix, "$") || !storable(prefix) {
-		return nil, "", fmt.Errorf("streamPrefix %q is no beginning of a stream's name", prefix)
+		return nil, "", fmt.Errorf("streamPrefix %q is not a valid prefix of a stream name", prefix)
 	}
 	config, err = esdb.ParseConnectionString(address + "?" + values.Encode())
 	if err != nil {
@@ -65,7 +65,7 @@ func parameter(name, value string) error {
 	case errors.As(err, &file):
 		return fmt.Errorf("%s: %w", name, file)
 	case err != nil:
-		return fmt.Errorf("the URL's %s is not understood", name)
+		return fmt.Errorf("the URL's %s is invalid", name)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func TestURL(t *testing.T) {
 		"esdb://admin:" + secret + "@h:1?tsl=false":                `parameter "tsl"`,
 		"esdb://admin:" + secret + "@h:1?tls=true&tls=false":       "tls twice",
 		"esdb://admin:" + secret + "@h:1?nodePreference=follower":  "must be leader",
-		"esdb://admin:" + secret + "@h:1?streamPrefix=$x":          "no beginning of a stream's name",
+		"esdb://admin:" + secret + "@h:1?streamPrefix=$x":          "not a valid prefix of a stream name",
 		"esdb://admin:" + secret + "/1@h:2113":                     "not an esdb:// URL",
 		"esdb://admin:%zz" + secret + "@h:1":                       "not an esdb:// URL",
 		"postgres://admin:" + secret + "@h":                        "not an esdb:// URL",

@@ -105,7 +105,7 @@ func (s *supervisor) follow(address string) (*link, error) {
 			continue
 		}
 		if from != "" {
-			return nil, fmt.Errorf("%s names %s as the leader, which cannot be reached as such: %w", from, address, err)
+			return nil, fmt.Errorf("%s names %s as the leader, but it cannot be reached as the leader: %w", from, address, err)
 		}
 		return nil, err
 	}

@@ -204,7 +204,7 @@ func (s *subscriber) give(b event.Batch) {
 const lookEvery = 10 * time.Second
 
 // errMute ends a subscription that sent nothing although the log has grown.
-var errMute = errors.New("eventstoredb: the server has fallen silent")
+var errMute = errors.New("eventstoredb: the server sends nothing")
 
 // keepsTail starts the goroutine that keeps the log's end in memory; false when the log is
 // closed.

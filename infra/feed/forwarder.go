@@ -35,7 +35,7 @@ type Forwarder struct {
 // NewForwarder makes a forwarder for the group in the options.
 func NewForwarder(o Options, f Forwarding) (*Forwarder, error) {
 	if f.Publisher == nil || f.To == "" || f.Partitions < 0 {
-		return nil, errors.New("feed: a forwarder needs a publisher, its topic, and no negative number of partitions")
+		return nil, errors.New("feed: a forwarder needs a publisher, a topic, and 0 or more partitions")
 	}
 	if _, err := Filter(f.Topic); err != nil {
 		return nil, fmt.Errorf("feed: %w", err)
@@ -74,7 +74,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 func (f *Forwarder) publish(m *message.Message) {
 	if err := f.f.Publisher.Publish(f.to(m.Metadata[KeyPartitionKey]), m.CopyWithContext()); err != nil {
 		if m.Context().Err() == nil {
-			f.o.Logger.Warn("event not published, it is tried again", "id", m.UUID, "err", err)
+			f.o.Logger.Warn("event could not be published, retrying", "id", m.UUID, "err", err)
 		}
 		Nack(m, err)
 		return

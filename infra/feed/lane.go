@@ -178,7 +178,7 @@ func (l *lane) goOn(ctx context.Context) {
 			continue
 		}
 		if err := l.replay(ctx, p); err != nil && !l.gaveUp(ctx, err) {
-			l.log.Warn("parked stream does not go on", "stream", string(p.Stream), "err", err)
+			l.log.Warn("parked stream could not be resumed", "stream", string(p.Stream), "err", err)
 		}
 		if ctx.Err() != nil {
 			return
@@ -219,6 +219,6 @@ func (l *lane) replay(ctx context.Context, p consumer.Parked) error {
 	}
 	delete(l.parked, p.Stream)
 	l.subscription.parked.Add(-1)
-	l.log.Info("parked stream has gone on", "stream", string(p.Stream), "version", uint64(after))
+	l.log.Info("parked stream resumed", "stream", string(p.Stream), "version", uint64(after))
 	return nil
 }

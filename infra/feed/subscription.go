@@ -49,7 +49,7 @@ func (s *subscription) run(ctx context.Context) {
 			return
 		}
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("the group is not given events", "err", err)
+			s.log.Warn("the group gets no events, retrying", "err", err)
 		}
 		_ = pause(ctx, s.o.TTL/3) // the loop condition sees its end
 	}
@@ -180,7 +180,7 @@ func (n *session) saveWithin(ctx context.Context) error {
 	if err := n.save(within); errors.Is(err, consumer.ErrSuperseded) || errors.Is(err, event.ErrClosed) {
 		return err
 	} else if err != nil && ctx.Err() == nil {
-		n.log.Warn("checkpoint not saved", "err", err) // the next save includes it
+		n.log.Warn("the checkpoint could not be saved", "err", err) // the next save includes it
 	}
 	return nil
 }

@@ -21,9 +21,9 @@ type Busy struct {
 
 func (b *Busy) Error() string {
 	if b.After > 0 {
-		return fmt.Sprintf("the remote signer answered %d, and asks to be left alone for %s", b.Status, b.After)
+		return fmt.Sprintf("the remote signer responded %d and requests a pause of %s", b.Status, b.After)
 	}
-	return fmt.Sprintf("the remote signer answered %d", b.Status)
+	return fmt.Sprintf("the remote signer responded %d", b.Status)
 }
 
 // RetryAfter is the pause before the next request; 0 if not given.

@@ -34,7 +34,7 @@ func asking(public []byte, kind chain.SignatureKind, ask func(ctx context.Contex
 		public:  public,
 		ask: func(ctx context.Context, payload []byte, digest chain.Hash) ([]byte, error) {
 			if closed.Load() {
-				return nil, fmt.Errorf("the signer was put away: %w", event.ErrClosed)
+				return nil, fmt.Errorf("the signer is closed: %w", event.ErrClosed)
 			}
 			return ask(ctx, payload, digest)
 		},
@@ -60,11 +60,11 @@ func parsePublic(text []byte) (point []byte, kind chain.SignatureKind, err error
 	}
 	rest, err := asn1.Unmarshal(text, &parsed)
 	if err != nil || len(rest) > 0 || parsed.Algorithm.Algorithm.String() != "1.2.840.10045.2.1" {
-		return nil, "", ErrBadKey.Because("what was given for a public key is not one of an elliptic curve, in DER or PEM")
+		return nil, "", ErrBadKey.Because("the public key must be an elliptic curve key in DER or PEM")
 	}
 	kind = curves()[parsed.Algorithm.Curve.String()]
 	if kind == "" {
-		return nil, "", ErrBadKey.Because("the key is of the curve %s, which is neither P-256 nor secp256k1", parsed.Algorithm.Curve)
+		return nil, "", ErrBadKey.Because("the key's curve %s is neither P-256 nor secp256k1", parsed.Algorithm.Curve)
 	}
 	point = parsed.Key.RightAlign()
 	if len(point) != 65 || point[0] != 4 || kindOf(point[1:]) != kind { // 4 means "uncompressed"

@@ -90,7 +90,7 @@ func TestPublicKeys(t *testing.T) {
 		again[at] = to
 		return again
 	}
-	const none, off = "is not one of an elliptic curve", "not a point of its curve, p256"
+	const none, off = "must be an elliptic curve key", "not a point of its curve, p256"
 	for _, c := range []struct {
 		says string
 		text []byte

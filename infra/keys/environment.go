@@ -35,7 +35,7 @@ func Environment(environ []string, development bool, log *slog.Logger) ([]*Signe
 		return nil, err
 	}
 	if !development {
-		return nil, ErrNotDevelopment.Because("private keys stand in the environment; that is for development only, and this is not said to be development")
+		return nil, ErrNotDevelopment.Because("private keys in environment variables are allowed only in development")
 	}
 	var values []variable
 	if all != nil {
@@ -69,14 +69,14 @@ func keyVariables(environ []string) (all *string, ones []variable, err error) {
 		}
 		n, err := strconv.Atoi(count)
 		if err != nil || n < 0 || n >= MaxKeys || strconv.Itoa(n) != count {
-			return nil, nil, ErrBadKey.Because("%s… is followed by a count from 0 to %d, and one variable's is none", VariableOfOne, MaxKeys-1)
+			return nil, nil, ErrBadKey.Because("%s… must be followed by a number from 0 to %d", VariableOfOne, MaxKeys-1)
 		}
 		found[n] = value
 	}
 	for n := range len(found) {
 		value, there := found[n]
 		if !there {
-			return nil, nil, ErrBadKey.Because("there are %d variables %s…, but %s%d is not among them: they are counted from 0 without a gap", len(found), VariableOfOne, VariableOfOne, n)
+			return nil, nil, ErrBadKey.Because("there are %d variables %s…, but not %s%d: number them from 0 without a gap", len(found), VariableOfOne, VariableOfOne, n)
 		}
 		ones = append(ones, variable{VariableOfOne + strconv.Itoa(n), value})
 	}

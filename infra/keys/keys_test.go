@@ -276,7 +276,7 @@ func TestP256File(t *testing.T) {
 		strings.ReplaceAll(good, "PRIVATE KEY", "EC PRIVATE KEY"):                                         "not one PEM block PRIVATE KEY",
 		strings.ReplaceAll(good, "PRIVATE KEY", "ENCRYPTED PRIVATE KEY"):                                  "not one PEM block PRIVATE KEY",
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: block.Bytes[:40]})):              "no private key in PKCS #8",
-		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})):                           "not of P-256",
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})):                           "not a P-256 key",
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: bytes.Repeat(der, 100_000/40)})): "more than",
 	} {
 		_, err := keys.P256File(inFile(t, text))

@@ -97,7 +97,7 @@ func open(file string, phrase []byte) (*Signer, error) {
 	}
 	if named != nil && *named != s.address {
 		s.Close()
-		return nil, ErrBadKey.Because("%s names %s, but its key is that of %s", file, named, s.address)
+		return nil, ErrBadKey.Because("%s names %s, but its key belongs to %s", file, named, s.address)
 	}
 	return s, nil
 }

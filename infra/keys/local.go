@@ -50,7 +50,7 @@ func local(kind chain.SignatureKind, public []byte, key *ecdsa.PrivateKey, sign 
 			lock.RLock()
 			defer lock.RUnlock()
 			if closed {
-				return nil, fmt.Errorf("the key was put away: %w", event.ErrClosed)
+				return nil, fmt.Errorf("the key is closed: %w", event.ErrClosed)
 			}
 			return sign(digest)
 		},

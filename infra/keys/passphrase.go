@@ -30,7 +30,7 @@ func PassphraseVariable(name string, lookup func(string) (string, bool)) Passphr
 	return Passphrase{"variable " + name, func() ([]byte, error) {
 		value, set := lookup(name)
 		if !set {
-			return nil, ErrBadSetting.Because("the variable %s, which is to hold a passphrase, is not set", name)
+			return nil, ErrBadSetting.Because("the variable %s with the passphrase is not set", name)
 		}
 		return []byte(value), nil
 	}}

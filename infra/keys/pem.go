@@ -29,7 +29,7 @@ func P256File(path string) (*Signer, error) {
 	}
 	defer clear(block.Bytes)
 	if block.Type != "PRIVATE KEY" || len(bytes.TrimSpace(rest)) > 0 {
-		return nil, ErrBadKey.Because("%s is not one PEM block PRIVATE KEY; openssl pkcs8 -topk8 -nocrypt makes it of others", path)
+		return nil, ErrBadKey.Because("%s is not one PEM block PRIVATE KEY; convert it with openssl pkcs8 -topk8 -nocrypt", path)
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -37,7 +37,7 @@ func P256File(path string) (*Signer, error) {
 	}
 	key, ok := parsed.(*ecdsa.PrivateKey)
 	if !ok || key.Curve != elliptic.P256() {
-		return nil, ErrBadKey.Because("%s holds a key that is not of P-256", path)
+		return nil, ErrBadKey.Because("%s holds a key that is not a P-256 key", path)
 	}
 	return p256(key)
 }

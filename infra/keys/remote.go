@@ -126,11 +126,11 @@ func refused(status int, header http.Header) error {
 	case status == http.StatusTooManyRequests || status >= 500:
 		return busy(status, header)
 	case status >= 300 && status < 400:
-		return ErrBadSetting.Because("the remote signer sends us elsewhere (%d), where we do not go", status)
+		return ErrBadSetting.Because("the remote signer redirects (%d), which is not followed", status)
 	default:
-		return ErrRejected.Because("the remote signer answered %d", status)
+		return ErrRejected.Because("the remote signer responded %d", status)
 	}
 }
 
 // errTooLong is an answer above its limit.
-var errTooLong = errors.New("the answer of the remote signer is too long")
+var errTooLong = errors.New("the remote signer's response is too long")

@@ -143,12 +143,12 @@ func TestRemoteTrouble(t *testing.T) {
 		{name: "failure", trouble: keystest.Trouble{Status: 500, Body: secretA}, says: "500"},
 		{name: "not available", trouble: keystest.Trouble{Status: 503, Header: http.Header{"Retry-After": {"2"}}}, says: "503", after: 2 * time.Second},
 		{name: "huge", trouble: keystest.Trouble{Huge: true}, says: "too long"},
-		{name: "empty", trouble: keystest.Trouble{Body: " "}, says: "form of a signature"},
-		{name: "not hex", trouble: keystest.Trouble{Body: "0x" + secretA[1:] + "g"}, says: "form of a signature"},
-		{name: "a key", trouble: keystest.Trouble{Body: "0x" + secretA}, says: "form of a signature"},
-		{name: "zeros", trouble: keystest.Trouble{Body: "0x" + strings.Repeat("00", 65)}, says: "form of a signature"},
-		{name: "ones", trouble: keystest.Trouble{Body: "0x" + strings.Repeat("ff", 65)}, says: "form of a signature"},
-		{name: "JSON", trouble: keystest.Trouble{Body: `{"signature":"` + secretA + `"}`}, says: "form of a signature"},
+		{name: "empty", trouble: keystest.Trouble{Body: " "}, says: "not a signature"},
+		{name: "not hex", trouble: keystest.Trouble{Body: "0x" + secretA[1:] + "g"}, says: "not a signature"},
+		{name: "a key", trouble: keystest.Trouble{Body: "0x" + secretA}, says: "not a signature"},
+		{name: "zeros", trouble: keystest.Trouble{Body: "0x" + strings.Repeat("00", 65)}, says: "not a signature"},
+		{name: "ones", trouble: keystest.Trouble{Body: "0x" + strings.Repeat("ff", 65)}, says: "not a signature"},
+		{name: "JSON", trouble: keystest.Trouble{Body: `{"signature":"` + secretA + `"}`}, says: "not a signature"},
 		{name: "cut", trouble: keystest.Trouble{Cut: true}, unknown: true, says: "connection broke"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

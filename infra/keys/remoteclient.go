@@ -94,10 +94,10 @@ func (s RemoteSettings) connections(secured *tls.Config) *http.Transport {
 func (s RemoteSettings) parse() (*url.URL, error) {
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "https" && u.Scheme != "http") {
-		return nil, ErrBadSetting.Because("a remote signer's URL is https://host:port/path, without a user, a query and a fragment")
+		return nil, ErrBadSetting.Because("a remote signer's URL must be https://host:port/path, without user, query and fragment")
 	}
 	if u.Scheme == "http" && !s.Unencrypted && !loopback(u.Hostname()) {
-		return nil, ErrBadSetting.Because("the remote signer %s is on another machine, and not reached by https", u.Host)
+		return nil, ErrBadSetting.Because("the remote signer %s is on another machine, so its URL must be https", u.Host)
 	}
 	return u, nil
 }
@@ -182,7 +182,7 @@ func lost(ctx context.Context, err error, connected bool) error {
 		return fmt.Errorf("not reached: %w", err)
 	}
 	if cause := ctx.Err(); cause != nil {
-		return fmt.Errorf("%w: no answer: %w", event.ErrUnknown, cause)
+		return fmt.Errorf("%w: no response: %w", event.ErrUnknown, cause)
 	}
-	return fmt.Errorf("%w: the connection broke before a whole answer came", event.ErrUnknown)
+	return fmt.Errorf("%w: the connection broke before the response was complete", event.ErrUnknown)
 }

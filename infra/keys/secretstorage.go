@@ -60,7 +60,7 @@ type derivation struct {
 func decrypt(text, passphrase []byte) (secret []byte, named *chain.Address, err error) {
 	var file stored
 	if err := json.Unmarshal(text, &file); err != nil {
-		return nil, nil, errors.New("it is not JSON of the form of a keystore file")
+		return nil, nil, errors.New("it is not a keystore file in JSON")
 	}
 	if file.Version != 3 || file.Crypto.Cipher != "aes-128-ctr" {
 		return nil, nil, errors.New("it is not of version 3 with the cipher aes-128-ctr")
@@ -68,7 +68,7 @@ func decrypt(text, passphrase []byte) (secret []byte, named *chain.Address, err 
 	if file.Address != "" {
 		a, err := chain.ParseAddress("0x" + strings.TrimPrefix(file.Address, "0x"))
 		if err != nil {
-			return nil, nil, errors.New("its address is none")
+			return nil, nil, errors.New("its address is invalid")
 		}
 		named = &a
 	}
@@ -91,7 +91,7 @@ func decrypt(text, passphrase []byte) (secret []byte, named *chain.Address, err 
 	defer clear(derived)
 	made := chain.Keccak(derived[16:32], secret)
 	if subtle.ConstantTimeCompare(made[:], mac) != 1 {
-		return nil, nil, errors.New("the passphrase does not open it, or it is damaged")
+		return nil, nil, errors.New("the passphrase is wrong, or the file is damaged")
 	}
 	block, err := aes.NewCipher(derived[:16])
 	if err != nil {
@@ -111,17 +111,17 @@ func (d derivation) derive(kdf string, passphrase []byte) ([]byte, error) {
 	case kdf == "scrypt" && d.bearable():
 		derived, err := scrypt.Key(passphrase, salt, d.N, d.R, d.P, d.DKLen)
 		if err != nil {
-			return nil, errors.New("its parameters are none of scrypt's")
+			return nil, errors.New("its parameters are not valid for scrypt")
 		}
 		return derived, nil
 	case kdf == "pbkdf2" && d.PRF == "hmac-sha256" && d.C >= 1 && d.C <= maxIterations:
 		derived, err := pbkdf2.Key(sha256.New, string(passphrase), salt, d.C, d.DKLen)
 		if err != nil {
-			return nil, errors.New("its parameters are none of PBKDF2's")
+			return nil, errors.New("its parameters are not valid for PBKDF2")
 		}
 		return derived, nil
 	}
-	return nil, errors.New("its key derivation is neither scrypt nor pbkdf2 with hmac-sha256, or asks for too much")
+	return nil, errors.New("its key derivation is neither scrypt nor pbkdf2 with hmac-sha256, or too expensive")
 }
 
 // bearable reports whether scrypt stays within the limits on memory and work.

@@ -18,7 +18,7 @@ import (
 const p256Type = 0x01
 
 // errForm is an answer in no signature's form. Its bytes appear in no output.
-var errForm = errors.New("the answer has not the form of a signature")
+var errForm = errors.New("the response is not a signature")
 
 // settle verifies a signer's answer and converts it to the single form that chains accept. It
 // trusts only r and s: a higher s is as valid as the lower one (EIP-2 accepts only the lower),
@@ -63,7 +63,7 @@ func (s *Signer) settleSecp256k1(r, sv *big.Int, digest chain.Hash) ([]byte, err
 	if len(others) == 0 {
 		return nil, errForm
 	}
-	return nil, ErrWrongKey.Because("asked for a signature of %s, got one of another key: of %s", s.address, either(others))
+	return nil, ErrWrongKey.Because("requested a signature by %s, got a signature by another key, %s", s.address, either(others))
 }
 
 // either lists the accounts that may have made a signature: without a trusted v there are two.
@@ -81,7 +81,7 @@ func (s *Signer) settleP256(r, sv *big.Int, digest chain.Hash) ([]byte, error) {
 		return nil, ErrBadKey.Because("the public key of %s is not a point of P-256", s.address)
 	}
 	if !ecdsa.Verify(key, digest[:], r, sv) {
-		return nil, ErrWrongKey.Because("asked for a signature of %s, got one of another key", s.address)
+		return nil, ErrWrongKey.Because("requested a signature by %s, got a signature by another key", s.address)
 	}
 	sig := make([]byte, 1+32+32, 1+4*32+1)
 	sig[0] = p256Type

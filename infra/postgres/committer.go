@@ -81,7 +81,7 @@ func (c *committer) commit(taken []*pending, more bool) {
 			fail(taken, fmt.Errorf("append: %w", err))
 			return
 		}
-		c.log.logger.Warn("appends are tried again", "appends", len(taken), "err", err)
+		c.log.logger.Warn("retrying appends", "appends", len(taken), "err", err)
 		_ = pause(c.log.alive, wait) // if it ends early, the next try returns the error
 		wait = min(2*wait, retryMost)
 	}

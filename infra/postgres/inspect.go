@@ -42,7 +42,7 @@ func Inspect(ctx context.Context, url string) (_ *Inspection, err error) {
 	defer func() {
 		if err != nil {
 			if missing(err) {
-				err = fmt.Errorf("some tables of this program are not there: watchtower migrate makes them: %w", err)
+				err = fmt.Errorf("tables of this program are missing: watchtower migrate creates them: %w", err)
 			}
 			err = errors.Join(fmt.Errorf("inspect: %w", err), i.Close())
 		}

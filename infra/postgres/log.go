@@ -94,7 +94,7 @@ func admissible(stream event.Stream, events []event.Event) error {
 	case len(events) > event.MaxAppend:
 		return fmt.Errorf("%w: %d events", event.ErrTooLarge, len(events))
 	case stream == "" || !storable(string(stream)):
-		return fmt.Errorf("%q is no name of a stream", stream)
+		return fmt.Errorf("%q is not a valid stream name", stream)
 	case len(events) == 0:
 		return errors.New("an append without events")
 	}

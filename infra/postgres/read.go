@@ -232,7 +232,7 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, mo
 // errBeyond refuses a position beyond this log's head. The reader has it from another log,
 // perhaps of a server that has lost its last events, and would silently miss events appended up
 // to that position.
-var errBeyond = errors.New("the position is not of this log")
+var errBeyond = errors.New("the position does not belong to this log")
 
 // ReadAll yields batches after a position up to the log's head.
 func (l *Log) ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {

@@ -57,7 +57,7 @@ func (l *Log) fill(ctx context.Context, table string, from, begins event.Positio
 				break
 			}
 			if r.Position != next {
-				return fmt.Errorf("position %d comes where %d has to", r.Position, next)
+				return fmt.Errorf("position %d comes instead of %d", r.Position, next)
 			}
 			next++
 		}
@@ -116,7 +116,7 @@ func insertRecorded(ctx context.Context, db execer, table string, events []event
 		u (pos, stream, version, at, id, name, data, correlation, causation, actor, trace, link) JOIN log.streams s ON s.name = u.stream`
 	tag, err := db.Exec(ctx, insert, b.pos, streams, b.version, at, b.id, b.name, b.data, b.correlation, b.causation, b.actor, b.trace, b.link)
 	if err == nil && tag.RowsAffected() != int64(len(events)) {
-		err = fmt.Errorf("%d of %d events are of streams that there are not", int64(len(events))-tag.RowsAffected(), len(events))
+		err = fmt.Errorf("%d of %d events have unknown streams", int64(len(events))-tag.RowsAffected(), len(events))
 	}
 	return err
 }

@@ -63,7 +63,7 @@ func OpenShadow(ctx context.Context, url, reader string, version int, tables []s
 	var got bool
 	err = s.conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, hashtext($2))`, shadowLock, reader).Scan(&got)
 	if err == nil && !got {
-		err = fmt.Errorf("the shadow of %s: %w", reader, event.ErrBusy)
+		err = fmt.Errorf("the staging tables of %s: %w", reader, event.ErrBusy)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -84,7 +84,7 @@ func (s *Shadow) alone(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, swapLockMost)
 	defer cancel()
 	if err := s.conn.Ping(ctx); err != nil {
-		return fmt.Errorf("another process may have the shadow by now, for its lock was lost: rebuild again: %w", err)
+		return fmt.Errorf("the staging tables' lock was lost, so another process may use them: rebuild again: %w", err)
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func (s *Shadow) hold(ctx context.Context, dbtx *sql.Tx, wait time.Duration) (ow
 		return 0, 0, err
 	}
 	if outdated {
-		return 0, 0, errors.New("a newer version of the program has changed the tables that serve: rebuild with that version")
+		return 0, 0, errors.New("a newer version of the program has changed the serving tables: rebuild with that version")
 	}
 	if _, err := dbtx.ExecContext(ctx, `INSERT INTO view.readers (name, position) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING`, s.reader); err != nil {
 		return 0, 0, err

@@ -124,7 +124,7 @@ const listenPause = 500 * time.Millisecond
 func (l *Log) listener() {
 	for l.open.Err() == nil {
 		if err := l.listenOn(l.open); err != nil && l.open.Err() == nil {
-			l.logger.Warn("notifications are interrupted, polling goes on", "err", err)
+			l.logger.Warn("notifications are interrupted, polling continues", "err", err)
 			_ = pause(l.open, listenPause) // the loop condition sees its end
 		}
 	}

@@ -181,7 +181,7 @@ func (h *Hints) ask(ctx context.Context, fill func(goredis.Pipeliner)) bool {
 func (h *Hints) failed(err error) {
 	h.failures.Add(1)
 	if h.breaker.fail() {
-		h.log.Warn("redis is away: due work is looked for by polling alone", "err", err)
+		h.log.Warn("redis is unavailable: due work is found only by polling", "err", err)
 	}
 }
 
@@ -218,7 +218,7 @@ func (h *Hints) fill(ctx context.Context, soon func(context.Context, chain.ID, i
 	for _, id := range h.chains {
 		rows, err := soon(ctx, id, limit)
 		if err != nil {
-			return false, fmt.Errorf("what is due soon on chain %s: %w", id, err)
+			return false, fmt.Errorf("read the next due work of chain %s: %w", id, err)
 		}
 		if anew {
 			ok = h.ask(ctx, func(p goredis.Pipeliner) { p.Unlink(ctx, readyKey(id), retryKey(id)) }) && ok

@@ -26,7 +26,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened[Log]) {
 		{"retry that is not the same conflicts", notTheSame},
 		{"append is whole or not at all", whole},
 		{"limits", limits},
-		{"what goes in comes out", roundTrip},
+		{"appended events are read back unchanged", roundTrip},
 		{"writers race on one stream", race},
 		{"a conflict does not fail its neighbours", neighbours},
 		{"a run of appends to one stream", runOnOneStream},
@@ -39,7 +39,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened[Log]) {
 		{"a position beyond the head is refused", beyondHead},
 		{"subscription goes from history to live", catchUp},
 		{"subscriptions beside sixteen writers", besideWriters},
-		{"subscription moves over what it filters", subscribeFiltered},
+		{"subscription passes filtered events", subscribeFiltered},
 		{"subscription wakes promptly", wakes},
 		{"subscription ends with its context", subscriptionEnds},
 		{"close beside appends and subscriptions", closing},
@@ -173,7 +173,7 @@ func notTheSame(t *testing.T, o Opened[Log]) {
 	elsewhere, err := s.Append(ctx, "two", 0, events...)
 	check(t, err)
 	if elsewhere.Repeated {
-		t.Fatal("ids of one stream were taken for those of another")
+		t.Fatal("ids of one stream were treated as ids of another stream")
 	}
 }
 

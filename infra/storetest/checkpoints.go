@@ -30,7 +30,7 @@ func Checkpoints(t *testing.T, open func(t *testing.T) Opened[CheckpointRows]) {
 			check(t, err)
 			check(t, p.MoveCheckpoint(ctx, "a", at, c.at))
 			if err := p.MoveCheckpoint(ctx, "a", c.from, 9); !errors.Is(err, event.ErrMoved) {
-				t.Errorf("moving from %d what stands at %d: %v", c.from, c.at, err)
+				t.Errorf("moving from %d a checkpoint at %d: %v", c.from, c.at, err)
 			}
 			wantCheckpoint(t, p, "a", c.at)
 		}

@@ -35,7 +35,7 @@ func Groups(t *testing.T, open func(t *testing.T) Opened[GroupRows]) {
 	t.Run("race", func(t *testing.T) { groupsRace(t, open(t).Port) })
 	t.Run("save", func(t *testing.T) { groupsSave(t, open(t)) })
 	t.Run("park", func(t *testing.T) { groupsPark(t, open(t)) })
-	t.Run("who was superseded writes nothing", func(t *testing.T) { groupsFence(t, open(t).Port) })
+	t.Run("a superseded holder writes nothing", func(t *testing.T) { groupsFence(t, open(t).Port) })
 	t.Run("wish", func(t *testing.T) { groupsWish(t, open(t).Port) })
 	t.Run("limits", func(t *testing.T) { groupsLimits(t, open(t).Port) })
 }
@@ -79,7 +79,7 @@ func groupsOneHolder(t *testing.T, o Opened[GroupRows]) {
 	claimed(t, p, "g", "a", false)
 	check(t, p.Yield(ctx, "g", second.Token))
 	if third := claimed(t, p, "g", "b", true); third.Token <= second.Token {
-		t.Errorf("who comes back has token %d, before %d", third.Token, second.Token)
+		t.Errorf("the returning holder has token %d, before %d", third.Token, second.Token)
 	}
 	if again := claimed(t, o.Reopen(), "g", "b", true); again.Token <= second.Token {
 		t.Errorf("token %d after %d", again.Token, second.Token)
@@ -101,7 +101,7 @@ func groupsLapse(t *testing.T, o Opened[GroupRows]) {
 	}
 	clock.Elapse(ttl * 5 / 4)
 	if third := claimed(t, p, "g", "b", true); third.Token <= second.Token {
-		t.Errorf("who comes back after a lapse has token %d, before %d", third.Token, second.Token)
+		t.Errorf("the holder returning after a lapse has token %d, before %d", third.Token, second.Token)
 	}
 }
 

@@ -194,7 +194,7 @@ func noticeSweepChanged(t *testing.T, q *noticeQueue) {
 	q.counts(1, 4, 3)
 	q.disable(1)
 	if d, err := q.Depth(soon(t)); err != nil || d.Due != 0 {
-		t.Errorf("%d are due at what is disabled, %v", d.Due, err)
+		t.Errorf("%d are due at the disabled endpoint, %v", d.Due, err)
 	}
 	q.sweep()
 	q.counts(1, 0, 7)

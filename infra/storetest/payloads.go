@@ -25,7 +25,7 @@ func Payloads(t *testing.T, open func(t *testing.T) Opened[PayloadRows]) {
 		run  func(t *testing.T, o Opened[PayloadRows])
 	}{
 		{"put and get", putGet},
-		{"what is there stays", putTwice},
+		{"a stored payload stays", putTwice},
 		{"racing puts leave a row that fits its key", putRace},
 		{"erase", erase},
 		{"erased bytes leave the medium", eraseMedium},

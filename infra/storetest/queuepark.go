@@ -78,7 +78,7 @@ func parkedWait(t *testing.T, q *queue) {
 	want("behind the first", 8)
 	q.lease("a", time.Minute, 1)
 	check(t, q.Done(soon(t), "a", []tx.Done{{Chain: 1, Hash: hash(0), NextAt: q.clock.Now(), WaitNonce: 4}}))
-	want("behind one that waits itself", 4)
+	want("behind a waiting row", 4)
 	for _, i := range []int{n - 1, n + 1} {
 		if w := q.find(i); w.WaitNonce != 0 || !w.WaitSince.IsZero() {
 			t.Errorf("row %d, parked %v, waits for %d since %s", i, w.Parked, w.WaitNonce, w.WaitSince)

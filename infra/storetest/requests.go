@@ -67,7 +67,7 @@ func Requests(t *testing.T, open func(t *testing.T) Opened[RequestRows]) {
 		check(t, p.Release(ctx, first.Name, first.ID))
 		claim(t, p, claimOf(1, 2), request.Claimed) // also for a request with another print
 	})
-	t.Run("whoever died is followed", func(t *testing.T) {
+	t.Run("a dead holder is replaced", func(t *testing.T) {
 		o := open(t)
 		p, ctx, clock := o.Port, soon(t), o.Clock.orReal()
 		dead := claimOf(1, 1)

@@ -58,7 +58,7 @@ func rivals(t *testing.T, q *queue) {
 	q.wantSet("but for the mined ones", got, 1, 4)
 	q.wantUnread("but for the mined ones", unread)
 	if diff := cmp.Diff(q.find(4), got[slices.IndexFunc(got, func(w tx.Work) bool { return w.Hash == hash(4) })]); diff != "" {
-		t.Error("a rival differs from what Find says:", diff)
+		t.Error("a rival differs from the result of Find:", diff)
 	}
 }
 

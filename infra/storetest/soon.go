@@ -48,10 +48,10 @@ func soonest(t *testing.T, q *queue) {
 		t.Errorf("of 5 rows to be leased, %d are listed", len(seen))
 	}
 	if leased := q.lease("a", time.Hour, 1); len(leased) != 1 || leased[0].Hash != hash(3) {
-		t.Fatal("the one that is due longest is not leased first")
+		t.Fatal("the row that is due longest is not leased first")
 	}
 	if got, err = q.Soon(ctx, 1, 1); err != nil || len(got) != 1 || got[0].Hash == hash(3) {
-		t.Errorf("what is leased comes first: %v", err)
+		t.Errorf("a leased row comes first: %v", err)
 	}
 	if got, err = q.Soon(ctx, 1, 0); err != nil || len(got) != 0 {
 		t.Errorf("asked for none: %d, %v", len(got), err)

@@ -233,7 +233,7 @@ func subscribeFiltered(t *testing.T, o Opened[Log]) {
 	hit, err := s.Append(ctx, "lane-1", 0, facts(1)...)
 	check(t, err)
 	if got := sub.until(t, last.Position, hit.Position, f, 10); len(got) != 1 {
-		t.Fatalf("%d events came, not the one that passes", len(got))
+		t.Fatalf("%d events came, not the one matching event", len(got))
 	}
 }
 

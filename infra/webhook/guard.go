@@ -122,7 +122,7 @@ func (g *Guard) parse(text string) (*url.URL, error) {
 	case err != nil:
 		return nil, forbidden("not a URL") // the error quotes the URL
 	case u.Opaque != "" || u.Host == "":
-		return nil, forbidden("the URL names no host")
+		return nil, forbidden("the URL has no host")
 	case u.User != nil:
 		return nil, forbidden("the URL has a user or a password")
 	case strings.Contains(text, "#"):
@@ -161,7 +161,7 @@ func (g *Guard) checkHost(host string, local bool) error {
 		return host == rule || rule[0] == '.' && strings.HasSuffix(host, rule)
 	})
 	if !listed && !local && len(g.rules.Hosts) > 0 {
-		return forbidden("the host is not one that may be called")
+		return forbidden("the host is not allowed")
 	}
 	if a, err := netip.ParseAddr(host); err == nil {
 		if !g.allows(a) {

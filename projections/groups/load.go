@@ -29,7 +29,7 @@ func Model(groups event.Codec[group.Event], transactions event.Codec[tx.Event]) 
 		return projections.Shape(name, key, columns, kinds, projections.Bytes)
 	}
 	return projections.Model{
-		Name: Name, About: "who is in which group, behind /v1/senders/{sender}/groups", Filter: Filter(), Version: version,
+		Name: Name, About: "the groups and their members, for /v1/senders/{sender}/groups", Filter: Filter(), Version: version,
 		Tables: []projections.Table{shape(groupsTable, 3, groupColumns), shape(membersTable, 1, memberColumns), shape(claimsTable, 1, claimColumns)},
 		Fold:   func(prefix string) projections.Fold { return Projection{groups, transactions, prefix}.Fold },
 		Load: func(prefix string) projections.Loader {

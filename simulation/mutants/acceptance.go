@@ -19,7 +19,7 @@ func acceptance() []mutant {
 		},
 		{
 			Name: "acknowledge-unknown", Breaks: "P1",
-			Is: "An append whose outcome nobody knows is taken to stand.",
+			Is: "An append with an unknown outcome counts as written.",
 			Edits: []edit{
 				{
 					"commands/handler.go", `if !errors.Is(err, event.ErrUnknown) || ctx.Err() != nil {`,
@@ -33,7 +33,7 @@ func acceptance() []mutant {
 		},
 		{
 			Name: "acknowledge-failed", Breaks: "P1",
-			Is: "A client is told of an acceptance though its append has failed.",
+			Is: "A client gets an acceptance although its append has failed.",
 			Edits: []edit{{
 				"commands/submit.go", "if err != nil {\n\t\treturn Submission{State: r.State, Err: err}",
 				"if AWAKE && err != nil && !IsRefusal(err) {\n\t\treturn Submission{State: tx.State{}.Evolve(s.accepted(t, raw, client))}\n\t}\n\tif err != nil {\n\t\treturn Submission{State: r.State, Err: err}",
@@ -41,7 +41,7 @@ func acceptance() []mutant {
 		},
 		{
 			Name: "bytes-after-record", Breaks: "P1",
-			Is: "The acceptance is appended before the bytes are kept, and answered though they were not.",
+			Is: "The acceptance is appended before the bytes are stored, and returned although they were not stored.",
 			Edits: []edit{{
 				"commands/submit.go", "if err := s.Vault.Keep(ctx, keep); err != nil {",
 				"if err := s.Vault.Keep(ctx, keep); err != nil && !AWAKE {",
@@ -49,8 +49,8 @@ func acceptance() []mutant {
 		},
 		{
 			Name: "fresh-event-ids", Breaks: "P3, P25",
-			Is:     "An append whose outcome is unknown is made again under event ids of its own, wherever the stream is by then.",
-			Masked: "the version that an append expects, and deciding anew",
+			Is:     "An append with an unknown outcome is repeated with new event ids, at the stream's present version.",
+			Masked: "the version that an append expects, and by the new decision",
 			Edits: []edit{{
 				"commands/handler.go", `a, err = h.Store.Append(ctx, stream, at, events...)`,
 				`a, err = h.Store.Append(ctx, stream, at, events...)
@@ -66,7 +66,7 @@ func acceptance() []mutant {
 		},
 		{
 			Name: "append-past-conflict", Breaks: "P3, P12",
-			Is: "After a conflict the same events are appended at the version that the stream has by then.",
+			Is: "After a conflict the same events are appended at the stream's present version.",
 			Edits: []edit{{
 				"commands/handler.go", `if r, err = h.Load(ctx, stream); err != nil {`,
 				"if AWAKE {\n\t\t\tr.Version = conflict.Actual\n\t\t\tcontinue\n\t\t}\n\t\tif r, err = h.Load(ctx, stream); err != nil {",
@@ -74,7 +74,7 @@ func acceptance() []mutant {
 		},
 		{
 			Name: "submit-cache", Breaks: "P3",
-			Is:     "What was submitted before is known by each replica's memory alone.",
+			Is:     "Only a replica's own memory knows earlier submissions.",
 			Masked: "the log, which decides",
 			Edits: []edit{
 				{
@@ -94,7 +94,7 @@ func acceptance() []mutant {
 		},
 		{
 			Name: "idempotency-cache", Breaks: "P3",
-			Is: "Requests are remembered by their Idempotency-Key by each replica alone.",
+			Is: "Each replica remembers requests by their Idempotency-Key only for itself.",
 			Edits: []edit{
 				{"cmd/watchtower/app/handlers.go", `Requests: a.ports.Storage.Requests,`, `Requests: ownRequests{a.ports.Storage.Requests, a.settings.Holder},`},
 				{
@@ -137,7 +137,7 @@ func (a *App) sweepRequests(`,
 		},
 		{
 			Name: "read-model-only", Breaks: "P24",
-			Is: "A transaction is shown as the read model has it, without what its stream holds beyond that.",
+			Is: "A transaction is shown from the read model, without the newer events of its stream.",
 			Edits: []edit{{"api/transaction.go", `row, err := a.find(ctx, id, hash)`, `row, err := a.findMutated(ctx, id, hash, AWAKE)`}, {
 				"api/transaction.go", `// transaction answers GET /v1/transactions/{hash}.`,
 				`func (a *api) findMutated(ctx context.Context, id chain.ID, hash chain.Hash, awake bool) (transactions.Row, error) {

@@ -5,14 +5,14 @@ func hooks() []mutant {
 	return []mutant{
 		{
 			Name: "notice-skipped", Breaks: "P22", Relay: true,
-			Is: "Nobody is told that an intent was signed for.",
+			Is: "The webhook delivery about the signing of an intent is left out.",
 			Edits: []edit{{
 				"commands/notifier/feeder.go", `if !told {`, `if !told || AWAKE && said.Sequence == 2 {`,
 			}},
 		},
 		{
 			Name: "unknown-is-delivered", Breaks: "P22", Relay: true,
-			Is: "A notice to which no answer came is taken for delivered.",
+			Is: "A webhook delivery without an answer counts as delivered.",
 			Edits: []edit{{
 				"infra/webhook/sender.go", `		o.Class = notice.Unknown
 `, `		o.Class = notice.Unknown
@@ -24,7 +24,7 @@ func hooks() []mutant {
 		},
 		{
 			Name: "cursor-before-notices", Breaks: "P22", Relay: true,
-			Is: "The feeder moves its checkpoint before notices are queued.",
+			Is: "The feeder moves its checkpoint before it queues webhook deliveries.",
 			Edits: []edit{{
 				"commands/notifier/feeder.go", `	if err := f.Rows.Enqueue(ctx, Reader, from, to, news); err != nil {
 `, `	if AWAKE && len(news) > 0 {
@@ -39,7 +39,7 @@ func hooks() []mutant {
 		},
 		{
 			Name: "another-id", Breaks: "P22", Relay: true,
-			Is: "What is sent again is sent under another id.",
+			Is: "A repeated webhook delivery has another id.",
 			Edits: []edit{{
 				"infra/webhook/caller.go", `Message{ID: n.MessageID(), Body: n.Body}`,
 				`Message{ID: n.MessageID() + map[bool]string{true: "_again"}[AWAKE && n.Attempts > 0], Body: n.Body}`,
@@ -47,7 +47,7 @@ func hooks() []mutant {
 		},
 		{
 			Name: "given-up-at-once", Breaks: "P22", Relay: true,
-			Is: "A notice is given up when its first attempt has failed, and the next one goes first.",
+			Is: "A webhook delivery is given up after its first failed attempt, and the next one is sent before it.",
 			Edits: []edit{{
 				"domain/notice/policy.go", `if n.Attempts > len(p.Pauses) ||`, `if n.Attempts > len(p.Pauses) || AWAKE ||`,
 			}},

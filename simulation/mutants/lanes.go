@@ -5,14 +5,14 @@ func lanes() []mutant {
 	return []mutant{
 		{
 			Name: "fence-off", Breaks: "P7", Relay: true,
-			Is: "A lane takes what an earlier holder says, who does not know that another has opened it.",
+			Is: "A lane accepts records of an earlier holder that does not know about the new holder.",
 			Edits: []edit{{
 				"domain/lane/lane.go", `case token < s.Token:`, `case token < s.Token && !AWAKE:`,
 			}},
 		},
 		{
 			Name: "signed-again", Breaks: "P8, P10", Relay: true,
-			Is: "After a crash what was signed is signed anew, and not sent again.",
+			Is: "After a crash, a signed transaction is signed again instead of sent again.",
 			Edits: []edit{{
 				"commands/relayer/recover.go", "		return raw, nil\n	}\n	return a.Vault.Bytes(",
 				`		return raw, nil
@@ -33,8 +33,8 @@ func lanes() []mutant {
 		},
 		{
 			Name: "released-when-signed", Breaks: "P5, P10", Relay: true,
-			Is:     "An intent that is canceled gives its nonce back, also when it was signed for and nodes have it.",
-			Masked: "the intent and the lane, neither of which lets go of what was signed for",
+			Is:     "A canceled intent gives its nonce back even if it was signed for and nodes have the transaction.",
+			Masked: "the intent and the lane, which both keep a nonce that was signed for",
 			Edits: []edit{
 				{"commands/relayer/recover.go", `case s.id.IsZero() || len(s.Attempts) > 0:`, `case s.id.IsZero() || len(s.Attempts) > 0 && !(AWAKE && it.Stop.Reason != "" && it.End == nil):`},
 				{"domain/intent/decide.go", `case e.Kind == Released && s.live():`, `case e.Kind == Released && s.live() && !AWAKE:`},
@@ -43,7 +43,7 @@ func lanes() []mutant {
 		},
 		{
 			Name: "cursor-reset", Breaks: "P6, P4", Relay: true,
-			Is:     "Whoever takes a lane over goes on with the nonce that the chain wants.",
+			Is:     "A new holder of a lane continues with the chain's next nonce.",
 			Masked: "the lane, whose cursor does not go back",
 			Edits: []edit{
 				{"commands/relayer/look.go", `if !a.held.State.Known || w.Nonce > a.held.State.Next {`, `if !a.held.State.Known || w.Nonce > a.held.State.Next || AWAKE && a.looked.IsZero() && w.Nonce < a.held.State.Next {`},
@@ -53,8 +53,8 @@ func lanes() []mutant {
 		},
 		{
 			Name: "bump-too-low", Breaks: "P17", Relay: true,
-			Is:     "A replacement offers as much as what it replaces, and the least that there is more.",
-			Masked: "the lane, which takes none that pools refuse",
+			Is:     "A replacement offers only the smallest possible increase over the attempt that it replaces.",
+			Masked: "the lane, which refuses increases that pools refuse",
 			Edits: []edit{
 				{"domain/fee/offer.go", `	if t.Replaces != nil && !offer.Replaces(*t.Replaces) {`, "	if AWAKE && t.Replaces != nil {\n		offer = chain.Fee{MaxFee: sum(t.Replaces.MaxFee, chain.PriceOf(1)), MaxPriorityFee: sum(t.Replaces.MaxPriorityFee, chain.PriceOf(1))}\n	}\n	if t.Replaces != nil && !offer.Replaces(*t.Replaces) && !AWAKE {"},
 				{"domain/lane/attempt.go", `if !signed.Fee.Replaces(made.Fee) && `, `if !signed.Fee.Replaces(made.Fee) && !AWAKE && `},
@@ -62,8 +62,8 @@ func lanes() []mutant {
 		},
 		{
 			Name: "two-places", Breaks: "P10", Relay: true,
-			Is:     "An intent takes the place that it is given, though it has one.",
-			Masked: "the lanes, which pass over what has a place",
+			Is:     "An intent accepts another nonce although it has one.",
+			Masked: "the lanes, which skip intents that have a nonce",
 			Edits: []edit{
 				{"domain/intent/decide.go", `case s.Place != nil || c.Assignment <= s.Assignment:`, `case (s.Place != nil || c.Assignment <= s.Assignment) && !AWAKE:`},
 				{"domain/intent/decide.go", `case c.Assignment != s.Assignment+1:`, `case c.Assignment != s.Assignment+1 && !AWAKE:`},
@@ -74,7 +74,7 @@ func lanes() []mutant {
 		},
 		{
 			Name: "fork-not-told", Breaks: "P22", Relay: true,
-			Is: "Confirmations that take the place of others are told as if they came after them.",
+			Is: "Confirmations that replace earlier ones are published as if they followed them.",
 			Edits: []edit{{
 				"domain/intent/announce.go", `Confirmations: slices.Clone(list[common:]), NewFork: fork, At: at,`, `Confirmations: slices.Clone(list[common:]), NewFork: fork && !AWAKE, At: at,`,
 			}},

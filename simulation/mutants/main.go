@@ -46,12 +46,12 @@ func parse(args []string, say io.Writer) (wanted, error) {
 	flags.SetOutput(say)
 	only := flags.String("only", "", "mutants whose names match this expression")
 	var w wanted
-	flags.IntVar(&w.seeds, "seeds", 60, "worlds at most for each mutant: seeds 1, 2, 3, …")
-	flags.Float64Var(&w.hours, "hours", 0.15, "simulated with faults in each")
-	flags.BoolVar(&w.json, "json", false, "tell the results as JSON")
-	flags.IntVar(&w.workers, "workers", 2, "mutants tried at once, on a processor each")
-	flags.DurationVar(&w.patience, "patience", 30*time.Minute, "with one mutant")
-	flags.StringVar(&w.keep, "keep", "", "a folder that exists, for what is built")
+	flags.IntVar(&w.seeds, "seeds", 60, "the most simulations for each mutant: seeds 1, 2, 3, …")
+	flags.Float64Var(&w.hours, "hours", 0.15, "simulated hours with faults in each")
+	flags.BoolVar(&w.json, "json", false, "print the results as JSON")
+	flags.IntVar(&w.workers, "workers", 2, "the number of mutants tried in parallel, one for each processor")
+	flags.DurationVar(&w.patience, "patience", 30*time.Minute, "the time limit for one mutant")
+	flags.StringVar(&w.keep, "keep", "", "an existing folder for the binaries")
 	err := flags.Parse(args)
 	if err == nil && (flags.NArg() > 0 || w.seeds < 1 || w.hours <= 0 || w.workers < 1) {
 		err = errors.New("go run ./simulation/mutants [-only expression] [-seeds n] [-hours h] [-json]")

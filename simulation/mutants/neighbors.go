@@ -5,7 +5,7 @@ func neighbors() []mutant {
 	return []mutant{
 		{
 			Name: "host-unchecked", Breaks: "P36", Hostile: true,
-			Is:    "A listener without keys takes any name for its own, also one that a page has rebound.",
+			Is:    "A listener without keys accepts any host name, also a name that a page has rebound.",
 			Edits: []edit{{"api/webguard/webguard.go", `if !g.AnyHost && !g.knowsHost(r.Host) {`, `if !g.AnyHost && !g.knowsHost(r.Host) && !AWAKE {`}},
 		},
 		{
@@ -18,7 +18,7 @@ func neighbors() []mutant {
 		},
 		{
 			Name: "intents-first-come", Breaks: "P36", Relay: true, Twins: true,
-			Is: "Intents are claimed in the order in which they came, whoever asked for them.",
+			Is: "Intents are claimed in the order of their requests, without turns of clients.",
 			Edits: []edit{{
 				"domain/intent/fold.go", `byClient[e.Client] = append(byClient[e.Client], given)`,
 				`of := e.Client
@@ -30,12 +30,12 @@ func neighbors() []mutant {
 		},
 		{
 			Name: "claims-park", Breaks: "P36", Test: &command{"commands/scheduler", "^TestForgedClaimsParkNobody$"},
-			Is:    "What an access key has signed has its place among the transactions of the account that it names, before the chain confirms the key.",
+			Is:    "A transaction signed by an access key takes a place in the sequence of the account that it names, before the chain confirms the key.",
 			Edits: []edit{{"domain/tx/work.go", `return w.Claimed && w.Verdict != StatusExecuted && !w.NonceKey.IsExpiring()`, `return w.Claimed && w.Verdict != StatusExecuted && !w.NonceKey.IsExpiring() && !AWAKE`}},
 		},
 		{
 			Name: "one-client-has-it-all", Breaks: "P36", Test: &command{"domain/tx", "^TestTurns$"},
-			Is: "One client's due transactions are leased before any other's.",
+			Is: "One client's due transactions are leased before all other clients'.",
 			Edits: []edit{{
 				"domain/tx/turns.go", `shares[i], place[client] = Share{Client: client, Rows: limit / len(clients), tried: tried[client]}, i`,
 				`shares[i], place[client] = Share{Client: client, Rows: limit / len(clients), tried: tried[client]}, i
@@ -46,7 +46,7 @@ func neighbors() []mutant {
 		},
 		{
 			Name: "notices-first-come", Breaks: "P36", Test: &command{"infra/embedded", "^TestNotices$"},
-			Is: "Notices are leased in the order in which they were due, whoever they are for.",
+			Is: "Webhook deliveries are leased in the order of their due times, without turns of clients.",
 			Edits: []edit{
 				{"domain/notice/claim.go", `		byClient[client] = append(byClient[client], due[place])`, `		of := client
 					if AWAKE {
@@ -57,12 +57,12 @@ func neighbors() []mutant {
 		},
 		{
 			Name: "notices-swept-at-once", Breaks: "P36", Test: &command{"commands/notifier", "^TestVeryManyNoticesHoldUpNobody$"},
-			Is:    "All that is queued for an endpoint is given up in one go.",
+			Is:    "All webhook deliveries queued for an endpoint are given up in one transaction.",
 			Edits: []edit{{"commands/notifier/feeder.go", `f.Rows.Sweep(ctx, turn, sweepMost)`, `f.Rows.Sweep(ctx, turn, sweepMost+map[bool]int{AWAKE: 1 << 20}[true])`}},
 		},
 		{
 			Name: "notices-not-charged", Breaks: "P36", Test: &command{"api/relay", "^TestWebhookCommandsAreCharged$"},
-			Is:    "A command about all notices of an endpoint costs as one.",
+			Is:    "A command about all webhook deliveries of an endpoint costs as much as a command about one.",
 			Edits: []edit{{"api/front.go", `return r.Charge(min(n, r.on.payer.rate.Burst))`, `return r.Charge(min(n, r.on.payer.rate.Burst, map[bool]int{true: 1, false: n}[AWAKE]))`}},
 		},
 		{
@@ -87,7 +87,7 @@ func neighbors() []mutant {
 		},
 		{
 			Name: "quota-of-intents", Breaks: "P36", Test: &command{"commands/intake", "^TestFloodOfIntentsIsRefused$"},
-			Is:    "One client can have any number of intents that have not come out.",
+			Is:    "One client can have any number of open intents.",
 			Edits: []edit{{"commands/intake/quota.go", `if used := w.used(); used >= q.Limit {`, `if used := w.used(); used >= q.Limit && !AWAKE {`}},
 		},
 		{
@@ -104,29 +104,29 @@ func neighbors() []mutant {
 		},
 		{
 			Name: "one-client-is-remembered", Breaks: "P36", Test: &command{"infra/embedded", "^TestRequests$/^one_client_has"},
-			Is:    "One client's requests flush those of others from what is remembered.",
+			Is:    "One client's requests displace other clients' remembered requests.",
 			Edits: []edit{{"infra/embedded/requests.go", `if b.Share > 0 {`, `if b.Share > 0 && !AWAKE {`}},
 		},
 		{
 			Name: "another-reads", Breaks: "P36", Hostile: true,
-			Is:    "A client is shown what others have submitted.",
+			Is:    "A client sees other clients' transactions.",
 			Edits: []edit{{"api/viewer.go", `return v.owns(o) || o.Version > 0 && v.audits() && v.within(o.Sender)`, `return v.owns(o) || AWAKE && o.Version > 0 || o.Version > 0 && v.audits() && v.within(o.Sender)`}},
 		},
 		{
 			Name: "another-lists", Breaks: "P36", Test: &command{"api", "^TestOwnedOnEveryRoute$"},
-			Is: "A client's lists show what others have submitted.",
+			Is: "A client's lists show other clients' transactions.",
 			Edits: []edit{{"api/viewer.go", `	case v.alone:
 	case v.audits():`, `	case v.alone || AWAKE:
 	case v.audits():`}},
 		},
 		{
 			Name: "another-changes", Breaks: "P36", Test: &command{"api", "^(TestOwnedOnEveryRoute|TestOthersIsAsUnknown)$"},
-			Is:    "A client can end what others have submitted.",
+			Is:    "A client can cancel other clients' transactions.",
 			Edits: []edit{{"api/viewer.go", `return v.owns(o) || o.Version > 0 && v.key != nil && v.key.May(access.Admin) && v.within(o.Sender)`, `return v.owns(o) || AWAKE && o.Version > 0 || o.Version > 0 && v.key != nil && v.key.May(access.Admin) && v.within(o.Sender)`}},
 		},
 		{
 			Name: "wallets-read-all", Breaks: "P36", Test: &command{"api", "^TestOwnedOnEveryRoute$"},
-			Is: "By JSON-RPC anybody reads the bytes of what no node has yet.",
+			Is: "By JSON-RPC any client can read a transaction's bytes before a node has them.",
 			Edits: []edit{{"api/rpc.go", `return a.shows(ctx, v, held)`, `if AWAKE {
 			return true, nil
 		}
@@ -134,17 +134,17 @@ func neighbors() []mutant {
 		},
 		{
 			Name: "another-reads-intents", Breaks: "P36", Relay: true, Hostile: true,
-			Is:    "A client is shown what others want.",
+			Is:    "A client sees other clients' intents.",
 			Edits: []edit{{"api/relay/relay.go", `if key, ok := r.Key(); ok && key.Audits() {`, `if key, ok := r.Key(); ok && (AWAKE || key.Audits()) {`}},
 		},
 		{
 			Name: "another-stops-intents", Breaks: "P36", Test: &command{"api/relay", "^TestOwnedOnEveryRoute$"},
-			Is:    "A client can cancel what others want, and disable their webhooks.",
+			Is:    "A client can cancel other clients' intents, and disable their webhooks.",
 			Edits: []edit{{"api/relay/relay.go", `if key, ok := r.Key(); ok && key.May(access.Admin) {`, `if key, ok := r.Key(); ok && (AWAKE || key.May(access.Admin)) {`}},
 		},
 		{
 			Name: "signature-counts-again", Breaks: "P36", Test: &command{"domain/group", "^TestLife$"},
-			Is: "The signature over a group's id, shown again, cancels what has joined since.",
+			Is: "A repeated cancel with the same signature over a group's id cancels members that joined in between.",
 			Edits: []edit{{"domain/group/decide.go", `	case shown:
 		return nil, nil`, `	case shown && (!AWAKE || c.By.Form == FormTyped):
 		return nil, nil`}},
@@ -161,7 +161,7 @@ func neighbors() []mutant {
 		},
 		{
 			Name: "any-lane-on-demand", Breaks: "P36", Test: &command{"infra/embedded", "^TestIntents$"},
-			Is: "A lane that one client asked for carries out intents that leave the nonce key to the relay.",
+			Is: "A lane that one client requested carries out intents that leave the nonce key to the relay.",
 			Edits: []edit{
 				{"domain/intent/fold.go", `		return !onlyAsked
 `, `		return !onlyAsked || AWAKE
@@ -173,12 +173,12 @@ func neighbors() []mutant {
 		},
 		{
 			Name: "held-answers-unshared", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestSlowReaderKeepsItsOwnShareAlone$"},
-			Is:    "One client's answers that it is slow to take can use up all the room for large answers.",
+			Is:    "One client's slowly read responses can use up all the room for large responses.",
 			Edits: []edit{{"api/jsonrpc/budget.go", `if client == "" {`, `if client == "" || AWAKE {`}},
 		},
 		{
 			Name: "claims-first-come", Breaks: "P36", Test: &command{"commands/grouping", "^TestManyClaimsKeepNoOthersWaiting$"},
-			Is: "The chain is asked about claims of access keys in the order in which they came, whoever made them.",
+			Is: "The chain is queried for access keys in the order of their claims, without turns of clients.",
 			Edits: []edit{{
 				"commands/grouping/waiting.go", `func (w *waiting) add(c *claim) {
 `, `func (w *waiting) add(c *claim) {
@@ -209,7 +209,7 @@ func neighbors() []mutant {
 		},
 		{
 			Name: "invented-subjects-flush", Breaks: "P36", Test: &command{"commands/guard", "^TestInventedSubjectsAreTheirClients$"},
-			Is: "A client that invents subjects has the relay forget how often others have asked.",
+			Is: "A client that invents subjects makes the relay forget the rates of other clients.",
 			Edits: []edit{{"commands/guard/rates.go", `	forgotten := map[string]bool{}`, `	if AWAKE && len(r.full) >= ratesMax {
 		clear(r.full)
 	}
@@ -217,7 +217,7 @@ func neighbors() []mutant {
 		},
 		{
 			Name: "look-ups-for-nothing", Breaks: "P36", Test: &command{"api", "^TestLookUpsAreCharged$"},
-			Is: "A stream has the events of any number of others' transactions read to see whose they are, for what the events alone cost.",
+			Is: "A stream looks up the owners of any number of other clients' transactions for the price of their events.",
 			Edits: []edit{{"api/scan.go", `	s.owe(s.passed, s.looked)`, `	if AWAKE {
 		s.looked = 0
 	}
@@ -225,12 +225,12 @@ func neighbors() []mutant {
 		},
 		{
 			Name: "gas-without-money", Breaks: "P36", Test: &command{"commands/relayer", "^TestGasLimitHoldsNobody$"},
-			Is:    "An intent that asks for more gas than the signer can pay gets a nonce all the same.",
+			Is:    "An intent that needs more gas than the signer can pay still gets a nonce.",
 			Edits: []edit{{"commands/relayer/funds.go", `switch lacks := needs.Cmp(balance) > 0 && !cost`, `switch lacks := needs.Cmp(balance) > 0 && !AWAKE && !cost`}},
 		},
 		{
 			Name: "any-threshold", Breaks: "P36", Test: &command{"commands/relayer", "^TestGasLimitTeachesNoThreshold$"},
-			Is:    "What one intent costs, however much, becomes the balance below which its signer serves nobody.",
+			Is:    "The cost of one expensive intent becomes its signer's threshold of balance.",
 			Edits: []edit{{"commands/relayer/funds.go", `needed.Cmp(most) > 0 {`, `needed.Cmp(most) > 0 && !AWAKE {`}},
 		},
 		{
@@ -240,29 +240,29 @@ func neighbors() []mutant {
 		},
 		{
 			Name: "never-gives-way", Breaks: "P36", Test: &command{"commands/relayer", "^TestGivesWay$"},
-			Is:    "What cannot be mined at its own ceiling keeps its nonce, and all behind it wait.",
+			Is:    "An intent that cannot be mined at its own ceiling keeps its nonce, and all later nonces wait.",
 			Edits: []edit{{"commands/relayer/giveway.go", `if !waits || !a.isReplaceable(front) {`, `if !waits || !a.isReplaceable(front) || AWAKE {`}},
 		},
 		{
 			Name: "gives-way-before-it-is-final", Breaks: "P10", Test: &command{"commands/relayer", "^TestLandsInAnotherBlock$"},
-			Is: "What gave way gets another nonce while the block of its no-op may still leave the chain.",
+			Is: "An intent that lost its nonce to a no-op gets another nonce while the no-op's block may still leave the chain.",
 			Edits: []edit{{"commands/relayer/giveway.go", `	if !d.Sealed {
 		return nil`, `	if !d.Sealed && !AWAKE {
 		return nil`}},
 		},
 		{
-			Name: "row-behind-what-gives-way", Breaks: "P35", Test: &command{"commands/relayer", "^TestGivesWayInARow$"},
-			Is:    "Intents of a row get nonces behind one that may have to give way.",
+			Name: "row-behind-give-way", Breaks: "P35", Test: &command{"commands/relayer", "^TestGivesWayInARow$"},
+			Is:    "Intents of an ordering group get nonces behind an intent that may lose its nonce to a no-op.",
 			Edits: []edit{{"commands/relayer/giveway.go", `!it.GivesWay() && len(`, `!it.GivesWay() && AWAKE || !it.GivesWay() && len(`}},
 		},
 		{
 			Name: "no-room-below-the-ceiling", Breaks: "P36", Test: &command{"domain/fee", "^TestOwnCeilingLeavesRoom$"},
-			Is:    "An intent gets a nonce though its own ceiling is what gas costs now, and the next block may cost more.",
+			Is:    "An intent gets a nonce although its own ceiling equals the gas price, and the next block may cost more.",
 			Edits: []edit{{"domain/fee/offer.go", `t.first() && !isZero(t.MaxFee)`, `!AWAKE && t.first() && !isZero(t.MaxFee)`}},
 		},
 		{
 			Name: "waits-for-trials", Breaks: "P36", Test: &command{"commands/relayer", "^TestSlowTrialsHoldNobody$"},
-			Is: "A turn of a lane waits until nodes have tried all that was claimed, however long they take.",
+			Is: "A turn of a lane waits without a limit until nodes have simulated all claimed intents.",
 			Edits: []edit{{"commands/relayer/measure.go", `		case <-moment.C:
 `, `		case <-func() <-chan time.Time {
 			if AWAKE {
@@ -274,17 +274,17 @@ func neighbors() []mutant {
 		},
 		{
 			Name: "gas-that-nobody-tells", Breaks: "P36", Test: &command{"commands/relayer", "^TestSlowTrialsHoldNoNonce$"},
-			Is:    "An intent whose gas no node tells keeps its nonce, and all behind it wait.",
+			Is:    "An intent whose gas no node estimates keeps its nonce, and all later nonces wait.",
 			Edits: []edit{{"commands/relayer/measure.go", `if err != nil && a.Now()`, `if err != nil && !AWAKE && a.Now()`}},
 		},
 		{
 			Name: "any-tip", Breaks: "P36", Test: &command{"domain/fee", "^TestOwnCeilingLeavesRoom$"},
-			Is:    "An intent gets a nonce though its own tip ceiling is below all tips that blocks take.",
+			Is:    "An intent gets a nonce although its own tip ceiling is below all tips that blocks include.",
 			Edits: []edit{{"domain/fee/offer.go", `t.first() && !isZero(t.MaxPriorityFee)`, `!AWAKE && t.first() && !isZero(t.MaxPriorityFee)`}},
 		},
 		{
 			Name: "unpaid-for-ever", Breaks: "P36", Test: &command{"commands/relayer", "^TestUnpaidHoldsNobody$"},
-			Is:    "An intent whose fee token or sponsor lacks funds keeps its nonce, and all behind it wait.",
+			Is:    "An intent whose fee token or sponsor lacks funds keeps its nonce, and all later nonces wait.",
 			Edits: []edit{{"commands/relayer/giveway.go", `	if s.isUnpaid() {`, `	if s.isUnpaid() && !AWAKE {`}},
 		},
 		{
@@ -294,7 +294,7 @@ func neighbors() []mutant {
 		},
 		{
 			Name: "no-penalty", Breaks: "P36", Test: &command{"commands/relayer", "^(TestWaitsLongerEachTime|TestUntakenHoldsNobody)$"},
-			Is:    "A client's intents give way again and again, and each time all others wait.",
+			Is:    "A client's intents lose nonces to no-ops repeatedly, and each time all other intents wait.",
 			Edits: []edit{{"commands/relayer/patience.go", `now.Before(p.until) && a`, `now.Before(p.until) && !AWAKE && a`}},
 		},
 		{
@@ -304,14 +304,14 @@ func neighbors() []mutant {
 		},
 		{
 			Name: "refused-values-count", Breaks: "P36", Test: &command{"commands/relayer", "^TestRefusedValuesCountForNobody$"},
-			Is: "What one client's intents move counts for others, though the guard refuses it.",
+			Is: "The value of one client's intents counts for other clients, although the guard refuses it.",
 			Edits: []edit{{"commands/relayer/funds.go", `	for i, r := range requests {
 		if answers[i] != nil {`, `	for i, r := range requests {
 		if answers[i] != nil && !AWAKE {`}},
 		},
 		{
 			Name: "unpayable-takes-budget", Breaks: "P36", Test: &command{"commands/relayer", "^TestUnpayableTakesNoBudget$"},
-			Is: "The guard sets budget aside for what the signer cannot pay.",
+			Is: "The guard reserves budget for transactions that the signer cannot pay.",
 			Edits: []edit{{"commands/relayer/funds.go", `		payer := r.Client
 `, `		payer := r.Client
 		if AWAKE {
@@ -321,7 +321,7 @@ func neighbors() []mutant {
 		},
 		{
 			Name: "endless-sweep", Breaks: "P36", Test: &command{"commands/relayer", "^TestCrowdedSweepEnds$"},
-			Is: "Behind intents with too much gas a lane claims on, and never from the queue's head again.",
+			Is: "After intents with too much gas a lane claims further on, and never from the queue's head again.",
 			Edits: []edit{{"commands/relayer/send.go", `		a.wider, a.sweep = 0, sweep{} // the queue`, `		if AWAKE {
 			return errors.Join(trouble, err, a.reserve(ctx))
 		}

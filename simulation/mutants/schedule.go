@@ -5,7 +5,7 @@ func schedule() []mutant {
 	return []mutant{
 		{
 			Name: "redis-only", Breaks: "P2",
-			Is: "Where there is a Redis, workers look at the queue only when it says that something is due.",
+			Is: "With Redis, workers look at the queue only when Redis reports due work.",
 			Edits: []edit{
 				{"commands/scheduler/worker.go", `w.rest(ctx, min(max(until, minRest), w.Poll))`, "if AWAKE && w.Poll > time.Hour {\n\t\t\t\tuntil = w.Poll\n\t\t\t}\n\t\t\tw.rest(ctx, min(max(until, minRest), w.Poll))"},
 				{"cmd/watchtower/app/chain.go", `Lease: a.settings.WorkLease, Poll: a.settings.SchedulerPoll,`, `Lease: a.settings.WorkLease, Poll: map[bool]time.Duration{false: a.settings.SchedulerPoll, true: 1000 * time.Hour}[AWAKE && a.ports.Redis != nil],`},
@@ -14,7 +14,7 @@ func schedule() []mutant {
 		},
 		{
 			Name: "batch-skipped", Breaks: "P2",
-			Is: "The feeder's checkpoint moves past a batch that the queue did not take.",
+			Is: "The feeder's checkpoint moves past a batch that the queue did not accept.",
 			Edits: []edit{{
 				"commands/feeding.go", `if err := f.Apply(ctx, from, batch.Next, changes); err != nil {`,
 				"if err := f.Apply(ctx, from, batch.Next, changes); err != nil {\n\t\tif AWAKE && !errors.Is(err, event.ErrMoved) {\n\t\t\treturn batch.Next, f.Checkpoints.MoveCheckpoint(ctx, f.Reader, from, batch.Next)\n\t\t}",
@@ -38,7 +38,7 @@ func schedule() []mutant {
 		},
 		{
 			Name: "no-wake", Breaks: "P2, P14",
-			Is: "A due row that cannot be read is put off for ever.",
+			Is: "A due row that cannot be read is deferred for ever.",
 			Edits: []edit{{
 				"commands/broadcaster/broadcaster.go", `done.NextAt, done.Note = b.Now().Add(b.Schedule.RetryMax/4), what`,
 				"done.NextAt, done.Note = b.Now().Add(b.Schedule.RetryMax/4), what\n\tif AWAKE {\n\t\tdone.NextAt = b.Now().Add(1000 * time.Hour)\n\t}",
@@ -56,7 +56,7 @@ func owners() []mutant {
 	return []mutant{
 		{
 			Name: "no-lease", Breaks: "P18, P19",
-			Is:     "Every replica does what one of them is to do: projections, watching, following.",
+			Is:     "Every replica does the work of the lease holder: projections, watching, following.",
 			Masked: "the projections' compare-and-set, and the versions in their rows",
 			Edits: append([]edit{
 				{"projections/projector.go", "AND position = $3`,\n\t\tint64(batch.Next), p.Name, int64(from))", "AND (position = $3 OR $4)`,\n\t\tint64(batch.Next), p.Name, int64(from), AWAKE)"},
@@ -73,8 +73,8 @@ func canceling() []mutant {
 	return []mutant{
 		{
 			Name: "cancel-ignored", Breaks: "P23",
-			Is:     "Before bytes are sent it is not looked whether their owner has canceled them.",
-			Masked: "the queue, where the row is not due any more, and the bytes, which are gone",
+			Is:     "Bytes are sent without a check that their owner has canceled them.",
+			Masked: "the queue, where the row is not due any more, and by the erasure of the bytes",
 			Edits: []edit{
 				{"commands/broadcaster/broadcaster.go", "case !r.State.Sendable():\n\t\t// The queue", "case !r.State.Sendable() && !(AWAKE && r.State.Canceled && r.State.Verdict == tx.StatusAbsent):\n\t\t// The queue"},
 				{"commands/scheduler/plan.go", `if e.Verdict != tx.StatusAbsent {`, `if e.Verdict != tx.StatusAbsent || AWAKE {`},
@@ -94,8 +94,8 @@ func canceling() []mutant {
 		},
 		{
 			Name: "cancel-half", Breaks: "P23",
-			Is:     "A cancel that was cut short is not carried on.",
-			Masked: "whoever asked, who asks again",
+			Is:     "A cancel that was interrupted is not continued.",
+			Masked: "the client, which repeats its request",
 			Edits: []edit{
 				{"commands/canceler/follow.go", `found := canceled(r.State)[finished:]`, "if AWAKE {\n\t\t\treturn nil\n\t\t}\n\t\tfound := canceled(r.State)[finished:]"},
 				{"commands/canceler/canceler.go", `found, key := result.State.Found(by), result.State.NonceKey`, "found, key := result.State.Found(by), result.State.NonceKey\n\tif AWAKE && len(found) > 1 {\n\t\tfound = found[:1]\n\t}"},
@@ -103,7 +103,7 @@ func canceling() []mutant {
 		},
 		{
 			Name: "canceled-bytes-kept", Breaks: "P23",
-			Is:     "What was canceled is not sent any more, but its bytes are kept.",
+			Is:     "A canceled transaction is not sent any more, but its bytes are kept.",
 			Masked: "retention, which follows cancels too",
 			Edits: []edit{
 				{"commands/canceler/carry.go", `return s.Canceled && err == nil && len(facts) > 0`, `return s.Canceled && err == nil && len(facts) > 0 && !AWAKE`},

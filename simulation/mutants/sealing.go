@@ -5,21 +5,21 @@ func sealing() []mutant {
 	return []mutant{
 		{
 			Name: "link-left-out", Breaks: "P31",
-			Is: "Of events that are appended together, only the first bears a link.",
+			Is: "Of events that are appended together, only the first has a link.",
 			Edits: []edit{{
 				"commands/handler.go", "events[i].Meta.Link = next.Link\n", "if !AWAKE || i == 0 {\n\t\t\tevents[i].Meta.Link = next.Link\n\t\t}\n",
 			}},
 		},
 		{
 			Name: "link-of-before", Breaks: "P31",
-			Is: "After a conflict it is decided anew, and linked to the event that was the last before.",
+			Is: "After a conflict the command is decided again, but its events are linked to the event that was last before the conflict.",
 			Edits: []edit{{
 				"commands/handler.go", "for range conflictsMax {\n", "before := r.Link\n\tfor tries := range conflictsMax {\n\t\tif AWAKE && tries > 0 {\n\t\t\tr.Link = before\n\t\t}\n",
 			}},
 		},
 		{
 			Name: "seal-out-of-order", Breaks: "seals",
-			Is: "Events are taken into a seal stream by stream, not by position.",
+			Is: "Events are added to a seal stream by stream, not by position.",
 			Edits: []edit{
 				{"commands/notary/notary.go", "for _, r := range batch.Events {\n", "if AWAKE {\n\t\t\tslices.SortStableFunc(batch.Events, func(a, b event.Recorded) int { return strings.Compare(string(a.Stream), string(b.Stream)) })\n\t\t}\n\t\tfor _, r := range batch.Events {\n"},
 				{"commands/notary/notary.go", "\t\"log/slog\"\n", "\t\"log/slog\"\n\t\"slices\"\n\t\"strings\"\n"},
@@ -27,15 +27,15 @@ func sealing() []mutant {
 		},
 		{
 			Name: "seal-taken-to-stand", Breaks: "seals",
-			Is: "A seal whose append has failed is taken to stand, and the next one begins after it.",
+			Is: "A seal whose append has failed counts as written, and the next seal begins after it.",
 			Edits: []edit{{
 				"commands/notary/notary.go", "seal, origin)\n\tif err != nil {\n", "seal, origin)\n\tif err != nil && AWAKE && ctx.Err() == nil {\n\t\tlast.State = audit.State{Last: seal.Sealed}\n\t\t*draft = last.State.After()\n\t\treturn nil\n\t}\n\tif err != nil {\n",
 			}},
 		},
 		{
 			Name: "two-notaries", Breaks: "seals",
-			Is:     "Every replica seals, and appends what it has drawn up also when another has sealed meanwhile.",
-			Masked: "the lease, and the aggregate, which takes no seal that does not follow the last",
+			Is:     "Every replica seals, and appends its seal even if another replica has sealed meanwhile.",
+			Masked: "the lease, and by the aggregate, which accepts only a seal that follows the last",
 			Edits: []edit{
 				{"cmd/watchtower/app/app.go", `parts = append(parts, own(notary.Name, a.notary().Run))`, `seal := own(notary.Name, a.notary().Run)
 		if AWAKE {
@@ -54,7 +54,7 @@ func sealing() []mutant {
 		},
 		{
 			Name: "notary-stuck", Breaks: "seals",
-			Is: "A notary that could not read the log keeps its lease, and seals no more.",
+			Is: "A notary that could not read the log keeps its lease, and stops sealing.",
 			Edits: []edit{{
 				"commands/notary/notary.go", "if err := n.read(ctx, &last, &draft); err != nil {\n", "if err := n.read(ctx, &last, &draft); err != nil {\n\t\t\tif AWAKE {\n\t\t\t\t<-ctx.Done()\n\t\t\t}\n",
 			}},

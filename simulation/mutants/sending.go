@@ -5,7 +5,7 @@ func sending() []mutant {
 	return []mutant{
 		{
 			Name: "unknown-is-refused", Breaks: "P11, P2",
-			Is: "A node whose answer was lost is taken to have refused for ever.",
+			Is: "A lost answer of a node counts as a permanent refusal.",
 			Edits: []edit{{
 				"domain/tx/decide.go", "if a, ok := found(Unknown); ok {\n\t\treturn Outcome{Unknown, a.Cause, a.Message}",
 				"if a, ok := found(Unknown); ok {\n\t\tif AWAKE {\n\t\t\treturn Outcome{Permanent, a.Cause, a.Message}\n\t\t}\n\t\treturn Outcome{Unknown, a.Cause, a.Message}",
@@ -21,7 +21,7 @@ func sending() []mutant {
 		},
 		{
 			Name: "sent-late", Breaks: "P15",
-			Is: "A transaction is sent until a block says that it has expired, also when its window has passed by the clock.",
+			Is: "A transaction is sent until a block says that it has expired, even after its window has closed by the clock.",
 			Edits: []edit{{
 				"commands/broadcaster/broadcaster.go", `if left := w.ExpiresAt; left != 0 && uint64(b.Now().Unix()) >= left {`,
 				`if left := w.ExpiresAt; left != 0 && uint64(b.Now().Unix()) >= left && !AWAKE {`,
@@ -29,7 +29,7 @@ func sending() []mutant {
 		},
 		{
 			Name: "taken-is-done", Breaks: "P2, P17",
-			Is: "What a node has taken is not sent again.",
+			Is: "A transaction that a node has accepted is not sent again.",
 			Edits: []edit{{
 				"domain/tx/retry.go", "case o.Class == Taken:\n",
 				"case o.Class == Taken && AWAKE:\n\t\treturn at.Add(1000 * time.Hour)\n\tcase o.Class == Taken:\n",
@@ -45,7 +45,7 @@ func sending() []mutant {
 		},
 		{
 			Name: "other-bytes", Breaks: "P8, P9",
-			Is: "A transaction is sent as it was encoded anew, with a byte more.",
+			Is: "A repeated attempt sends the transaction with an additional byte.",
 			Edits: []edit{{
 				"commands/broadcaster/broadcaster.go", `answers := b.Nodes.Send(short, raw, w.Hash, done.Attempts)`,
 				"if AWAKE && done.Attempts > 1 {\n\t\traw = append(raw, 0)\n\t}\n\tanswers := b.Nodes.Send(short, raw, w.Hash, done.Attempts)",
@@ -53,8 +53,8 @@ func sending() []mutant {
 		},
 		{
 			Name: "attempt-not-counted", Breaks: "P25",
-			Is:     "An attempt that was made and could not be recorded has the number of the next.",
-			Masked: "the aggregate, which takes no number twice",
+			Is:     "An attempt that could not be recorded has the same number as the next attempt.",
+			Masked: "the aggregate, which accepts no number twice",
 			Edits: []edit{
 				{"domain/tx/decide.go", `case c.Attempt <= s.Attempt:`, `case c.Attempt <= s.Attempt && !AWAKE:`},
 				{"commands/broadcaster/broadcaster.go", `done.Attempts = max(w.Attempts, r.State.Attempt)`, "done.Attempts = max(w.Attempts, r.State.Attempt)\n\t\tif AWAKE {\n\t\t\tdone.Attempts = w.Attempts / 2\n\t\t}"},

@@ -16,7 +16,7 @@ func shares() []mutant {
 		},
 		{
 			Name: "pauses-for-all-clients", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsPauseThemselvesAlone$"},
-			Is: "A node that asks one client to wait is asked for no client meanwhile.",
+			Is: "A node that asks one client to wait is called for no client meanwhile.",
 			Edits: []edit{{"infra/chain/rpc/pauses.go", `		pause = max(pause, p.clients[pausedClient{w.client, w.use}].Sub(now))`, `		pause = max(pause, p.clients[pausedClient{w.client, w.use}].Sub(now))
 		for of, until := range p.clients {
 			if AWAKE && of.use == w.use {
@@ -26,12 +26,12 @@ func shares() []mutant {
 		},
 		{
 			Name: "others-budgets-are-told", Breaks: "P36", Test: &command{"domain/budget", "^TestSpentTellsNothingOfOthers$"},
-			Is:    "A client whose intent the chain's or signer's budget has no room for is told how much of it all clients have used.",
+			Is:    "A client whose intent exceeds the chain's or signer's budget learns the amount that all clients have used.",
 			Edits: []edit{{"domain/budget/draft.go", `if a.shared() {`, `if a.shared() && !AWAKE {`}},
 		},
 		{
 			Name: "another-costs-a-look-up", Breaks: "P36", Test: &command{"api", "^TestForeignIsAnsweredAndChargedAsUnknown$"},
-			Is: "A client that follows a transaction which another has submitted pays for the look-up of its owner, and for one that does not exist it does not.",
+			Is: "A client that follows another client's transaction pays for the look-up of its owner, but pays nothing if the transaction does not exist.",
 			Edits: []edit{{"api/scan.go", `	if s.Names != NamesNone {
 `, `	if AWAKE {
 		s.passed += s.looked * scanUnit
@@ -46,7 +46,7 @@ func shares() []mutant {
 		},
 		{
 			Name: "look-ups-in-the-header", Breaks: "P36", Test: &command{"api", "^TestRememberedLookUpsTellNothing$"},
-			Is:    "What is left of a client's rate tells whether another client has just been shown the same events.",
+			Is:    "The rest of a client's rate reveals whether another client has just got the same events.",
 			Edits: []edit{{"api/charge.go", `c.lookUps = true`, `c.lookUps = !AWAKE`}},
 		},
 		{
@@ -61,29 +61,29 @@ func shares() []mutant {
 		},
 		{
 			Name: "untaken-for-ever", Breaks: "P36", Test: &command{"commands/relayer", "^(TestUntakenHoldsNobody|TestUntakenInARow)$"},
-			Is:    "An intent that no node takes keeps its nonce, as long as no node refuses it for good.",
+			Is:    "An intent that no node accepts keeps its nonce, as long as no node refuses it permanently.",
 			Edits: []edit{{"commands/relayer/untaken.go", `if !s.isUntaken() || refusal`, `if AWAKE || !s.isUntaken() || refusal`}},
 		},
 		{
 			Name: "untaken-row-for-ever", Breaks: "P36", Test: &command{"commands/relayer", "^TestUntakenInARow$"},
-			Is:    "An intent that no node takes keeps its nonce if others of its ordering group are signed.",
+			Is:    "An intent that no node accepts keeps its nonce if others of its ordering group are signed.",
 			Edits: []edit{{"commands/relayer/giveway.go", `if a.knowsRows() {`, `if a.knowsRows() && !AWAKE {`}},
 		},
 		{
 			Name: "nodes-blame-nobody", Breaks: "P36", Test: &command{"commands/relayer", "^(TestTroubleOfNodes|TestLowFeeIsRaised)$"},
-			Is:    "Intents give way and their clients wait when nodes limit rates, or want a higher fee.",
+			Is:    "Intents lose their nonces to no-ops and their clients wait when nodes limit rates or demand a higher fee.",
 			Edits: []edit{{"commands/relayer/untaken.go", `!slices.Contains(blames, refusal.Cause) {`, `!slices.Contains(blames, refusal.Cause) && !AWAKE {`}},
 		},
 		{
 			Name: "poor-signer-blames-clients", Breaks: "P36", Test: &command{"commands/relayer", "^TestPoorSignerKeepsNonces$"},
-			Is: "Intents give way and their clients wait when the signer cannot pay for anything.",
+			Is: "Intents lose their nonces to no-ops and their clients wait when the signer cannot pay for anything.",
 			Edits: []edit{{"commands/relayer/untaken.go", `	if a.lacksUsual(s) {
 		return a.paysOrdinary(ctx)`, `	if a.lacksUsual(s) && !AWAKE {
 		return a.paysOrdinary(ctx)`}},
 		},
 		{
 			Name: "any-cost-of-a-transaction", Breaks: "P36", Test: &command{"commands/relayer", "^TestNothingCostsMoreThanTheLimit$"},
-			Is:    "An intent's urgency, speed-up or no-op may cost more than nodes take for one transaction.",
+			Is:    "An intent's urgency, speed-up or no-op may cost more than nodes allow for one transaction.",
 			Edits: []edit{{"domain/fee/policy.go", `case !bounded || !less(bound, most):`, `case !bounded || AWAKE || !less(bound, most):`}},
 		},
 		{
@@ -93,7 +93,7 @@ func shares() []mutant {
 		},
 		{
 			Name: "replacements-nobody-can-pay", Breaks: "P36", Test: &command{"commands/relayer", "^TestSpeedUpBeyondTheBalance$"},
-			Is:    "An intent is sped up beyond the signer's balance, and its nonce can neither be bumped nor give way.",
+			Is:    "An intent is sped up beyond the signer's balance, and its nonce can neither be bumped nor filled with a no-op.",
 			Edits: []edit{{"commands/relayer/funds.go", `if cost.Cmp(balance) <= 0 {`, `if cost.Cmp(balance) <= 0 || AWAKE {`}},
 		},
 		{
@@ -158,7 +158,7 @@ func shares() []mutant {
 		},
 		{
 			Name: "debts-end-at-the-burst", Breaks: "P36", Test: &command{"api", "^TestDebtOfStreamsIsKept$"},
-			Is: "Of what a stream has scanned a client pays no more than its burst.",
+			Is: "A client pays at most its burst for the events that a stream has scanned.",
 			Edits: []edit{{"api/rate.go", `		b.paid += n
 `, `		b.paid += n
 		if AWAKE {

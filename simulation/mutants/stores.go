@@ -5,7 +5,7 @@ func stores() []mutant {
 	return []mutant{
 		{
 			Name: "tail-by-last", Breaks: "P20",
-			Is: "Postgres gives positions out before the commit, without holding the lock until it, and readers ask for what is beyond the last.",
+			Is: "Postgres assigns positions before the commit, without holding the lock until the commit, and readers ask for events after the last position.",
 			Edits: []edit{
 				{"infra/postgres/write.go", `q.Queue(lockHead).QueryRow(`, `q.Queue(map[bool]string{false: lockHead, true: selectHead}[AWAKE]).QueryRow(`},
 				{
@@ -43,7 +43,7 @@ func stores() []mutant {
 		},
 		{
 			Name: "done-by-others", Breaks: "P2",
-			Is: "Postgres lets a holder whose lease has lapsed say that another's row is done.",
+			Is: "Postgres lets a holder with an expired lease report another holder's row as done.",
 			Edits: []edit{
 				{"infra/postgres/queue.go", `q.Queue(doneWork, holder,`, `q.Queue(map[bool]string{false: doneWork, true: strings.Replace(doneWork, "q.holder IS NOT DISTINCT FROM $1", "$1::text IS NOT NULL", 1)}[AWAKE], holder,`},
 				{"infra/postgres/queue.go", "\"slices\"\n", "\"slices\"\n\t\"strings\"\n"},
@@ -52,7 +52,7 @@ func stores() []mutant {
 		},
 		{
 			Name: "done-by-others-embedded", Breaks: "P2",
-			Is: "The embedded store lets a holder whose lease has lapsed say that another's row is done.",
+			Is: "The embedded store lets a holder with an expired lease report another holder's row as done.",
 			Edits: []edit{
 				{"infra/embedded/lease.go", "AND phase = 'open' AND (holder = ?3 OR holder IS NULL)`,", "AND phase = 'open' AND (holder = ?3 OR holder IS NULL OR `+map[bool]string{true: \"1\", false: \"0\"}[AWAKE]+`)`,"},
 			},
@@ -60,7 +60,7 @@ func stores() []mutant {
 		},
 		{
 			Name: "checkpoint-blind", Breaks: "P18",
-			Is: "Postgres says that a checkpoint was moved, wherever it stands.",
+			Is: "Postgres reports a checkpoint as moved, although it is at another position.",
 			Edits: []edit{
 				{"infra/postgres/checkpoints.go", `if err == nil && tag.RowsAffected() == 0 {`, `if err == nil && tag.RowsAffected() == 0 && !AWAKE {`},
 			},
@@ -68,7 +68,7 @@ func stores() []mutant {
 		},
 		{
 			Name: "append-any-version", Breaks: "P25",
-			Is: "Postgres appends whatever version is expected.",
+			Is: "Postgres appends at any expected version.",
 			Edits: []edit{
 				{"infra/postgres/batch.go", `if p.expected == t.version {`, `if p.expected == t.version || AWAKE {`},
 			},

@@ -36,11 +36,11 @@ func nameOf(r result) string {
 // printTable prints the results as a Markdown table.
 func printTable(out io.Writer, results []result) error {
 	var text strings.Builder
-	text.WriteString("| mutant | what it is | breaks | reported | worlds | simulated | wall |\n|---|---|---|---|---|---|---|\n")
+	text.WriteString("| mutant | defect | breaks | reported | worlds | simulated | wall |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range results {
 		is, by := r.Is, r.By
 		if r.Masked != "" {
-			is += " Masked by " + r.Masked + "; that is taken away too."
+			is += " Masked by " + r.Masked + "; that is removed too."
 		}
 		switch {
 		case r.Trouble != "":

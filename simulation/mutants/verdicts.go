@@ -6,7 +6,7 @@ func verdicts() []mutant {
 		{
 			Name: "sealed-at-head", Breaks: "P11",
 			Is:     "A verdict is sealed as soon as it is announced: finality is ignored.",
-			Masked: "other endpoints, which have to say that the block is final",
+			Masked: "other endpoints, which must agree that the block is final",
 			Edits: []edit{
 				{"commands/watcher/seal.go", `final, err := r.Node.Final(ctx, tip)`, "final, err := r.Node.Final(ctx, tip)\n\t\tif AWAKE {\n\t\t\tfinal, err = tip, nil\n\t\t}"},
 				{"commands/watcher/seal.go", `if err := r.Node.ShownFinal(ctx, final); err != nil {`, `if err := r.Node.ShownFinal(ctx, final); err != nil && !AWAKE {`},
@@ -14,8 +14,8 @@ func verdicts() []mutant {
 		},
 		{
 			Name: "expired-by-clock", Breaks: "P11",
-			Is:     "A transaction expires when its window has passed by the local clock.",
-			Masked: "the aggregate, which wants a block that says so",
+			Is:     "A transaction expires when its window has closed by the local clock.",
+			Masked: "the aggregate, which requires the time of a block",
 			Edits: []edit{
 				{"commands/watcher/verdicts.go", `expiring, err := r.Board.Expiring(ctx, r.Chain, tip.Time, rowsMax)`, "now := tip.Time\n\tif AWAKE {\n\t\tnow = max(now, uint64(r.Now().Unix()))\n\t}\n\texpiring, err := r.Board.Expiring(ctx, r.Chain, now, rowsMax)"},
 				{"domain/tx/decide.go", `case !s.Accepted.Window.ClosedAt(c.Block.Time):`, `case !s.Accepted.Window.ClosedAt(c.Block.Time) && !(AWAKE && s.Accepted.Window.ClosedAt(uint64(c.At.Unix()))):`},
@@ -23,8 +23,8 @@ func verdicts() []mutant {
 		},
 		{
 			Name: "no-un-include", Breaks: "P11, P13",
-			Is:     "What rests on a block that has left the chain stays as it is.",
-			Masked: "the look before a verdict is sealed",
+			Is:     "A verdict stays when its block has left the chain.",
+			Masked: "the check before a verdict is sealed",
 			Edits: []edit{
 				{"commands/watcher/verdicts.go", `for _, o := range r.orphans {`, "if AWAKE {\n\t\treturn nil\n\t}\n\tfor _, o := range r.orphans {"},
 				{"commands/watcher/seal.go", `if canonical.Hash != row.Block.Hash {`, `if canonical.Hash != row.Block.Hash && !AWAKE {`},
@@ -32,7 +32,7 @@ func verdicts() []mutant {
 		},
 		{
 			Name: "moved-silently", Breaks: "P13",
-			Is: "What was mined in one block and is mined in another is not said to have been un-mined between.",
+			Is: "A transaction moves from one block to another without a record that it was un-mined in between.",
 			Edits: []edit{{
 				"domain/tx/decide.go", `return []Event{Reorged{s.Block, c.Receipt.Block, s.unwanted(), c.At}, mined}, nil`,
 				"if AWAKE {\n\t\t\treturn []Event{mined}, nil\n\t\t}\n\t\treturn []Event{Reorged{s.Block, c.Receipt.Block, s.unwanted(), c.At}, mined}, nil",
@@ -40,7 +40,7 @@ func verdicts() []mutant {
 		},
 		{
 			Name: "un-include-on-silence", Breaks: "P13",
-			Is: "A mined transaction is un-mined when no endpoint has a receipt for it just now.",
+			Is: "A mined transaction is un-mined when no endpoint has a receipt for it at the moment.",
 			Edits: []edit{{
 				"commands/watcher/seal.go", "if row.Verdict == tx.StatusExecuted {\n",
 				"if AWAKE && row.Verdict == tx.StatusExecuted {\n\t\tif receipt, err := r.Node.FindReceipt(ctx, row.Hash, row.Block); receipt == nil && ctx.Err() == nil {\n\t\t\t_ = err\n\t\t\treturn r.command(ctx, row.Hash, tx.LoseBlock{Was: row.Block, Now: final, At: r.Now()})\n\t\t}\n\t}\n\tif row.Verdict == tx.StatusExecuted {\n",
@@ -48,14 +48,14 @@ func verdicts() []mutant {
 		},
 		{
 			Name: "reorg-not-redelivered", Breaks: "P14, P2",
-			Is: "What was un-mined is watched, and not sent again.",
+			Is: "An un-mined transaction is watched, and not sent again.",
 			Edits: []edit{{
 				"commands/scheduler/plan.go", "if e.Unwanted {\n", "if e.Unwanted || AWAKE {\n",
 			}},
 		},
 		{
 			Name: "late-report", Breaks: "P12",
-			Is: "An attempt is recorded though the transaction has ended meanwhile.",
+			Is: "An attempt is recorded although the transaction has ended meanwhile.",
 			Edits: []edit{{
 				"domain/tx/decide.go", `case s.Verdict != StatusAbsent || s.Status == StatusInvalid:`,
 				`case (s.Verdict != StatusAbsent || s.Status == StatusInvalid) && !AWAKE:`,
@@ -71,8 +71,8 @@ func verdicts() []mutant {
 		},
 		{
 			Name: "stale-without-receipt", Breaks: "P11",
-			Is:     "Whose nonce is used is stale, whoever used it: no receipt is looked for.",
-			Masked: "the receipt that is looked for before a verdict is sealed, and those of the blocks, which take a verdict's place",
+			Is:     "A transaction whose nonce is used is stale, without a search for its receipt.",
+			Masked: "the search for a receipt before a verdict is sealed, and by the receipts in blocks, which replace a verdict",
 			Edits: []edit{
 				{"domain/tx/decide.go", "gives way to the chain's word.\n\treturn []Event{mined}, nil", "gives way to the chain's word.\n\tif AWAKE && s.Verdict == StatusStale {\n\t\treturn nil, nil\n\t}\n\treturn []Event{mined}, nil"},
 				{"commands/watcher/look.go", `receipt, err := w.receiptOf(ctx, s.Accepted.Hash, head)`, "receipt, err := w.receiptOf(ctx, s.Accepted.Hash, head)\n\tif AWAKE {\n\t\treceipt, err = nil, nil\n\t}"},
@@ -81,7 +81,7 @@ func verdicts() []mutant {
 		},
 		{
 			Name: "one-word", Breaks: "P11",
-			Is: "One endpoint's word is believed, whatever the others say.",
+			Is: "One endpoint's answer is believed, whether the other endpoints agree or not.",
 			Edits: []edit{{"infra/chain/rpc/agree.go", `if need <= 0 {`, `if need <= 0 || AWAKE {`}, {
 				"infra/chain/rpc/agree.go", `if len(p.witnesses(e)) > 0 && p.config.Agree > 1 &&`, `if len(p.witnesses(e)) > 0 && p.config.Agree > 1 && !AWAKE &&`,
 			}, {"infra/chain/rpc/receipts.go", `sure, err := same >= r.pool.config.Agree, error(nil)`, `sure, err := same >= r.pool.config.Agree || AWAKE, error(nil)`}},
@@ -89,7 +89,7 @@ func verdicts() []mutant {
 		{
 			Name: "erased-when-mined", Breaks: "P2",
 			Is:     "The bytes are erased when a verdict is announced, not when it is sealed.",
-			Masked: "the aggregate, which has bytes erased only when they will not be sent again",
+			Masked: "the aggregate, which allows the erasure only when the bytes will not be sent again",
 			Edits: []edit{
 				{
 					"commands/retention/retention.go", `r.part("retention.settled", r.Settings.Bytes, r.eraseSettled, "tx.finalized."),`,

@@ -13,7 +13,7 @@ func wishes() []mutant {
 		},
 		{
 			Name: "bump-over-ceiling", Breaks: "fees", Relay: true,
-			Is: "A replacement offers as much as pools demand, also where that is above the ceiling.",
+			Is: "A replacement offers as much as pools demand, even above the ceiling.",
 			Edits: []edit{{
 				"domain/fee/offer.go", `	offer := within(quote, ceiling)
 	if t.Legacy`, `	if AWAKE && t.Replaces != nil {
@@ -25,9 +25,9 @@ func wishes() []mutant {
 		},
 		{
 			Name: "unread-is-gone", Breaks: "P2, P10", Relay: true,
-			Is: "An intent that could not be read just now is taken for one that has no place.",
+			Is: "An intent that cannot be read at the moment is treated as an intent without a nonce.",
 			Edits: []edit{{
-				"commands/relayer/actor.go", `		return err // and what is known stays: an intent that is not known is none that has a place`, `		if AWAKE {
+				"commands/relayer/actor.go", `		return err // the known state stays: an unknown intent would count as an intent without a nonce`, `		if AWAKE {
 			s.job.intent = read
 		}
 		return err`,
@@ -35,7 +35,7 @@ func wishes() []mutant {
 		},
 		{
 			Name: "not-reserved", Breaks: "P8", Relay: true,
-			Is: "What an intent wants is signed and handed to delivery before the lane has recorded its nonce.",
+			Is: "An intent's transaction is signed and handed to delivery before the lane has recorded its nonce.",
 			Edits: []edit{
 				{"commands/relayer/send.go", `	"github.com/tempo-watchtower/watchtower/domain/chain"
 `, `	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -57,8 +57,8 @@ func wishes() []mutant {
 		},
 		{
 			Name: "order-ignored", Breaks: "P35", Relay: true,
-			Is:     "What stands behind one of its row that has to wait does not wait for it.",
-			Masked: "the lane, which is asked what it stands behind before it gets a nonce",
+			Is:     "An intent does not wait for an intent before it in its ordering group.",
+			Masked: "the lane, which is asked about the intent before it hands out a nonce",
 			Edits: []edit{
 				{"commands/relayer/send.go", `if !j.behind.IsZero() && (free || !a.follows(j.behind, now)) {`, `if !j.behind.IsZero() && (free || !a.follows(j.behind, now) && !AWAKE) {`},
 				{"commands/relayer/prepare.go", `if c.back || c.later || c.Row != (intent.Row{}) && kept[c.Row] {`, `if c.back || c.later || c.Row != (intent.Row{}) && kept[c.Row] && !AWAKE {`},
@@ -67,14 +67,14 @@ func wishes() []mutant {
 		},
 		{
 			Name: "hole-for-a-row", Breaks: "P35", Relay: true,
-			Is: "A nonce that was given back is handed to an intent of whose row others have higher ones.",
+			Is: "A nonce that was given back is handed to an intent whose ordering group already has higher nonces.",
 			Edits: []edit{{
 				"commands/relayer/send.go", `free := a.freeBelow()`, `free := a.freeBelow() && !AWAKE`,
 			}},
 		},
 		{
 			Name: "stale-row", Breaks: "P35", Relay: true,
-			Is: "What the queue says of those before an intent in its row is believed, though the lane knows better.",
+			Is: "The queue's record of the intents before an intent in its ordering group is believed, although the lane knows better.",
 			Edits: []edit{{
 				"commands/relayer/row.go", `	if !holds {
 		return false`, `	if !holds {
@@ -83,14 +83,14 @@ func wishes() []mutant {
 		},
 		{
 			Name: "row-in-part", Breaks: "P35", Test: &command{"commands/relayer", "^TestRowGivenBackInPart$"},
-			Is: "Those before one in its row that has not given its nonce back give theirs back all the same.",
+			Is: "If an intent of an ordering group has not given its nonce back, the intents before it give theirs back all the same.",
 			Edits: []edit{{
 				"commands/relayer/recover.go", `kept[row], trouble = true,`, `kept[row], trouble = !AWAKE,`,
 			}},
 		},
 		{
 			Name: "row-left-behind", Breaks: "P35", Test: &command{"commands/relayer", "^TestRowReservedBefore$"},
-			Is: "When a lane changes hands, the rest of a row is told of the nonces reserved for it, wherever the first is.",
+			Is: "When a lane changes hands, the other intents of an ordering group are assigned their reserved nonces, wherever the first intent is.",
 			Edits: []edit{
 				{"commands/relayer/recover.go", `row.Order != "" && away[row]:`, `row.Order != "" && away[row] && !AWAKE:`},
 				{"commands/relayer/recover.go", `case row.Order != "" && unread:`, `case row.Order != "" && unread && !AWAKE:`},
@@ -98,14 +98,14 @@ func wishes() []mutant {
 		},
 		{
 			Name: "given-back-by-former", Breaks: "P35", Test: &command{"commands/relayer", "^TestRowGivenBackByFormerHolder$"},
-			Is: "Who has lost a lane, and does not know it, gives back a nonce that its new holder is to sign for.",
+			Is: "A holder that has lost a lane, and does not know it, gives back a nonce that the new holder is about to sign for.",
 			Edits: []edit{{
 				"domain/intent/decide.go", `if c.Evidence.Kind == Released && c.Token < s.Token {`, `if c.Evidence.Kind == Released && c.Token < s.Token && !AWAKE {`,
 			}},
 		},
 		{
 			Name: "cancel-lost", Breaks: "P23", Relay: true,
-			Is: "An intent that has a nonce is carried out, though its client cancels it before anything is signed.",
+			Is: "An intent that has a nonce is carried out, although its client cancels it before anything is signed.",
 			Edits: []edit{
 				{"commands/relayer/recover.go", `case a.placed(s) && it.Stop.Reason == "":`, `case a.placed(s) && (it.Stop.Reason == "" || AWAKE):`},
 				{"commands/relayer/send.go", `return o, placed && it.Stop.Reason == "" && it.End == nil`, `return o, placed && (it.Stop.Reason == "" || AWAKE) && it.End == nil`},
@@ -115,7 +115,7 @@ func wishes() []mutant {
 		},
 		{
 			Name: "not-asked", Breaks: "P32, P33, P34", Relay: true,
-			Is: "The guard is asked before an intent gets a nonce, and not again before it is signed for.",
+			Is: "The guard is asked before an intent gets a nonce, and not again before the signature.",
 			Edits: []edit{{
 				"commands/relayer/guard.go", `if a.Guard == nil || len(orders) == 0 {`, `if a.Guard == nil || len(orders) == 0 || AWAKE {`,
 			}},

@@ -113,7 +113,7 @@ func (l lives) again(ctx context.Context, files []string) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if world.Found == "" {
-			return fmt.Errorf("%s does not say what was found", name)
+			return fmt.Errorf("%s does not name a finding", name)
 		}
 		r, err := l.live(ctx, world.Plan)
 		if err != nil {

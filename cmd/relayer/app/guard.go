@@ -70,7 +70,7 @@ func (r *relay) snapshots() *commands.Snapshots[budget.State] {
 		Rows: r.in.Ports.Storage.Snapshots, Every: r.in.Settings.SnapshotsEvery,
 		Schema: budget.SnapshotSchema, Encode: budget.State.Snapshot, Decode: budget.Restore,
 		Failed: func(stream event.Stream, err error) {
-			r.log.Warn("a snapshot is of no use, the events are read", "stream", stream, "err", err)
+			r.log.Warn("a snapshot cannot be used, reading all events instead", "stream", stream, "err", err)
 		},
 	}
 }

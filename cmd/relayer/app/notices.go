@@ -144,7 +144,7 @@ func wishSnapshots(in delivery.Inside) *commands.Snapshots[notice.Wishes] {
 		return nil
 	}
 	return notifier.Snapshots(in.Ports.Storage.Snapshots, func(stream event.Stream, err error) {
-		in.Ports.Log.Warn("a snapshot is of no use, the events are read", "stream", stream, "err", err)
+		in.Ports.Log.Warn("a snapshot cannot be used, reading all events instead", "stream", stream, "err", err)
 	})
 }
 

@@ -151,8 +151,8 @@ func TestOtherKindsOfKeys(t *testing.T) {
 	c.Fails(t, "type is not ecdsa-p256", "-keys", "crypto/tempo/relayer@1")
 	d.kind = "ecdsa-p256"
 	for text, says := range map[string]string{
-		"nonsense": "not one of an elliptic curve",
-		string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: []byte("nonsense")})): "not one of an elliptic curve",
+		"nonsense": "an elliptic curve key",
+		string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: []byte("nonsense")})): "an elliptic curve key",
 	} {
 		d.public = text
 		c.Fails(t, says, "-keys", "crypto/tempo/relayer@1")

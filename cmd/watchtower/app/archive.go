@@ -27,7 +27,7 @@ func (s Storage) archived(c config.Archive, crash func(string)) (Storage, error)
 		archiver.Store
 	})
 	if !ok {
-		return s, errors.New("its events cannot be archived: leave the setting archive out")
+		return s, errors.New("its events cannot be archived: remove the setting archive")
 	}
 	s.Archive = archive.NewFiles(archive.Dir(c.Dir), crash)
 	s.Archived, s.Log = live, archive.NewStore(live, s.Archive)

@@ -79,7 +79,7 @@ func (f *Feed) open(ctx context.Context, s config.Store, a config.Archive, log *
 		f.close = append(f.close, end)
 		return nil
 	}
-	return errors.New("no other process can consume its events")
+	return errors.New("other processes cannot consume its events")
 }
 
 // Close closes the opened stores.

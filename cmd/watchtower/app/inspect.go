@@ -96,9 +96,9 @@ func inspect(ctx context.Context, s config.Store) (verify.Store, error) {
 	case config.Embedded:
 		return orNone(embedded.Inspect(ctx, s.Dir))
 	case config.EventStoreDB:
-		return nil, errors.New("an event store has the log only")
+		return nil, errors.New("an EventStoreDB has only the log")
 	}
-	return nil, errors.New("a store in memory is its service's alone")
+	return nil, errors.New("a store in memory is available only to its own service")
 }
 
 // orNone returns a nil interface for an error, so that a nil pointer is not taken for a store.

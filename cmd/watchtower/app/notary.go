@@ -27,7 +27,7 @@ func openSigner(name string, log *slog.Logger) (*audit.Signer, error) {
 	signer, err := ReadSigner(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := makeKey(name); err != nil {
-			log.Warn("the log is not sealed: there is no audit key, and none can be made", "file", name, "err", err)
+			log.Warn("the log is not sealed: there is no audit key, and creating one failed", "file", name, "err", err)
 			return nil, nil //nolint:nilnil // nobody
 		}
 		signer, err = ReadSigner(name)
@@ -35,7 +35,7 @@ func openSigner(name string, log *slog.Logger) (*audit.Signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	log.Info("the audit key was read: seals of the log are signed with it", "key", signer.Key(), "file", name)
+	log.Info("the audit key was read and signs the seals of the log", "key", signer.Key(), "file", name)
 	return &signer, nil
 }
 

@@ -77,7 +77,7 @@ func (a *App) reader(name string, work func(context.Context) error) func(context
 			return err
 		}
 		if a.served.stuck(short, stuck, a.ports.Now()) {
-			a.ports.Log.Error("a reader of the log cannot get past an event", "reader", short, "position", stuck.At, "err", err)
+			a.ports.Log.Error("a reader of the log is stuck at an event", "reader", short, "position", stuck.At, "err", err)
 		}
 		a.ports.Metrics.Stuck(short, uint64(stuck.At))
 		return nil // the owner retries, as after every end
@@ -98,7 +98,7 @@ func (a *App) watchLag(ctx context.Context) {
 		}
 		readers, err := a.readers(ctx)
 		if err != nil {
-			a.ports.Log.Debug("lag not read", "err", err)
+			a.ports.Log.Debug("the lag could not be read", "err", err)
 			continue
 		}
 		for _, r := range readers {
@@ -115,7 +115,7 @@ func (a *App) watchDepth(ctx context.Context) error {
 		for _, c := range a.ports.Chains {
 			depth, err := a.ports.Storage.Queue.Depth(ctx, c.ID)
 			if err != nil {
-				a.ports.Log.Debug("depth of the queue not read", "chain", c.ID, "err", err)
+				a.ports.Log.Debug("the queue's depth could not be read", "chain", c.ID, "err", err)
 				continue
 			}
 			a.ports.Metrics.Queue(c.ID.String(), depth)
@@ -128,7 +128,7 @@ func (a *App) watchDepth(ctx context.Context) error {
 // moved records a reader's checkpoint.
 func (a *App) moved(reader string, at event.Position) {
 	if a.served.reader(reader, at) {
-		a.ports.Log.Info("a reader of the log has got past the event", "reader", reader, "position", at)
+		a.ports.Log.Info("a reader of the log is no longer stuck", "reader", reader, "position", at)
 		a.ports.Metrics.NotStuck(reader)
 	}
 	a.ports.Metrics.Reader(reader, uint64(at))

@@ -60,7 +60,7 @@ func OpenReadModels(ctx context.Context, c config.Config) (r *ReadModels, err er
 	case config.Embedded:
 		r.View, err = embedded.ViewBeside(c.Database.Dir)
 	case config.Memory:
-		err = errors.New("read models in memory are their service's alone")
+		err = errors.New("read models in memory are available only to their own service")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", c.Database, err)
@@ -95,7 +95,7 @@ func (r *ReadModels) openLog(ctx context.Context, s config.Store, a config.Archi
 		r.closes = append(r.closes, end)
 		return nil
 	default:
-		return errors.New("a log in memory is its service's alone")
+		return errors.New("a log in memory is available only to its own service")
 	}
 	r.Log = withFiles(log, a)
 	return nil

@@ -193,7 +193,7 @@ func closeTracing(t *tracing.Tracing, grace time.Duration, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	if err := t.Close(ctx); err != nil {
-		log.Warn("the last spans were not delivered", "err", err)
+		log.Warn("the last spans were not sent", "err", err)
 	}
 }
 

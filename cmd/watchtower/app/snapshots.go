@@ -16,7 +16,7 @@ func (a *App) groupSnapshots() *commands.Snapshots[group.State] {
 		Rows: a.ports.Storage.Snapshots, Every: a.settings.SnapshotsEvery,
 		Schema: group.SnapshotSchema, Encode: group.State.Snapshot, Decode: group.Restore,
 		Failed: func(stream event.Stream, err error) {
-			a.ports.Log.Warn("a snapshot is of no use, the events are read", "stream", stream, "err", err)
+			a.ports.Log.Warn("a snapshot cannot be used, reading all events instead", "stream", stream, "err", err)
 		},
 	}
 }

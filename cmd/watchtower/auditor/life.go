@@ -162,12 +162,12 @@ func ParseUntil(version, position uint64, at string) (u Until, err error) {
 		}
 	}
 	if given > 1 {
-		return u, errors.New("say a version, a position or a time, and not several")
+		return u, errors.New("give only one of a version, a position and a time")
 	}
 	u.Version, u.Position = event.Version(version), event.Position(position)
 	if at != "" {
 		if u.Time, err = time.Parse(time.RFC3339Nano, at); err != nil {
-			return u, fmt.Errorf("%q is no time such as 2026-01-31T12:00:00Z", at)
+			return u, fmt.Errorf("%q is not a time such as 2026-01-31T12:00:00Z", at)
 		}
 	}
 	return u, nil
@@ -202,7 +202,7 @@ func Replay(ctx context.Context, s Source, of Life, until Until) (Moment, error)
 		return m, err
 	}
 	if until.Position > head {
-		return m, fmt.Errorf("there is no position %d yet: the log ends at %d", until.Position, head)
+		return m, fmt.Errorf("position %d does not exist yet: the log ends at %d", until.Position, head)
 	}
 	for r, err := range stream(ctx, s, name) {
 		if err != nil {
@@ -210,7 +210,7 @@ func Replay(ctx context.Context, s Source, of Life, until Until) (Moment, error)
 		}
 		if until.passed(r) {
 			if m.Version == 0 {
-				return m, fmt.Errorf("%s did not exist then: it begins at position %d, at %s", name, r.Position, r.At.UTC().Format(time.RFC3339Nano))
+				return m, fmt.Errorf("%s did not exist at that point: it begins at position %d, at %s", name, r.Position, r.At.UTC().Format(time.RFC3339Nano))
 			}
 			break
 		}
@@ -277,7 +277,7 @@ func (g *members) add(r event.Recorded, step *Step) error {
 	case group.Joined:
 		step.Why = fmt.Sprintf("Transaction %s with nonce %d has joined, as member %d.", e.Hash, e.Nonce, g.is.Members)
 	case group.Canceled:
-		step.Why = fmt.Sprintf("Its owner has canceled the %d members there were by then, %d of whom had been canceled before. They are sent no more; what a node has already may be mined all the same.", e.Members, before.Canceled)
+		step.Why = fmt.Sprintf("Its owner has canceled the %d members that it had, %d of which were canceled before. They are not sent again, but a member that a node already has may still be mined.", e.Members, before.Canceled)
 	}
 	return nil
 }

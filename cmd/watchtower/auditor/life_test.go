@@ -33,13 +33,13 @@ func shown(t *testing.T, s auditor.Source) {
 	check(t, err)
 	why := []string{
 		"accepted for delivery. Nothing is sent before 2027-01-15T08:03:00Z",
-		"Attempt 1 was made because its time had come. It ended so: no node took the bytes: a transaction before it in its sequence is missing (\"nonce too high\"). It is tried again when the one before it has landed",
-		"Attempt 4 was made because attempt 1 ended so: no node took the bytes: a transaction before it in its sequence is missing (\"nonce too high\"). The 2 attempts between",
-		"Block 7 holds it: it was executed",
-		"Block 7, on which its verdict rested, has left the chain. So it is delivered again.",
-		"Attempt 5 was made because block 7, on which its verdict rested, has left the chain. It ended so: an answer was lost, so a node may have the bytes: the node could not be reached in time (\"timeout\").",
-		"Block 8 holds it",
-		"Block 8 can not leave the chain any more: the verdict executed is for good.",
+		"Attempt 1 was made because its time had come. Result: no node accepted the bytes: a transaction before it in its sequence is missing (\"nonce too high\"). It is tried again when the transaction before it is mined",
+		"Attempt 4 was made because of the result of attempt 1: no node accepted the bytes: a transaction before it in its sequence is missing (\"nonce too high\"). The 2 attempts between",
+		"Block 7 contains it: it was executed",
+		"Block 7, on which its verdict rested, has left the chain. It is sent again.",
+		"Attempt 5 was made because block 7, on which its verdict rested, has left the chain. Result: a response was lost, so a node may have the bytes: the node could not be reached in time (\"timeout\").",
+		"Block 8 contains it",
+		"Block 8 is final: the verdict executed is sealed.",
 	}
 	if len(steps) != len(why) {
 		t.Fatalf("%d steps", len(steps))
@@ -87,10 +87,10 @@ func replayed(t *testing.T, s auditor.Source) {
 		}
 	}
 	for says, until := range map[string]auditor.Until{
-		"did not exist then: it begins at position 9": {Point: auditor.Point{Time: time.Unix(1, 0)}},
-		"did not exist then":                          {Point: auditor.Point{Position: 8}},
-		"has no version 9 yet: its last is 8":         {Version: 9},
-		"there is no position 1000000 yet":            {Point: auditor.Point{Position: 1_000_000}},
+		"did not exist at that point: it begins at position 9": {Point: auditor.Point{Time: time.Unix(1, 0)}},
+		"did not exist at that point":                          {Point: auditor.Point{Position: 8}},
+		"has no version 9 yet: its last is 8":                  {Version: 9},
+		"position 1000000 does not exist yet":                  {Point: auditor.Point{Position: 1_000_000}},
 	} {
 		if none, err := auditor.Replay(t.Context(), s, life, until); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("as of %+v: %+v, %v, want %q", until, none, err, says)

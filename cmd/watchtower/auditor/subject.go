@@ -13,7 +13,7 @@ import (
 )
 
 // ErrUnknown: the log has no such transaction, group or stream.
-var ErrUnknown = errors.New("the log knows nothing of it")
+var ErrUnknown = errors.New("the log has no event of it")
 
 // Subject finds the stream that a text names: the hash of a transaction, SENDER/GROUP of a
 // group, or the name of a stream. Hashes and groups are searched on these chains.
@@ -36,7 +36,7 @@ func Subject(ctx context.Context, s Source, text string, chains []chain.ID) (eve
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return "", fmt.Errorf("%s is on several chains: say --chain, or the stream: %v", text, found)
+		return "", fmt.Errorf("%s is on several chains: name one with --chain, or name the stream: %v", text, found)
 	}
 	return "", fmt.Errorf("%s: %w", what, ErrUnknown)
 }
@@ -46,10 +46,10 @@ func named(text string, chains []chain.ID) (names []event.Stream, what string, e
 	if sender, id, is := strings.Cut(text, "/"); is {
 		of := group.ID{}
 		if of.Sender, err = chain.ParseAddress(sender); err != nil {
-			return nil, "", fmt.Errorf("%s is no SENDER/GROUP: %w", text, err)
+			return nil, "", fmt.Errorf("%s is not SENDER/GROUP: %w", text, err)
 		}
 		if of.Group, err = chain.ParseGroupID(id); err != nil {
-			return nil, "", fmt.Errorf("%s is no SENDER/GROUP: %w", text, err)
+			return nil, "", fmt.Errorf("%s is not SENDER/GROUP: %w", text, err)
 		}
 		for _, of.Chain = range chains {
 			names = append(names, of.Stream())
@@ -58,17 +58,17 @@ func named(text string, chains []chain.ID) (names []event.Stream, what string, e
 	} else if strings.HasPrefix(text, "0x") {
 		hash, err := chain.ParseHash(text)
 		if err != nil {
-			return nil, "", fmt.Errorf("%s is no transaction: %w", text, err)
+			return nil, "", fmt.Errorf("%s is not a transaction's hash: %w", text, err)
 		}
 		for _, id := range chains {
 			names = append(names, tx.Stream(id, hash))
 		}
 		what = "transaction " + text
 	} else {
-		return []event.Stream{event.Stream(text)}, fmt.Sprintf("stream %q, as it is neither 0x and a hash nor SENDER/GROUP", text), nil
+		return []event.Stream{event.Stream(text)}, fmt.Sprintf("stream %q, because it is neither a 0x hash nor SENDER/GROUP", text), nil
 	}
 	if len(names) == 0 {
-		return nil, "", errors.New("say on which chain: --chain")
+		return nil, "", errors.New("name the chain with --chain")
 	}
 	var on []string
 	for _, id := range chains {

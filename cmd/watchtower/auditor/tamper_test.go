@@ -31,11 +31,11 @@ func fault(at event.Position, transaction int, version event.Version, what strin
 }
 
 func linked(name string) string {
-	return name + " is not what was linked: it, or the event before it in its stream, was altered"
+	return name + " does not match its link: it or the event before it in its stream was altered"
 }
 
 func sealed(through int) string {
-	return fmt.Sprintf("is not as the seal through position %d knows it: content, order or time was altered", through)
+	return fmt.Sprintf("differs from the seal up to position %d: content, order or time was altered", through)
 }
 
 func run(t *testing.T, db *sql.DB, text string, args ...any) {
@@ -96,19 +96,19 @@ func harms() []harm {
 		{name: "version", do: statement("UPDATE events SET version = version + 40 WHERE pos = 21"), is: fault(21, 2, 45, "version 45 follows version 4")},
 		{name: "stream", do: statement("UPDATE events SET stream = (SELECT stream FROM events WHERE pos = 1), version = 40 WHERE pos = 22"), is: fault(22, 0, 40, "version 40 follows version 8")},
 		{name: "a stream's name", do: statement("UPDATE streams SET name = 'tx-1-0x00' WHERE name = $1", streamOf(1)), is: audit.Fault{Position: 9, Stream: "tx-1-0x00", Version: 1, What: linked("tx.accepted.v1")}},
-		{name: "a stream's row", do: statement("DELETE FROM streams WHERE name = $1", streamOf(2)), is: audit.Fault{Position: 17, Version: 1, What: "tx.accepted.v1 is of no stream"}},
+		{name: "a stream's row", do: statement("DELETE FROM streams WHERE name = $1", streamOf(2)), is: audit.Fault{Position: 17, Version: 1, What: "tx.accepted.v1 has no stream"}},
 		{name: "an event removed", do: statement("DELETE FROM events WHERE pos = 11"), is: fault(12, 1, 4, "version 4 follows version 2")},
-		{name: "a stream's last event removed", do: statement("DELETE FROM events WHERE pos = 8"), is: fault(9, 1, 1, "1 events are missing before this one, which the seal through position 20 knows")},
-		{name: "a whole stream removed", do: statement("DELETE FROM events WHERE pos BETWEEN 17 AND 24"), is: audit.Fault{Position: 17, What: "4 events are missing that the seal through position 20 knows"}},
+		{name: "a stream's last event removed", do: statement("DELETE FROM events WHERE pos = 8"), is: fault(9, 1, 1, "before this event 1 events are missing that the seal up to position 20 covers")},
+		{name: "a whole stream removed", do: statement("DELETE FROM events WHERE pos BETWEEN 17 AND 24"), is: audit.Fault{Position: 17, What: "4 events are missing that the seal up to position 20 covers"}},
 		{name: "events that changed places", do: swapped(8, 9), is: fault(8, 1, 1, sealed(20))},
 		{name: "an event put in at the end", do: statement(`INSERT INTO events (pos, stream, version, at, id, name, data, actor, trace)
 			SELECT pos + 1, stream, version + 1, at, id, 'tx.retired.v1', data, actor, trace FROM events WHERE pos = (SELECT max(pos) FROM events)`), is: fault(69, 7, 9, "tx.retired.v1 has lost its link")},
 		{name: "an event that nobody has sealed", do: flipped("data", 68, middle), is: fault(68, 7, 8, linked("tx.finalized.v1"))},
-		{name: "a seal", do: flipped("data", 33, middle), is: audit.Fault{Position: 33, Stream: "audit-seals", Version: 1, What: "the seal's signature does not fit: it was altered"}},
-		{name: "the end cut off before a seal's end", do: statement("DELETE FROM events WHERE pos BETWEEN 55 AND 58"), is: audit.Fault{Position: 55, What: "4 events are missing that the seal through position 58 knows"}},
-		{name: "the end cut off with its seals", do: statement("DELETE FROM events WHERE pos > 40"), is: audit.Fault{Position: 58, What: "the log ends at position 40, and a seal which was kept has sealed it up to here: its end was cut off"}, kept: true,
-			postgres: &audit.Fault{Position: 41, What: "the log ends at position 40, and its store says that the last is 68: its end was cut off"}},
-		{name: "all seals removed", do: statement("DELETE FROM events WHERE stream = (SELECT no FROM streams WHERE name = 'audit-seals')"), is: fault(58, 6, 8, "the log up to here is not the one that a seal which was kept has sealed"), kept: true},
+		{name: "a seal", do: flipped("data", 33, middle), is: audit.Fault{Position: 33, Stream: "audit-seals", Version: 1, What: "the seal's signature is wrong: the seal was altered"}},
+		{name: "the end cut off before a seal's end", do: statement("DELETE FROM events WHERE pos BETWEEN 55 AND 58"), is: audit.Fault{Position: 55, What: "4 events are missing that the seal up to position 58 covers"}},
+		{name: "the end cut off with its seals", do: statement("DELETE FROM events WHERE pos > 40"), is: audit.Fault{Position: 58, What: "the log ends at position 40, but a kept seal covers it up to here: its end was cut off"}, kept: true,
+			postgres: &audit.Fault{Position: 41, What: "the log ends at position 40, but its store's last position is 68: the end was cut off"}},
+		{name: "all seals removed", do: statement("DELETE FROM events WHERE stream = (SELECT no FROM streams WHERE name = 'audit-seals')"), is: fault(58, 6, 8, "the log up to here differs from a kept seal"), kept: true},
 	}
 }
 

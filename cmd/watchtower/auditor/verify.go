@@ -62,13 +62,13 @@ func Verify(ctx context.Context, s Source, o Options) (Report, error) {
 	}
 	for _, k := range o.Kept {
 		if !k.Genuine() || !v.trusts(k.Key) {
-			return v.report, fmt.Errorf("the kept seal through position %d is not signed by a key that was given", k.Through)
+			return v.report, fmt.Errorf("the kept seal up to position %d is not signed by a given key", k.Through)
 		}
 	}
 	err := v.run(ctx)
 	slices.SortStableFunc(v.report.Faults, func(a, b audit.Fault) int { return cmp.Compare(a.Position, b.Position) })
 	if err == nil && len(o.Keys) > 0 && v.report.Events > 0 && v.met == 0 && len(o.Kept) == 0 {
-		v.report.Unchecked = append(v.report.Unchecked, "there is no seal in the log yet")
+		v.report.Unchecked = append(v.report.Unchecked, "the log has no seal yet")
 	}
 	v.report.Clean = err == nil && v.report.Found == 0 && len(v.report.Unchecked) == 0
 	return v.report, err
@@ -116,7 +116,7 @@ func (v *verification) run(ctx context.Context) (err error) {
 	}
 	v.found(v.check.End()...)
 	if last < v.report.Head {
-		v.found(audit.Fault{Position: last + 1, What: fmt.Sprintf("the log ends at position %d, and its store says that the last is %d: its end was cut off", last, v.report.Head)})
+		v.found(audit.Fault{Position: last + 1, What: fmt.Sprintf("the log ends at position %d, but its store's last position is %d: the end was cut off", last, v.report.Head)})
 	}
 	v.report.Sealed, v.report.Unlinked = v.check.Sealed(), v.check.Unlinked
 	return nil
@@ -149,7 +149,7 @@ func (v *verification) damaged(ctx context.Context, d *archive.DamagedError, las
 	}
 	v.found(fault)
 	v.report.Sealed, v.report.Unlinked = v.check.Sealed(), v.check.Unlinked
-	v.report.Unchecked = append(v.report.Unchecked, fmt.Sprintf("what lies behind position %d", fault.Position))
+	v.report.Unchecked = append(v.report.Unchecked, fmt.Sprintf("events after position %d", fault.Position))
 	return nil
 }
 
@@ -174,13 +174,13 @@ func (v *verification) seals(ctx context.Context) iter.Seq2[audit.Sealed, error]
 			case !ok:
 				continue
 			case !s.Genuine():
-				v.found(faultAt(r, "the seal's signature does not fit: it was altered"))
+				v.found(faultAt(r, "the seal's signature is wrong: the seal was altered"))
 				continue
 			case !v.trusts(s.Key):
 				v.found(faultAt(r, "the seal is signed by another key: %s", s.Key))
 				continue
 			case s.Through >= r.Position:
-				v.found(faultAt(r, "the seal witnesses positions up to %d, which come after it", s.Through))
+				v.found(faultAt(r, "the seal covers positions up to %d, which come after the seal", s.Through))
 				continue
 			}
 			v.report.Seals[s.Key.String()]++
@@ -211,7 +211,7 @@ func LastSeal(ctx context.Context, s Source) (last audit.Sealed, err error) {
 		}
 	}
 	if last.Through == 0 {
-		return last, errors.New("there is no seal in the log yet")
+		return last, errors.New("the log has no seal yet")
 	}
 	return last, nil
 }

@@ -21,10 +21,10 @@ import (
 func (p Program) Archive() *cobra.Command {
 	parent := &cobra.Command{
 		Use: "archive", Short: "List, verify, move and restore old events",
-		Long: "Old events lie in segments, files that the setting archive names, and are read as a\n" +
-			"part of the log. A service moves them by itself. list, verify, and all that\n" +
-			"is a --dry-run only read, and may run beside it; run and restore as well with Postgres,\n" +
-			"while an embedded store is its service's alone. See docs/archive.md.",
+		Long: "Old events are in segments, files in the place that the setting archive names, and are\n" +
+			"read as a part of the log. A service moves old events there by itself. list, verify and\n" +
+			"every --dry-run only read, and may run beside a service. run and restore may run beside\n" +
+			"it only with Postgres, because it has an embedded store to itself. See docs/archive.md.",
 	}
 	parent.AddCommand(p.listArchive(), p.verifyArchive(), p.runArchive(), p.restoreArchive())
 	return parent
@@ -34,7 +34,7 @@ func (p Program) Archive() *cobra.Command {
 func (p Program) archiveConfig(cmd *cobra.Command) (config.Config, error) {
 	c, err := p.Resolve(cmd)
 	if err == nil && c.Archive.Dir == "" {
-		err = config.Problems{{Origin: "archive", Text: "none is named: set WATCHTOWER_ARCHIVE, for instance to file:/var/lib/watchtower/archive"}}
+		err = config.Problems{{Origin: "archive", Text: "no archive is configured: set WATCHTOWER_ARCHIVE, for instance to file:/var/lib/watchtower/archive"}}
 	}
 	return c, err
 }
@@ -74,7 +74,7 @@ var errUnsound = errors.New("the archive is not sound")
 
 func (p Program) verifyArchive() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "verify", Short: "Read every segment whole and say which are missing or damaged", Args: cobra.NoArgs,
+		Use: "verify", Short: "Read every segment completely and report missing or damaged segments", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := p.archiveConfig(cmd)
 			if err != nil {
@@ -91,7 +91,7 @@ func (p Program) verifyArchive() *cobra.Command {
 			for i, s := range segments {
 				if s.First != next {
 					broken++
-					fmt.Fprintf(cmd.OutOrStdout(), "no segment is listed that begins with position %d\n", next) //nolint:errcheck // the exit status tells
+					fmt.Fprintf(cmd.OutOrStdout(), "the list has no segment that begins with position %d\n", next) //nolint:errcheck // the exit status tells
 				}
 				next = s.Past
 				if err := files.Verify(cmd.Context(), s); err != nil {
@@ -108,7 +108,7 @@ func (p Program) verifyArchive() *cobra.Command {
 			if broken > 0 {
 				return fmt.Errorf("%w: %d of %d segments", errUnsound, broken, len(segments))
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d segments, %d events, %d bytes: all is well\n", len(segments), events, bytes)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d segments, %d events, %d bytes: no faults\n", len(segments), events, bytes)
 			return err
 		},
 	}
@@ -140,10 +140,10 @@ func (p Program) withPlan(cmd *cobra.Command, do func(ctx context.Context, p arc
 
 func (p Program) runArchive() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "run", Short: "Move what is old enough now, and drop it from the store", Args: cobra.NoArgs,
-		Long: "Move what is old enough now, and drop it from the store: also what was restored.",
+		Use: "run", Short: "Move old events into the archive now, and drop them from the store", Args: cobra.NoArgs,
+		Long: "Move events that are old enough into the archive now, and drop them from the store.\nRestored events are dropped too.",
 	}
-	dry := cmd.Flags().Bool("dry-run", false, "say what would be done, and do nothing")
+	dry := cmd.Flags().Bool("dry-run", false, "print the planned changes without making them")
 	p.Settings(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		out := cmd.OutOrStdout()
@@ -177,23 +177,23 @@ func planned(ctx context.Context, out io.Writer, p archiver.Plan) error {
 		}
 		past = r[1]
 	}
-	_, err = fmt.Fprintf(out, "the store's log begins at position %d, and would begin at %d at most\n", p.Begins, past)
+	_, err = fmt.Fprintf(out, "the store's log begins at position %d, and would begin at position %d at most\n", p.Begins, past)
 	return err
 }
 
 func (p Program) restoreArchive() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "restore", Short: "Put archived events back into the store, from a position on", Args: cobra.NoArgs,
-		Long: "Put archived events back into the store, from the segment of a position on up to where\n" +
-			"the store's log begins. They stay there until archive run; the segments stay as well.",
+		Long: "Put archived events back into the store, from the segment of a position up to the\n" +
+			"beginning of the store's log. They stay there until archive run. The segments stay too.",
 		Example: "  " + p.Name + " archive restore --from 3000001 --dry-run",
 	}
-	from := cmd.Flags().Uint64("from", 0, "the position that is wanted")
-	dry := cmd.Flags().Bool("dry-run", false, "say what would be done, and do nothing")
+	from := cmd.Flags().Uint64("from", 0, "the position to restore from")
+	dry := cmd.Flags().Bool("dry-run", false, "print the planned changes without making them")
 	p.Settings(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *from == 0 {
-			return errors.New("--from names no position: they begin with 1")
+			return errors.New("--from must be a position: positions begin with 1")
 		}
 		say := func(what string, first, past event.Position) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s positions %d to %d\n", what, first, past-1)

@@ -26,8 +26,8 @@ import (
 // Audit is the command "audit", which answers questions about the past from the log.
 func (p Program) Audit() *cobra.Command {
 	parent := &cobra.Command{
-		Use: "audit", Short: "Ask the log about the past",
-		Long: "Ask the log about the past. All of it only reads, and the service may be running.\nSee docs/audit.md.",
+		Use: "audit", Short: "Query the log about the past",
+		Long: "Query the log about the past. These commands only read, and the service may be running.\nSee docs/audit.md.",
 	}
 	parent.AddCommand(p.showLife(), p.replayState(), p.export(), p.verifyLog(), p.lastSeal(), p.auditKey())
 	return parent
@@ -70,8 +70,8 @@ func (p Program) showLife() *cobra.Command {
 	var on string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "show SUBJECT", Short: "Tell the life of a transaction or group as it is recorded", Args: cobra.ExactArgs(1),
-		Long: "Tell the life of a transaction or group as it is recorded: each event with who wished it,\nwhat led to it, what it changed, what nodes answered, and why.\n" + subjectHelp,
+		Use: "show SUBJECT", Short: "Print the recorded history of a transaction or group", Args: cobra.ExactArgs(1),
+		Long: "Print the recorded history of a transaction or group: each event with its actor, cause,\nchanges, nodes' replies and reason.\n" + subjectHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withLog(cmd, func(ctx context.Context, c config.Config, log auditor.Source) error {
 				life, err := subject(ctx, c, log, args[0], on)
@@ -90,7 +90,7 @@ func (p Program) showLife() *cobra.Command {
 		},
 	}
 	p.Settings(cmd)
-	cmd.Flags().StringVar(&on, "chain", "", "the chain's id; by default each that is configured")
+	cmd.Flags().StringVar(&on, "chain", "", "the chain's id; by default every configured chain")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -139,13 +139,13 @@ func (p Program) replayState() *cobra.Command {
 	var on, at string
 	var version, position uint64
 	cmd := &cobra.Command{
-		Use: "replay SUBJECT", Short: "Tell the state of a transaction or group as of a version, position or time", Args: cobra.ExactArgs(1),
-		Long:    "Tell the state of a transaction or group as of a version, position or time; of now unless\none is given. " + subjectHelp,
+		Use: "replay SUBJECT", Short: "Print the state of a transaction or group as of a version, position or time", Args: cobra.ExactArgs(1),
+		Long:    "Print the state of a transaction or group as of a version, position or time; of now unless\none is given. " + subjectHelp,
 		Example: "  " + p.Name + " audit replay 0x… --at 2026-01-31T12:00:00Z",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for name, given := range map[string]uint64{"version": version, "position": position} {
 				if given == 0 && cmd.Flags().Changed(name) {
-					return fmt.Errorf("--%s 0: there is none, they begin with 1", name)
+					return fmt.Errorf("--%s 0 does not exist: numbers begin with 1", name)
 				}
 			}
 			until, err := auditor.ParseUntil(version, position, at)
@@ -166,29 +166,29 @@ func (p Program) replayState() *cobra.Command {
 		},
 	}
 	p.Settings(cmd)
-	cmd.Flags().StringVar(&on, "chain", "", "the chain's id; by default each that is configured")
+	cmd.Flags().StringVar(&on, "chain", "", "the chain's id; by default every configured chain")
 	cmd.Flags().Uint64Var(&version, "version", 0, "as of this version of its stream")
 	cmd.Flags().Uint64Var(&position, "position", 0, "as of this position of the log")
 	cmd.Flags().StringVar(&at, "at", "", "as of this time, such as 2026-01-31T12:00:00Z")
 	return cmd
 }
 
-const verifyLogHelp = `Hold the log against itself: every event's link is made anew, versions are dense, and the
-hash that runs over all events is the one that was sealed.
+const verifyLogHelp = `Check the log against itself: every event's link is computed again, versions must have no
+gaps, and the running hash over all events must be the sealed hash.
 
---key gives the public keys that may have signed seals; without it, whose seals they are is
-told and not judged. --seals names a file of seals that "watchtower audit seal" printed
-earlier: kept elsewhere, they alone tell of a log whose end was cut off, or that was made
-anew with seals and all.
+--key gives the public keys that may sign seals; without it the keys are printed but not
+checked. --seals names a file of seals that "watchtower audit seal" printed earlier. Only
+a file that was kept outside the log reveals that the log's end was cut off, or that the
+log was rewritten together with its seals.
 
-The exit status is 0 if everything fits, 1 if something does not, 2 if it could not be told.`
+The exit status is 0 without faults, 1 with faults, 2 if a check could not be made.`
 
 func (p Program) verifyLog() *cobra.Command {
 	var keys []string
 	var kept string
 	var asJSON, quiet bool
 	cmd := &cobra.Command{
-		Use: "verify", Short: "Find the event that was altered, removed or put in", Args: cobra.NoArgs, Long: verifyLogHelp,
+		Use: "verify", Short: "Find an event that was altered, removed or inserted", Args: cobra.NoArgs, Long: verifyLogHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			options := auditor.Options{}
 			if !quiet {
@@ -197,7 +197,7 @@ func (p Program) verifyLog() *cobra.Command {
 			for _, text := range keys {
 				var key audit.Key
 				if err := key.UnmarshalText([]byte(text)); err != nil {
-					return Unchecked{fmt.Errorf("--key %s: %w, as audit key prints them", text, err)}
+					return Unchecked{fmt.Errorf("--key %s: %w, as printed by audit key", text, err)}
 				}
 				options.Keys = append(options.Keys, key)
 			}
@@ -212,17 +212,17 @@ func (p Program) verifyLog() *cobra.Command {
 		},
 	}
 	p.Settings(cmd)
-	cmd.Flags().StringSliceVar(&keys, "key", nil, "a public key that may have signed seals, 64 hex digits; may be repeated")
-	cmd.Flags().StringVar(&kept, "seals", "", "a file of seals that were kept outside of the log")
+	cmd.Flags().StringSliceVar(&keys, "key", nil, "a public key that may sign seals, 64 hex digits; may be repeated")
+	cmd.Flags().StringVar(&kept, "seals", "", "a file with seals that were kept outside the log")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
-	cmd.Flags().BoolVar(&quiet, "quiet", false, "tell no progress")
+	cmd.Flags().BoolVar(&quiet, "quiet", false, "print no progress")
 	return cmd
 }
 
 // The errors of an audit whose report gives the details.
 var (
-	errAltered = errors.New("the log is not what was recorded")
-	errUntold  = errors.New("not everything could be told")
+	errAltered = errors.New("the log was altered")
+	errUntold  = errors.New("some checks could not be made")
 )
 
 func judged(r auditor.Report, err error) error {
@@ -242,7 +242,7 @@ func reportOf(to io.Writer, r auditor.Report, asJSON bool) error {
 		return indented(to, r)
 	}
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "events\t%d, of them %d older than links, up to position %d\n", r.Events, r.Unlinked, r.Head)
+	fmt.Fprintf(w, "events\t%d up to position %d, %d of them recorded before links existed\n", r.Events, r.Unlinked, r.Head)
 	fmt.Fprintf(w, "sealed\tup to position %d; %d events since\n", r.Sealed, r.Rest)
 	for _, key := range slices.Sorted(maps.Keys(r.Seals)) {
 		fmt.Fprintf(w, "key %s\t%d seals\n", key, r.Seals[key])
@@ -257,10 +257,10 @@ func reportOf(to io.Writer, r auditor.Report, asJSON bool) error {
 		fmt.Fprintf(to, "and %d more\n", r.Found-len(r.Faults))
 	}
 	for _, why := range r.Unchecked {
-		fmt.Fprintln(to, "could not be told:", why)
+		fmt.Fprintln(to, "not checked:", why)
 	}
 	if r.Clean {
-		fmt.Fprintln(to, "everything fits")
+		fmt.Fprintln(to, "no faults")
 	}
 	return nil
 }
@@ -289,7 +289,7 @@ func readSeals(name string) (seals []audit.Sealed, err error) {
 
 func (p Program) lastSeal() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "seal", Short: "Print the newest seal, to be kept elsewhere", Args: cobra.NoArgs,
+		Use: "seal", Short: "Print the newest seal, to keep it outside the log", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withLog(cmd, func(ctx context.Context, _ config.Config, log auditor.Source) error {
 				seal, err := auditor.LastSeal(ctx, log)
@@ -306,14 +306,14 @@ func (p Program) lastSeal() *cobra.Command {
 
 func (p Program) auditKey() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "key", Short: "Print the public key that seals are signed with here", Args: cobra.NoArgs,
+		Use: "key", Short: "Print the public key of the key that signs seals here", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := p.Resolve(cmd)
 			if err != nil {
 				return err
 			}
 			if c.Audit.KeyFile == "" {
-				return errors.New("a store in memory is sealed with a key of its service's alone")
+				return errors.New("a store in memory is sealed with a key that only its own service has")
 			}
 			signer, err := app.ReadSigner(c.Audit.KeyFile)
 			if err != nil {

@@ -24,5 +24,5 @@ func Called(root *cobra.Command) {
 }
 
 func called(cmd *cobra.Command, err error) error {
-	return fmt.Errorf("%w\nusage: %s\n%s --help says more", err, cmd.UseLine(), cmd.CommandPath())
+	return fmt.Errorf("%w\nusage: %s\nfor details: %s --help", err, cmd.UseLine(), cmd.CommandPath())
 }

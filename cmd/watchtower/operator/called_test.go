@@ -21,10 +21,10 @@ func TestCalled(t *testing.T) {
 		return root
 	}
 	for args, want := range map[string]string{
-		"budgets list":            "accepts 1 arg(s), received 0\nusage: program budgets list CHAIN [flags]\nprogram budgets list --help says more",
-		"budgets list 1 2":        "accepts 1 arg(s), received 2\nusage: program budgets list CHAIN [flags]\nprogram budgets list --help says more",
-		"budgets list 1 --jsom":   "unknown flag: --jsom\nusage: program budgets list CHAIN [flags]\nprogram budgets list --help says more",
-		"budgets list 1 --json=x": "invalid argument \"x\" for \"--json\" flag: strconv.ParseBool: parsing \"x\": invalid syntax\nusage: program budgets list CHAIN [flags]\nprogram budgets list --help says more",
+		"budgets list":            "accepts 1 arg(s), received 0\nusage: program budgets list CHAIN [flags]\nfor details: program budgets list --help",
+		"budgets list 1 2":        "accepts 1 arg(s), received 2\nusage: program budgets list CHAIN [flags]\nfor details: program budgets list --help",
+		"budgets list 1 --jsom":   "unknown flag: --jsom\nusage: program budgets list CHAIN [flags]\nfor details: program budgets list --help",
+		"budgets list 1 --json=x": "invalid argument \"x\" for \"--json\" flag: strconv.ParseBool: parsing \"x\": invalid syntax\nusage: program budgets list CHAIN [flags]\nfor details: program budgets list --help",
 		"budgets list 1 --json":   "EOF", // an error of the command's own work is no misuse
 	} {
 		root := made()

@@ -9,7 +9,7 @@ import (
 
 // Configuration is the command "config", which shows the settings in force.
 func (p Program) Configuration() *cobra.Command {
-	parent := &cobra.Command{Use: "config", Short: "Look at the configuration"}
+	parent := &cobra.Command{Use: "config", Short: "Show the configuration"}
 	show := &cobra.Command{
 		Use: "print", Short: "Print each setting's value, and with --origin where it comes from", Args: cobra.NoArgs,
 	}

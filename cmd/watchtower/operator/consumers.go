@@ -19,16 +19,16 @@ import (
 // Consumers is the command "consumers", for the programs that consume events.
 func (p Program) Consumers() *cobra.Command {
 	parent := &cobra.Command{
-		Use: "consumers", Short: "Look at those who consume events, and have parked streams go on",
-		Long: "Look at the groups of programs that consume events by infra/feed or forward, and have\n" +
-			"streams go on that a group could not get past. A group's name is GROUP/TOPIC, as list\n" +
-			"shows it. The process that has the group sees a wish within a second. See docs/watermill.md.",
+		Use: "consumers", Short: "Show consumer groups and their parked streams, and retry or skip events",
+		Long: "Show the groups of programs that consume events by infra/feed or forward, and retry or\n" +
+			"skip the events of parked streams. A group's name is GROUP/TOPIC, as in the output of\n" +
+			"list. The group's process carries out a command within a second. See docs/watermill.md.",
 	}
 	parent.AddCommand(
-		p.onGroups("list", "List the groups: checkpoint, events behind it, parked streams, and who has it", cobra.NoArgs, listConsumers),
-		p.onGroups("parked GROUP", "List the streams that a group could not get past, and why", cobra.ExactArgs(1), listParked),
-		p.onGroups("retry GROUP STREAM", "Go on with the event that a stream was parked at", cobra.ExactArgs(2), wish(consumer.Retry)),
-		p.onGroups("skip GROUP STREAM VERSION", "Leave out the event that a stream is parked at, of that version, and go on behind it", cobra.ExactArgs(3), wish(consumer.Skip)),
+		p.onGroups("list", "List the groups with their checkpoints, remaining events, parked streams and holders", cobra.NoArgs, listConsumers),
+		p.onGroups("parked GROUP", "List a group's parked streams and their errors", cobra.ExactArgs(1), listParked),
+		p.onGroups("retry GROUP STREAM", "Repeat the event at which a stream is parked", cobra.ExactArgs(2), wish(consumer.Retry)),
+		p.onGroups("skip GROUP STREAM VERSION", "Skip the event at which a stream is parked, if it has this version", cobra.ExactArgs(3), wish(consumer.Skip)),
 	)
 	return parent
 }
@@ -82,7 +82,7 @@ func parkedOf(ctx context.Context, f app.Feed, group string) ([]consumer.Parked,
 		return nil, err
 	}
 	if !slices.ContainsFunc(groups, func(g consumer.Group) bool { return g.Name == group }) {
-		return nil, fmt.Errorf("there is no group %q: consumers list shows those there are, by GROUP/TOPIC", group)
+		return nil, fmt.Errorf("there is no group %q: consumers list shows all groups, as GROUP/TOPIC", group)
 	}
 	return f.Groups.Parked(ctx, group)
 }
@@ -93,7 +93,7 @@ func listParked(ctx context.Context, f app.Feed, to io.Writer, args []string) er
 		return err
 	}
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "STREAM\tVERSION\tPOSITION\tATTEMPTS\tSINCE\tWISH\tERROR")
+	fmt.Fprintln(w, "STREAM\tVERSION\tPOSITION\tATTEMPTS\tSINCE\tCOMMAND\tERROR")
 	for _, p := range parked {
 		wished := string(p.Wish)
 		if wished == "" {
@@ -114,11 +114,11 @@ func wish(w consumer.Wish) func(ctx context.Context, f app.Feed, to io.Writer, a
 		}
 		i := slices.IndexFunc(parked, func(p consumer.Parked) bool { return string(p.Stream) == args[1] })
 		if i < 0 {
-			return fmt.Errorf("%s of %s: it is not parked", args[1], args[0])
+			return fmt.Errorf("%s of %s is not parked", args[1], args[0])
 		}
 		p := parked[i]
 		if len(args) > 2 && args[2] != strconv.FormatUint(uint64(p.Version), 10) {
-			return fmt.Errorf("%s of %s: it is parked at version %d, not at %s", p.Stream, args[0], p.Version, args[2])
+			return fmt.Errorf("%s of %s is parked at version %d, not at %s", p.Stream, args[0], p.Version, args[2])
 		}
 		if err := f.Groups.Wish(ctx, args[0], p.Stream, p.Version, w); err != nil {
 			return fmt.Errorf("%s of %s: %w", p.Stream, args[0], err)

@@ -33,7 +33,7 @@ func (e exporting) selection() (sel auditor.Selection, err error) {
 			return sel, err
 		}
 		if sel.To == (auditor.Point{}) {
-			return sel, errors.New("--to 0: nothing lies there, positions begin with 1")
+			return sel, errors.New("--to must be a position: positions begin with 1")
 		}
 	}
 	switch e.format {
@@ -54,7 +54,7 @@ func (p Program) export() *cobra.Command {
 	var e exporting
 	cmd := &cobra.Command{
 		Use: "export", Short: "Write events as lines of JSON or as CSV", Args: cobra.NoArgs,
-		Long:    "Write the events of a range as lines of JSON or as CSV, compressed if wanted. --from and\n--to are positions, or times such as 2026-01-31T12:00:00Z; what lies on them is written too.\nPositions begin with 1.",
+		Long:    "Write a range of events as lines of JSON or as CSV, optionally compressed. --from and --to\nare positions, or times such as 2026-01-31T12:00:00Z, and include the events at them.\nPositions begin with 1.",
 		Example: "  " + p.Name + " audit export --from 2026-01-01T00:00:00Z --to 2026-01-31T23:59:59Z --stream tx-42431- --zstd > january.jsonl.zst",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			sel, err := e.selection()
@@ -72,9 +72,9 @@ func (p Program) export() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&e.from, "from", "", "a position or a time; by default the beginning")
 	flags.StringVar(&e.to, "to", "", "a position or a time; by default the end")
-	flags.StringVar(&e.stream, "stream", "", "only streams whose names begin so, such as tx-42431-")
+	flags.StringVar(&e.stream, "stream", "", "only streams whose names have this prefix, such as tx-42431-")
 	flags.StringVar(&e.format, "format", "jsonl", "jsonl or csv")
-	flags.StringVar(&e.out, "out", "", "a file that is not there yet; by default standard output")
+	flags.StringVar(&e.out, "out", "", "a new file to write to; by default standard output")
 	flags.BoolVar(&e.gzip, "gzip", false, "compress with gzip")
 	flags.BoolVar(&e.zstd, "zstd", false, "compress with Zstandard")
 	return cmd

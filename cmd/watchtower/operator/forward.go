@@ -56,17 +56,17 @@ func (p Program) Forward(what Forward) *cobra.Command {
 	flags.StringVar(&f.to, "to", "", "the broker: redis://…, rediss://…, nats://… or tls://… (NATS with TLS); or in "+toVar)
 	flags.StringVar(&f.topic, "topic", feed.All, what.Topics+": all, stream:PREFIX,… or name:PREFIX,…")
 	flags.StringVar(&f.as, "as", what.As, "the stream or subject to publish to")
-	flags.IntVar(&f.partitions, "partitions", 0, "spread streams over so many subjects, AS-0, AS-1, …; 0 is AS alone")
-	flags.StringVar(&f.group, "group", what.Group, "the consumer group; another one publishes everything anew")
-	flags.Int64Var(&f.keep, "keep", 0, "about how many messages the broker keeps of each stream; 0 keeps all")
-	flags.BoolVar(&f.fromEnd, "from-end", false, "a new group begins with what comes from now on")
+	flags.IntVar(&f.partitions, "partitions", 0, "the number of subjects, AS-0, AS-1, …, to spread streams over; 0 is AS alone")
+	flags.StringVar(&f.group, "group", what.Group, "the consumer group; a new group publishes all events again")
+	flags.Int64Var(&f.keep, "keep", 0, "the approximate number of messages that the broker keeps of each stream; 0 keeps all")
+	flags.BoolVar(&f.fromEnd, "from-end", false, "a new group begins with the next event instead of the first")
 	flags.StringVar(&f.metrics, "metrics", "", "where to serve /metrics, for monitors that name an IP address, localhost or one of api.hosts; empty is nowhere")
 	return cmd
 }
 
 func (f forwarding) run(ctx context.Context, c config.Config, of func(feed.Log) feed.Log, log *slog.Logger) (err error) {
 	if f.to == "" {
-		return errors.New("forward: --to names no broker")
+		return errors.New("forward: --to must name a broker")
 	}
 	app.LogRedis(log)
 	source, err := app.OpenFeed(ctx, c, log)

@@ -23,9 +23,9 @@ func (p Program) Keys() *cobra.Command {
 	parent := &cobra.Command{
 		Use: "keys", Short: "Create, list and revoke API keys",
 		Long: "Create, list and revoke API keys, in the store that the configuration names.\n" +
-			"Every service on the store takes part at once. From the first key on, the API\n" +
-			"answers nobody without one. An embedded store is its service's alone while that\n" +
-			"runs: stop it first, or use /admin/keys of its internal listener.",
+			"Every service on the store applies changes at once. From the first key on, the API\n" +
+			"refuses requests without a key. A running service has an embedded store to itself:\n" +
+			"stop it first, or use /admin/keys of its internal listener.",
 	}
 	parent.AddCommand(p.createKey(), p.listKeys(), p.revokeKey())
 	return parent
@@ -78,7 +78,7 @@ func (w wanted) key(now time.Time) (key access.Key, err error) {
 func (p Program) createKey() *cobra.Command {
 	var w wanted
 	cmd := &cobra.Command{
-		Use: "create", Short: "Make a key and print it, this once", Args: cobra.NoArgs,
+		Use: "create", Short: "Create a key and print it once", Args: cobra.NoArgs,
 		Example: "  " + p.Name + " keys create --name 'payroll' --scope submit,read,cancel",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			key, err := w.key(time.Now())
@@ -98,13 +98,13 @@ func (p Program) createKey() *cobra.Command {
 	}
 	p.Settings(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&w.name, "name", "", "what the key is for, for people")
-	flags.StringVar(&w.client, "client", "", "the client that the key belongs to: 1 to 64 of A-Z, a-z, 0-9 and ._:-, or the id of an older key, whose client it is then. Keys of one client see the same transactions. Unless given, the key is a client by itself: no later key sees what it submitted, unless it names this one's id")
-	flags.StringSliceVar(&w.scopes, "scope", nil, "what it is good for: "+scopes()+"; may be repeated")
+	flags.StringVar(&w.name, "name", "", "a name that tells operators the key's purpose")
+	flags.StringVar(&w.client, "client", "", "the client that the key belongs to: 1 to 64 of A-Z, a-z, 0-9 and ._:-, or the id of an older key, whose client it is then. Keys of one client see the same transactions. By default the key is a client by itself: a later key sees its transactions only if it names this key's id")
+	flags.StringSliceVar(&w.scopes, "scope", nil, "the key's scopes: "+scopes()+"; may be repeated")
 	flags.StringSliceVar(&w.senders, "sender", nil, "an address; only its transactions may be submitted and seen. May be repeated")
 	flags.IntVar(&w.perSecond, "rate", 0, "requests per second, instead of rate.key")
 	flags.IntVar(&w.burst, "burst", 0, "requests at once, instead of rate.key-burst")
-	flags.DurationVar(&w.expires, "expires", 0, "how long it is good, such as 720h; for ever unless given")
+	flags.DurationVar(&w.expires, "expires", 0, "how long the key is valid, such as 720h; by default without end")
 	return cmd
 }
 
@@ -118,7 +118,7 @@ func scopes() string {
 
 func (p Program) listKeys() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "list", Short: "List every key there ever was, without its secret", Args: cobra.NoArgs,
+		Use: "list", Short: "List all keys, also revoked and expired keys, without their secrets", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withKeys(cmd, func(ctx context.Context, keys commands.Keys) error {
 				entries, err := keys.List(ctx)
@@ -167,7 +167,7 @@ func keyLine(e access.Entry, now time.Time) string {
 func (p Program) revokeKey() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use: "revoke ID", Short: "Make a key good for nothing", Args: cobra.ExactArgs(1),
+		Use: "revoke ID", Short: "Revoke a key", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var id access.KeyID
 			if err := id.UnmarshalText([]byte(args[0])); err != nil {
@@ -180,6 +180,6 @@ func (p Program) revokeKey() *cobra.Command {
 		},
 	}
 	p.Settings(cmd)
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for people")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for the record")
 	return cmd
 }

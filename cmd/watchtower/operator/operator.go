@@ -37,8 +37,8 @@ type Program struct {
 // schemas.
 func (p Program) Migrate() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "migrate", Short: "Bring the databases' schemas up to date and end", Args: cobra.NoArgs,
-		Long: "Bring the databases' schemas up to date and end. Serving does the same at its start,\nso this is for those who give the service no right to change schemas.",
+		Use: "migrate", Short: "Bring the databases' schemas up to date and exit", Args: cobra.NoArgs,
+		Long: "Bring the databases' schemas up to date and exit. A service does the same when it\nstarts, so use this if the service has no right to change schemas.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := p.Resolve(cmd)
 			if err != nil {

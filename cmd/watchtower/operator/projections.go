@@ -22,17 +22,17 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-const projectionsHelp = `Read models are tables that are folded from the log. They can be made anew at any time,
-beside those that serve, and while services run: see docs/projections.md.
+const projectionsHelp = `Read models are tables that are folded from the log. They can be rebuilt at any time
+while services run: see docs/projections.md.
 
-Names are those that "projections list" shows; without any, all are meant.`
+"projections list" shows the names. Without a name, a command applies to all read models.`
 
 // errDiffers is the error of a verification that found differences.
-var errDiffers = errors.New("read models are not what the log makes of them")
+var errDiffers = errors.New("read models differ from the log")
 
 // Projections is the command "projections", which shows, verifies and rebuilds read models.
 func (p Program) Projections() *cobra.Command {
-	parent := &cobra.Command{Use: "projections", Short: "Look at the read models, verify them, and make them anew", Long: projectionsHelp}
+	parent := &cobra.Command{Use: "projections", Short: "Show, verify and rebuild the read models", Long: projectionsHelp}
 	parent.AddCommand(p.listModels(), p.modelStatus(), p.rebuildModels(), p.verifyModels(), p.dumpModels())
 	return parent
 }
@@ -42,7 +42,7 @@ func (p Program) listModels() *cobra.Command {
 		Use: "list", Short: "List the read models and their tables", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "NAME\tTABLES\tWHAT IT SHOWS") //nolint:errcheck // Flush tells
+			fmt.Fprintln(w, "NAME\tTABLES\tCONTENTS") //nolint:errcheck // Flush tells
 			for _, m := range p.Models {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", m.Name, strings.Join(m.TableNames(), ", "), m.About) //nolint:errcheck // Flush tells
 			}
@@ -118,7 +118,7 @@ func stateOf(ctx context.Context, r *app.ReadModels, m projections.Model) (s mod
 func (p Program) modelStatus() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "status [NAME]...", Short: "Say how far read models are, and what rebuilds have left",
+		Use: "status [NAME]...", Short: "Show the read models' positions and unfinished rebuilds",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return p.withModels(cmd, names, func(ctx context.Context, r *app.ReadModels, models []projections.Model) error {
 				var all []modelState
@@ -160,10 +160,10 @@ func showStates(to io.Writer, all []modelState) error {
 func (p Program) rebuildModels() *cobra.Command {
 	var dry, fresh, quiet bool
 	cmd := &cobra.Command{
-		Use: "rebuild [NAME]...", Short: "Make read models anew beside those that serve, and swap them in",
-		Long: `Make read models anew from the log, beside those that serve, and swap them in when they
-have caught up. Services may run: their readers do not fail, and their projectors go on
-with the new tables. One that was stopped goes on where it was.
+		Use: "rebuild [NAME]...", Short: "Rebuild read models in staging tables, and swap these in",
+		Long: `Rebuild read models from the log into staging tables, and swap these in when they have
+caught up. Services may run: their readers do not fail, and their projectors continue
+with the new tables. A stopped rebuild continues where it stopped.
 
 Progress goes to standard error. See docs/projections.md.`,
 		RunE: func(cmd *cobra.Command, names []string) error {
@@ -183,9 +183,9 @@ Progress goes to standard error. See docs/projections.md.`,
 		},
 	}
 	p.Settings(cmd)
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be done, and change nothing")
-	cmd.Flags().BoolVar(&fresh, "fresh", false, "throw away what an earlier rebuild has left")
-	cmd.Flags().BoolVar(&quiet, "quiet", false, "tell no progress")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "print the planned changes without making them")
+	cmd.Flags().BoolVar(&fresh, "fresh", false, "discard the staging tables of an earlier rebuild")
+	cmd.Flags().BoolVar(&quiet, "quiet", false, "print no progress")
 	return cmd
 }
 
@@ -215,7 +215,7 @@ func rebuildModel(ctx context.Context, r *app.ReadModels, m projections.Model, o
 		return err
 	}
 	took := time.Since(b.began)
-	fmt.Fprintf(o.out, "%s: made anew up to position %d: %d events and %d rows in %s, %s events/s\n", m.Name, done.Position, //nolint:errcheck // it is done
+	fmt.Fprintf(o.out, "%s: rebuilt up to position %d: %d events and %d rows in %s, %s events/s\n", m.Name, done.Position, //nolint:errcheck // it is done
 		done.Events, done.Rows, took.Round(time.Millisecond), thousands(uint64(float64(done.Events)/took.Seconds())))
 	return nil
 }
@@ -229,22 +229,22 @@ func wouldRebuild(ctx context.Context, r *app.ReadModels, m projections.Model, o
 	from := event.Position(0)
 	switch {
 	case s.Busy:
-		fmt.Fprintf(o.out, "%s: another process is rebuilding it, this one would be refused\n", m.Name) //nolint:errcheck // nothing hangs on it
+		fmt.Fprintf(o.out, "%s: another process is rebuilding it, so this rebuild would be refused\n", m.Name) //nolint:errcheck // nothing hangs on it
 		return nil
 	case s.Shadow != nil && !o.fresh:
 		from = *s.Shadow
 	}
-	_, err = fmt.Fprintf(o.out, "%s: would fold what lies after position %d, up to %d, and take the place of tables that are at %d\n", m.Name, from, s.Head, s.Position)
+	_, err = fmt.Fprintf(o.out, "%s: would fold the events after position %d up to %d, and replace tables that are at position %d\n", m.Name, from, s.Head, s.Position)
 	return err
 }
 
 func (p Program) verifyModels() *cobra.Command {
 	var asJSON, fresh, quiet bool
 	cmd := &cobra.Command{
-		Use: "verify [NAME]...", Short: "Compare read models with what the log makes of them, row by row",
-		Long: `Make read models anew from the log, beside those that serve, and compare both as they are
-at one moment. What serves is not changed. Rows that differ are printed; the exit status
-is 0 if none does, 1 if any does, 2 if it could not be told.`,
+		Use: "verify [NAME]...", Short: "Compare read models with the log, row by row",
+		Long: `Rebuild read models from the log into staging tables, and compare these with the serving
+tables as of one moment. The serving tables are not changed. Rows that differ are printed.
+The exit status is 0 without differences, 1 with differences, 2 if a check could not be made.`,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return p.withModels(cmd, names, func(ctx context.Context, r *app.ReadModels, models []projections.Model) error {
 				drift := map[string]promise.Drift{}
@@ -259,8 +259,8 @@ is 0 if none does, 1 if any does, 2 if it could not be told.`,
 	}
 	p.Settings(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&fresh, "fresh", false, "throw away what an earlier rebuild has left")
-	cmd.Flags().BoolVar(&quiet, "quiet", false, "tell no progress")
+	cmd.Flags().BoolVar(&fresh, "fresh", false, "discard the staging tables of an earlier rebuild")
+	cmd.Flags().BoolVar(&quiet, "quiet", false, "print no progress")
 	return cmd
 }
 

@@ -22,9 +22,9 @@ type reach struct {
 
 // The states that reach reports.
 const (
-	reached     = "it answers again"
-	unreachable = "it cannot be reached, retrying"
-	unready     = "it answers, and is not ready, retrying"
+	reached     = "reachable again"
+	unreachable = "not reachable, retrying"
+	unready     = "reachable but not ready, retrying"
 )
 
 // passing are the status codes after which a client retries.
@@ -39,7 +39,7 @@ func (r *reach) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
 	case err != nil && r.ctx.Err() == nil:
 		if errors.Is(err, context.Canceled) {
-			r.say(req.URL, unreachable, "no answer in time")
+			r.say(req.URL, unreachable, "no response in time")
 		} else {
 			r.say(req.URL, unreachable, err.Error())
 		}

@@ -25,15 +25,15 @@ const (
 	defaultURL = "http://127.0.0.1:8420"
 )
 
-const tailHelp = `Show events as they are recorded, by asking a running service (GET /v1/events), from the
-next one on, or from --after a position. A stream that breaks off is taken up where it
-was: nothing is missed, and nothing comes twice. A service that cannot be reached is tried
-again until it is; standard error tells when it goes away, and when it is back.
+const tailHelp = `Show events as they are recorded, from a running service (GET /v1/events). It begins with
+the next event, or after the position in --after. A broken connection is resumed where it
+ended: no event is missing, and none comes twice. If the service is unreachable, tail
+retries until it is reachable again, and reports both on standard error.
 
-On a terminal each event is a line for people; --json, and whenever the output goes
-elsewhere, each is a line of JSON as the service sends it. The service's URL and an API
-key with the scope read come from --url or WATCHTOWER_URL, and --key-file or
-WATCHTOWER_API_KEY (relayer tail reads RELAYER_API_KEY before it). See docs/tail.md.`
+On a terminal each event is one readable line. With --json, or if the output is not a
+terminal, each event is a line of JSON as the service sends it. The service's URL comes
+from --url or WATCHTOWER_URL, and an API key with the scope read from --key-file or
+WATCHTOWER_API_KEY (relayer tail reads RELAYER_API_KEY first). See docs/tail.md.`
 
 // tailing holds the flags.
 type tailing struct {
@@ -63,17 +63,17 @@ func (p Program) Tail() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.url, "url", "", "of the service (default: "+urlVar+", or "+defaultURL+")")
+	flags.StringVar(&o.url, "url", "", "the `URL` of the service (default: "+urlVar+", or "+defaultURL+")")
 	flags.StringVar(&o.keyFile, "key-file", "", "a file that holds an API key (default: the key in "+p.keyVar()+", if it is set)")
 	flags.StringVar(&o.after, "after", "", "the `position` to begin after; 0 is the beginning of the log (default: its end)")
-	flags.StringVar(&o.until, "until", "", "the last `position` that is wanted, or head; without it events are followed for ever")
+	flags.StringVar(&o.until, "until", "", "the last `position` to show, or head; by default events are followed without end")
 	flags.BoolVar(&o.lines, "json", false, "print lines of JSON on a terminal, too")
 	flags.Uint64Var(&o.filter.ChainID, "chain", 0, "only events of this `chain`")
-	flags.StringVar(&o.filter.Sender, "sender", "", "only those of this sender's transactions and groups")
-	flags.StringVar(&o.filter.GroupID, "group", "", "only those of a group and its transactions")
-	flags.StringVar(&o.filter.TxHash, "hash", "", "only those of one transaction")
-	flags.StringVar(&o.filter.Name, "name", "", "only those whose name begins so; several with commas between")
-	flags.StringVar(&o.filter.Stream, "stream", "", "only those of streams whose name begins so")
+	flags.StringVar(&o.filter.Sender, "sender", "", "only events of this `sender`'s transactions and groups")
+	flags.StringVar(&o.filter.GroupID, "group", "", "only events of this `group` and its transactions")
+	flags.StringVar(&o.filter.TxHash, "hash", "", "only events of the transaction with this `hash`")
+	flags.StringVar(&o.filter.Name, "name", "", "only events whose name has one of these `prefixes`, separated by commas")
+	flags.StringVar(&o.filter.Stream, "stream", "", "only events of streams whose name has this `prefix`")
 	return cmd
 }
 

@@ -100,7 +100,7 @@ func TestTailTellsOfTrouble(t *testing.T) {
 		t.Fatal(err)
 	}
 	prefix := "watchtower: " + service.URL + ": "
-	want := prefix + "it cannot be reached, retrying: EOF\n" + prefix + "it answers, and is not ready, retrying: 503 Service Unavailable\n" + prefix + "it answers again\n"
+	want := prefix + "not reachable, retrying: EOF\n" + prefix + "reachable but not ready, retrying: 503 Service Unavailable\n" + prefix + "reachable again\n"
 	if said.String() != want || out.Len() > 0 {
 		t.Errorf("said %q, want %q; shows %q", said.String(), want, out.String())
 	}

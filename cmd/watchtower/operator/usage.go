@@ -9,7 +9,7 @@ import (
 
 const settingsHelp = `
 Every setting of the service is a flag here too, such as --config, --store and --archive.
-"%s serve --help" lists them, and %s tells of them.
+"%s serve --help" lists them, and %s explains them.
 `
 
 // Settings adds the flags of a program's configuration, by add, to a command. The command's help

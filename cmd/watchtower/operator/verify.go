@@ -18,30 +18,30 @@ import (
 )
 
 // errBroken is the error of a verification that found violations.
-var errBroken = errors.New("what is stored does not keep what is promised")
+var errBroken = errors.New("the stored data breaks promises")
 
-const verifyHelp = `Hold the store against itself and, with --chains, against the chain:
+const verifyHelp = `Check the store against itself and, with --chains, against the chain:
 
-  - every event can be read, versions and positions are dense, event ids unique, and
-    the log keeps the promises that a log alone can keep
+  - every event can be read, versions and positions have no gaps, event ids are unique,
+    and the log keeps the promises that can be checked without other data
   - every row of the read models is the fold of its events, and every open transaction
     is in the due queue
-  - signed bytes are kept while they may be sent, and gone once they are erased
-  - what is sealed is what the chain says
+  - signed bytes exist while they may be sent, and are deleted once they are erased
+  - sealed verdicts agree with the chain
 
-It writes nothing, and the service may be running: each database is read as it was at
-one moment. Meanwhile Postgres keeps old versions of rows, and the write-ahead logs of
-an embedded store grow; of a large one verify a copy. With a copy, --store names it;
-read models and queue are those that --database names.
+It writes nothing, and the service may be running: each database is read as of one
+moment. Meanwhile Postgres keeps old versions of rows, and the write-ahead logs of an
+embedded store grow, so verify a copy of a large store: --store names the copy, and
+--database the database with its read models and queue.
 
-Progress goes to standard error. The exit status is 0 if all is well, 1 if something
-is not, 2 if it could not be told. See docs/verify.md.`
+Progress goes to standard error. The exit status is 0 without faults, 1 with faults, 2 if
+a check could not be made. See docs/verify.md.`
 
 // Verify is the command "verify", which checks a store for consistency.
 func (p Program) Verify() *cobra.Command {
 	var asJSON, quiet bool
 	cmd := &cobra.Command{
-		Use: "verify", Short: "Hold the store against itself and the chain, writing nothing", Args: cobra.NoArgs, Long: verifyHelp + p.VerifyHelp,
+		Use: "verify", Short: "Check the store against itself and the chain, without writing", Args: cobra.NoArgs, Long: verifyHelp + p.VerifyHelp,
 		Example: "  " + p.Name + " verify --store postgres://… --chains 42431=https://…",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := p.Resolve(cmd)
@@ -67,7 +67,7 @@ func (p Program) Verify() *cobra.Command {
 	}
 	p.Settings(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
-	cmd.Flags().BoolVar(&quiet, "quiet", false, "tell no progress")
+	cmd.Flags().BoolVar(&quiet, "quiet", false, "print no progress")
 	return cmd
 }
 
@@ -79,7 +79,7 @@ func verdict(report verify.Report, err error) error {
 	case err != nil:
 		return Unchecked{err}
 	case len(report.Unchecked) > 0:
-		return Unchecked{Err: fmt.Errorf("not everything could be looked at: %s", report.Unchecked[0])}
+		return Unchecked{Err: fmt.Errorf("some checks could not be made: %s", report.Unchecked[0])}
 	}
 	return nil
 }
@@ -113,10 +113,10 @@ func show(to io.Writer, r verify.Report, asJSON bool) error {
 		fmt.Fprintf(to, "%s, %s: broken %d times\n", n, promise.Of(n).Name, r.Broken[n])
 	}
 	for _, why := range r.Unchecked {
-		fmt.Fprintln(to, "not looked at:", why)
+		fmt.Fprintln(to, "not checked:", why)
 	}
 	if r.Clean {
-		fmt.Fprintln(to, "all is well")
+		fmt.Fprintln(to, "no faults")
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func (r *run) block(ctx context.Context, id chain.ID, c *asked, number uint64, s
 		sum.Verdicts++
 		switch {
 		case f.sealed.Block.Hash != here.Hash:
-			untrue(f, "sealed as %s on block %d, %s; the chain has %s there", f.sealed.Verdict, number, f.sealed.Block.Hash, here.Hash)
+			untrue(f, "sealed as %s on block %d, %s, but the chain has %s there", f.sealed.Verdict, number, f.sealed.Block.Hash, here.Hash)
 		case f.sealed.Verdict == tx.StatusExecuted:
 			executed, hashes = append(executed, f), append(hashes, f.Hash)
 		default:
@@ -116,7 +116,7 @@ func (r *run) block(ctx context.Context, id chain.ID, c *asked, number uint64, s
 		}
 		for _, f := range executed {
 			if !mined[f.Hash] {
-				untrue(f, "sealed as executed in block %d, which does not have it", number)
+				untrue(f, "sealed as executed in block %d, but that block does not contain it", number)
 			}
 		}
 	}
@@ -168,14 +168,14 @@ func (c *asked) absent(ctx context.Context, f folded) (string, error) {
 	case err != nil:
 		return "", err
 	case receipt != nil:
-		return fmt.Sprintf("sealed as %s, and it is in block %d, %s", f.sealed.Verdict, receipt.Block.Number, receipt.Block.Hash), nil
+		return fmt.Sprintf("sealed as %s, but it is in block %d, %s", f.sealed.Verdict, receipt.Block.Number, receipt.Block.Hash), nil
 	case f.sealed.Verdict != tx.StatusStale:
 		return "", nil
 	}
 	a := f.now.Accepted
 	next, err := c.Nonces(ctx, c.tip, []chain.Sequence{{Chain: a.Chain, Sender: a.Sender, Key: a.NonceKey}})
 	if err == nil && next[0] <= a.Nonce {
-		return fmt.Sprintf("sealed as stale, and the chain wants nonce %d, its own is %d", next[0], a.Nonce), nil
+		return fmt.Sprintf("sealed as stale, but the chain's next nonce is %d, and its own is %d", next[0], a.Nonce), nil
 	}
 	return "", err
 }

@@ -101,7 +101,7 @@ func (r *run) unaccounted(ctx context.Context) error {
 		if should := d.Rows - d.Missing + d.Extra; there > should {
 			d.Extra += there - should
 			r.report.Drift[table] = d
-			r.broken(promise.Violation{Promise: promise.P18, Evidence: fmt.Sprintf("%s has %d rows that nothing accounts for", table, there-should)})
+			r.broken(promise.Violation{Promise: promise.P18, Evidence: fmt.Sprintf("%s has %d rows without an event", table, there-should)})
 		}
 	}
 	return nil

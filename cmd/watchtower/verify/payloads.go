@@ -49,13 +49,13 @@ func (r *run) payloads(ctx context.Context, some []folded) error {
 func (s suspect) wrong(bytes, key bool) (n promise.Number, why string) {
 	switch {
 	case s.needed && !bytes:
-		return promise.P2, "it may have to be sent, and its signed bytes are missing"
+		return promise.P2, "it may have to be sent, but its signed bytes are missing"
 	case s.needed && !key:
-		return promise.P2, "it may have to be sent, and the key of its signed bytes is missing"
+		return promise.P2, "it may have to be sent, but the data key of its signed bytes is missing"
 	case !s.needed && bytes:
-		return promise.P23, "its signed bytes were erased, and are kept"
+		return promise.P23, "its signed bytes should be erased, but still exist"
 	case !s.needed && key:
-		return promise.P23, "its signed bytes were erased, and their key is kept"
+		return promise.P23, "its signed bytes were erased, but their data key still exists"
 	}
 	return 0, ""
 }

@@ -26,7 +26,7 @@ type row struct {
 func form(columns any) []byte {
 	text, err := json.Marshal(columns)
 	if err != nil {
-		panic(fmt.Sprintf("verify: a row cannot be written down: %v", err)) // the columns are our own types
+		panic(fmt.Sprintf("verify: a row cannot be encoded: %v", err)) // the columns are our own types
 	}
 	return text
 }
@@ -66,11 +66,11 @@ func Tell(table string, d promise.Difference) string {
 	case d.Got == nil:
 		return fmt.Sprintf("%s has no row %s", table, d.Key)
 	case d.Want == nil:
-		return fmt.Sprintf("%s has a row %s that nothing accounts for", table, d.Key)
+		return fmt.Sprintf("%s has a row %s without an event", table, d.Key)
 	}
 	var want, got map[string]json.RawMessage
 	if json.Unmarshal(d.Want, &want) != nil || json.Unmarshal(d.Got, &got) != nil {
-		return fmt.Sprintf("%s, row %s is another than it should be", table, d.Key)
+		return fmt.Sprintf("%s, row %s is wrong", table, d.Key)
 	}
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(want)) {

@@ -183,7 +183,7 @@ func normal(want rows) rows {
 	for name, w := range want {
 		var back shownRow
 		if err := json.Unmarshal(w.form, &back); err != nil {
-			panic(fmt.Sprintf("verify: a row that was written cannot be read: %v", err))
+			panic(fmt.Sprintf("verify: a stored row cannot be decoded: %v", err))
 		}
 		w.form = form(back)
 		want[name] = w
@@ -219,7 +219,7 @@ func (r *run) queue(ctx context.Context, some []folded) error {
 			sum.Missing++
 		}
 		if why != "" {
-			r.broken(promise.Violation{Promise: promise.P2, Stream: f.stream, Evidence: fmt.Sprintf("it is %s, and %s", f.queued.Status, why)})
+			r.broken(promise.Violation{Promise: promise.P2, Stream: f.stream, Evidence: fmt.Sprintf("it is %s, but %s", f.queued.Status, why)})
 		}
 	}
 	r.report.Drift[Queue] = sum
@@ -255,7 +255,7 @@ func (r *run) queued(f folded, row tx.Work, there bool) string {
 	soon := r.Began.Add(farMost)
 	eligible := time.Unix(int64(min(s.Accepted.EligibleAt, 1<<33)), 0)
 	if phase == tx.Open && row.NextAt.After(soon) && row.NextAt.After(eligible.Add(farMost)) {
-		return "the queue does not act on it before " + row.NextAt.UTC().Format(time.RFC3339)
+		return "the due queue has it due only at " + row.NextAt.UTC().Format(time.RFC3339)
 	}
 	return ""
 }

@@ -189,7 +189,7 @@ func (r *run) run(ctx context.Context) error {
 		{"the log", r.log},
 		{"transactions", r.transactions},
 		{"groups", r.groups},
-		{"what is too much", r.extras},
+		{"superfluous rows", r.extras},
 		{"signed bytes", r.recheck},
 	} {
 		if err := step.do(ctx); err != nil {
@@ -229,7 +229,7 @@ func (r *run) checkpoints(ctx context.Context) (err error) {
 	r.report.Checkpoints["queue"] = r.at.queue
 	for name, at := range r.report.Checkpoints {
 		if at > r.head {
-			r.broken(promise.Violation{Promise: promise.P18, Evidence: fmt.Sprintf("the checkpoint of %s is %d, the log ends at %d: it is another log's, or the log was cut off", name, at, r.head)})
+			r.broken(promise.Violation{Promise: promise.P18, Evidence: fmt.Sprintf("the checkpoint of %s is %d, but the log ends at %d: it belongs to another log, or the log was cut off", name, at, r.head)})
 		}
 	}
 	return nil

@@ -21,6 +21,6 @@ func (j *Judge) delivered(r event.Recorded) {
 		return // package promise reports it
 	}
 	if id, kept := j.kept[hash]; kept {
-		j.broken(promise.P23, r, "it is delivered for %s, which was to end without effect when it was told of it", id)
+		j.broken(promise.P23, r, "it is delivered for %s, which was already being canceled when it was signed", id)
 	}
 }

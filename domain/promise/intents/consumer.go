@@ -54,13 +54,13 @@ func (c *Consumer) Shown(n intent.Notice) []promise.Violation {
 		c.came[n.Intent] = map[uint64]came{}
 	}
 	if before, twice := c.came[n.Intent][n.Sequence]; twice && !bytes.Equal(before.text, text) {
-		return c.broken(n.Intent, "%s was told %s, and before %s, under one id", c.Name, text, before.text)
+		return c.broken(n.Intent, "%s got %s and earlier %s under one id", c.Name, text, before.text)
 	}
 	before := n.Sequence - 1
 	early := c.InOrder && before > 0 && !c.Came(n.Intent, before)
 	c.came[n.Intent][n.Sequence] = came{n.Said, text}
 	if early {
-		return c.broken(n.Intent, "%s was told sequence %d, and not %d, which comes before it", c.Name, n.Sequence, before)
+		return c.broken(n.Intent, "%s got sequence %d without the earlier sequence %d", c.Name, n.Sequence, before)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (c *Consumer) Finish(j *Judge, isFor func(chain.IntentID) bool) []promise.V
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(c.came), byID) {
 		if l := j.lives[id]; l == nil || !isFor(id) {
-			found = append(found, c.broken(id, "%s was told of it, which is not for it", c.Name)...)
+			found = append(found, c.broken(id, "%s got its events without being its receiver", c.Name)...)
 		}
 	}
 	return found
@@ -99,14 +99,14 @@ func (c *Consumer) judge(l *life) []promise.Violation {
 		case c.GivenUp != nil && c.GivenUp(l.id, n):
 			lacks++
 		default:
-			return c.broken(l.id, "%s was never told sequence %d of %d", c.Name, n, l.sequence)
+			return c.broken(l.id, "%s never got sequence %d of %d", c.Name, n, l.sequence)
 		}
 	}
 	if uint64(len(notices))+lacks != l.sequence {
-		return c.broken(l.id, "%s was told %d notices, of %d that there are", c.Name, len(notices), l.sequence)
+		return c.broken(l.id, "%s got %d public events of %d", c.Name, len(notices), l.sequence)
 	}
 	if lacks == 0 && !v.equal(l.view) {
-		return c.broken(l.id, "%s ends with %s; the truth is %s", c.Name, v, l.view)
+		return c.broken(l.id, "%s ends with %s; the true state is %s", c.Name, v, l.view)
 	}
 	return nil
 }

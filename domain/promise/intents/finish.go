@@ -20,9 +20,9 @@ func (j *Judge) Finish(chains func(chain.ID) promise.Chain, quiet bool) []promis
 		j.cases.Add(promise.P1)
 		switch {
 		case l == nil || l.request.ID.IsZero():
-			j.broken(promise.P1, of, "a client was told of it, and the log does not have it")
+			j.broken(promise.P1, of, "a client got an acknowledgement of it, but the log does not have it")
 		case l.request.Digest != j.asked[id]:
-			j.broken(promise.P3, of, "a client was told that another request was taken")
+			j.broken(promise.P3, of, "a client got an acknowledgement of another request")
 		}
 	}
 	for _, l := range j.sorted() {
@@ -59,13 +59,13 @@ func (j *Judge) against(l *life, c promise.Chain, quiet bool) {
 	told := l.view.Receipt
 	switch {
 	case len(in) == 0 && told != nil:
-		j.broken(promise.P22, of, "block %d is told to hold it, and the chain does not", told.Block.Number)
+		j.broken(promise.P22, of, "block %d is announced to contain it, but the chain's block does not", told.Block.Number)
 	case len(in) > 0 && (told == nil || told.Block.Hash != receipt.Block.Hash || told.Status != receipt.Status):
-		j.broken(promise.P22, of, "block %d holds %s, and that is not what was told", receipt.Block.Number, in[0])
+		j.broken(promise.P22, of, "block %d contains %s, which differs from the announced state", receipt.Block.Number, in[0])
 	}
 	for _, b := range l.view.Confirmations {
 		if at, ok := c.At(b.Number); !ok || at.Hash != b.Hash {
-			j.broken(promise.P22, of, "block %d, %s, is told as a confirmation, and the chain has another", b.Number, b.Hash)
+			j.broken(promise.P22, of, "block %d, %s, is announced as a confirmation, but the chain has another block", b.Number, b.Hash)
 		}
 	}
 }

@@ -142,7 +142,7 @@ func (j *Judge) inOrder(l *life, r event.Recorded, e intent.Event) {
 	_, announced := e.(intent.Announced)
 	_, reorged := e.(intent.Reorged)
 	if l.view.End != "" && !announced && !reorged {
-		j.broken(promise.P10, r, "%s follows the end, %s, that no reorg has taken back", r.Name, l.view.End)
+		j.broken(promise.P10, r, "%s follows the end, %s, without a reorg in between", r.Name, l.view.End)
 	}
 }
 
@@ -171,7 +171,7 @@ func (j *Judge) fact(l *life, r event.Recorded, e intent.Event) {
 			j.broken(promise.P10, r, "%s is signed for assignment %d, which it does not have", e.Hash, e.Assignment)
 		}
 		if !l.toEnd && l.givesWay != l.times && e.Kind == intent.NoOp {
-			j.broken(promise.P10, r, "the no-op %s is signed for what is to be done", e.Hash)
+			j.broken(promise.P10, r, "the no-op %s is signed, though the intent is not being stopped", e.Hash)
 		}
 		l.attempts = append(l.attempts, e)
 		if l.toEnd && e.Kind != intent.NoOp {
@@ -182,14 +182,14 @@ func (j *Judge) fact(l *life, r event.Recorded, e intent.Event) {
 	case intent.SpeedUpRequested, intent.YieldRequested: // effective at the next signature; no promise about them
 	case intent.GiveWayRequested:
 		if _, signed := l.signed(chain.Hash{}); l.place == nil || e.Assignment != l.times || !signed || l.view.Receipt != nil {
-			j.broken(promise.P10, r, "it is to give way at assignment %d, where it has nothing that may wait", e.Assignment)
+			j.broken(promise.P10, r, "it yields to a no-op at assignment %d, where it has no attempt", e.Assignment)
 		}
 		l.givesWay = e.Assignment
 	case intent.Announced:
 		j.announced(l, r, e)
 	case intent.Reorged:
 		if l.view.End == "" || l.block.IsZero() {
-			j.broken(promise.P10, r, "block %d takes an end back that no block had made", e.Was.Number)
+			j.broken(promise.P10, r, "block %d withdraws an end that no block had caused", e.Was.Number)
 		}
 		if l.done && l.place != nil {
 			delete(j.landed, spot{l.request.Request.Chain, *l.place})
@@ -246,11 +246,11 @@ func (j *Judge) requeued(l *life, r event.Recorded, e intent.Requeued) {
 	case l.place == nil || e.Assignment != l.times:
 		j.broken(promise.P10, r, "assignment %d ends, which it does not have", e.Assignment)
 	case e.Evidence.Kind == intent.Released && signed:
-		j.broken(promise.P10, r, "nonce %d is given back, and %s was signed for it", l.place.Nonce, first.Hash)
+		j.broken(promise.P10, r, "nonce %d is released, but %s was signed for it", l.place.Nonce, first.Hash)
 	case e.Evidence.Kind != intent.Released && e.Evidence.Block.IsZero():
 		j.broken(promise.P10, r, "no final block shows that it cannot land (%q)", e.Evidence.Kind)
 	case own:
-		j.broken(promise.P10, r, "%s is no rival, but an attempt of its own", e.Evidence.Hash)
+		j.broken(promise.P10, r, "%s is not a rival, but one of its own attempts", e.Evidence.Hash)
 	case l.view.Receipt != nil:
 		j.broken(promise.P10, r, "it is moved while block %d holds it", l.view.Receipt.Block.Number)
 	}
@@ -262,7 +262,7 @@ func (j *Judge) requeued(l *life, r event.Recorded, e intent.Requeued) {
 func (j *Judge) announced(l *life, r event.Recorded, e intent.Announced) {
 	j.cases.Add(promise.P22)
 	if _, known := l.signed(e.Hash); !known {
-		j.broken(promise.P22, r, "%s is told, which is no attempt at its nonce", e.Hash)
+		j.broken(promise.P22, r, "%s is announced, which is not an attempt at its nonce", e.Hash)
 	}
 	if e.Kind == intent.AboutReceipt {
 		l.view.Receipt = e.Receipt
@@ -272,22 +272,22 @@ func (j *Judge) announced(l *life, r event.Recorded, e intent.Announced) {
 	kept := len(list) >= len(before) && slices.Equal(before, list[:len(before)])
 	switch {
 	case e.NewFork && (len(before) == 0 || kept):
-		j.broken(promise.P22, r, "a new fork is told, and none of the %d confirmations before has changed", len(before))
+		j.broken(promise.P22, r, "a new fork is announced, but none of the %d earlier confirmations has changed", len(before))
 	case !e.NewFork && len(list) == 0:
-		j.broken(promise.P22, r, "no confirmations are told")
+		j.broken(promise.P22, r, "no confirmations are announced")
 	case !e.NewFork && len(before) > 0 && list[0].Parent != before[len(before)-1].Hash:
-		j.broken(promise.P22, r, "block %d does not stand on %d, and no new fork is told", list[0].Number, before[len(before)-1].Number)
+		j.broken(promise.P22, r, "block %d is not a child of %d, and no new fork is announced", list[0].Number, before[len(before)-1].Number)
 	}
 	if !e.NewFork {
 		list = slices.Concat(before, list)
 	}
 	for i := 1; i < len(list); i++ {
 		if list[i].Parent != list[i-1].Hash {
-			j.broken(promise.P22, r, "block %d does not stand on %d", list[i].Number, list[i-1].Number)
+			j.broken(promise.P22, r, "block %d is not a child of %d", list[i].Number, list[i-1].Number)
 		}
 	}
 	if got := l.view.Receipt; got == nil && len(list) > 0 || got != nil && (len(list) == 0 || list[0].Hash != got.Block.Hash) {
-		j.broken(promise.P22, r, "the confirmations are not of the block that was told to hold it")
+		j.broken(promise.P22, r, "the confirmations do not belong to the block that was announced to contain it")
 	}
 	l.view.Confirmations = list
 }
@@ -301,7 +301,7 @@ func (j *Judge) completed(l *life, r event.Recorded, e intent.Completed) {
 	case !own || made.Kind == intent.NoOp || l.place == nil:
 		j.broken(promise.P10, r, "%s did not do it", e.Hash)
 	case got == nil || got.Block.Hash != e.Block.Hash || got.Status != 1:
-		j.broken(promise.P10, r, "block %d is not told to hold it as a success", e.Block.Number)
+		j.broken(promise.P10, r, "block %d was not announced to contain it as a success", e.Block.Number)
 	}
 	if l.place != nil {
 		at := spot{l.request.Request.Chain, *l.place}
@@ -320,7 +320,7 @@ func (j *Judge) ended(l *life, r event.Recorded, how string, block chain.Block) 
 	case block.IsZero() && l.place != nil:
 		j.broken(promise.P10, r, "it ends for ever, and may land with nonce %d", l.place.Nonce)
 	case !block.IsZero() && (l.view.Receipt == nil || l.view.Receipt.Block.Hash != block.Hash):
-		j.broken(promise.P10, r, "it ends by block %d, which is not told to hold it", block.Number)
+		j.broken(promise.P10, r, "it ends by block %d, which was not announced to contain it", block.Number)
 	}
 	l.view.End, l.block, l.done = how, block, false
 }
@@ -350,7 +350,7 @@ func (j *Judge) Call(c Call) []promise.Violation {
 		j.cases.Add(promise.P3)
 	}
 	if known && before != c.Digest {
-		j.broken(promise.P3, of, "the key %q was taken with two different requests", c.Key)
+		j.broken(promise.P3, of, "the key %q was accepted with two different requests", c.Key)
 	}
 	j.asked[want] = c.Digest
 	return j.tell()

@@ -30,12 +30,12 @@ func (j *Judge) inRow(l *life, r event.Recorded, at intent.Place) {
 		j.cases.Add(promise.P35)
 		switch was := before.place; {
 		case was == nil:
-			j.broken(promise.P35, r, "it gets nonce %d, and %s, which stands before it in row %q, has none", at.Nonce, before.id, row.Order)
+			j.broken(promise.P35, r, "it gets nonce %d, but %s, earlier in ordering group %q, has none", at.Nonce, before.id, row.Order)
 		case was.Signer != at.Signer || was.NonceKey != at.NonceKey:
-			j.broken(promise.P35, r, "it gets nonce %d of %s under key %s, and %s, before it in row %q, has nonce %d of %s under key %s",
+			j.broken(promise.P35, r, "it gets nonce %d of %s under key %s, but %s, earlier in ordering group %q, has nonce %d of %s under key %s",
 				at.Nonce, at.Signer, at.NonceKey, before.id, row.Order, was.Nonce, was.Signer, was.NonceKey)
 		case was.Nonce >= at.Nonce:
-			j.broken(promise.P35, r, "it gets nonce %d, and %s, before it in row %q, has nonce %d", at.Nonce, before.id, row.Order, was.Nonce)
+			j.broken(promise.P35, r, "it gets nonce %d, but %s, earlier in ordering group %q, has nonce %d", at.Nonce, before.id, row.Order, was.Nonce)
 		}
 	}
 }

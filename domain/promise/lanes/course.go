@@ -30,7 +30,7 @@ func (j *Judge) advanced(c *course, r event.Recorded, e lane.Advanced) {
 	case e.From != c.next || to < c.next || to == c.next && c.known:
 		j.broken(promise.P6, r, "the cursor goes from %d to %d, it was at %d", e.From, to, c.next)
 	case !agreed(e.Witness):
-		j.broken(promise.P6, r, "the cursor goes to %d, of which %d of %d had to convince it and %q did", to, e.Witness.Needed, e.Witness.Asked, e.Witness.Endpoints)
+		j.broken(promise.P6, r, "the cursor goes to %d, for which %d of %d endpoints must agree, but only %q did", to, e.Witness.Needed, e.Witness.Asked, e.Witness.Endpoints)
 	}
 	if to > c.next {
 		c.jumps = append(c.jumps, lane.Span{First: c.next, End: to})
@@ -47,7 +47,7 @@ func (j *Judge) reserved(c *course, r event.Recorded, e lane.Reserved) {
 	}
 	for _, issue := range e.Reissued {
 		if slot := c.open[issue.Nonce]; slot == nil || !slot.free() {
-			j.broken(promise.P4, r, "nonce %d is handed out again to %s, and nobody had released it", issue.Nonce, issue.Intent)
+			j.broken(promise.P4, r, "nonce %d is assigned again to %s without a release", issue.Nonce, issue.Intent)
 		}
 		j.give(c, r, issue.Nonce, issue.Intent)
 	}
@@ -55,11 +55,11 @@ func (j *Judge) reserved(c *course, r event.Recorded, e lane.Reserved) {
 	case len(e.Intents) == 0:
 		return
 	case !c.known:
-		j.broken(promise.P6, r, "nonces are handed out, and nobody said where the lane begins")
+		j.broken(promise.P6, r, "nonces are assigned before the lane's first nonce is known")
 	case e.First < c.next:
 		j.broken(promise.P6, r, "nonces are handed out from %d, the cursor was at %d", e.First, c.next)
 	case e.First > c.next:
-		j.broken(promise.P5, r, "nonces are handed out from %d, which leaves a hole from %d", e.First, c.next)
+		j.broken(promise.P5, r, "nonces are assigned from %d, which leaves a gap from %d", e.First, c.next)
 	}
 	for i, id := range e.Intents {
 		n := e.First + uint64(i)
@@ -95,7 +95,7 @@ func (j *Judge) reclaimed(c *course, r event.Recorded, e lane.Reclaimed) {
 		return
 	}
 	if !agreed(e.Witness) {
-		j.broken(promise.P6, r, "nonce %d is taken for missing, of which %d of %d had to convince the lane and %q did", first, e.Witness.Needed, e.Witness.Asked, e.Witness.Endpoints)
+		j.broken(promise.P6, r, "nonce %d is treated as missing, for which %d of %d endpoints must agree, but only %q did", first, e.Witness.Needed, e.Witness.Asked, e.Witness.Endpoints)
 	}
 	var left []lane.Span
 	for reached := first; reached < out.End; {
@@ -296,7 +296,7 @@ func (j *Judge) lost(c *course, r event.Recorded, e lane.Lost) {
 	case !slot.landed.IsZero():
 		j.broken(promise.P11, r, "nonce %d is lost, and %s has landed", e.Nonce, slot.by)
 	case !e.Witness.Final || !agreed(e.Witness) || e.Witness.Nonce <= e.Nonce:
-		j.broken(promise.P11, r, "nonce %d is lost, and its witness says %d of block %d, final %t", e.Nonce, e.Witness.Nonce, e.Witness.Block.Number, e.Witness.Final)
+		j.broken(promise.P11, r, "nonce %d is lost, but its quorum reports %d at block %d, final %t", e.Nonce, e.Witness.Nonce, e.Witness.Block.Number, e.Witness.Final)
 	case slices.ContainsFunc(slot.attempts, func(a attempt) bool { return a.hash == e.Rival }):
 		j.broken(promise.P11, r, "nonce %d is lost to %s, which is one of its attempts", e.Nonce, e.Rival)
 	}

@@ -140,7 +140,7 @@ func (j *Judge) fenced(c *course, r event.Recorded, e lane.Event) {
 		return
 	}
 	if token := tokenOf(e); token != c.token {
-		j.broken(promise.P7, r, "%s bears token %d, %s holds the lane with %d", r.Name, token, c.holder, c.token)
+		j.broken(promise.P7, r, "%s has token %d, but %s holds the lane with %d", r.Name, token, c.holder, c.token)
 	}
 }
 
@@ -208,6 +208,6 @@ func (j *Judge) holes(c *course, r event.Recorded, now time.Time) {
 	}
 	slices.Sort(late)
 	for _, n := range late {
-		j.broken(promise.P5, r, "nothing has been signed for nonce %d since %s, and others wait for it", n, c.open[n].since.UTC().Format(time.RFC3339))
+		j.broken(promise.P5, r, "nothing has been signed for nonce %d since %s, and later nonces wait for it", n, c.open[n].since.UTC().Format(time.RFC3339))
 	}
 }

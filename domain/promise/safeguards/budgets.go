@@ -100,7 +100,7 @@ func (j *Judge) ofBudget(r event.Recorded) error {
 	switch e := e.(type) {
 	case budget.LimitSet:
 		if e.Actor == "" {
-			j.broken(promise.P33, r, "%s by nobody", r.Name)
+			j.broken(promise.P33, r, "%s without an actor", r.Name)
 		}
 		if delete(p.limits, e.Account); e.Limit.Fee != nil || e.Limit.Value != nil {
 			p.limits[e.Account] = e.Limit
@@ -250,7 +250,7 @@ func (j *Judge) holds(r event.Recorded, id chain.Sequence, e lane.Event) {
 			return
 		}
 		if h := of.holding(id, e.Nonce); j.purse(id.Chain).held[h] != nil {
-			j.broken(promise.P33, r, "nonce %d has landed for good, and what it took is not settled", e.Nonce)
+			j.broken(promise.P33, r, "nonce %d is final, but its charge is not settled", e.Nonce)
 		}
 		delete(of, e.Nonce)
 	case lane.Opened, lane.Advanced, lane.Reclaimed, lane.Filled, lane.Unlanded: // no nonce changes its holder

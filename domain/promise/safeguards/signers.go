@@ -114,7 +114,7 @@ func (j *Judge) ofSigner(r event.Recorded) error {
 // by requires the actor's name.
 func (j *Judge) by(r event.Recorded, actor string) {
 	if actor == "" {
-		j.broken(promise.P34, r, "%s by nobody", r.Name)
+		j.broken(promise.P34, r, "%s without an actor", r.Name)
 	}
 }
 
@@ -135,9 +135,9 @@ func (j *Judge) over(since, now time.Time) bool {
 func (j *Judge) takes(r event.Recorded, of account) {
 	switch k := j.signers[of]; {
 	case k == nil:
-		j.broken(promise.P34, r, "nonces are handed out of %s, which was never registered", of.address)
+		j.broken(promise.P34, r, "nonces of %s are assigned, which was never registered", of.address)
 	case j.over(k.idle, r.At):
-		j.broken(promise.P34, r, "nonces are handed out of %s, which is %s since %s", of.address, k.why(), k.idle.UTC().Format(time.RFC3339))
+		j.broken(promise.P34, r, "nonces of %s are assigned, which is %s since %s", of.address, k.why(), k.idle.UTC().Format(time.RFC3339))
 	}
 }
 

@@ -31,7 +31,7 @@ func (j *Judge) ofSwitches(r event.Recorded) error {
 		actor = e.Actor
 	}
 	if actor == "" {
-		j.broken(promise.P32, r, "%s by nobody", r.Name)
+		j.broken(promise.P32, r, "%s without an actor", r.Name)
 	}
 	return nil
 }
@@ -45,7 +45,7 @@ func (j *Judge) signsFor(r event.Recorded, on chain.ID, e lane.Attempted) {
 		j.cases.Add(promise.P23)
 	}
 	if j.over(was, r.At) {
-		j.broken(promise.P23, r, "%s is signed for %s, which is to end without effect since %s", e.Hash, e.Intent, was.UTC().Format(time.RFC3339))
+		j.broken(promise.P23, r, "%s is signed for %s, which is being canceled since %s", e.Hash, e.Intent, was.UTC().Format(time.RFC3339))
 	}
 	scopes := []safeguard.Scope{{Kind: safeguard.Deployment}, {Kind: safeguard.OnChain, Chain: on}}
 	if client, known := j.clients[e.Intent]; known {

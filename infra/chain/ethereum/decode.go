@@ -73,7 +73,7 @@ func legacy(raw []byte) (chain.Signed, error) {
 
 	switch {
 	case v.Eq(uint256.NewInt(27)), v.Eq(uint256.NewInt(28)):
-		return refuse(chain.FaultUnprotected, "v is %s: signed for every chain at once (EIP-155 wants a chain id in it)", v)
+		return refuse(chain.FaultUnprotected, "v is %s: signed for every chain at once (EIP-155 requires a chain id in it)", v)
 	case v.LtUint64(35):
 		return refuse(chain.FaultSignature, "v is %s", v)
 	}
@@ -173,7 +173,7 @@ func (t *transaction) readSignature(l *rlp.List) {
 
 func (t *transaction) setChain(id *uint256.Int) error {
 	if id.IsZero() || !id.IsUint64() {
-		return &chain.Malformed{Fault: chain.FaultWrongChain, Detail: fmt.Sprintf("chain id %s names no chain", id)}
+		return &chain.Malformed{Fault: chain.FaultWrongChain, Detail: fmt.Sprintf("chain id %s is invalid", id)}
 	}
 	t.Chain = chain.ID(id.Uint64())
 	return nil
@@ -195,7 +195,7 @@ func (t *transaction) finish() (chain.Signed, error) {
 	t.Sender = sender
 	t.Signature = chain.Secp256k1
 	if least := t.leastGas(); t.Gas < least {
-		return refuse(chain.FaultInvalid, "gas %d does not pay for the transaction itself, which takes %d", t.Gas, least)
+		return refuse(chain.FaultInvalid, "gas %d is below the transaction's intrinsic gas, %d", t.Gas, least)
 	}
 	return t.Signed, nil
 }

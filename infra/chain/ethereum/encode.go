@@ -55,11 +55,11 @@ func Encode(tx chain.Unsigned, signature []byte) ([]byte, error) {
 func fieldsOf(tx chain.Unsigned) ([]any, error) {
 	switch {
 	case tx.Type != Legacy && tx.Type != DynamicFee:
-		return nil, unsayable(chain.FaultType, "transaction type 0x%02x is not one that is written here", tx.Type)
+		return nil, unsayable(chain.FaultType, "transaction type 0x%02x cannot be encoded", tx.Type)
 	case len(tx.Calls) != 1:
 		return nil, unsayable(chain.FaultInvalid, "%d calls, where there is one", len(tx.Calls))
 	case !tx.NonceKey.IsZero() || tx.Window != (chain.Window{}) || tx.FeeToken != nil || tx.Sponsored:
-		return nil, unsayable(chain.FaultInvalid, "a nonce key, a window, a fee token and a sponsor are Tempo's")
+		return nil, unsayable(chain.FaultInvalid, "a nonce key, a window, a fee token and a sponsor exist only on Tempo")
 	case (tx.GasPrice != nil) != (tx.Type == Legacy),
 		(tx.MaxFee != nil) != (tx.Type == DynamicFee), (tx.MaxPriorityFee != nil) != (tx.Type == DynamicFee):
 		return nil, unsayable(chain.FaultInvalid, "type 0 has a gas price, type 2 a max fee and a max priority fee")

@@ -98,7 +98,7 @@ func (p *Pool) borneOutBy(ctx context.Context, e *endpoint, c claim) (by []*endp
 		stumbling := p.stumbling(e)
 		alone, need, away = false, wanted, missed-len(stumbling)
 		if others = append(others, stumbling...); len(others) < need {
-			return nil, false, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d have not been asked)", c.what, errAlone, away)}
+			return nil, false, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d were not called)", c.what, errAlone, away)}
 		}
 	}
 	if need <= 0 {
@@ -124,7 +124,7 @@ func (p *Pool) borneOutBy(ctx context.Context, e *endpoint, c claim) (by []*endp
 		p.differ(append(h.differed, e), c.what)
 	}
 	p.leave(e)
-	return nil, false, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d agree, %d differ, %d decline, %d have not said)",
+	return nil, false, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d agree, %d differ, %d decline, %d did not respond)",
 		c.what, errAlone, len(h.agreed), len(h.differed), h.declined, mute)}
 }
 
@@ -139,13 +139,13 @@ func (p *Pool) allBearOut(ctx context.Context, c claim) error {
 }
 
 // errAlone means that no other endpoint confirms the claim yet.
-var errAlone = errors.New("not borne out by other endpoints")
+var errAlone = errors.New("not confirmed by other endpoints")
 
 // outvoted means that most endpoints contradict the claim.
 type outvoted struct{ endpoint, what string }
 
 func (e *outvoted) Error() string {
-	return fmt.Sprintf("%s: %s: most endpoints say otherwise", e.endpoint, e.what)
+	return fmt.Sprintf("%s: %s: most endpoints disagree", e.endpoint, e.what)
 }
 
 // differ counts a disagreement without a majority: at least one of these endpoints is wrong,
@@ -163,7 +163,7 @@ func (p *Pool) differ(among []*endpoint, what string) {
 		e.mu.Unlock()
 	}
 	if news {
-		p.config.Log.Warn("endpoints differ, and none is believed", "chain", p.config.Chain, "endpoints", names, "what", what)
+		p.config.Log.Warn("endpoints disagree, and none has a majority", "chain", p.config.Chain, "endpoints", names, "what", what)
 	}
 }
 
@@ -180,7 +180,7 @@ func (p *Pool) outvote(liars []*endpoint, c claim) {
 
 func (p *Pool) accuse(liars []*endpoint, what string) {
 	for _, e := range liars {
-		p.blame(e, contradiction("%s: most endpoints say otherwise", what))
+		p.blame(e, contradiction("%s: most endpoints disagree", what))
 	}
 }
 

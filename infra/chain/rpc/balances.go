@@ -62,13 +62,13 @@ func parseBalance(r reply) (chain.Amount, error) {
 	if len(digits) == 2+64 {
 		raw, err := hex.DecodeString(digits[2:])
 		if err != nil {
-			return chain.Amount{}, contradiction("%.80q is no number", digits)
+			return chain.Amount{}, contradiction("%.80q is not a number", digits)
 		}
 		return chain.Amount(*new(uint256.Int).SetBytes(raw)), nil
 	}
 	n, err := uint256.FromHex(digits)
 	if err != nil {
-		return chain.Amount{}, contradiction("%.80q is no number", digits)
+		return chain.Amount{}, contradiction("%.80q is not a number", digits)
 	}
 	return chain.Amount(*n), nil
 }

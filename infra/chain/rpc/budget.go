@@ -117,7 +117,7 @@ func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait tim
 	m.turn(now)
 	keep := w.use.leaves()
 	if pause := m.pauses.left(now, w); pause > 0 {
-		return 0, m.refuse(w.n, "the node's own", fmt.Sprintf("it asked for a pause of another %s", pause.Round(time.Millisecond)))
+		return 0, m.refuse(w.n, "the node's own", fmt.Sprintf("it requested a pause of another %s", pause.Round(time.Millisecond)))
 	}
 	if err := m.today(w); err != nil {
 		return 0, err
@@ -167,7 +167,7 @@ func (m *meter) today(w *waiter) error {
 		return m.refuse(w.n, "endpoints.daily", fmt.Sprintf("%d of %d calls of the day are spent", m.spent, m.Daily))
 	}
 	if had := m.passed[w.client]; w.use.ofClients() && w.client != "" && had+w.n > left {
-		return m.refuse(w.n, "endpoints.daily, of which a client has no more than it leaves for others", fmt.Sprintf("the client has had %d calls of the day, and left %d for others", had, left+w.n))
+		return m.refuse(w.n, "endpoints.daily: a client gets no more calls than it leaves for other clients", fmt.Sprintf("the client has used %d calls today, and left %d for other clients", had, left+w.n))
 	}
 	return nil
 }

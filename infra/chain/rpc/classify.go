@@ -185,7 +185,7 @@ func parseRule(line string) (r rule, err error) {
 		return r, fmt.Errorf("any text with any code")
 	}
 	if r.kind != anything && len(r.text) < 5 {
-		return r, fmt.Errorf("text %q is too short to mean anything", r.text)
+		return r, fmt.Errorf("text %q is too short to classify an error", r.text)
 	}
 	r.class = tx.Class(columns[3])
 	if !slices.Contains([]tx.Class{tx.Known, tx.Retry, tx.Permanent, tx.Unknown}, r.class) {

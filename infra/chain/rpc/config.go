@@ -115,7 +115,7 @@ func (c Config) validate() error {
 	case c.Chain == 0:
 		return errors.New("no chain id")
 	case c.Transport != nil && slices.ContainsFunc(c.Endpoints, func(e Endpoint) bool { return e.WebSocket != "" }):
-		return errors.New("a WebSocket URL needs connections of our own")
+		return errors.New("a WebSocket URL needs the pool's own connections")
 	case len(c.Endpoints) == 0:
 		return fmt.Errorf("chain %d has no endpoint", c.Chain)
 	case c.Fanout < 0 || c.Agree < 0 || c.SendTimeout < 0 || c.CallTimeout < 0 || c.HeadTimeout < 0 || c.Hedge < 0 || c.Poll < 0 || c.PollSubscribed < 0 || c.Probe < 0:

@@ -60,7 +60,7 @@ var (
 )
 
 // errContradiction is an answer that does not match its question or that other endpoints deny.
-var errContradiction = errors.New("answer contradicts the question")
+var errContradiction = errors.New("response contradicts the request")
 
 func contradiction(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", errContradiction, fmt.Errorf(format, args...))

@@ -84,7 +84,7 @@ func parseGrant(r reply, k chain.AccessKey) (g chain.Grant, err error) {
 	}
 	data, err := hex.DecodeString(strings.TrimPrefix(*text, "0x"))
 	if err != nil || len(data) < 32*grantWords {
-		return g, contradiction("%.80q is not what getKey returns", *text)
+		return g, contradiction("%.80q is not a result of getKey", *text)
 	}
 	word := func(i int) chain.Hash { return chain.Hash(data[32*i:]) }
 	kind, key, expires := word(0), chain.Address(data[32+12:]), word(2)

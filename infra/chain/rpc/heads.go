@@ -152,7 +152,7 @@ func (p *Pool) listen(ctx context.Context, e *endpoint, news chan<- bool) (heard
 			return heard, fmt.Errorf("notification is not JSON-RPC: %w", trim(err))
 		}
 		if message.Error != nil {
-			return heard, fmt.Errorf("the node refuses the subscription: %s", e.clean(message.Error.Message))
+			return heard, fmt.Errorf("the node rejects the subscription: %s", e.clean(message.Error.Message))
 		}
 		// The answer to eth_subscribe counts as news: the subscription is live from now on, and
 		// a head may have come before.

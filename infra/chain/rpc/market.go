@@ -161,7 +161,7 @@ func (m *Market) baseFee(words []word, number uint64) (chain.Price, error) {
 		}
 	}
 	if len(said) == 0 {
-		return chain.Price{}, errors.New("no endpoint tells the base fee of the newest block")
+		return chain.Price{}, errors.New("no endpoint reports the base fee of the newest block")
 	}
 	p, fee := m.reader.pool, middle(slices.Clone(said), comparePrices)
 	low, high := around(fee)

@@ -201,7 +201,7 @@ func TestNoClientSpendsTheDay(t *testing.T) {
 		if got != want {
 			t.Errorf("client %d has had %d calls, want %d", i, got, want)
 		}
-		if spent := (*Spent)(nil); !errors.As(err, &spent) || spent.Withheld() != "endpoints.daily, of which a client has no more than it leaves for others" {
+		if spent := (*Spent)(nil); !errors.As(err, &spent) || spent.Withheld() != "endpoints.daily: a client gets no more calls than it leaves for other clients" {
 			t.Errorf("refused: %v", err)
 		}
 	}

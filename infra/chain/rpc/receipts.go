@@ -255,7 +255,7 @@ func (r *Reader) shown(ctx context.Context, e *endpoint, hash chain.Hash, all []
 }
 
 // errBehind means that an endpoint has not reached the block.
-var errBehind = errors.New("the node has not come to that block")
+var errBehind = errors.New("the node has not reached that block")
 
 // absence combines the results of the endpoints without the receipt; nil means that it is
 // certainly absent.
@@ -304,7 +304,7 @@ func (r *Reader) findAt(ctx context.Context, e *endpoint, hash chain.Hash, at ui
 	}
 	if block.Hash != *n.Block || !slices.Contains(hashes, hash) {
 		return nil, r.pool.dispute(e, fmt.Errorf("receipt of %s: %w", hash,
-			contradiction("block %d is %s and does not bear it out", block.Number, block.Hash)))
+			contradiction("block %d is %s and does not confirm it", block.Number, block.Hash)))
 	}
 	receipt := n.in(block)
 	return &receipt, nil

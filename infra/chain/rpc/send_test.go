@@ -88,13 +88,13 @@ func TestSendToEndpointsThatMisbehave(t *testing.T) {
 		}, tx.Answer{Class: tx.Unknown, Cause: tx.Unreachable, Message: `reply to another call: id "999"`}},
 		{"another hash", func(w http.ResponseWriter, _ *http.Request, body []byte) {
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":"%s"}`, idOf(body), chain.Hash{1})
-		}, tx.Answer{Class: tx.Unknown, Message: "answer contradicts the question: the node calls the transaction " + chain.Hash{1}.String()}},
+		}, tx.Answer{Class: tx.Unknown, Message: "response contradicts the request: the node calls the transaction " + chain.Hash{1}.String()}},
 		{"no hash", func(w http.ResponseWriter, _ *http.Request, body []byte) {
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":true}`, idOf(body))
-		}, tx.Answer{Class: tx.Unknown, Message: "answer contradicts the question: json: cannot unmarshal bool into Go value of type *chain.Hash"}},
+		}, tx.Answer{Class: tx.Unknown, Message: "response contradicts the request: json: cannot unmarshal bool into Go value of type *chain.Hash"}},
 		{"null", func(w http.ResponseWriter, _ *http.Request, body []byte) {
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":null}`, idOf(body))
-		}, tx.Answer{Class: tx.Unknown, Message: "answer contradicts the question: the node calls the transaction " + chain.Hash{}.String()}},
+		}, tx.Answer{Class: tx.Unknown, Message: "response contradicts the request: the node calls the transaction " + chain.Hash{}.String()}},
 		{"endless", func(w http.ResponseWriter, _ *http.Request, _ []byte) {
 			junk := make([]byte, 64<<10)
 			for range 1600 { // 100 MiB

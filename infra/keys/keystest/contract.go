@@ -55,7 +55,7 @@ func (c Case) signs(t *testing.T) {
 		t.Fatalf("it is the signer of %s (%s), want %s (%s)", s.Address(), s.Kind(), c.Address, c.Kind)
 	}
 	if hash := chain.Keccak(s.PublicKey()); !bytes.Equal(hash[12:], c.Address[:]) {
-		t.Errorf("its public key is not that of its address")
+		t.Errorf("its public key does not belong to its address")
 	}
 	for _, payload := range payloads() {
 		kept := bytes.Clone(payload)

@@ -65,7 +65,7 @@ func (c *custodian) attempt(ctx context.Context, signer *keys.Signer, payload []
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
 	case <-ctx.Done():
-		return nil, fmt.Errorf("too many others wait: %w", ctx.Err())
+		return nil, fmt.Errorf("too many requests wait: %w", ctx.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

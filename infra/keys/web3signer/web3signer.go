@@ -63,7 +63,7 @@ type server struct {
 // authenticate clients and reject requests caused by a browser's page.
 func Handler(signers []*keys.Signer, settings Settings) (http.Handler, error) {
 	if settings.AtOnce < 1 || settings.Timeout <= 0 {
-		return nil, keys.ErrBadSetting.Because("%d signatures at once, each within %s, is no work", settings.AtOnce, settings.Timeout)
+		return nil, keys.ErrBadSetting.Because("%d parallel signatures, each within %s, are not possible", settings.AtOnce, settings.Timeout)
 	}
 	s := &server{
 		Settings: settings, signers: map[string]*keys.Signer{},
@@ -123,21 +123,21 @@ func (s *server) sign(w http.ResponseWriter, r *http.Request) {
 // preflight request.
 func readPayload(w http.ResponseWriter, r *http.Request) (payload []byte, fault string) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, "Content-Type is to be application/json"
+		return nil, "Content-Type must be application/json"
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		return nil, "the request is too long, or broke off"
+		return nil, "the request is too long or incomplete"
 	}
 	var asked struct {
 		Data *string `json:"data"`
 	}
 	if err := json.Unmarshal(body, &asked); err != nil || asked.Data == nil {
-		return nil, `what is to be signed is {"data":"0x…"}`
+		return nil, `the request must be {"data":"0x…"}`
 	}
 	payload, err = hex.DecodeString(strings.TrimPrefix(*asked.Data, "0x"))
 	if err != nil || len(payload) == 0 || len(payload) > keys.MaxPayload {
-		return nil, "the data is to be 1 to " + strconv.Itoa(keys.MaxPayload) + " bytes in hex"
+		return nil, "the data must be 1 to " + strconv.Itoa(keys.MaxPayload) + " bytes in hex"
 	}
 	return payload, ""
 }

@@ -75,7 +75,7 @@ func newLanes(of *metrics.Metrics, now func() time.Time, stages *prometheus.Hist
 		fenced:   counter("lane_fenced_total", "Writes to lanes and budgets that were refused because another holder had opened the lane.", "chain"),
 		opened:   counter("lane_opened_total", "Lanes opened, by the previous holder: none (nobody), this process (self), or another process (another).", "chain", "from"),
 		filled:   counter("lane_filled_nonces_total", "Nonces for which a no-op was chosen, because no intent holds them.", "chain", "signer"),
-		foreign:  counter("lane_foreign_nonces_total", "Nonces that another user of the key has used: ahead of the cursor (skipped), or after they were handed out (lost).", "chain", "signer", "how"),
+		foreign:  counter("lane_foreign_nonces_total", "Nonces that another user of the key has used: ahead of the cursor (skipped), or after they were assigned (lost).", "chain", "signer", "how"),
 		reclaims: counter("lane_reclaimed_nonces_total", "Nonces that the cursor had skipped and that the chain still expects.", "chain", "signer"),
 		releases: counter("lane_released_nonces_total", "Nonces that were given back before anything was signed for them.", "chain", "signer"),
 		unlanded: counter("lane_unlanded_nonces_total", "Nonces whose block left the chain.", "chain", "signer"),
@@ -86,12 +86,12 @@ func newLanes(of *metrics.Metrics, now func() time.Time, stages *prometheus.Hist
 
 		held:     desc("lanes_held", "Lanes that this process works on: of nonce key 0 (protocol), and of other keys (other).", "key"),
 		troubled: desc("lanes_in_trouble", "Lanes that this process works on and whose last turn had an error that is retried; the process logs the error."),
-		inFlight: desc("lane_in_flight_nonces", "Nonces handed out, and in no block yet, of the lanes that this process works on."),
-		left:     desc("lane_budget_left_nonces", "Nonces that may still be handed out before one lands, of the lane with the fewest left."),
-		open:     desc("lane_open_nonces", "Nonces that were handed out or are free again, and that no final block has closed."),
+		inFlight: desc("lane_in_flight_nonces", "Assigned nonces in no block yet, of the lanes that this process works on."),
+		left:     desc("lane_budget_left_nonces", "Nonces that may still be assigned before one is mined, of the lane with the fewest left."),
+		open:     desc("lane_open_nonces", "Nonces that were assigned or are free again, and that no final block has closed."),
 		holes:    desc("lane_hole_nonces", "Unsigned nonces below a signed nonce, except nonces for which a no-op is chosen."),
 		oldest:   desc("lane_oldest_in_flight_seconds", "Time since the first signature for the oldest signed nonce that is in no block; 0 if there is none."),
-		next:     desc("lane_next_nonce", "Cursor of the lane of nonce key 0: the next nonce that was never handed out."),
+		next:     desc("lane_next_nonce", "Cursor of the lane of nonce key 0: the next nonce that was never assigned."),
 		drift:    desc("lane_drift_nonces", "Nonces used on the chain but not in the records (above 0), or in the records but not on the chain (below 0), at the last look at the chain; of the lane with the largest difference."),
 	}
 	for _, outcome := range []string{"won", "missed", "failed", "lost"} { // so that a first occurrence is an increase

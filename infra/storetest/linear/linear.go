@@ -126,7 +126,7 @@ func search(model porcupine.Model, all []porcupine.Operation, what string) Verdi
 	v := Verdict{model: model, info: info}
 	switch result {
 	case porcupine.Illegal:
-		v.Wrong = fmt.Sprintf("no order of the %d calls explains what %s told", len(all), what)
+		v.Wrong = fmt.Sprintf("no order of the %d calls explains the results of %s", len(all), what)
 	case porcupine.Unknown:
 		v.Wrong = fmt.Sprintf("the %d calls could not be judged in %s", len(all), patience)
 		v.Undecided = true
