@@ -152,7 +152,7 @@ func (c Case) givesUp(t *testing.T) {
 			t.Errorf("%s, afterwards: %v", name, err)
 		}
 	}
-	for _, says := range []string{"no signature", c.Key.Address().String(), "got one of another key"} {
+	for _, says := range []string{"no signature", c.Key.Address().String(), "got a signature by another key"} {
 		if !strings.Contains(log.String(), says) {
 			t.Errorf("the log does not say %q:\n%s", says, log)
 		}
