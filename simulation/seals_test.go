@@ -81,7 +81,7 @@ func TestSealsAreJudged(t *testing.T) {
 		"nothing":             {},
 		"an event's link":     {event: func(e *event.Event) { e.Meta.Link[0]++ }, want: "P31: ", says: "does not match it"},
 		"no link":             {event: func(e *event.Event) { e.Meta.Link = event.Link{} }, want: "P31: ", says: "no link"},
-		"the hash":            {before: func(s *audit.Sealed) { s.Hash[0]++ }, want: "seals: ", says: "is not what the seal"},
+		"the hash":            {before: func(s *audit.Sealed) { s.Hash[0]++ }, want: "seals: ", says: "differ from the seal"},
 		"the count":           {before: func(s *audit.Sealed) { s.Count++ }, want: "seals: ", says: "counts 4 events after 1"},
 		"too late a begin":    {before: func(s *audit.Sealed) { s.Since++ }, want: "seals: ", says: "begins after position 2"},
 		"too early an end":    {before: func(s *audit.Sealed) { s.Through = s.Since }, want: "seals: ", says: "up to 1"},

@@ -81,8 +81,8 @@ func TestAuditCommands(t *testing.T) {
 	expect(1, "did not exist at that point: it begins at position 1, at 20", "replay", hash.String(), "--chain", "42431", "--at", "2001-01-01T00:00:00Z")
 	expect(1, "has no version 99 yet: its last is 1", "replay", hash.String(), "--chain", "42431", "--version", "99")
 	expect(1, "position 99 does not exist yet: the log ends at 1", "replay", hash.String(), "--chain", "42431", "--position", "99")
-	expect(1, "--version 0: there is none", "replay", hash.String(), "--chain", "42431", "--version", "0")
-	expect(1, "there is no seal", "seal")
+	expect(1, "--version 0 does not exist", "replay", hash.String(), "--chain", "42431", "--version", "0")
+	expect(1, "the log has no seal", "seal")
 	expect(1, "no such file", "key")
 	must(t, os.WriteFile(filepath.Join(dir, "audit.key"), []byte(hex.EncodeToString(make([]byte, 32))), 0o600))
 	const public = "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29" // of 32 zeros
@@ -124,7 +124,7 @@ func TestAuditCommands(t *testing.T) {
 	expect(1, "exclude each other", "export", "--gzip", "--zstd")
 
 	damage(t, dir)
-	expect(1, "position 1, tx-42431-"+hash.String()+" version 1: tx.accepted.v1 is not what was linked", "verify")
+	expect(1, "position 1, tx-42431-"+hash.String()+" version 1: tx.accepted.v1 does not match its link", "verify")
 	_, expect = asking(t, "--store", "embedded:"+filepath.Join(dir, "nothing"))
 	expect(2, "no such file", "verify")
 }
@@ -175,7 +175,7 @@ func TestAuditOfAnEventStore(t *testing.T) {
 	must(t, os.WriteFile(file, altered, 0o600))
 	serving(func(store string) {
 		_, expect := asking(t, "--store", store, "--database", "postgres://127.0.0.1:1/none")
-		expect(1, "tx-42431-"+hash.String()+" version 1: tx.accepted.v1 is not what was linked", "verify")
+		expect(1, "tx-42431-"+hash.String()+" version 1: tx.accepted.v1 does not match its link", "verify")
 	})
 }
 

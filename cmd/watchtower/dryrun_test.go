@@ -132,7 +132,7 @@ func (w *world) archived(t *testing.T) {
 	if out, status := w.command(t, env, "archive", "run"); status != 0 || !strings.Contains(out, "begins at position 1001\n") {
 		t.Fatalf("archive run ended with %d: %s", status, out)
 	}
-	w.unchanged(t, "the store's log begins at position 1001, and would begin at 1001 at most", 0, env, "archive", "run", "--dry-run")
+	w.unchanged(t, "the store's log begins at position 1001, and would begin at position 1001 at most", 0, env, "archive", "run", "--dry-run")
 	w.unchanged(t, "would restore positions 501 to 1000\n", 0, env, "archive", "restore", "--from", "777", "--dry-run")
 	w.unchanged(t, "would restore positions 1 to 1000\n", 0, env, "archive", "restore", "--from", "5", "--dry-run")
 }

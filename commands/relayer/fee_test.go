@@ -172,7 +172,7 @@ func TestSponsorIsElsewhere(t *testing.T) {
 	a := w.worker()
 	ids := w.ask(w.request(1, func(r *intent.Request) { r.Gas.Sponsored = true }), w.request(2))
 	for done := w.ended(intent.StatusCompleted, ids[1]); !done(); w.block() {
-		if err := w.turns(a, 1); err != nil && !strings.Contains(err.Error(), payer.String()+" is to pay") {
+		if err := w.turns(a, 1); err != nil && !strings.Contains(err.Error(), "the key of the fee payer "+payer.String()) {
 			t.Fatal(err)
 		}
 	}

@@ -25,7 +25,7 @@ import (
 func TestURL(t *testing.T) {
 	const secret = "canary-7f3a91"
 	for text, want := range map[string]string{
-		"esdb://admin:" + secret + "@h:1?tls=perhaps":              "tls is not understood",
+		"esdb://admin:" + secret + "@h:1?tls=perhaps":              "tls is invalid",
 		"esdb://admin:" + secret + "@h:1?tlsCaFile=/none/such.pem": "tlsCaFile: open /none/such.pem",
 		"esdb://admin:" + secret + "@h:1?tsl=false":                `parameter "tsl"`,
 		"esdb://admin:" + secret + "@h:1?tls=true&tls=false":       "tls twice",

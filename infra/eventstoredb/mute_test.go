@@ -60,7 +60,7 @@ func TestSlowReaderIsNotASilentServer(t *testing.T) {
 		<-time.After(look + look/2) // at work on it
 	}
 	must(t, l.Close(soon(t)))
-	if strings.Contains(told.String(), "silent") {
+	if strings.Contains(told.String(), "sends nothing") {
 		t.Error(told.String())
 	}
 }

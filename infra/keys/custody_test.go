@@ -99,7 +99,7 @@ func TestPublicKeys(t *testing.T) {
 		{none, der[:len(der)-1]},
 		{none, append(bytes.Clone(der), 0)},
 		{none, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: []byte("nonsense")})},
-		{"of the curve 1.3.132.0.34", p384},
+		{"curve 1.3.132.0.34", p384},
 		{off, changed(len(der)-1, der[len(der)-1]^1)},
 		{off, changed(len(der)-65, 2)},
 	} {

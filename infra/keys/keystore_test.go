@@ -111,9 +111,9 @@ func TestKeystoreRefuses(t *testing.T) {
 		{"n below 2", derivation("n", 1), "key derivation"},
 		{"n of a word", derivation("n", "2"), "not a keystore file"},
 		{"negative r", derivation("r", -8), "key derivation"},
-		{"too much memory", derivation("n", 1<<20), "asks for too much"},
-		{"too much work", derivation("p", 1<<22), "asks for too much"},
-		{"more than a number holds", derivation("p", 1<<62), "asks for too much"},
+		{"too much memory", derivation("n", 1<<20), "too expensive"},
+		{"too much work", derivation("p", 1<<22), "too expensive"},
+		{"more than a number holds", derivation("p", 1<<62), "too expensive"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := folder(t, map[string]string{"k": encrypted(t, secretA, phrase, c.change)})
@@ -134,8 +134,8 @@ func TestKeystoreRefuses(t *testing.T) {
 		{"empty passphrase", "", "passphrase", map[string]string{"k": good}},
 		{"empty folder", phrase, "0 files", nil},
 		{"same key twice", phrase, "hold the same key", map[string]string{"k": good, "l": good}},
-		{"a stranger's file", phrase, "README: it is not JSON", map[string]string{"k": good, "README": "keys of A"}},
-		{"a key in the clear", phrase, "it is not JSON", map[string]string{"k": secretA}},
+		{"a stranger's file", phrase, "README: it is not a keystore file", map[string]string{"k": good, "README": "keys of A"}},
+		{"a key in the clear", phrase, "it is not a keystore file", map[string]string{"k": secretA}},
 		{"key that is none", phrase, "no private key", map[string]string{"k": zero}},
 		{"huge file", phrase, "more than", map[string]string{"k": good + strings.Repeat(" ", 64<<10)}},
 	} {

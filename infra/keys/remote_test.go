@@ -219,7 +219,7 @@ func TestRemoteRedirect(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		server.Misbehave(keystest.Trouble{Status: status, Header: http.Header{"Location": {elsewhere.URL}}})
 		_, err := s.Sign(t.Context(), []byte("payload"))
-		refusal(t, err, keys.ErrBadSetting, "elsewhere")
+		refusal(t, err, keys.ErrBadSetting, "redirects")
 	}
 }
 
@@ -258,8 +258,8 @@ func TestRemoteSettings(t *testing.T) {
 		{"URL", func(s *keys.RemoteSettings) { s.URL = "https://user:" + password + "@signer" }},
 		{"URL", func(s *keys.RemoteSettings) { s.URL = "https://signer?token=" + password }},
 		{"URL", func(s *keys.RemoteSettings) { s.URL = "https://\x7f" + password }},
-		{"not reached by https", func(s *keys.RemoteSettings) { s.URL = "http://10.0.0.1:9000" }},
-		{"not reached by https", func(s *keys.RemoteSettings) { s.URL = "http://localhost.example.org" }},
+		{"must be https", func(s *keys.RemoteSettings) { s.URL = "http://10.0.0.1:9000" }},
+		{"must be https", func(s *keys.RemoteSettings) { s.URL = "http://localhost.example.org" }},
 		{"timeout", func(s *keys.RemoteSettings) { s.Timeout = 0 }},
 		{"timeout", func(s *keys.RemoteSettings) { s.Timeout = time.Hour }},
 		{"connections", func(s *keys.RemoteSettings) { s.Connections = 0 }},

@@ -99,7 +99,7 @@ func acceptance() []mutant {
 				{"cmd/watchtower/app/handlers.go", `Requests: a.ports.Storage.Requests,`, `Requests: ownRequests{a.ports.Storage.Requests, a.settings.Holder},`},
 				{
 					"cmd/watchtower/app/requests.go", `func (a *App) sweepRequests(`,
-					`// ownRequests are those of one replica.
+					`// ownRequests are the requests of one replica.
 type ownRequests struct {
 	api.Requests
 	holder string

@@ -188,7 +188,7 @@ func TestRetryAfterIsKept(t *testing.T) {
 		}
 		g.misbehave("", nil)
 		if test.want > 0 {
-			if got := p.Send(t.Context(), raw, hash, 0)[0]; got.Cause != tx.RateLimited || !strings.Contains(got.Message, "asked for a pause") {
+			if got := p.Send(t.Context(), raw, hash, 0)[0]; got.Cause != tx.RateLimited || !strings.Contains(got.Message, "requested a pause") {
 				t.Errorf("in the pause: %+v", got)
 			}
 		}
