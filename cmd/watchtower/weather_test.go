@@ -240,8 +240,9 @@ func TestNoConnections(t *testing.T) {
 	<-stands
 	failures[1], waits[1] = d.insist(t, payments[150:], 8, s.URL)
 	passing.Wait()
-	if failures[0]+failures[1] == 0 {
-		t.Error("no request failed: the connections did not run out")
+	// A request that waits for a connection may outlast the shortage.
+	if failures[0]+failures[1] == 0 && max(waits[0], waits[1]) < blackout/2 {
+		t.Error("no request failed or waited: the connections did not run out")
 	}
 	t.Logf("%d requests failed, the longest acceptance took %v", failures, waits)
 	d.delivered(t, s.URL, payments, rig.Executed)
