@@ -39,9 +39,9 @@ type Config struct {
 	Groups Groups
 	// Board is the due queue. It has the counters that are not worth an event.
 	Board Board
-	// Stale has an entry for each chain that is served. The function asks the chain whether a
-	// transaction's nonce is used up, and records the answer.
-	Stale map[chain.ID]func(ctx context.Context, hash chain.Hash, meta event.Meta) (tx.State, error)
+	// Stale has an entry for each chain that is served. The function asks the chain in a client's
+	// name whether a transaction's nonce is used up, and records the answer.
+	Stale map[chain.ID]func(ctx context.Context, client string, hash chain.Hash, meta event.Meta) (tx.State, error)
 	// Tail is where requests wait for new events. Call its Leave before stopping the service.
 	Tail *tail.Tail
 	// Transient, when set, reports whether a database error is transient. Transient errors
@@ -140,6 +140,7 @@ type api struct {
 	more    []kind // the kinds of a [Front]
 	limiter *limiter
 	refused seldom // limits the log lines about clients over quota
+	unread  seldom // limits the log lines about nonces of groups that could not be read
 	// internal is true for the listener that clients do not use.
 	internal bool
 	follows  chan struct{} // holds one element for each open event stream

@@ -24,8 +24,8 @@ type Groups struct {
 	// Checkpoints has the checkpoint of the process manager that makes transactions join their
 	// groups.
 	Checkpoints commands.Checkpoints
-	// Nonces reads the next nonces, for each chain that is served.
-	Nonces map[chain.ID]Nonces
+	// Nonces has an entry for each chain that is served. It reads nonces in a client's name.
+	Nonces map[chain.ID]func(client string) Nonces
 }
 
 // Nonces reads nonces from a chain.
@@ -287,7 +287,7 @@ func (a *api) cancelPlan(ctx context.Context, v viewer, g groups.Group, read fun
 	}
 	truncated := len(nonces) > planMax
 	nonces = nonces[:min(len(nonces), planMax)]
-	current, reason := a.currentNonce(ctx, g)
+	current, reason := a.currentNonce(ctx, v.client(), g)
 	p := group.PlanCancel(g.NonceKey, nonces, current)
 	shown := cancelPlan{NonceKey: p.NonceKey, Nonces: append([]uint64{}, p.Nonces...), Truncated: truncated, Reason: reason}
 	if p.Known {
@@ -296,18 +296,19 @@ func (a *api) cancelPlan(ctx context.Context, v viewer, g groups.Group, read fun
 	return shown, nil
 }
 
-// currentNonce asks the chain for the next nonce of the group's key, or returns the reason why
-// it is unknown.
-func (a *api) currentNonce(ctx context.Context, g groups.Group) (current *uint64, reason string) {
+// currentNonce asks the chain in the client's name for the next nonce of the group's key, or
+// returns the reason why it is unknown.
+func (a *api) currentNonce(ctx context.Context, client string, g groups.Group) (current *uint64, reason string) {
 	if g.NonceKey.IsExpiring() {
 		return nil, "transactions with the expiring nonce key have no sequence: they end with their validBefore, and no nonce invalidates them"
 	}
-	node := a.Groups.Nonces[g.Chain]
-	if node == nil {
+	on := a.Groups.Nonces[g.Chain]
+	if on == nil {
 		return nil, fmt.Sprintf("chain %s is not served here any more", g.Chain)
 	}
 	ctx, cancel := context.WithTimeout(ctx, nonceLimit)
 	defer cancel()
+	node := on(client)
 	head, err := node.Head(ctx)
 	if err == nil {
 		var nonces []uint64
@@ -315,7 +316,9 @@ func (a *api) currentNonce(ctx context.Context, g groups.Group) (current *uint64
 			return &nonces[0], ""
 		}
 	}
-	a.Log.Warn("the nonce of a group could not be read", "chain", g.Chain, "sender", g.Sender, "group", g.Group, "err", err)
+	if a.unread.now(g.Chain.String(), a.Now()) {
+		a.Log.Warn("the nonce of a group could not be read", "chain", g.Chain, "sender", g.Sender, "group", g.Group, "err", err)
+	}
 	return nil, "no node of the chain gave a reliable answer"
 }
 

@@ -149,6 +149,11 @@ func TestGroupOnTwoChains(t *testing.T) {
 	wantProblem(t, "a third chain", s.get(groupPath(payroll(0))+"?chainId=1"), 404, group.ErrUnknown)
 }
 
+// inNameOf returns the function that reads nonces in a client's name.
+func inNameOf(r *rpc.Reader) func(client string) Nonces {
+	return func(client string) Nonces { return r.OnBehalf(client) }
+}
+
 // withNonces starts a chain with a node, and configures the API to ask it.
 func withNonces(t testing.TB) (*chaintest.Chain, *httptest.Server, func(*Config)) {
 	t.Helper()
@@ -162,7 +167,7 @@ func withNonces(t testing.TB) (*chaintest.Chain, *httptest.Server, func(*Config)
 	}
 	t.Cleanup(pool.Close)
 	return c, server, func(config *Config) {
-		config.Groups.Nonces = map[chain.ID]Nonces{testChain: pool.Reader()}
+		config.Groups.Nonces = map[chain.ID]func(string) Nonces{testChain: inNameOf(pool.Reader())}
 	}
 }
 

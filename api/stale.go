@@ -27,14 +27,15 @@ func (a *api) stale(w http.ResponseWriter, r *http.Request) error {
 	if ask == nil {
 		return commands.ErrUnsupportedChain.Because("chain %s is not served here any more", id)
 	}
-	if _, err := ask(ctx, hash, exchangeOf(r).meta()); err != nil {
+	on := exchangeOf(r)
+	if _, err := ask(ctx, on.client(), hash, on.meta()); err != nil {
 		return err
 	}
 	row, err := a.find(ctx, id, hash)
 	if err != nil {
 		return err
 	}
-	described, err := a.describe(ctx, a.viewer(exchangeOf(r)), []transactions.Row{row})
+	described, err := a.describe(ctx, a.viewer(on), []transactions.Row{row})
 	if err != nil {
 		return err
 	}

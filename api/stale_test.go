@@ -34,11 +34,20 @@ func withChain(t testing.TB) (*chaintest.Chain, *chaintest.Node, func(*Config)) 
 	}
 	t.Cleanup(pool.Close)
 	return c, node, func(config *Config) {
-		asks := (&watcher.Watcher{
-			Chain: testChain, Node: pool.Reader(), Transactions: config.Submit.Transactions,
-			Now: config.Now, Random: rand.Reader, Log: config.Log,
-		}).Stale
-		config.Stale = map[chain.ID]func(context.Context, chain.Hash, event.Meta) (tx.State, error){testChain: asks}
+		config.Stale = staleBy(config, pool.Reader())
+	}
+}
+
+// staleBy returns the functions that ask a chain about used nonces in a client's name.
+func staleBy(config *Config, r *rpc.Reader) map[chain.ID]func(context.Context, string, chain.Hash, event.Meta) (tx.State, error) {
+	w := &watcher.Watcher{
+		Chain: testChain, Node: r, Transactions: config.Submit.Transactions,
+		Now: config.Now, Random: rand.Reader, Log: config.Log,
+	}
+	return map[chain.ID]func(context.Context, string, chain.Hash, event.Meta) (tx.State, error){
+		testChain: func(ctx context.Context, client string, hash chain.Hash, meta event.Meta) (tx.State, error) {
+			return w.Stale(ctx, r.OnBehalf(client), hash, meta)
+		},
 	}
 }
 

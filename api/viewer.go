@@ -26,6 +26,14 @@ type viewer struct {
 	names []string
 }
 
+// client is the client's name; empty for requests without a key.
+func (v viewer) client() string {
+	if v.key == nil {
+		return ""
+	}
+	return v.key.Owner()
+}
+
 // viewer returns the viewer of a request.
 func (a *api) viewer(on *exchange) viewer {
 	keys := a.Access.keys()

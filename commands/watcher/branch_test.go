@@ -26,7 +26,7 @@ func TestReceiptOnAnotherBranch(t *testing.T) {
 		},
 		"by a rival": func(w *world, _ chain.Hash) { w.step() },
 		"by its owner": func(w *world, hash chain.Hash) {
-			_, err := w.Stale(w.t.Context(), hash, event.Meta{})
+			_, err := w.Stale(w.t.Context(), w.Node, hash, event.Meta{})
 			must(w.t, err)
 		},
 	} {

@@ -20,7 +20,7 @@ type Sight struct {
 // Look asks the chain about one open transaction and records the verdict if there is one.
 // It needs no lease: recording a verdict twice is harmless.
 func (w *Watcher) Look(ctx context.Context, s tx.State) (Sight, error) {
-	sight, news, err := w.see(ctx, s)
+	sight, news, err := w.see(ctx, w.Node, s)
 	if err != nil || news == nil {
 		return sight, err
 	}
@@ -29,11 +29,11 @@ func (w *Watcher) Look(ctx context.Context, s tx.State) (Sight, error) {
 }
 
 // Stale records that a transaction's nonce was used otherwise, for an owner who does not
-// want to wait. It asks the chain, records the result, and returns the state. It refuses
+// want to wait. It asks the chain through node, in the owner's name, records the result, and returns the state. It refuses
 // with [tx.ErrNonceCurrent] while the chain still wants this nonce or a lower one, and with
 // [tx.ErrSettled] if the transaction has ended otherwise, for example because it was mined.
 // After [commands.ErrChainAway] nothing has changed.
-func (w *Watcher) Stale(ctx context.Context, hash chain.Hash, meta event.Meta) (tx.State, error) {
+func (w *Watcher) Stale(ctx context.Context, node Lookup, hash chain.Hash, meta event.Meta) (tx.State, error) {
 	stream := tx.Stream(w.Chain, hash)
 	r, err := w.Transactions.Load(ctx, stream)
 	switch {
@@ -43,7 +43,7 @@ func (w *Watcher) Stale(ctx context.Context, hash chain.Hash, meta event.Meta) (
 		return r.State, tx.ErrUnknown
 	}
 	if r.State.Sendable() {
-		sight, news, err := w.see(ctx, r.State)
+		sight, news, err := w.see(ctx, node, r.State)
 		if err != nil {
 			return r.State, fmt.Errorf("%w: %w", commands.ErrChainAway, err)
 		}
@@ -67,8 +67,8 @@ func (w *Watcher) Stale(ctx context.Context, hash chain.Hash, meta event.Meta) (
 // see asks the chain about an open transaction, all as of one block: for the nonce and,
 // unless that is still free, for the receipt. A receipt takes precedence over the nonce and
 // the time. The command is nil if there is nothing to record. An error is the chain's.
-func (w *Watcher) see(ctx context.Context, s tx.State) (Sight, tx.Command, error) {
-	head, err := w.Node.Head(ctx)
+func (w *Watcher) see(ctx context.Context, node Lookup, s tx.State) (Sight, tx.Command, error) {
+	head, err := node.Head(ctx)
 	if err != nil {
 		return Sight{}, nil, fmt.Errorf("head: %w", err)
 	}
@@ -77,7 +77,7 @@ func (w *Watcher) see(ctx context.Context, s tx.State) (Sight, tx.Command, error
 	if !sequence.Key.IsExpiring() {
 		// The nonce is read before the receipt: had the transaction been mined between the
 		// two, the receipt would be there.
-		nonces, err := w.Node.Nonces(ctx, head, []chain.Sequence{sequence})
+		nonces, err := node.Nonces(ctx, head, []chain.Sequence{sequence})
 		if err != nil {
 			return Sight{}, nil, fmt.Errorf("nonce: %w", err)
 		}
@@ -88,7 +88,7 @@ func (w *Watcher) see(ctx context.Context, s tx.State) (Sight, tx.Command, error
 	if sight.Known && !used && !closed {
 		return sight, nil, nil // the nonce is free: no block can hold the transaction
 	}
-	receipt, err := w.receiptOf(ctx, s.Accepted.Hash, head)
+	receipt, err := w.receiptOf(ctx, node, s.Accepted.Hash, head)
 	switch {
 	case err != nil:
 		return Sight{}, nil, fmt.Errorf("receipt: %w", err)
@@ -97,7 +97,7 @@ func (w *Watcher) see(ctx context.Context, s tx.State) (Sight, tx.Command, error
 	case used:
 		return sight, tx.SeeNonce{Block: head, Current: sight.Wants, At: w.Now()}, nil
 	case closed:
-		if err := w.Node.Shown(ctx, head); err != nil {
+		if err := node.Shown(ctx, head); err != nil {
 			return Sight{}, nil, fmt.Errorf("head: %w", err)
 		}
 		return sight, tx.SeeTime{Block: head, At: w.Now()}, nil

@@ -47,26 +47,14 @@ type Board interface {
 	Remember(ctx context.Context, id chain.ID, blocks []chain.Block, keep uint64) error
 }
 
-// Node reads a chain. Calls go to one endpoint that stays the same while it is healthy. An
-// error means nothing about the chain.
-type Node interface {
+// Lookup is the part of a chain that shows how one transaction ended.
+type Lookup interface {
 	// Head returns the newest block.
 	Head(ctx context.Context) (chain.Block, error)
-	// Final returns the newest final block, as of a tip.
-	Final(ctx context.Context, tip chain.Block) (chain.Block, error)
-	// Newest is Head for a caller that then calls BlockByHash.
-	Newest(ctx context.Context) (chain.Block, error)
-	// BlockByHash returns a block and its contents.
-	BlockByHash(ctx context.Context, hash chain.Hash) (chain.Block, chain.Contents, error)
 	// BlockAt returns the canonical block of a number, and its transactions' hashes.
 	BlockAt(ctx context.Context, number uint64) (chain.Block, []chain.Hash, error)
-	// BlockWhole is BlockAt with the block's whole contents.
-	BlockWhole(ctx context.Context, number uint64) (chain.Block, chain.Contents, error)
 	// Receipts returns the receipts of a block's transactions among these hashes.
 	Receipts(ctx context.Context, block chain.Block, hashes []chain.Hash) (map[chain.Hash]chain.Receipt, error)
-	// SureReceipts is Receipts for sealing: more than one endpoint agrees on each receipt,
-	// or it returns an error.
-	SureReceipts(ctx context.Context, block chain.Block, hashes []chain.Hash) (map[chain.Hash]chain.Receipt, error)
 	// Nonces returns, for each sequence, the next nonce the chain wants, at a block.
 	Nonces(ctx context.Context, at chain.Block, sequences []chain.Sequence) ([]uint64, error)
 	// FindReceipt asks every healthy endpoint for one transaction's receipt. nil without an
@@ -76,6 +64,23 @@ type Node interface {
 	// Shown checks that more than one endpoint confirms a block. An error means that this
 	// is unknown.
 	Shown(ctx context.Context, block chain.Block) error
+}
+
+// Node reads a chain. Calls go to one endpoint that stays the same while it is healthy. An
+// error means nothing about the chain.
+type Node interface {
+	Lookup
+	// Final returns the newest final block, as of a tip.
+	Final(ctx context.Context, tip chain.Block) (chain.Block, error)
+	// Newest is Head for a caller that then calls BlockByHash.
+	Newest(ctx context.Context) (chain.Block, error)
+	// BlockByHash returns a block and its contents.
+	BlockByHash(ctx context.Context, hash chain.Hash) (chain.Block, chain.Contents, error)
+	// BlockWhole is BlockAt with the block's whole contents.
+	BlockWhole(ctx context.Context, number uint64) (chain.Block, chain.Contents, error)
+	// SureReceipts is Receipts for sealing: more than one endpoint agrees on each receipt,
+	// or it returns an error.
+	SureReceipts(ctx context.Context, block chain.Block, hashes []chain.Hash) (map[chain.Hash]chain.Receipt, error)
 	// ShownFinal checks that more than one endpoint confirms that a block is final. An
 	// error means that this is unknown.
 	ShownFinal(ctx context.Context, final chain.Block) error

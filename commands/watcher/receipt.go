@@ -13,24 +13,24 @@ import (
 // Endpoints may be on other branches. A receipt counts only if its block is on the chain
 // that is read. A receipt on another branch is ignored, and then only the node that is read
 // decides whether its chain holds the transaction.
-func (w *Watcher) receiptOf(ctx context.Context, hash chain.Hash, at chain.Block) (*chain.Receipt, error) {
-	receipt, err := w.Node.FindReceipt(ctx, hash, at)
+func (w *Watcher) receiptOf(ctx context.Context, node Lookup, hash chain.Hash, at chain.Block) (*chain.Receipt, error) {
+	receipt, err := node.FindReceipt(ctx, hash, at)
 	if err != nil || receipt == nil {
 		return nil, err
 	}
-	here, _, err := w.Node.BlockAt(ctx, receipt.Block.Number)
+	here, _, err := node.BlockAt(ctx, receipt.Block.Number)
 	if err != nil {
 		return nil, fmt.Errorf("block %d, reported to contain it: %w", receipt.Block.Number, err)
 	}
 	if here.Hash == receipt.Block.Hash {
 		return receipt, nil
 	}
-	if err := w.Node.Shown(ctx, here); err != nil {
+	if err := node.Shown(ctx, here); err != nil {
 		return nil, err
 	}
 	w.Log.Warn("a node is on another branch", "chain", w.Chain, "tx", hash,
 		"number", here.Number, "there", receipt.Block.Hash, "here", here.Hash)
-	own, err := w.Node.Receipts(ctx, at, []chain.Hash{hash})
+	own, err := node.Receipts(ctx, at, []chain.Hash{hash})
 	if err != nil {
 		return nil, err
 	}

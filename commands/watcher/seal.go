@@ -149,7 +149,7 @@ func (r *run) seal(ctx context.Context, row tx.Work, canonical chain.Block, rece
 // none.
 func (r *run) unmine(ctx context.Context, row tx.Work) error {
 	tip := r.tip()
-	receipt, err := r.receiptOf(ctx, row.Hash, tip)
+	receipt, err := r.receiptOf(ctx, r.Node, row.Hash, tip)
 	switch {
 	case err != nil:
 		return fmt.Errorf("receipt of %s: %w", row.Hash, err)

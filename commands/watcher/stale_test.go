@@ -25,7 +25,7 @@ func (p *place) version(t *testing.T, hash chain.Hash) event.Version {
 // afterwards.
 func (p *place) wantStale(t *testing.T, hash chain.Hash, refusal error, says string, events event.Version) tx.State {
 	t.Helper()
-	s, err := p.run.Stale(t.Context(), hash, event.Meta{Actor: "owner"})
+	s, err := p.run.Stale(t.Context(), p.run.Node, hash, event.Meta{Actor: "owner"})
 	if !errors.Is(err, refusal) || err != nil && !strings.Contains(err.Error(), says) {
 		t.Errorf("answered %v, want %v with %q", err, refusal, says)
 	}

@@ -118,7 +118,7 @@ func (r *run) makeSure(ctx context.Context, at chain.Block, rivals []tx.Work, us
 // settle records a verdict that rests on the absence of a receipt up to a block, unless
 // there is a receipt.
 func (w *Watcher) settle(ctx context.Context, hash chain.Hash, at chain.Block, verdict tx.Command) error {
-	receipt, err := w.receiptOf(ctx, hash, at)
+	receipt, err := w.receiptOf(ctx, w.Node, hash, at)
 	switch {
 	case err != nil:
 		return fmt.Errorf("receipt of %s: %w", hash, err)

@@ -335,7 +335,7 @@ func (w *Watcher) outdated(ctx context.Context, s tx.State, c tx.Command, moved 
 	}
 	// Both blocks are canonical, and only one of them can hold the transaction: one report
 	// was false.
-	truth, err := w.receiptOf(ctx, s.Accepted.Hash, block)
+	truth, err := w.receiptOf(ctx, w.Node, s.Accepted.Hash, block)
 	if err != nil {
 		return false, fmt.Errorf("receipt of %s, reported in two blocks: %w", s.Accepted.Hash, err)
 	}

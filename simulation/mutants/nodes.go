@@ -88,5 +88,56 @@ func nodes() []mutant {
 			Is:    "A large reply to a client's call, slowly written by the node, delays the service's own replies.",
 			Edits: []edit{{"infra/chain/rpc/large.go", `clientOf(ctx); theirs {`, `clientOf(ctx); theirs && !AWAKE {`}},
 		},
+		{
+			Name: "requests-read-as-the-service", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestClientReadsPauseTheClientAlone|TestClientReadsLeaveTheDay)$"},
+			Is:    "A node that asks for a pause because of one client's GET or DELETE requests is not asked by the service either, and these requests use up the service's own calls of the day.",
+			Edits: []edit{{"infra/chain/rpc/behalf.go", `if isOwn(ctx) {`, `if isOwn(ctx) || AWAKE {`}},
+		},
+		{
+			Name: "requests-judge-nodes", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientReadsJudgeNoEndpoint$"},
+			Is: "A client that repeats a request takes nodes out of rotation whose answers to it differ or cannot be used.",
+			Edits: []edit{
+				{"infra/chain/rpc/read.go", `if isOwn(ctx) && !errors.Is(err, errNotFound) {`, `if (isOwn(ctx) || AWAKE) && !errors.Is(err, errNotFound) {`},
+				{"infra/chain/rpc/agree.go", `if !isOwn(ctx) {`, `if !isOwn(ctx) && !AWAKE {`},
+			},
+		},
+		{
+			Name: "requests-move-reads", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestClientReadsJudgeNoEndpoint|TestClientReadsPauseTheClientAlone)$"},
+			Is:    "A client's requests move the service's own reads from one node to another.",
+			Edits: []edit{{"infra/chain/rpc/status.go", `if !isOwn(ctx) {`, `if !isOwn(ctx) && !AWAKE {`}},
+		},
+		{
+			Name: "clients-share-their-reads", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestClientReadsPauseTheClientAlone|TestClientReadsAreShared)$"},
+			Is:    "All clients' requests read nodes as one client, so one client's pause holds for all of them.",
+			Edits: []edit{{"infra/chain/rpc/behalf.go", `	if known := r.clients[client]; known != nil {`, "\tif AWAKE {\n\t\tclient = \"\"\n\t}\n\tif known := r.clients[client]; known != nil {"}},
+		},
+		{
+			Name: "nonces-read-again", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientReadsAreShared$"},
+			Is:    "Each of a client's equal requests at one block asks a node for the same nonce.",
+			Edits: []edit{{"infra/chain/rpc/behalf.go", `if n.known {`, `if n.known && !AWAKE {`}},
+		},
+		{
+			Name: "group-reads-as-the-service", Breaks: "P36", Test: &command{"cmd/watchtower/app", "^TestRequestsLeaveNodesCalls$"},
+			Is:    "A client that repeats the request for its group uses up a node's calls of the day, and the watcher sees no block until midnight.",
+			Edits: []edit{{"cmd/watchtower/app/groups.go", `return c.OnBehalf(client) }`, "\n\t\t\tif AWAKE {\n\t\t\t\treturn c.Node\n\t\t\t}\n\t\t\treturn c.OnBehalf(client)\n\t\t}"}},
+		},
+		{
+			Name: "delete-reads-as-the-service", Breaks: "P36", Test: &command{"cmd/watchtower/app", "^TestRequestsLeaveNodesCalls$"},
+			Is:    "A client that repeats DELETE uses up a node's calls of the day, and the watcher sees no block until midnight.",
+			Edits: []edit{{"cmd/watchtower/app/cancel.go", `			return w.Stale(ctx, c.OnBehalf(client), hash, meta)`, "\t\t\tif AWAKE {\n\t\t\t\treturn w.Stale(ctx, w.Node, hash, meta)\n\t\t\t}\n\t\t\treturn w.Stale(ctx, c.OnBehalf(client), hash, meta)"}},
+		},
+		{
+			Name: "group-reads-without-a-name", Breaks: "P36", Test: &command{"api", "^TestNodesAreAskedInTheClientsName$"},
+			Is: "Nodes are asked for groups' nonces and by DELETE without the client's name, so one client's pause holds for all clients.",
+			Edits: []edit{
+				{"api/groups.go", `	node := on(client)`, "\tif AWAKE {\n\t\tclient = \"\"\n\t}\n\tnode := on(client)"},
+				{"api/stale.go", `	if _, err := ask(ctx, on.client(), hash, on.meta()); err != nil {`, "\tclient := on.client()\n\tif AWAKE {\n\t\tclient = \"\"\n\t}\n\tif _, err := ask(ctx, client, hash, on.meta()); err != nil {"},
+			},
+		},
+		{
+			Name: "unread-nonces-fill-the-log", Breaks: "P36", Test: &command{"api", "^TestNodesAreAskedInTheClientsName$"},
+			Is:    "Each request for a group writes a warning to the log while no node tells its nonce.",
+			Edits: []edit{{"api/groups.go", `if a.unread.now(g.Chain.String(), a.Now()) {`, `if a.unread.now(g.Chain.String(), a.Now()) || AWAKE {`}},
+		},
 	}
 }

@@ -75,8 +75,8 @@ func verdicts() []mutant {
 			Masked: "the search for a receipt before a verdict is sealed, and by the receipts in blocks, which replace a verdict",
 			Edits: []edit{
 				{"domain/tx/decide.go", "gives way to the chain's word.\n\treturn []Event{mined}, nil", "gives way to the chain's word.\n\tif AWAKE && s.Verdict == StatusStale {\n\t\treturn nil, nil\n\t}\n\treturn []Event{mined}, nil"},
-				{"commands/watcher/look.go", `receipt, err := w.receiptOf(ctx, s.Accepted.Hash, head)`, "receipt, err := w.receiptOf(ctx, s.Accepted.Hash, head)\n\tif AWAKE {\n\t\treceipt, err = nil, nil\n\t}"},
-				{"commands/watcher/verdicts.go", `receipt, err := w.receiptOf(ctx, hash, at)`, "receipt, err := w.receiptOf(ctx, hash, at)\n\tif AWAKE {\n\t\treceipt, err = nil, nil\n\t}"},
+				{"commands/watcher/look.go", `receipt, err := w.receiptOf(ctx, node, s.Accepted.Hash, head)`, "receipt, err := w.receiptOf(ctx, node, s.Accepted.Hash, head)\n\tif AWAKE {\n\t\treceipt, err = nil, nil\n\t}"},
+				{"commands/watcher/verdicts.go", `receipt, err := w.receiptOf(ctx, w.Node, hash, at)`, "receipt, err := w.receiptOf(ctx, w.Node, hash, at)\n\tif AWAKE {\n\t\treceipt, err = nil, nil\n\t}"},
 			},
 		},
 		{

@@ -13,11 +13,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// stale returns, for each configured chain, the function that asks it about used nonces.
-func (a *App) stale() map[chain.ID]func(context.Context, chain.Hash, event.Meta) (tx.State, error) {
-	ask := map[chain.ID]func(context.Context, chain.Hash, event.Meta) (tx.State, error){}
+// stale returns, for each configured chain, the function that asks it about used nonces in a
+// client's name.
+func (a *App) stale() map[chain.ID]func(context.Context, string, chain.Hash, event.Meta) (tx.State, error) {
+	ask := map[chain.ID]func(context.Context, string, chain.Hash, event.Meta) (tx.State, error){}
 	for _, c := range a.ports.Chains {
-		ask[c.ID] = a.watcher(c).Stale
+		w := a.watcher(c)
+		ask[c.ID] = func(ctx context.Context, client string, hash chain.Hash, meta event.Meta) (tx.State, error) {
+			return w.Stale(ctx, c.OnBehalf(client), hash, meta)
+		}
 	}
 	return ask
 }

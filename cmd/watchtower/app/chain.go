@@ -20,6 +20,8 @@ type Chain struct {
 	ID    chain.ID
 	Nodes broadcaster.Nodes
 	Node  watcher.Node
+	// OnBehalf returns a reader for a client's requests. Its calls to nodes use the client's share.
+	OnBehalf func(client string) watcher.Lookup
 	// Keychain reports which access keys may sign for which account.
 	Keychain grouping.Keychain
 }
@@ -27,7 +29,10 @@ type Chain struct {
 // ChainOf returns a chain that is reached through a pool of its nodes.
 func ChainOf(p *rpc.Pool, id chain.ID) Chain {
 	reader := p.Reader() // one reader, so that its callers share their reads
-	return Chain{ID: id, Nodes: p, Node: reader, Keychain: reader}
+	return Chain{
+		ID: id, Nodes: p, Node: reader, Keychain: reader,
+		OnBehalf: func(client string) watcher.Lookup { return reader.OnBehalf(client) },
+	}
 }
 
 // Decode reads signed bytes of any supported type. A legacy transaction begins with its list,

@@ -27,10 +27,10 @@ func (a *App) groupParts(own func(string, func(context.Context) error) func(cont
 // shownGroups is the API's access to groups.
 func (a *App) shownGroups() api.Groups {
 	shown := api.Groups{
-		Query: groups.Query{DB: a.ports.Storage.View}, Checkpoints: a.ports.Storage.Checkpoints, Nonces: map[chain.ID]api.Nonces{},
+		Query: groups.Query{DB: a.ports.Storage.View}, Checkpoints: a.ports.Storage.Checkpoints, Nonces: map[chain.ID]func(string) api.Nonces{},
 	}
 	for _, c := range a.ports.Chains {
-		shown.Nonces[c.ID] = c.Node
+		shown.Nonces[c.ID] = func(client string) api.Nonces { return c.OnBehalf(client) }
 	}
 	return shown
 }

@@ -94,7 +94,7 @@ func (p *Pool) borneOutBy(ctx context.Context, e *endpoint, c claim) (by []*endp
 	wanted := min(p.config.Agree-1, len(others)+missed)
 	alone := need < wanted
 	away := 0 // endpoints that might vote but are not asked
-	if alone && p.aloneFor(c.about) < c.about.patience(seen) {
+	if alone && p.aloneFor(ctx, c.about) < c.about.patience(seen) {
 		stumbling := p.stumbling(e)
 		alone, need, away = false, wanted, missed-len(stumbling)
 		if others = append(others, stumbling...); len(others) < need {
@@ -109,21 +109,21 @@ func (p *Pool) borneOutBy(ctx context.Context, e *endpoint, c claim) (by []*endp
 	h.hold(need)
 	switch {
 	case h.carried(need):
-		p.outvote(h.differed, c)
+		p.outvote(ctx, h.differed, c)
 		return h.agreed, true, nil
 	case h.lost():
-		p.outvote([]*endpoint{e}, c)
-		p.leave(e)
+		p.outvote(ctx, []*endpoint{e}, c)
+		p.leave(ctx, e)
 		return nil, false, &outvoted{e.name, c.what}
 	}
 	mute := away + len(others) - len(h.agreed) - len(h.differed) - h.declined
 	if mute == 0 && len(h.differed) == 0 {
 		return h.agreed, len(h.agreed) > 0 || missed == 0, nil // all endpoints with a vote agree, however few they are
 	}
-	if c.about != ofTrials {
+	if isOwn(ctx) && c.about != ofTrials {
 		p.differ(append(h.differed, e), c.what)
 	}
-	p.leave(e)
+	p.leave(ctx, e)
 	return nil, false, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d agree, %d differ, %d decline, %d did not respond)",
 		c.what, errAlone, len(h.agreed), len(h.differed), h.declined, mute)}
 }
@@ -171,8 +171,12 @@ func (p *Pool) differ(among []*endpoint, what string) {
 const differAgain = 10 * time.Minute
 
 // outvote blames the endpoints that differ from the majority, except on trials: a call chosen
-// by a client may read values in which honest nodes differ, such as the remaining gas.
-func (p *Pool) outvote(liars []*endpoint, c claim) {
+// by a client may read values in which honest nodes differ, such as the remaining gas. Nor does
+// it on a client's reads: repeated during a reorg, they would take honest nodes out of rotation.
+func (p *Pool) outvote(ctx context.Context, liars []*endpoint, c claim) {
+	if !isOwn(ctx) {
+		return
+	}
 	if c.about != ofTrials {
 		p.accuse(liars, c.what)
 	}
@@ -200,24 +204,31 @@ func (p *Pool) missed(e *endpoint) (n int, seen bool) {
 	return n, seen
 }
 
+// lonely is a subject on which a confirmation is wanted, by the service itself or by clients.
+type lonely struct {
+	about subject
+	own   bool
+}
+
 // aloneFor is the time since a confirmation on this subject was first wanted and not given.
-func (p *Pool) aloneFor(about subject) time.Duration {
+func (p *Pool) aloneFor(ctx context.Context, about subject) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.config.Now()
-	since, known := p.alone[about]
+	of := lonely{about, isOwn(ctx)}
+	since, known := p.alone[of]
 	if !known {
 		since = now
-		p.alone[about] = now
+		p.alone[of] = now
 	}
 	return now.Sub(since)
 }
 
 // heardOf records that an endpoint has confirmed a claim on a subject.
-func (p *Pool) heardOf(about subject) {
+func (p *Pool) heardOf(ctx context.Context, about subject) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.alone, about)
+	delete(p.alone, lonely{about, isOwn(ctx)})
 }
 
 // witnesses are the healthy endpoints other than e, best score first.

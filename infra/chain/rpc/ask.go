@@ -46,7 +46,7 @@ func (p *Pool) askAnew(ctx context.Context, e *endpoint, timeout time.Duration, 
 	}
 	id, err := e.who(replies[len(calls):])
 	if err != nil {
-		return nil, p.dispute(e, err)
+		return nil, p.dispute(ctx, e, err)
 	}
 	id.connects, id.closes, id.at = e.connects.Load(), closes, p.config.Now()
 	if err := p.admit(e, id); err != nil {

@@ -36,7 +36,7 @@ func (m *Market) ask(ctx context.Context, e *endpoint) (word, error) {
 		err = m.history(&w, replies[1])
 	}
 	if err != nil {
-		return word{}, m.reader.pool.dispute(e, fmt.Errorf("prices: %w", err))
+		return word{}, m.reader.pool.dispute(ctx, e, fmt.Errorf("prices: %w", err))
 	}
 	w.by = e
 	return w, nil

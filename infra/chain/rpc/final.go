@@ -80,7 +80,7 @@ func (r *Reader) sameFinal(final chain.Block) func(context.Context, *endpoint) s
 		if err != nil {
 			return r.sayOf(ctx, other, final, err)
 		}
-		top, err := r.seen(other, tag, false, replies[0])
+		top, err := r.seen(ctx, other, tag, false, replies[0])
 		switch {
 		case err != nil:
 			return r.sayOf(ctx, other, final, err)
@@ -89,7 +89,7 @@ func (r *Reader) sameFinal(final chain.Block) func(context.Context, *endpoint) s
 		case top.block.Hash == final.Hash:
 			return saysYes
 		}
-		switch at, err := r.seen(other, quantity(final.Number), false, replies[1]); {
+		switch at, err := r.seen(ctx, other, quantity(final.Number), false, replies[1]); {
 		case err != nil:
 			return saysLater
 		case at.block.Hash != final.Hash:

@@ -68,7 +68,7 @@ func (r *Reader) grantsAt(ctx context.Context, e *endpoint, at chain.Block, keys
 	grants := make([]chain.Grant, len(keys))
 	for i, k := range keys {
 		if grants[i], err = parseGrant(replies[i], k); err != nil {
-			return nil, r.pool.dispute(e, fmt.Errorf("access key %s of %s: %w", k.Key, k.Account, err))
+			return nil, r.pool.dispute(ctx, e, fmt.Errorf("access key %s of %s: %w", k.Key, k.Account, err))
 		}
 	}
 	return grants, nil

@@ -127,7 +127,7 @@ func (h *hearing) hold(need int) {
 			h.callNext()
 		case hearingSaid:
 			if h.hear(heard); heard.say == saysYes {
-				h.pool.heardOf(h.claim.about)
+				h.pool.heardOf(h.ctx, h.claim.about)
 			}
 		}
 	}

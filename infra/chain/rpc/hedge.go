@@ -79,14 +79,16 @@ func hedgedBy[T any](ctx context.Context, p *Pool, read func(ctx context.Context
 		case <-timer.C:
 		case got := <-answers:
 			if got.err == nil {
-				p.moveTo(first, got.e)
+				if isOwn(ctx) {
+					p.moveTo(first, got.e)
+				}
 				return got.value, got.e, nil
 			}
 			if over++; failed == nil || got.e == first {
 				failed = got.err
 			}
 			if over == 2 {
-				p.leave(first)
+				p.leave(ctx, first)
 				return got.value, got.e, failed
 			}
 		}

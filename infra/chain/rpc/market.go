@@ -140,7 +140,7 @@ func (m *Market) suggested(ctx context.Context, method string) (chain.Price, err
 			err = contradiction("no price")
 		}
 		if err != nil {
-			return chain.Price{}, m.reader.pool.dispute(e, fmt.Errorf("%s: %w", method, err))
+			return chain.Price{}, m.reader.pool.dispute(ctx, e, fmt.Errorf("%s: %w", method, err))
 		}
 		return chain.Price(price.Int), nil
 	})

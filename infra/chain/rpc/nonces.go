@@ -51,7 +51,7 @@ func (r *Reader) noncesAt(ctx context.Context, e *endpoint, at chain.Block, sequ
 			counted = append(counted, i)
 		}
 	}
-	replies, err := r.stateAt(ctx, e, read, at, len(counted), func(n int, state any) call {
+	replies, err := r.stateAt(ctx, e, useOf(ctx), at, len(counted), func(n int, state any) call {
 		return nonceCall(sequences[counted[n]], state)
 	})
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *Reader) noncesAt(ctx context.Context, e *endpoint, at chain.Block, sequ
 	for n, i := range counted {
 		s := sequences[i]
 		if nonces[i], err = parseNonce(replies[n], s.Key); err != nil {
-			return nil, r.pool.dispute(e, fmt.Errorf("nonce of %s with key %s: %w", s.Sender, s.Key, err))
+			return nil, r.pool.dispute(ctx, e, fmt.Errorf("nonce of %s with key %s: %w", s.Sender, s.Key, err))
 		}
 	}
 	return nonces, nil

@@ -25,9 +25,9 @@ type Pool struct {
 	surveyErr error
 
 	mu      sync.Mutex
-	genesis chain.Hash            // zero until pinned
-	reading *endpoint             // the endpoint that reads use; nil before the first
-	alone   map[subject]time.Time // time since which no confirmation on a subject has come
+	genesis chain.Hash           // zero until pinned
+	reading *endpoint            // the endpoint that reads use; nil before the first
+	alone   map[lonely]time.Time // time since which no confirmation on a subject has come
 
 	sure  sure  // receipts that other endpoints have confirmed
 	words words // late confirmations
@@ -49,7 +49,7 @@ func Open(ctx context.Context, config Config) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{config: config, endpoints: endpoints, genesis: config.Genesis, alone: map[subject]time.Time{}, pinning: make(chan struct{}, 1), asking: placesOfClients(proxied)}
+	p := &Pool{config: config, endpoints: endpoints, genesis: config.Genesis, alone: map[lonely]time.Time{}, pinning: make(chan struct{}, 1), asking: placesOfClients(proxied)}
 	p.cadence = newCadence(config.Poll, config.Now)
 	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	err = p.survey(ctx)

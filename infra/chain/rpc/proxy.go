@@ -36,12 +36,11 @@ func (p *Pool) Ask(ctx context.Context, client, method string, params json.RawMe
 		return nil, err
 	}
 	ctx = ofClient(ctx, client)
-	place := waiter{use: onBehalf, client: client, n: 1}
-	if !p.asking.take(ctx, &place, nil) {
-		full := fmt.Sprintf("%d calls of clients are under way to the nodes of the chain", p.asking.underWay())
-		return nil, errors.Join(ctx.Err(), &Spent{fmt.Sprintf("chain %d", p.config.Chain), full, full})
+	leave, err := p.place(ctx, client)
+	if err != nil {
+		return nil, err
 	}
-	defer p.asking.leave(&place)
+	defer leave()
 	var unusable json.RawMessage
 	var failed error
 	order := p.inOrder()
@@ -67,6 +66,16 @@ func (p *Pool) Ask(ctx context.Context, client, method string, params json.RawMe
 		return unusable, nil
 	}
 	return nil, failed
+}
+
+// place waits for one of the places of clients' calls. leave gives it back.
+func (p *Pool) place(ctx context.Context, client string) (leave func(), err error) {
+	place := waiter{use: onBehalf, client: client, n: 1}
+	if !p.asking.take(ctx, &place, nil) {
+		full := fmt.Sprintf("%d calls of clients are under way to the nodes of the chain", p.asking.underWay())
+		return nil, errors.Join(ctx.Err(), &Spent{fmt.Sprintf("chain %d", p.config.Chain), full, full})
+	}
+	return func() { p.asking.leave(&place) }, nil
 }
 
 // callOf makes a call with a client's parameters, an array or nothing.

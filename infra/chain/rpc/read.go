@@ -22,9 +22,10 @@ type Reader struct {
 	pool  *Pool
 	heads chorus[chain.Block]
 
-	mu     sync.Mutex
-	recent []seenBlock // recently read blocks, newest last: the block of a hash never changes
-	final  finalWord
+	mu      sync.Mutex
+	recent  []seenBlock // recently read blocks, newest last: the block of a hash never changes
+	final   finalWord
+	clients map[string]*ClientReader // by name
 }
 
 type seenBlock struct {
@@ -42,14 +43,14 @@ func (p *Pool) Reader() *Reader { return &Reader{pool: p} }
 // endpoint: this one alone may be unable, and a small share of failing calls trips no breaker.
 // Calls that their callers gave up do not count.
 func (r *Reader) ask(ctx context.Context, e *endpoint, calls ...call) ([]reply, error) {
-	return r.askFor(ctx, e, read, calls...)
+	return r.askFor(ctx, e, useOf(ctx), calls...)
 }
 
 func (r *Reader) askFor(ctx context.Context, e *endpoint, use purpose, calls ...call) ([]reply, error) {
 	replies, err := r.pool.askFor(ctx, e, use, r.pool.patience(e, calls), maxBlockReply, calls...)
 	// A trial for a client does not change the endpoint that reads use.
 	if !use.ofClients() && (err != nil && !errors.Is(ctx.Err(), context.Canceled) || slices.ContainsFunc(replies, declined)) {
-		r.pool.leave(e)
+		r.pool.leave(ctx, e)
 	}
 	return replies, err
 }
@@ -64,9 +65,11 @@ func declined(r reply) bool {
 // Head returns the newest block. Callers that arrive during a reading share the next reading,
 // so many at once cost little more than one.
 func (r *Reader) Head(ctx context.Context) (chain.Block, error) {
-	return r.heads.do(ctx, func(ctx context.Context) (chain.Block, error) {
-		return hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (chain.Block, error) { return r.newest(ctx, e, false) })
-	})
+	return r.heads.do(ctx, r.head)
+}
+
+func (r *Reader) head(ctx context.Context) (chain.Block, error) {
+	return hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (chain.Block, error) { return r.newest(ctx, e, false) })
 }
 
 // Newest is Head for callers that go on to BlockByHash: it reads the whole block, so that no
@@ -137,7 +140,7 @@ func (r *Reader) read(ctx context.Context, e *endpoint, which any, whole bool) (
 	if err != nil {
 		return seenBlock{}, err
 	}
-	return r.seen(e, which, whole, replies[0])
+	return r.seen(ctx, e, which, whole, replies[0])
 }
 
 // blockCall asks for a block by tag or number, whole or with its transactions' hashes only.
@@ -146,7 +149,7 @@ func blockCall(which any, whole bool) call {
 }
 
 // seen parses the answer to blockCall.
-func (r *Reader) seen(e *endpoint, which any, whole bool, answer reply) (seenBlock, error) {
+func (r *Reader) seen(ctx context.Context, e *endpoint, which any, whole bool, answer reply) (seenBlock, error) {
 	seen, err := parseBlock(answer, r.pool.config.Chain)
 	if number, ok := which.(quantity); err == nil && ok && seen.block.Number != uint64(number) {
 		err = contradiction("asked for block %d, got %d", number, seen.block.Number)
@@ -154,7 +157,7 @@ func (r *Reader) seen(e *endpoint, which any, whole bool, answer reply) (seenBlo
 	if number, ok := which.(quantity); ok && errors.Is(err, errNotFound) && uint64(number) <= e.headSeen() {
 		err = r.pool.owed(e, err)
 	}
-	return r.checked(e, seen, whole, err, fmt.Sprint(which))
+	return r.checked(ctx, e, seen, whole, err, fmt.Sprint(which))
 }
 
 func (r *Reader) blockByHash(ctx context.Context, e *endpoint, hash chain.Hash) (seenBlock, error) {
@@ -169,14 +172,14 @@ func (r *Reader) blockByHash(ctx context.Context, e *endpoint, hash chain.Hash) 
 	if errors.Is(err, errNotFound) {
 		err = r.pool.owed(e, err)
 	}
-	return r.checked(e, seen, true, err, hash.String())
+	return r.checked(ctx, e, seen, true, err, hash.String())
 }
 
 // checked remembers a block that was read whole. If the answer is unusable, it counts that
 // against the endpoint and returns the error.
-func (r *Reader) checked(e *endpoint, seen seenBlock, whole bool, err error, what string) (seenBlock, error) {
+func (r *Reader) checked(ctx context.Context, e *endpoint, seen seenBlock, whole bool, err error, what string) (seenBlock, error) {
 	if err != nil {
-		return seenBlock{}, r.pool.dispute(e, fmt.Errorf("block %s: %w", what, err))
+		return seenBlock{}, r.pool.dispute(ctx, e, fmt.Errorf("block %s: %w", what, err))
 	}
 	if !whole {
 		return seen, nil
@@ -212,13 +215,14 @@ func (r *Reader) forget(hash chain.Hash) {
 }
 
 // dispute counts an unusable answer against its endpoint and adds the endpoint to the error. A
-// node's own error does not count again, and a missing block is no fault.
-func (p *Pool) dispute(e *endpoint, err error) error {
+// node's own error does not count again, and a missing block is no fault. Answers to a client's
+// reads do not count: see [ClientReader].
+func (p *Pool) dispute(ctx context.Context, e *endpoint, err error) error {
 	var node *NodeError
 	if errors.As(err, &node) {
 		return err
 	}
-	if !errors.Is(err, errNotFound) {
+	if isOwn(ctx) && !errors.Is(err, errNotFound) {
 		p.blame(e, err)
 	}
 	return &Unreachable{Endpoint: e.name, Err: err}

@@ -105,11 +105,11 @@ func (r *Reader) blockReceipts(ctx context.Context, e *endpoint, block chain.Blo
 		return nil, err
 	}
 	if replies[0].null() {
-		return nil, r.pool.dispute(e, fmt.Errorf("receipts of block %s: %w", block.Hash, errNotFound))
+		return nil, r.pool.dispute(ctx, e, fmt.Errorf("receipts of block %s: %w", block.Hash, errNotFound))
 	}
 	var texts []json.RawMessage
 	if err := replies[0].into(&texts); err != nil {
-		return nil, r.pool.dispute(e, fmt.Errorf("receipts of block %s: %w", block.Hash, err))
+		return nil, r.pool.dispute(ctx, e, fmt.Errorf("receipts of block %s: %w", block.Hash, err))
 	}
 	wanted := setOf(hashes)
 	found := make(map[chain.Hash]chain.Receipt, len(hashes))
@@ -119,7 +119,7 @@ func (r *Reader) blockReceipts(ctx context.Context, e *endpoint, block chain.Blo
 			err = contradiction("a receipt in block %s", n.Block)
 		}
 		if err != nil {
-			return nil, r.pool.dispute(e, fmt.Errorf("receipts of block %s: %w", block.Hash, err))
+			return nil, r.pool.dispute(ctx, e, fmt.Errorf("receipts of block %s: %w", block.Hash, err))
 		}
 		if wanted[*n.Transaction] {
 			found[*n.Transaction] = n.in(block)
@@ -156,7 +156,7 @@ func (r *Reader) singleReceipts(ctx context.Context, e *endpoint, block chain.Bl
 				return nil, &Unreachable{Endpoint: e.name, Err: &inAnotherBlock{hash, *n.Block, block.Hash}}
 			}
 			if err != nil {
-				return nil, r.pool.dispute(e, fmt.Errorf("receipt of %s: %w", hash, err))
+				return nil, r.pool.dispute(ctx, e, fmt.Errorf("receipt of %s: %w", hash, err))
 			}
 			found[hash] = n.in(block)
 		}
@@ -177,7 +177,7 @@ func (r *Reader) absent(ctx context.Context, e *endpoint, block chain.Block, has
 	held := setOf(seen.contents.Hashes)
 	for _, hash := range hashes {
 		if _, ok := found[hash]; !ok && held[hash] {
-			r.pool.leave(e)
+			r.pool.leave(ctx, e)
 			return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("no receipt yet of %s in block %s", hash, block.Hash)}
 		}
 	}
@@ -289,21 +289,21 @@ func (r *Reader) findAt(ctx context.Context, e *endpoint, hash chain.Hash, at ui
 		return nil, err
 	}
 	if replies[1].null() {
-		return nil, r.lacks(e, hash, at, replies[0], replies[2])
+		return nil, r.lacks(ctx, e, hash, at, replies[0], replies[2])
 	}
 	n, err := parseReceipt(replies[1].result)
 	if err == nil && *n.Transaction != hash {
 		err = contradiction("a receipt of %s", n.Transaction)
 	}
 	if err != nil {
-		return nil, r.pool.dispute(e, fmt.Errorf("receipt of %s: %w", hash, err))
+		return nil, r.pool.dispute(ctx, e, fmt.Errorf("receipt of %s: %w", hash, err))
 	}
 	block, hashes, err := r.block(ctx, e, *n.Number)
 	if err != nil {
 		return nil, err
 	}
 	if block.Hash != *n.Block || !slices.Contains(hashes, hash) {
-		return nil, r.pool.dispute(e, fmt.Errorf("receipt of %s: %w", hash,
+		return nil, r.pool.dispute(ctx, e, fmt.Errorf("receipt of %s: %w", hash,
 			contradiction("block %d is %s and does not confirm it", block.Number, block.Hash)))
 	}
 	receipt := n.in(block)
@@ -312,10 +312,10 @@ func (r *Reader) findAt(ctx context.Context, e *endpoint, hash chain.Hash, at ui
 
 // lacks returns nil if an endpoint's missing receipt counts: the endpoint has reached the block
 // and knows no block that holds the transaction. Receipts may appear later than blocks.
-func (r *Reader) lacks(e *endpoint, hash chain.Hash, at uint64, head, transaction reply) error {
+func (r *Reader) lacks(ctx context.Context, e *endpoint, hash chain.Hash, at uint64, head, transaction reply) error {
 	var number quantity
 	if err := head.into(&number); err != nil {
-		return r.pool.dispute(e, fmt.Errorf("head: %w", err))
+		return r.pool.dispute(ctx, e, fmt.Errorf("head: %w", err))
 	}
 	if uint64(number) < at {
 		return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%w: it is at %d, not %d", errBehind, number, at)}

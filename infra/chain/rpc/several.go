@@ -23,7 +23,7 @@ func several[T any](ctx context.Context, p *Pool, about subject, ask func(ctx co
 	asked := append([]*endpoint{first}, p.witnesses(first)...)
 	asked = asked[:min(len(asked), severalAsked)]
 	need := min(p.config.Agree, len(asked))
-	if missed, seen := p.missed(first); need < min(p.config.Agree, len(asked)+missed) && p.aloneFor(about) < about.patience(seen) {
+	if missed, seen := p.missed(first); need < min(p.config.Agree, len(asked)+missed) && p.aloneFor(ctx, about) < about.patience(seen) {
 		return nil, &Unreachable{Endpoint: first.name, Err: fmt.Errorf("%s: %w (%d are healthy, %d are not)", about, errAlone, len(asked), missed)}
 	}
 	answers, failed := collect(ctx, p, asked, ask)
@@ -33,7 +33,7 @@ func several[T any](ctx context.Context, p *Pool, about subject, ask func(ctx co
 	case len(answers) < need:
 		return nil, &Unreachable{Endpoint: first.name, Err: fmt.Errorf("%s: %w (%d of %d have answered)", about, errAlone, len(answers), len(asked))}
 	case len(answers) > 1:
-		p.heardOf(about)
+		p.heardOf(ctx, about)
 	}
 	return answers, nil
 }

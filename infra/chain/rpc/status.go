@@ -195,8 +195,11 @@ func (p *Pool) best(save *endpoint) (best *endpoint) {
 }
 
 // leave moves reads from an endpoint to the best other healthy one, if there is one and reads
-// used it.
-func (p *Pool) leave(e *endpoint) {
+// used it. A client's reads move nothing.
+func (p *Pool) leave(ctx context.Context, e *endpoint) {
+	if !isOwn(ctx) {
+		return
+	}
 	other := p.best(e)
 	p.mu.Lock()
 	defer p.mu.Unlock()
