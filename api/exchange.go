@@ -286,18 +286,40 @@ func reply(w http.ResponseWriter, status int, v any) error {
 	return write(w, status, "application/json", v)
 }
 
+// replyRead sends a value as JSON, and charges for the bytes read for it or sent.
+func replyRead(w http.ResponseWriter, on *exchange, status int, v any, read int) error {
+	body, err := encode(v)
+	if err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	on.chargeRead(w, max(read, body.Len()))
+	send(w, status, "application/json", body)
+	return nil
+}
+
 // write encodes the whole body before it sends the first byte, so an encoding error can still
 // be answered with a problem.
 func write(w http.ResponseWriter, status int, contentType string, v any) error {
-	var body bytes.Buffer
-	encoder := json.NewEncoder(&body)
-	encoder.SetEscapeHTML(false) // recorded data is sent as it was recorded
-	if err := encoder.Encode(v); err != nil {
+	body, err := encode(v)
+	if err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
+	send(w, status, contentType, body)
+	return nil
+}
+
+// encode returns a value as one line of JSON, with a newline.
+func encode(v any) (*bytes.Buffer, error) {
+	body := new(bytes.Buffer)
+	encoder := json.NewEncoder(body)
+	encoder.SetEscapeHTML(false) // recorded data is sent as it was recorded
+	return body, encoder.Encode(v)
+}
+
+// send sends a body.
+func send(w http.ResponseWriter, status int, contentType string, body *bytes.Buffer) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
 	w.WriteHeader(status)
 	_, _ = body.WriteTo(w) // an error means that the client is gone
-	return nil
 }
