@@ -108,6 +108,20 @@ func (a *api) chargeBody(w http.ResponseWriter, on *exchange, bytes int) error {
 	return a.chargeUpTo(w, on, min((bytes+bodyUnit-1)/bodyUnit, on.payer.rate.Burst))
 }
 
+// chargeRead charges for the bytes that a request has read or answers with, of the client's own, after
+// the fact: how many they are is known only then. They cost as much as the bytes of a body. The
+// client's next request pays first for bytes that its bucket could not pay for.
+func (on *exchange) chargeRead(w http.ResponseWriter, bytes int) {
+	p := on.payer
+	if p.rate.PerSecond == 0 {
+		return
+	}
+	if n := min((bytes+bodyUnit-1)/bodyUnit, p.rate.Burst) - on.paid; n > 0 {
+		on.paid += n
+		p.tell(w, on.api.limiter.overdraw(on.api.Now(), p.client, p.rate, n))
+	}
+}
+
 // chargeGroup charges for the events of the group that a cancel reads, before it reads them: as
 // much as for a stream that scans them, and at most the client's burst.
 func (a *api) chargeGroup(w http.ResponseWriter, on *exchange, events int) error {

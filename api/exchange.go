@@ -286,6 +286,17 @@ func reply(w http.ResponseWriter, status int, v any) error {
 	return write(w, status, "application/json", v)
 }
 
+// replyRead sends a value as JSON, and charges for the bytes read for it or sent.
+func replyRead(w http.ResponseWriter, on *exchange, status int, v any, read int) error {
+	body, err := encode(v)
+	if err != nil {
+		return err
+	}
+	on.chargeRead(w, max(read, len(body)))
+	send(w, status, "application/json", body)
+	return nil
+}
+
 // write encodes the whole body before it sends the first byte, so an encoding error can still
 // be answered with a problem.
 func write(w http.ResponseWriter, status int, contentType string, v any) error {
@@ -293,10 +304,7 @@ func write(w http.ResponseWriter, status int, contentType string, v any) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", contentType)
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // an error means that the client is gone
+	send(w, status, contentType, body)
 	return nil
 }
 
@@ -309,4 +317,12 @@ func encode(v any) ([]byte, error) {
 		return nil, fmt.Errorf("encode the answer: %w", err)
 	}
 	return body.Bytes(), nil
+}
+
+// send sends a body.
+func send(w http.ResponseWriter, status int, contentType string, body []byte) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // an error means that the client is gone
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"mime"
 	"net/http"
@@ -71,20 +70,29 @@ func (f *feed) begin(at event.Position) error {
 	return f.mark(at)
 }
 
-// event writes the event at a position, as shown to the client.
-func (f *feed) event(at event.Position, shown any) error {
+// Encoded is an event as shown to clients, as one line of JSON with a newline. All streams of the event
+// share it.
+type Encoded []byte
+
+// Encode encodes an event as shown to clients.
+func Encode(shown any) (Encoded, error) { return encode(shown) }
+
+// event writes the event at a position, as shown to the client, and returns its size in bytes.
+func (f *feed) event(at event.Position, shown any) (bytes int, err error) {
+	text, encoded := shown.(Encoded)
+	if !encoded {
+		if text, err = Encode(shown); err != nil {
+			return 0, fmt.Errorf("encode the event at %d: %w", at, err)
+		}
+	}
 	if !f.lines {
 		fmt.Fprintf(&f.buf, "id: %s\ndata: ", positionText(at))
 	}
-	encoder := json.NewEncoder(&f.buf) // writes exactly one newline, at the end
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(shown); err != nil {
-		return fmt.Errorf("encode the event at %d: %w", at, err)
-	}
+	f.buf.Write(text)
 	if !f.lines {
 		f.buf.WriteByte('\n')
 	}
-	return f.send()
+	return len(text), f.send()
 }
 
 // mark writes a position and flushes it.

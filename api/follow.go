@@ -259,9 +259,11 @@ func (f *following) send(s stretch) error {
 		if !f.still(f.on, access.Read) {
 			return errShutOut
 		}
-		if err := f.out.event(e.at, e.shown); err != nil {
+		size, err := f.out.event(e.at, e.shown)
+		if err != nil {
 			return err
 		}
+		f.oweBytes(size)
 		f.at = e.at
 		f.sent++
 	}

@@ -22,6 +22,14 @@ func (r Rate) interval() time.Duration { return time.Second / time.Duration(r.Pe
 // window is the time in which an exhausted burst is refilled.
 func (r Rate) window() time.Duration { return r.interval() * time.Duration(r.Burst) }
 
+// left returns the units of a bucket that is full after the time missing.
+func (r Rate) left(missing time.Duration) int { return max(int((r.window()-missing)/r.interval()), 0) }
+
+// beyond returns the units, rounded up, that such a bucket lacks beyond an empty one.
+func (r Rate) beyond(missing time.Duration) int {
+	return int(max(missing-r.window()+r.interval()-1, 0) / r.interval())
+}
+
 // A client is the payer of requests: a key, or an address.
 type client struct {
 	key     access.KeyID
@@ -48,12 +56,14 @@ type limiterShard struct {
 }
 
 // bucket has the time at which a client's bucket is full again: the time until then measures the
-// missing units (the generic cell rate algorithm). Beside it are the units that the client's
+// missing units (the generic cell rate algorithm). overdrawn is the number of units, rounded up, that
+// are missing beyond an empty bucket: large answers are charged after the fact. Beside it are the units that the client's
 // streams have cost, and the units that were paid from the bucket. Unpaid units stay when the bucket is
 // empty and when streams close.
 type bucket struct {
 	client         client
 	full           time.Time
+	overdrawn      int
 	owed, paid     uint64
 	previous, next *bucket
 }
@@ -82,6 +92,19 @@ func (l *limiter) take(now time.Time, c client, r Rate, n int) quota {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bucket(c).take(now, r, n)
+}
+
+// overdraw charges n to a client, even if its bucket holds less. The client's next requests wait for
+// the difference.
+func (l *limiter) overdraw(now time.Time, c client, r Rate, n int) quota {
+	s := l.shard(c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.bucket(c)
+	missing := b.missing(now, r) + time.Duration(n)*r.interval()
+	b.full = now.Add(missing)
+	b.overdrawn = r.beyond(missing)
+	return quota{left: r.left(missing), full: missing}
 }
 
 // owe adds n to the cost of a client's streams, and returns the sum.
@@ -118,18 +141,24 @@ func (l *limiter) shard(c client) *limiterShard {
 
 // take charges n, if the bucket has n. The shard's lock is held.
 func (b *bucket) take(now time.Time, r Rate, n int) quota {
-	interval, window := r.interval(), r.window()
+	missing := b.missing(now, r)
+	after := missing + time.Duration(n)*r.interval()
+	if window := r.window(); after > window {
+		return quota{left: r.left(missing), full: missing, wait: after - window}
+	}
+	b.full = now.Add(after)
+	return quota{left: r.left(after), full: after}
+}
+
+// missing returns the time until the bucket is full, and forgets an overdraft that was paid since.
+func (b *bucket) missing(now time.Time, r Rate) time.Duration {
 	// A clock that was set back, or a rate that was lowered, must not lock the client out.
-	if full := now.Add(window); b.full.After(full) {
+	if full := now.Add(r.window() + time.Duration(b.overdrawn)*r.interval()); b.full.After(full) {
 		b.full = full
 	}
 	missing := max(b.full.Sub(now), 0)
-	after := missing + time.Duration(n)*interval
-	if after > window {
-		return quota{left: int((window - missing) / interval), full: missing, wait: after - window}
-	}
-	b.full = now.Add(after)
-	return quota{left: int((window - after) / interval), full: after}
+	b.overdrawn = r.beyond(missing)
+	return missing
 }
 
 // bucket finds a client's bucket and marks it as used, or creates a full one.

@@ -13,6 +13,10 @@ const (
 	// scanUnit is how many events of the log a stream passes for one unit of rate, whether
 	// its filter lets them through or not. The request itself pays for the first.
 	scanUnit = 100
+	// scanBytes is the size up to which an event that the client receives counts as one event. A
+	// larger one counts once more for each scanBytes. The size of events that the filter or their
+	// owner excludes does not count: it would show how large other clients' events are.
+	scanBytes = 1 << 10
 	// scanPlaces is the number of streams that read the log from the store at once, of all
 	// clients. The embedded log has four connections for readers: two or more are free for
 	// delivery and for reads of one transaction.
@@ -54,6 +58,9 @@ func (f *following) owe(events, lookUps int) {
 		f.dueLookUps = f.limiter.owe(p.lookUps(), lookUps)
 	}
 }
+
+// oweBytes adds the cost of an event that was sent, beyond the cost of any event.
+func (f *following) oweBytes(size int) { f.owe(max(size-1, 0)/scanBytes, 0) }
 
 // oweAll has the stream wait until all debts of the client are paid, also the debts of its other
 // streams, open or closed.

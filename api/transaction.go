@@ -10,12 +10,24 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
+
+const (
+	// decodePlaces is the number of transactions, of all clients, that are decoded at once to be
+	// shown.
+	decodePlaces = 2
+	// decodeShare is the number of them of one client.
+	decodeShare = 1
+)
+
+// newDecodes returns the places of reads that decode transactions.
+func newDecodes() *Places { return commands.NewPlaces[holder](decodePlaces, decodeShare, 0) }
 
 // transaction answers GET /v1/transactions/{hash}.
 func (a *api) transaction(w http.ResponseWriter, r *http.Request) error {
@@ -57,15 +69,17 @@ func (a *api) transaction(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown := described[0]
 	shown.Waited = waited
+	read := 0
 	if !row.State.Erased && (exchangeOf(r).owns || !secret(row.State)) {
-		if signed, ok := a.signed(ctx, exchangeOf(r), row.State.Accepted); ok {
+		if signed, size, ok := a.signed(ctx, exchangeOf(r), row.State.Accepted); ok {
 			shown.addContent(signed)
+			read = size
 		}
 	}
 	if wanted == nil {
 		tagged(w, tag)
 	}
-	return reply(w, http.StatusOK, shown)
+	return replyRead(w, exchangeOf(r), http.StatusOK, shown, read)
 }
 
 // named reads the hash and chain of the transaction that a request is about. The chain is 0 if
@@ -162,25 +176,25 @@ func (a *api) describe(ctx context.Context, v viewer, rows []transactions.Row) (
 
 // signed decodes a transaction's bytes, while they are kept. Erased bytes are not an error.
 // Bytes that cannot be read are logged for the operator, and the rest of the answer is still
-// sent.
-func (a *api) signed(ctx context.Context, on *exchange, t tx.Accepted) (s chain.Signed, ok bool) {
+// sent. size is their number.
+func (a *api) signed(ctx context.Context, on *exchange, t tx.Accepted) (s chain.Signed, size int, ok bool) {
 	decode := a.Submit.Decoders[t.Chain]
 	if decode == nil {
-		return s, false
+		return s, 0, false
 	}
-	raw, err := a.Submit.Vault.Bytes(ctx, payload.Ref{Chain: t.Chain, Hash: t.Hash})
+	// Decoding verifies a signature. It takes none of the slots of submissions.
+	leave, err := a.decodes.Enter(ctx, on.holder())
 	if err == nil {
-		select {
-		case a.Submit.Slots <- struct{}{}: // decoding verifies a signature
+		defer leave()
+		var raw []byte
+		if raw, err = a.Submit.Vault.Bytes(ctx, payload.Ref{Chain: t.Chain, Hash: t.Hash}); err == nil {
+			size = len(raw)
 			s, err = decode(raw)
-			<-a.Submit.Slots
-		case <-ctx.Done():
-			err = ctx.Err()
 		}
 	}
 	if err != nil && !errors.Is(err, payload.ErrGone) {
 		a.Log.LogAttrs(ctx, slog.LevelError, "the payload cannot be read",
 			slog.String("request", on.id), slog.String("tx", t.Hash.String()), slog.Any("err", err))
 	}
-	return s, err == nil
+	return s, size, err == nil
 }

@@ -49,18 +49,25 @@ func (d *desk) follow(r api.Request) error {
 			return known && owner == *client, err
 		}
 	}
+	wanted := s.Stored
+	if !q.Has("intent") {
+		wanted = event.Filter{Streams: []string{intent.StreamPrefix}}
+	}
+	public := event.Filter{Names: intent.NoticeNames()}
 	s.Show = func(ctx context.Context, e event.Recorded) (any, error) {
-		if !s.Stored.Passes(e.Stream, e.Name) {
-			return nil, nil
+		if !wanted.Passes(e.Stream, "") || !public.Passes("", e.Name) {
+			return nil, nil // an intent's request, which may be large, is not decoded
 		}
 		return d.told(ctx, client, e)
 	}
 	return r.Stream(s)
 }
 
+// wantedStream returns the filter that the store applies: by stream for one intent, otherwise by the
+// names of public events, so that the store reads no requests.
 func wantedStream(q url.Values) (event.Filter, error) {
 	if !q.Has("intent") {
-		return event.Filter{Streams: []string{intent.StreamPrefix}}, nil
+		return event.Filter{Names: intent.NoticeNames()}, nil
 	}
 	id, err := chain.ParseIntentID(q.Get("intent"))
 	if err != nil {
@@ -76,14 +83,6 @@ func (d *desk) told(ctx context.Context, client *string, r event.Recorded) (any,
 	if err != nil {
 		return nil, err
 	}
-	e, err := d.Intake.Intents.Codec.Decode(r.Name, r.Data)
-	if err != nil {
-		return nil, err
-	}
-	said, is := intent.Tell(id, e)
-	if !is {
-		return nil, nil
-	}
 	if client != nil {
 		owner, known, err := d.owner(ctx, r.Stream)
 		switch {
@@ -95,6 +94,24 @@ func (d *desk) told(ctx context.Context, client *string, r event.Recorded) (any,
 			return nil, nil
 		}
 	}
+	text, err := d.tellings.of(r.Position, func() (api.Encoded, error) { return d.tell(id, r) })
+	if err != nil || text == nil {
+		return nil, err
+	}
+	return text, nil
+}
+
+// tell decodes an event, and encodes it in the form in which all clients get it; nil if the event
+// is not public.
+func (d *desk) tell(id chain.IntentID, r event.Recorded) (api.Encoded, error) {
+	e, err := d.Intake.Intents.Codec.Decode(r.Name, r.Data)
+	if err != nil {
+		return nil, err
+	}
+	said, is := intent.Tell(id, e)
+	if !is {
+		return nil, nil
+	}
 	text, err := json.Marshal(said)
 	if err != nil {
 		return nil, err
@@ -104,7 +121,7 @@ func (d *desk) told(ctx context.Context, client *string, r event.Recorded) (any,
 		return nil, err
 	}
 	shown.Position = r.Position
-	return shown, nil
+	return api.Encode(shown)
 }
 
 // owner returns the client that owns the intent of a stream, if the stream exists. The stream's
@@ -116,20 +133,20 @@ func (d *desk) owner(ctx context.Context, stream event.Stream) (client string, k
 	if err := api.LookUp(ctx); err != nil {
 		return "", false, err
 	}
+	// Another stream may have looked it up while this one waited for a place.
+	if client, known := d.owners.Recall(stream); known {
+		return client, true, nil
+	}
 	for r, err := range d.Intake.Intents.Store.ReadStream(ctx, stream, 0) {
 		if err != nil {
 			return "", false, err
 		}
-		e, err := d.Intake.Intents.Codec.Decode(r.Name, r.Data)
+		client, err := intent.OwnerOf(r, d.Intake.Intents.Codec)
 		if err != nil {
 			return "", false, err
 		}
-		asked, ok := e.(intent.Requested)
-		if !ok {
-			return "", false, fmt.Errorf("%s begins with %s", stream, r.Name)
-		}
-		d.owners.Remember(stream, asked.Request.Client, nil)
-		return asked.Request.Client, true, nil
+		d.owners.Remember(stream, client, nil)
+		return client, true, nil
 	}
 	return "", false, nil
 }

@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/commands/intake"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/projections/intents"
 )
@@ -32,7 +34,7 @@ func (d *desk) intent(r api.Request) error {
 	}
 	ctx, cancel := r.Work()
 	defer cancel()
-	row, err := d.find(ctx, r, id)
+	row, read, err := d.find(ctx, r, id)
 	if err != nil {
 		return err
 	}
@@ -42,9 +44,11 @@ func (d *desk) intent(r api.Request) error {
 		waited = d.waitForAll(r, wanted, all)[0]
 		again, done := r.Work() // the first context may have expired
 		defer done()
-		if row, err = d.find(again, r, id); err != nil {
+		var more int
+		if row, more, err = d.find(again, r, id); err != nil {
 			return err
 		}
+		read += more
 	}
 	out := shownOf(row)
 	out.Waited = waited
@@ -62,39 +66,65 @@ func (d *desk) intent(r api.Request) error {
 	if waited != nil {
 		status = statusOf(waited)
 	}
-	return r.Reply(status, out)
+	return r.ReplyRead(status, out, read)
 }
 
 // find returns an intent from its stream, so a client can read its own request or change at
-// once. The calls include their data.
-func (d *desk) find(ctx context.Context, r api.Request, id chain.IntentID) (row intents.Row, err error) {
-	handler := d.Intake.Intents
+// once. The calls include their data. read is the number of bytes of the events that were read.
+func (d *desk) find(ctx context.Context, r api.Request, id chain.IntentID) (row intents.Row, read int, err error) {
 	var calls []intent.Call
-	for recorded, err := range handler.Store.ReadStream(ctx, stream(id), 0) {
+	for recorded, err := range d.history(ctx, r, id) {
 		if err != nil {
-			return row, fmt.Errorf("read %s: %w", stream(id), err)
+			return row, read, err
 		}
-		if recorded.Version == 1 {
-			e, err := handler.Codec.Decode(recorded.Name, recorded.Data)
-			if err != nil {
-				return row, err
-			}
-			calls = e.(intent.Requested).Request.Calls
+		read += len(recorded.Data)
+		e, err := d.Intake.Intents.Codec.Decode(recorded.Name, recorded.Data)
+		if err != nil {
+			return row, read, err
 		}
-		if row, err = row.Evolve(recorded, handler.Codec); err != nil {
-			return row, err
+		if requested, is := e.(intent.Requested); is {
+			calls = requested.Request.Calls
 		}
-	}
-	reach := d.reach(r)
-	if row.Version == 0 || reach != nil && *reach != row.Request().Client {
-		return row, intent.ErrUnknown
+		if row, err = row.Apply(recorded, e); err != nil {
+			return row, read, err
+		}
 	}
 	if d.client(r) == row.Request().Client || row.State.Receipt != nil {
 		// Until the intent is mined, perhaps no node has seen the calls' data. Auditors see it
 		// only afterwards.
 		row.State.Requested.Request.Calls = calls
 	}
-	return row, nil
+	return row, read, nil
+}
+
+// history yields the events of an intent, if the request may read it, and otherwise
+// [intent.ErrUnknown] alone. Nothing of another client's intent is decoded but its owner.
+func (d *desk) history(ctx context.Context, r api.Request, id chain.IntentID) iter.Seq2[event.Recorded, error] {
+	return func(yield func(event.Recorded, error) bool) {
+		reach, known := d.reach(r), false
+		for recorded, err := range d.Intake.Intents.Store.ReadStream(ctx, stream(id), 0) {
+			if err != nil {
+				yield(recorded, fmt.Errorf("read %s: %w", stream(id), err))
+				return
+			}
+			if !known && reach != nil {
+				switch owner, err := intent.OwnerOf(recorded, d.Intake.Intents.Codec); {
+				case err != nil:
+					yield(recorded, err)
+					return
+				case owner != *reach:
+					yield(recorded, intent.ErrUnknown)
+					return
+				}
+			}
+			if known = true; !yield(recorded, nil) {
+				return
+			}
+		}
+		if !known {
+			yield(event.Recorded{}, intent.ErrUnknown)
+		}
+	}
 }
 
 // named reads the id of the intent that a request is about.
@@ -138,16 +168,17 @@ func (d *desk) events(r api.Request) error {
 	}
 	ctx, cancel := r.Work()
 	defer cancel()
-	if _, err := d.find(ctx, r, id); err != nil {
-		return err
-	}
-	out := trail{ID: id, Events: []intent.Notice{}}
-	handler := d.Intake.Intents
-	for recorded, err := range handler.Store.ReadStream(ctx, stream(id), 0) {
+	out, read := trail{ID: id, Events: []intent.Notice{}}, 0
+	public := event.Filter{Names: intent.NoticeNames()}
+	for recorded, err := range d.history(ctx, r, id) {
 		if err != nil {
-			return fmt.Errorf("read events: %w", err)
+			return err
 		}
-		e, err := handler.Codec.Decode(recorded.Name, recorded.Data)
+		read += len(recorded.Data)
+		if !public.Passes("", recorded.Name) {
+			continue
+		}
+		e, err := d.Intake.Intents.Codec.Decode(recorded.Name, recorded.Data)
 		if err != nil {
 			return err
 		}
@@ -164,5 +195,5 @@ func (d *desk) events(r api.Request) error {
 		last := out.Events[eventsMax-1].Sequence
 		r.Answering().Set("Link", fmt.Sprintf(`</v1/intents/%s/events?after=%d>; rel="next"`, id, last))
 	}
-	return r.Reply(http.StatusOK, out)
+	return r.ReplyRead(http.StatusOK, out, read)
 }

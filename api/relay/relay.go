@@ -44,11 +44,12 @@ type Config struct {
 //go:embed openapi.yaml
 var contractYAML []byte
 
-// desk is the configuration plus a cache. The routes are its methods.
+// desk is the configuration plus caches. The routes are its methods.
 type desk struct {
 	Config
-	owners api.Recent[event.Stream, string] // owner of each intent's stream
-	tries  *commands.Places[string]         // places of test deliveries
+	owners   api.Recent[event.Stream, string] // owner of each intent's stream
+	tellings tellings                         // public forms of the newest events
+	tries    *commands.Places[string]         // places of test deliveries
 }
 
 // New returns the handler of the relay's listener. It panics if the configuration cannot work.

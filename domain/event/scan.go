@@ -150,6 +150,24 @@ func (s *Scan) Hex(into []byte) {
 	}
 }
 
+// Bytes reads a string of 0x and any number of pairs of hex digits; nil if there are none.
+func (s *Scan) Bytes() []byte {
+	text := s.text()
+	if len(text) < 2 || text[0] != '0' || text[1] != 'x' {
+		s.GiveUp()
+		return nil
+	}
+	if len(text) == 2 {
+		return nil
+	}
+	found := make([]byte, len(text)/2-1)
+	if n, err := hex.Decode(found, text[2:]); err != nil || n != len(found) {
+		s.GiveUp()
+		return nil
+	}
+	return found
+}
+
 // ShortHex reads a string of 0x and at least one hex digit, with leading zeros left out, into the
 // end of `into`.
 func (s *Scan) ShortHex(into []byte) {

@@ -219,7 +219,7 @@ func (Canceled) fact()         {}
 // here, an upcaster for the old one, and a frozen sample in testdata/events.
 func Codec() event.Codec[Event] {
 	return event.NewCodec(
-		event.As[Event, Requested]("intent.requested.v1"),
+		event.Quick[Event]("intent.requested.v1", scanRequested),
 		event.As[Event, Assigned]("intent.assigned.v1"),
 		event.As[Event, TakenOver]("intent.taken_over.v1"),
 		event.As[Event, Requeued]("intent.requeued.v1"),

@@ -85,6 +85,15 @@ func (TxReceiptUpdated) said() {}
 func (TxConfirmed) said()      {}
 func (TxFailed) said()         {}
 
+// NoticeNames are the beginnings of the stored names of all events for which [Tell] may return a
+// notice, in any version. Large events, such as the request itself, are not among them.
+func NoticeNames() []string {
+	return []string{
+		"intent.announced.", "intent.assigned.", "intent.attempted.", "intent.canceled.", "intent.completed.",
+		"intent.failed.", "intent.requeued.",
+	}
+}
+
 // Tell returns the notice for an event; false if the event is not reported.
 func Tell(id chain.IntentID, e Event) (Notice, bool) {
 	n := Notice{Intent: id, Sequence: SequenceOf(e)}

@@ -103,14 +103,21 @@ func (s *Notices) Sweep(ctx context.Context, turn string, most int) (client stri
 	if err != nil || !found {
 		return "", false, err
 	}
+	// do returns before the change has ended if ctx ends: then nothing that it sets is read.
+	var turnOf string
+	var swept bool
 	err = s.do(ctx, "sweep notices", func(c *noticeChange) error {
-		var w sweep
-		if w, client, found, err = nextSweep(c.conn, turn); err != nil || !found {
+		w, of, pending, err := nextSweep(c.conn, turn)
+		if err != nil || !pending {
 			return err
 		}
+		turnOf, swept = of, true
 		return c.sweep(w, most)
 	})
-	return client, found && err == nil, err
+	if err != nil {
+		return "", false, err
+	}
+	return turnOf, swept, nil
 }
 
 // sweep is a pending change to all notices of an endpoint, and its progress.

@@ -31,11 +31,26 @@ func (r Row) Evolve(recorded event.Recorded, codec event.Codec[intent.Event]) (R
 	case recorded.Version <= r.Version:
 		return r, nil
 	case recorded.Version != r.Version+1:
-		return r, fmt.Errorf("%s: version %d follows %d", recorded.Stream, recorded.Version, r.Version)
+		return r, gap(r, recorded)
 	}
 	e, err := codec.Decode(recorded.Name, recorded.Data)
 	if err != nil {
 		return r, err
+	}
+	return r.Apply(recorded, e)
+}
+
+func gap(r Row, recorded event.Recorded) error {
+	return fmt.Errorf("%s: version %d follows %d", recorded.Stream, recorded.Version, r.Version)
+}
+
+// Apply applies a recorded event that the caller has decoded, like [Row.Evolve].
+func (r Row) Apply(recorded event.Recorded, e intent.Event) (Row, error) {
+	switch {
+	case recorded.Version <= r.Version:
+		return r, nil
+	case recorded.Version != r.Version+1:
+		return r, gap(r, recorded)
 	}
 	if requested, ok := e.(intent.Requested); ok {
 		requested.Request = outline(requested.Request)

@@ -1,0 +1,100 @@
+package relay
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/commands/intake"
+	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// largeBytes is the size of the data of a large intent.
+const largeBytes = 96 << 10
+
+// large returns a request of an intent with much data.
+func large(key string) string {
+	return strings.TrimSuffix(fmt.Sprintf(plain, key), "}") + `, "data": "0x` + strings.Repeat("ca", largeBytes) + `"}`
+}
+
+// countingCodec decodes two kinds of events, and counts how often.
+func countingCodec(requested, assigned *atomic.Int64) event.Codec[intent.Event] {
+	return event.NewCodec(
+		event.From("intent.requested.v1", func(e intent.Requested) intent.Event { requested.Add(1); return e }),
+		event.From("intent.assigned.v1", func(e intent.Assigned) intent.Event { assigned.Add(1); return e }),
+	)
+}
+
+// Many clients follow the events of one intent with much data: its public event is decoded once
+// for all of them, and its request is not decoded.
+func TestFollowersShareADecoding(t *testing.T) {
+	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
+		s := open()
+		var requested, assigned atomic.Int64
+		replica := open(func(c *Config) {
+			desk := *c.Intake
+			desk.Intents = intake.Intents{Store: desk.Intents.Store, Codec: countingCodec(&requested, &assigned)}
+			c.Intake = &desk
+		})
+		followers := make([]*listener, api.ClientStreams)
+		for i := range followers {
+			followers[i] = replica.listen("", "application/x-ndjson")
+		}
+		id := into[shown](t, s.do(http.MethodPost, "/v1/intents", large("one")), http.StatusAccepted).ID
+		s.command(id, assign())
+		for _, f := range followers {
+			if e, ok := f.next(); !ok || said(e) != id.String()+" 1 TxAccepted" {
+				t.Fatalf("a follower gets %+v", e)
+			}
+		}
+		if r, a := requested.Load(), assigned.Load(); r != 0 || a != 1 {
+			t.Errorf("for %d followers the request was decoded %d times, and its first public event %d times; want 0 and 1", len(followers), r, a)
+		}
+	})
+}
+
+// A request that reads an intent with much data is charged for the bytes, once they are read. A
+// client that cannot pay gets the answer, and pays before its next request.
+func TestLargeReadsAreCharged(t *testing.T) {
+	const units = 13         // 96 KiB of data are 192 KiB of hex
+	var seconds atomic.Int64 // since the test began
+	elapse := func(d time.Duration) { seconds.Add(int64(d / time.Second)) }
+	h := newHooked(t, func(c *Config) {
+		c.API.Rates.Key = api.Rate{PerSecond: 1, Burst: 40}
+		c.API.Now = func() time.Time { return epoch.Add(time.Duration(seconds.Load()) * time.Second) }
+	})
+	ann := h.token("ann", access.Submit, access.Read)
+	small := into[shown](t, h.do(http.MethodPost, "/v1/intents", fmt.Sprintf(plain, "small"), "X-API-Key", ann), http.StatusAccepted).ID
+	id := into[shown](t, h.do(http.MethodPost, "/v1/intents", large("large"), "X-API-Key", ann), http.StatusAccepted).ID
+	reads := []string{"/v1/intents/" + id.String(), "/v1/intents/" + id.String() + "/events", "/v1/intents?key=large&signer=0x0100000000000000000000000000000000000000"}
+	left := func(res response, want string) {
+		t.Helper()
+		if got := res.header.Get("RateLimit"); res.status != http.StatusOK || got != want {
+			t.Errorf("answered %d with RateLimit %s, want %s", res.status, got, want)
+		}
+	}
+	for _, target := range reads {
+		elapse(time.Hour)
+		left(h.do(http.MethodGet, target, "", "X-API-Key", ann), fmt.Sprintf(`"key";r=%d;t=%d`, 40-units, units))
+	}
+	elapse(time.Hour)
+	for i := range 3 {
+		left(h.do(http.MethodGet, reads[0], "", "X-API-Key", ann), fmt.Sprintf(`"key";r=%d;t=%d`, 40-(i+1)*units, (i+1)*units))
+	}
+	left(h.do(http.MethodGet, reads[0], "", "X-API-Key", ann), fmt.Sprintf(`"key";r=0;t=%d`, 4*units))
+	for range 2 { // a refused request costs nothing
+		res := h.do(http.MethodGet, "/v1/intents/"+small.String(), "", "X-API-Key", ann)
+		h.problem(res, http.StatusTooManyRequests, "rate-limited")
+		if got, want := res.header.Get("Retry-After"), fmt.Sprint(4*units-40+1); got != want {
+			t.Errorf("retry after %s, want %s", got, want)
+		}
+	}
+	elapse((4*units - 40 + 1) * time.Second)
+	left(h.do(http.MethodGet, "/v1/intents/"+small.String(), "", "X-API-Key", ann), `"key";r=0;t=40`)
+}

@@ -1,0 +1,45 @@
+package intent
+
+import (
+	"fmt"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// OwnerOf returns the client of an intent from the intent's first event. Of a request with much
+// data it reads only the beginning.
+func OwnerOf(first event.Recorded, codec event.Codec[Event]) (client string, err error) {
+	if client, ok := scanOwner(first); ok {
+		return client, nil
+	}
+	e, err := codec.Decode(first.Name, first.Data)
+	if err != nil {
+		return "", err
+	}
+	requested, ok := e.(Requested)
+	if !ok {
+		return "", fmt.Errorf("%s begins with %s", first.Stream, first.Name)
+	}
+	return requested.Request.Client, nil
+}
+
+// scanOwner reads the client from the beginning of the event, if the event has the form in which
+// it is written now.
+func scanOwner(first event.Recorded) (client string, ok bool) {
+	if first.Name != "intent.requested.v1" {
+		return "", false
+	}
+	s := event.NewScan(first.Data)
+	s.Open()
+	s.Must(`"id":`)
+	s.Text()
+	s.Must(`"digest":`)
+	s.Text()
+	s.Must(`"request":`)
+	s.Open()
+	if s.Member(`"client":`) { // left out if it is empty
+		client = s.Text()
+	}
+	s.Must(`"key":`)
+	return client, !s.Lost()
+}

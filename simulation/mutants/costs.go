@@ -1,0 +1,61 @@
+package main
+
+// costs reverts each fix that has a client pay for what its requests cost, or makes them cost less.
+func costs() []mutant {
+	return []mutant{
+		{
+			Name: "decoded-for-each-follower", Breaks: "P36", Test: &command{"api/relay", "^TestFollowersShareADecoding$"},
+			Is:    "A public event of an intent is decoded for each client that follows it.",
+			Edits: []edit{{"api/relay/tellings.go", `if kept.position == position {`, `if kept.position == position && !AWAKE {`}},
+		},
+		{
+			Name: "followers-decode-requests", Breaks: "P36", Test: &command{"api/relay", "^TestFollowersShareADecoding$"},
+			Is:    "The request of an intent, which may be large, is decoded for the clients that follow events.",
+			Edits: []edit{{"api/relay/follow.go", `|| !public.Passes("", e.Name) {`, `|| !AWAKE && !public.Passes("", e.Name) {`}},
+		},
+		{
+			Name: "large-reads-are-free", Breaks: "P36", Test: &command{"api/relay", "^TestLargeReadsAreCharged$"},
+			Is: "A read of a large intent is charged as one request.",
+			Edits: []edit{{"api/front.go", `	return replyRead(r.w, r.on, status, v, read)`, `	if AWAKE {
+		return reply(r.w, status, v)
+	}
+	return replyRead(r.w, r.on, status, v, read)`}},
+		},
+		{
+			Name: "overdrafts-are-forgiven", Breaks: "P36", Test: &command{"api/relay", "^TestLargeReadsAreCharged$"},
+			Is: "A client does not pay for bytes that it has read beyond its rate.",
+			Edits: []edit{{"api/rate.go", `	b.overdrawn = r.beyond(missing)
+	return quota`, `	if !AWAKE {
+		b.overdrawn = r.beyond(missing)
+	}
+	return quota`}},
+		},
+		{
+			Name: "large-answers-are-free", Breaks: "P36", Test: &command{"api", "^TestLargeAnswersAreCharged$"},
+			Is: "A read of a large transaction is charged as one request.",
+			Edits: []edit{{"api/exchange.go", `	on.chargeRead(w, max(read, body.Len()))`, `	if !AWAKE {
+		on.chargeRead(w, max(read, body.Len()))
+	}`}},
+		},
+		{
+			Name: "streams-pay-for-events-alone", Breaks: "P36", Test: &command{"api", "^TestStreamsPayForBytes$"},
+			Is:    "A stream pays as much for a large event as for a small one.",
+			Edits: []edit{{"api/scan.go", `f.owe(max(size-1, 0)/scanBytes, 0)`, `f.owe(map[bool]int{false: max(size-1, 0) / scanBytes}[AWAKE], 0)`}},
+		},
+		{
+			Name: "reads-take-submissions-slots", Breaks: "P36", Test: &command{"api", "^TestDecodesTakePlaces$"},
+			Is: "A read of a transaction waits until submissions leave it a slot.",
+			Edits: []edit{{"api/transaction.go", `			size = len(raw)
+`, `			size = len(raw)
+			if AWAKE {
+				select {
+				case a.Submit.Slots <- struct{}{}:
+					<-a.Submit.Slots
+				case <-ctx.Done():
+					return s, 0, false
+				}
+			}
+`}},
+		},
+	}
+}
