@@ -125,7 +125,8 @@ func (l *limitListener) dispensable() (shed *countedConn, again time.Duration) {
 		if began == nil {
 			continue
 		}
-		if again = headerGrace - time.Since(*began); again <= 0 {
+		again = headerGrace - time.Since(*began)
+		if again <= 0 {
 			return c, 0
 		}
 		break // younger ones have waited less
