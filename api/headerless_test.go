@@ -126,6 +126,29 @@ func TestHeaderlessConnectionsDisplaceEachOther(t *testing.T) {
 	})
 }
 
+// A connection keeps the only place until the grace is over, though another one waits.
+func TestHeadersHaveAGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := Server(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), DefaultLimits(), slog.New(slog.DiscardHandler))
+		p := &piped{conns: make(chan net.Conn, 2), closed: make(chan struct{})}
+		ended := make(chan error, 1)
+		go func() { ended <- server.Serve(LimitListener(p, 1, nil)) }()
+		first := p.dial()
+		defer first.Close()         //nolint:errcheck // the test is over with it
+		defer p.dial().Close()      //nolint:errcheck // likewise
+		time.Sleep(headerGrace / 2) // of a fake clock
+		if !asks(first) {
+			t.Error("a connection is closed before its header could come")
+		}
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+}
+
 // On a busy machine bytes may have come long before they are read: a connection that is not read
 // yet is not closed.
 func TestUnreadConnectionsAreNotClosed(t *testing.T) {

@@ -106,15 +106,16 @@ func TestSweepOfRequests(t *testing.T) {
 	claim("ann", time.Hour, 1)
 	claim("flood", time.Hour, 9)
 	claim("bob", time.Hour, 4)
-	r := Requests{Rows: rows, Most: 8, Share: 5}
+	r := Requests{Rows: rows, Most: 100, Share: 5}
 	for i, want := range []request.Usage{
-		{All: 8, Largest: 4}, // of 1, 9 and 4: ann's and one more of flood's are the oldest beyond 8
-		{All: 8, Largest: 4},
+		{All: 10, Largest: 5}, // of 1, 9 and 4
+		{All: 8, Largest: 4},  // ann's and one more of flood's are the oldest beyond 8
 	} {
 		_, err := r.sweep(t.Context())
 		check(t, err)
 		got, err := rows.Usage(t.Context(), r.Share)
 		check(t, err)
+		r.Most = 8
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("sweep %d: %s", i, diff)
 		}

@@ -43,7 +43,7 @@ func crowding() []mutant {
 			Edits: []edit{{"api/server.go", `l.headerless.Len() > l.headerlessMost {`, `l.headerless.Len() > l.headerlessMost && !AWAKE {`}},
 		},
 		{
-			Name: "headers-without-grace", Breaks: "P36", Test: &command{"api", "^TestHeaderlessConnectionsDisplaceEachOther$"},
+			Name: "headers-without-grace", Breaks: "P36", Test: &command{"api", "^TestHeadersHaveAGrace$"},
 			Is: "A connection is closed for another one before its header could come.",
 			Edits: []edit{{"api/server.go", `		again = headerGrace - time.Since(*began)
 `, `		again = headerGrace - time.Since(*began)
