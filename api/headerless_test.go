@@ -30,7 +30,14 @@ func TestHeaderlessConnectionsKeepNobodyOut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.serves(t, patience)
+	conn := s.dial()
+	defer conn.Close() //nolint:errcheck // the test is over with it
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if !asks(conn) {
+		t.Error("another client is not served")
+	}
 }
 
 // piped are connections to a server on a fake clock.
@@ -63,7 +70,7 @@ func (p *piped) dial() net.Conn {
 
 // asks sends a request and returns whether it is answered.
 func asks(conn net.Conn) bool {
-	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
 		return false
 	}
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
