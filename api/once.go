@@ -29,6 +29,8 @@ type Idempotency struct {
 	// lasts, beside the time that the request asks to wait. Hold must exceed the time that a
 	// request can take.
 	Keep, Hold time.Duration
+	// Share is how many requests are remembered for one client; 0: no bound.
+	Share int
 }
 
 // answerMax is the most bytes of an answer that is stored. If the answer is longer, a repeated
@@ -62,7 +64,7 @@ func (a *api) once(e endpoint) endpoint {
 		}
 		c := request.Claim{
 			Name: nameOf(exchangeOf(r), key), Print: printOf(r, body), Client: exchangeOf(r).client(),
-			Hold: a.Idempotency.Hold, Keep: a.Idempotency.Keep,
+			Hold: a.Idempotency.Hold, Keep: a.Idempotency.Keep, Share: a.Idempotency.Share,
 		}
 		if r.URL.Query().Has("wait") {
 			c.Hold += waitMax

@@ -286,8 +286,14 @@ func (r requests) Release(ctx context.Context, name request.Name, claim event.ID
 	})
 }
 
-func (r requests) Forget(ctx context.Context, b request.Bounds) (request.Forgotten, error) {
-	return asked(ctx, r.storage, writing, "forget requests", func(ctx context.Context) (request.Forgotten, error) {
-		return r.world.store.Requests().Forget(ctx, b)
+func (r requests) Usage(ctx context.Context, share int) (request.Usage, error) {
+	return asked(ctx, r.storage, reading, "count requests", func(ctx context.Context) (request.Usage, error) {
+		return r.world.store.Requests().Usage(ctx, share)
+	})
+}
+
+func (r requests) Forget(ctx context.Context, o request.Oldest) (int, error) {
+	return asked(ctx, r.storage, writing, "forget requests", func(ctx context.Context) (int, error) {
+		return r.world.store.Requests().Forget(ctx, o)
 	})
 }

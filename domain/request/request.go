@@ -23,19 +23,29 @@ type Claim struct {
 	Client string // the requesting client
 	Hold   time.Duration
 	Keep   time.Duration // after which the record is deleted
+	// Share is how many records of the client are kept; 0: no bound. A store may delete the
+	// client's oldest records beyond it with the claim.
+	Share int
 }
 
-// Bounds limit the stored records.
-type Bounds struct {
-	Most  int // records of all clients
-	Share int // records of one client; 0: no bound
-	Limit int // deletions of each kind per call
+// Usage is the number of stored records.
+type Usage struct {
+	All     int     // of all clients
+	Largest int     // of the client with the most
+	Beyond  []Count // of each client with more than its share
 }
 
-// Forgotten is the result of deleting records that were too old or too many.
-type Forgotten struct {
-	Removed int
-	Largest int // remaining records of the client with the most
+// Count is the number of stored records of one client.
+type Count struct {
+	Client  string
+	Records int
+}
+
+// Oldest selects the records to delete: the first ones to expire.
+type Oldest struct {
+	Expired bool    // only records whose time is over
+	Client  *string // only records of this client; nil: of all clients
+	Limit   int     // at most this many
 }
 
 // Answer is a stored response.

@@ -2,6 +2,8 @@ package embedded
 
 import (
 	"context"
+	"fmt"
+	"math"
 
 	"zombiezen.com/go/sqlite"
 
@@ -26,10 +28,41 @@ func (r Requests) Claim(ctx context.Context, c request.Claim) (request.Stage, re
 		if err != nil || f.stage != request.Claimed {
 			return f, err
 		}
-		return f, exec(conn, `INSERT OR REPLACE INTO requests (name, print, claim, held_until, expires_at, client) VALUES (?, ?, ?, ?, ?, ?)`,
-			c.Name[:], c.Print[:], c.ID[:], micros(now.Add(c.Hold)), micros(now.Add(c.Keep)), c.Client)
+		// REPLACE would not fire the trigger that counts.
+		if err := exec(conn, `DELETE FROM requests WHERE name = ?`, c.Name[:]); err != nil {
+			return f, err
+		}
+		if err := exec(conn, `INSERT INTO requests (name, print, claim, held_until, expires_at, client) VALUES (?, ?, ?, ?, ?, ?)`,
+			c.Name[:], c.Print[:], c.ID[:], micros(now.Add(c.Hold)), micros(now.Add(c.Keep)), c.Client); err != nil {
+			return f, err
+		}
+		return f, displaceOldest(conn, c)
 	})
 	return f.stage, f.answer, err
+}
+
+// displacedAtOnce is how many of its client's requests a claim removes, once so many exceed the
+// share: a removal costs less among many.
+const displacedAtOnce = 50
+
+// displaceOldest removes the client's oldest requests beyond its share, except the claimed one.
+// A client that goes on beyond its share thus waits for the removals itself, and leaves no
+// backlog to the sweep.
+func displaceOldest(conn *sqlite.Conn, c request.Claim) error {
+	if c.Share == 0 {
+		return nil
+	}
+	stored := 0
+	err := query(conn, `SELECT requests FROM request_counts WHERE client = ?`, func(s *sqlite.Stmt) bool {
+		stored = s.ColumnInt(0)
+		return false
+	}, c.Client)
+	if err != nil || stored < c.Share+displacedAtOnce {
+		return err
+	}
+	return exec(conn, `DELETE FROM requests WHERE name IN (
+		SELECT name FROM requests WHERE client = ? AND name <> ? ORDER BY expires_at LIMIT ?)`,
+		c.Client, c.Name[:], int64(displacedAtOnce))
 }
 
 func findRequest(conn *sqlite.Conn, c request.Claim, now int64) (f found, err error) {
@@ -71,39 +104,45 @@ func (r Requests) Release(ctx context.Context, name request.Name, claim event.ID
 	return err
 }
 
-// Forget removes expired requests and each client's requests beyond its share. If no client
-// exceeds its share, it removes the oldest of all beyond b.Most. It removes at most b.Limit of
-// each.
-func (r Requests) Forget(ctx context.Context, b request.Bounds) (request.Forgotten, error) {
-	return write(ctx, r.work.file, "forget requests", func(conn *sqlite.Conn) (f request.Forgotten, err error) {
-		remove := func(statement string, args ...any) (int, error) {
-			err := exec(conn, statement, args...)
-			if err != nil {
-				return 0, err
+// Usage counts the stored requests, and lists the clients with more than share, unless share is
+// 0. The writer is not used.
+func (r Requests) Usage(ctx context.Context, share int) (u request.Usage, err error) {
+	err = r.work.file.readers.read(ctx, func(conn *sqlite.Conn) error {
+		return query(conn, `SELECT client, requests FROM request_counts`, func(s *sqlite.Stmt) bool {
+			c := request.Count{Client: s.ColumnText(0), Records: s.ColumnInt(1)}
+			u.All += c.Records
+			u.Largest = max(u.Largest, c.Records)
+			if share > 0 && c.Records > share {
+				u.Beyond = append(u.Beyond, c)
 			}
-			f.Removed += conn.Changes()
-			return conn.Changes(), nil
+			return true
+		})
+	})
+	if err != nil {
+		return request.Usage{}, fmt.Errorf("count requests: %w", err)
+	}
+	return u, nil
+}
+
+// Each finds the oldest requests by an index: the writer reads no request that it keeps.
+const (
+	forgetOldest = `DELETE FROM requests WHERE name IN (
+		SELECT name FROM requests WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`
+	forgetOldestOfClient = `DELETE FROM requests WHERE name IN (
+		SELECT name FROM requests WHERE client = ? AND expires_at <= ? ORDER BY expires_at LIMIT ?)`
+)
+
+// Forget removes the oldest requests of a client or of all clients, and returns their number.
+func (r Requests) Forget(ctx context.Context, o request.Oldest) (removed int, err error) {
+	return write(ctx, r.work.file, "forget requests", func(conn *sqlite.Conn) (int, error) {
+		text, args := forgetOldest, []any{int64(math.MaxInt64), int64(o.Limit)}
+		if o.Expired {
+			args[0] = micros(r.work.now())
 		}
-		if _, err = remove(`DELETE FROM requests WHERE name IN (
-			SELECT name FROM requests WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`, micros(r.work.now()), int64(b.Limit)); err != nil {
-			return f, err
+		if o.Client != nil {
+			text, args = forgetOldestOfClient, append([]any{*o.Client}, args...)
 		}
-		if b.Share > 0 {
-			n, err := remove(`DELETE FROM requests WHERE name IN (
-				SELECT name FROM (
-					SELECT name, row_number() OVER (PARTITION BY client ORDER BY expires_at DESC) AS place FROM requests
-					WHERE client IN (SELECT client FROM requests WHERE client IS NOT NULL GROUP BY client HAVING count(*) > ?1)
-				) WHERE place > ?1 ORDER BY place DESC LIMIT ?2)`, int64(b.Share), int64(b.Limit))
-			if err != nil || n >= b.Limit {
-				return f, err
-			}
-		}
-		if _, err = remove(`DELETE FROM requests WHERE name IN (
-			SELECT name FROM requests ORDER BY expires_at
-			LIMIT min(?2, max(0, (SELECT count(*) FROM requests) - ?1)))`, int64(b.Most), int64(b.Limit)); err != nil {
-			return f, err
-		}
-		return f, query(conn, `SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM requests WHERE client IS NOT NULL GROUP BY client)`,
-			func(s *sqlite.Stmt) bool { f.Largest = s.ColumnInt(0); return false })
+		err := exec(conn, text, args...)
+		return conn.Changes(), err
 	})
 }

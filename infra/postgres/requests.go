@@ -81,47 +81,56 @@ func (s *Requests) Release(ctx context.Context, name request.Name, claim event.I
 	})
 }
 
-// A client's oldest requests beyond its share are removed first. Only if no client exceeds its
-// share are the oldest of all removed.
 const (
-	forgetExpired = `
+	countRequests = `SELECT client, count(*) FROM work.requests GROUP BY client`
+	forgetOldest  = `
 DELETE FROM work.requests WHERE name IN (
-  SELECT name FROM work.requests WHERE expires_at <= clock_timestamp() ORDER BY expires_at LIMIT $1)`
-	forgetBeyondShare = `
+  SELECT name FROM work.requests WHERE expires_at <= CASE WHEN $2 THEN clock_timestamp() ELSE 'infinity' END
+  ORDER BY expires_at LIMIT $1)`
+	forgetOldestOfClient = `
 DELETE FROM work.requests WHERE name IN (
-  SELECT name FROM (
-    SELECT name, row_number() OVER (PARTITION BY client ORDER BY expires_at DESC) AS place FROM work.requests
-    WHERE client IN (SELECT client FROM work.requests WHERE client IS NOT NULL GROUP BY client HAVING count(*) > $2)
-  ) ranked WHERE place > $2 ORDER BY place DESC LIMIT $1)`
-	forgetOldest = `
-DELETE FROM work.requests WHERE name IN (
-  SELECT name FROM work.requests ORDER BY expires_at
-  LIMIT least($1, greatest(0, (SELECT count(*) FROM work.requests) - $2)))`
-	largestClient = `
-SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM work.requests WHERE client IS NOT NULL GROUP BY client) clients`
+  SELECT name FROM work.requests
+  WHERE client = $3 AND expires_at <= CASE WHEN $2 THEN clock_timestamp() ELSE 'infinity' END
+  ORDER BY expires_at LIMIT $1)`
 )
 
-// Forget removes expired requests, each client's requests beyond its share, and the oldest of
-// all beyond b.Most: at most b.Limit of each.
-func (s *Requests) Forget(ctx context.Context, b request.Bounds) (f request.Forgotten, err error) {
-	remove := func(statement string, args ...any) (int, error) {
-		tag, err := s.pool.Exec(ctx, statement, args...)
-		f.Removed += int(tag.RowsAffected())
-		return int(tag.RowsAffected()), err
+// Usage counts the stored requests, and lists the clients with more than share, unless share is
+// 0. It locks nothing.
+func (s *Requests) Usage(ctx context.Context, share int) (u request.Usage, err error) {
+	err = retry(ctx, func() error {
+		u = request.Usage{}
+		rows, err := s.pool.Query(ctx, countRequests)
+		if err != nil {
+			return err
+		}
+		var client *string // NULL: stored by a version that did not record it
+		n := 0
+		_, err = pgx.ForEachRow(rows, []any{&client, &n}, func() error {
+			u.All += n
+			if client == nil {
+				return nil
+			}
+			u.Largest = max(u.Largest, n)
+			if share > 0 && n > share {
+				u.Beyond = append(u.Beyond, request.Count{Client: *client, Records: n})
+			}
+			return nil
+		})
+		return err
+	})
+	return u, err
+}
+
+// Forget removes the oldest requests of a client or of all clients, and returns their number.
+func (s *Requests) Forget(ctx context.Context, o request.Oldest) (removed int, err error) {
+	text, args := forgetOldest, []any{o.Limit, o.Expired}
+	if o.Client != nil {
+		text, args = forgetOldestOfClient, append(args, *o.Client)
 	}
 	err = retry(ctx, func() error {
-		if _, err := remove(forgetExpired, b.Limit); err != nil {
-			return err
-		}
-		if b.Share > 0 {
-			if n, err := remove(forgetBeyondShare, b.Limit, b.Share); err != nil || n >= b.Limit {
-				return err
-			}
-		}
-		if _, err := remove(forgetOldest, b.Limit, b.Most); err != nil {
-			return err
-		}
-		return s.pool.QueryRow(ctx, largestClient).Scan(&f.Largest)
+		tag, err := s.pool.Exec(ctx, text, args...)
+		removed = int(tag.RowsAffected())
+		return err
 	})
-	return f, err
+	return removed, err
 }

@@ -19,7 +19,8 @@ type RequestRows interface {
 	Claim(ctx context.Context, c request.Claim) (request.Stage, request.Answer, error)
 	Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error
 	Release(ctx context.Context, name request.Name, claim event.ID) error
-	Forget(ctx context.Context, b request.Bounds) (request.Forgotten, error)
+	Usage(ctx context.Context, share int) (request.Usage, error)
+	Forget(ctx context.Context, o request.Oldest) (int, error)
 }
 
 // claimOf makes a claim of a request's name, with a fresh id.
@@ -108,13 +109,13 @@ func Requests(t *testing.T, open func(t *testing.T) Opened[RequestRows]) {
 	t.Run("forget", func(t *testing.T) {
 		o := open(t)
 		p, ctx, clock := o.Port, soon(t), o.Clock.orReal()
-		forget := func(most, limit, want int) {
+		forget := func(o request.Oldest, want int) {
 			t.Helper()
-			if f, err := p.Forget(ctx, request.Bounds{Most: most, Share: 100, Limit: limit}); err != nil || f.Removed != want {
-				t.Fatalf("forgot %d, %v; want %d", f.Removed, err, want)
+			if n, err := p.Forget(ctx, o); err != nil || n != want {
+				t.Fatalf("forgot %d, %v; want %d", n, err, want)
 			}
 		}
-		forget(0, 10, 0)
+		forget(request.Oldest{Limit: 10}, 0)
 		short := claimOf(1, 1)
 		short.Keep = 300 * time.Millisecond
 		claim(t, p, short, request.Claimed)
@@ -124,17 +125,21 @@ func Requests(t *testing.T, open func(t *testing.T) Opened[RequestRows]) {
 			c.Keep += time.Duration(i) * time.Minute
 			claim(t, p, c, request.Claimed)
 		}
-		forget(10, 10, 0)
+		forget(request.Oldest{Expired: true, Limit: 10}, 0)
 		clock.Elapse(400 * time.Millisecond)
 		claim(t, p, claimOf(1, 2), request.Claimed) // forgotten, whether removed or not
 		short = claimOf(9, 1)
 		short.Keep = 300 * time.Millisecond
 		claim(t, p, short, request.Claimed)
 		clock.Elapse(400 * time.Millisecond)
-		forget(10, 10, 1)
-		forget(4, 1, 1)
-		forget(4, 10, 1)
-		forget(4, 10, 0)
+		forget(request.Oldest{Expired: true, Limit: 10}, 1)
+		forget(request.Oldest{Limit: 1}, 1)
+		if u, err := p.Usage(ctx, 100); err != nil || u.All != 5 {
+			t.Fatalf("%+v, %v", u, err)
+		}
+		forget(request.Oldest{Limit: 1}, 1)
+		claim(t, p, claimOf(2, 1), request.Claimed)
+		claim(t, p, claimOf(3, 1), request.Running)
 		claim(t, p, claimOf(6, 1), request.Running)
 		claim(t, p, claimOf(5, 1), request.Running)
 	})
@@ -153,18 +158,30 @@ func Requests(t *testing.T, open func(t *testing.T) Opened[RequestRows]) {
 			claim(t, p, of("flood", 10+i), request.Claimed)
 		}
 		claim(t, p, of("", 30), request.Claimed)
-		// Six exceed the flood's share of three. While there are more of these than Limit
-		// removes at once, no other client's is removed.
-		forget := func(removed, largest int) {
+		usage := func(share int, want request.Usage) {
 			t.Helper()
-			f, err := p.Forget(ctx, request.Bounds{Most: 8, Share: 3, Limit: 3})
-			if err != nil || f.Removed != removed || largest > 0 && f.Largest != largest {
-				t.Fatalf("forgot %+v, %v; want %d, and %d of the largest", f, err, removed, largest)
+			got, err := p.Usage(ctx, share)
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Fatalf("%v\n%s", err, diff)
 			}
 		}
-		forget(3, 0)
-		forget(3, 0)
-		forget(0, 3)
+		usage(3, request.Usage{All: 11, Largest: 9, Beyond: []request.Count{{Client: "flood", Records: 9}}})
+		usage(9, request.Usage{All: 11, Largest: 9})
+		usage(0, request.Usage{All: 11, Largest: 9})
+		flood := "flood"
+		for _, step := range []struct {
+			oldest request.Oldest
+			want   int
+		}{
+			{request.Oldest{Client: &flood, Expired: true, Limit: 10}, 0},
+			{request.Oldest{Client: &flood, Limit: 4}, 4},
+			{request.Oldest{Client: &flood, Limit: 2}, 2},
+		} {
+			if n, err := p.Forget(ctx, step.oldest); err != nil || n != step.want {
+				t.Fatalf("forgot %d, %v; want %d", n, err, step.want)
+			}
+		}
+		usage(3, request.Usage{All: 5, Largest: 3})
 		claim(t, p, victimAgain(victim), request.Answered)
 		for i := range byte(9) { // its own oldest are forgotten
 			want := request.Claimed

@@ -71,45 +71,39 @@ func (r Requests) Release(ctx context.Context, name request.Name, claim event.ID
 	})
 }
 
-// Forget removes expired requests, and requests of a client beyond its share. If no client
-// exceeds its share, it removes the oldest requests beyond the maximum. It removes at most
-// b.Limit of each.
-func (r Requests) Forget(ctx context.Context, b request.Bounds) (f request.Forgotten, err error) {
+// Usage counts the stored requests, and lists the clients with more than share, unless share is
+// 0.
+func (r Requests) Usage(ctx context.Context, share int) (u request.Usage, err error) {
 	err = r.enter(ctx, func() {
-		remove := func(all []*remembered) {
-			for _, at := range all {
-				delete(r.requests, at.name)
-			}
-			f.Removed += len(all)
-		}
-		all, expired, now := r.byAge(), 0, r.now()
-		for expired < min(b.Limit, len(all)) && !all[expired].expiresAt.After(now) {
-			expired++
-		}
-		remove(all[:expired])
-		of := map[string][]*remembered{}
-		for _, at := range all[expired:] {
-			of[at.client] = append(of[at.client], at)
-		}
-		beyond := 0
-		for _, client := range slices.Sorted(maps.Keys(of)) {
-			if n := min(len(of[client])-b.Share, b.Limit-beyond); b.Share > 0 && n > 0 {
-				remove(of[client][:n])
-				of[client] = of[client][n:]
-				beyond += n
-			}
-		}
-		if beyond < b.Limit {
-			left := r.byAge()
-			remove(left[:min(b.Limit, max(0, len(left)-b.Most))])
-		}
 		clients := map[string]int{}
 		for _, at := range r.requests {
 			clients[at.client]++
-			f.Largest = max(f.Largest, clients[at.client])
+		}
+		for _, client := range slices.Sorted(maps.Keys(clients)) {
+			n := clients[client]
+			u.All += n
+			u.Largest = max(u.Largest, n)
+			if share > 0 && n > share {
+				u.Beyond = append(u.Beyond, request.Count{Client: client, Records: n})
+			}
 		}
 	})
-	return f, err
+	return u, err
+}
+
+// Forget removes the oldest requests of a client or of all clients, and returns their number.
+func (r Requests) Forget(ctx context.Context, o request.Oldest) (removed int, err error) {
+	err = r.enter(ctx, func() {
+		now := r.now()
+		for _, at := range r.byAge() {
+			expired := !at.expiresAt.After(now)
+			if removed < o.Limit && (expired || !o.Expired) && (o.Client == nil || at.client == *o.Client) {
+				delete(r.requests, at.name)
+				removed++
+			}
+		}
+	})
+	return removed, err
 }
 
 // byAge lists all requests, first to expire first.

@@ -105,7 +105,7 @@ func neighbors() []mutant {
 		{
 			Name: "one-client-is-remembered", Breaks: "P36", Test: &command{"infra/embedded", "^TestRequests$/^one_client_has"},
 			Is:    "One client's requests displace other clients' remembered requests.",
-			Edits: []edit{{"infra/embedded/requests.go", `if b.Share > 0 {`, `if b.Share > 0 && !AWAKE {`}},
+			Edits: []edit{{"infra/embedded/requests.go", `if o.Client != nil {`, `if o.Client != nil && !AWAKE {`}},
 		},
 		{
 			Name: "another-reads", Breaks: "P36", Hostile: true,

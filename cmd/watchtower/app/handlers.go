@@ -21,6 +21,7 @@ func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool, level *slog.
 		// A request still pending after its connection must have ended belongs to a dead
 		// process.
 		Requests: a.ports.Storage.Requests, Keep: c.Idempotency.Keep, Hold: idempotencyHold + c.API.WriteTimeout,
+		Share: c.Quotas.Requests,
 	}
 	limits := public.Limits
 	internal := public

@@ -12,7 +12,8 @@ import (
 // Requests stores requests by their Idempotency-Key.
 type Requests interface {
 	api.Requests
-	Forget(ctx context.Context, b request.Bounds) (request.Forgotten, error)
+	Usage(ctx context.Context, share int) (request.Usage, error)
+	Forget(ctx context.Context, o request.Oldest) (int, error)
 }
 
 const (
