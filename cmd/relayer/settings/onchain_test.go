@@ -95,7 +95,7 @@ func TestOnChainProblems(t *testing.T) {
 		"unknown setting \"ceilling\"; the nearest is ceiling":                         "fee: {ceilling: 1}",
 		"unknown setting \"budget\"":                                                   "lane: {budget: 1}",
 		"relayer.yaml:2: fee.ceiling: chain 56: the tip's ceiling 6000000 is above":    "fee: {ceiling: 5000000, tip-ceiling: 6000000}",
-		"relayer.yaml:2: fee.ceiling: chain 56: percentiles must rise":              `fee: {percentiles: "5,5,6"}`,
+		"relayer.yaml:2: fee.ceiling: chain 56: percentiles must rise":                 `fee: {percentiles: "5,5,6"}`,
 		"relayer.yaml:2: lane.trusted: chain 56: 3 is more than lane.confirmations, 2": "lane: {confirmations: 2, trusted: 3}",
 		"is already in line 2":                                                         "fee: {bump: 20, bump: 30}",
 	} {
