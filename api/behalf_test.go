@@ -66,7 +66,7 @@ func TestNodesAreAskedInTheClientsName(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodDelete} {
 		t.Run(method, func(t *testing.T) {
 			var refusing atomic.Bool
-			log := &counted{text: []byte("nonce of a group not read")}
+			log := &counted{text: []byte("the nonce of a group could not be read")}
 			pool, asked := throttled(t, &refusing)
 			keys := newRing(t)
 			s := grouped(t, asked, keys.config, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(log, nil)) })

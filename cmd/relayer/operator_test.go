@@ -37,7 +37,7 @@ func TestLookedAfter(t *testing.T) {
 			t.Errorf("the tail is %s", out)
 		}
 		w.says(t, 0, "BEHIND", nil, "consumers", "list")
-		w.says(t, 0, "all is well", nil, "verify", "--quiet")
+		w.says(t, 0, "no faults", nil, "verify", "--quiet")
 		check(t, s.Stop(w.ctx))
 		w.judge(t)
 
