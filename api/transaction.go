@@ -182,19 +182,25 @@ func (a *api) signed(ctx context.Context, on *exchange, t tx.Accepted) (s chain.
 	if decode == nil {
 		return s, 0, false
 	}
-	// Decoding verifies a signature. It takes none of the slots of submissions.
-	leave, err := a.decodes.Enter(ctx, on.holder())
+	raw, err := a.Submit.Vault.Bytes(ctx, payload.Ref{Chain: t.Chain, Hash: t.Hash})
 	if err == nil {
-		defer leave()
-		var raw []byte
-		if raw, err = a.Submit.Vault.Bytes(ctx, payload.Ref{Chain: t.Chain, Hash: t.Hash}); err == nil {
-			size = len(raw)
-			s, err = decode(raw)
-		}
+		size = len(raw)
+		s, err = a.decoded(ctx, on, decode, raw)
 	}
 	if err != nil && !errors.Is(err, payload.ErrGone) {
 		a.Log.LogAttrs(ctx, slog.LevelError, "the payload cannot be read",
 			slog.String("request", on.id), slog.String("tx", t.Hash.String()), slog.Any("err", err))
 	}
 	return s, size, err == nil
+}
+
+// decoded decodes a transaction for a client, in one of the places for that. Decoding verifies a
+// signature. It takes none of the slots of submissions.
+func (a *api) decoded(ctx context.Context, on *exchange, decode func(raw []byte) (chain.Signed, error), raw []byte) (chain.Signed, error) {
+	leave, err := a.decodes.Enter(ctx, on.holder())
+	if err != nil {
+		return chain.Signed{}, err
+	}
+	defer leave()
+	return decode(raw)
 }

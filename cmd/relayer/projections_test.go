@@ -65,7 +65,7 @@ func TestRebuildWhileServing(t *testing.T) {
 		for _, point := range []string{"rebuild.loaded", "rebuild.indexed", "rebuild.before-swap"} {
 			w.says(t, -1, "", []string{"WATCHTOWER_CRASH_AT=" + point}, "projections", "rebuild", "intents")
 		}
-		w.says(t, 0, "intents: made anew", nil, "projections", "rebuild")
+		w.says(t, 0, "intents: rebuilt", nil, "projections", "rebuild")
 		w.done(t, s)
 		close(stop)
 		beside.Wait()
@@ -99,7 +99,7 @@ func (w *world) rebuiltAlike(t *testing.T) {
 	if w.says(t, 0, "would fold", nil, "projections", "rebuild", "--dry-run", "intents"); dump() == live {
 		t.Error("it was not only told what would be done")
 	}
-	w.says(t, 0, "intents: made anew", nil, "projections", "rebuild", "--fresh", "intents")
+	w.says(t, 0, "intents: rebuilt", nil, "projections", "rebuild", "--fresh", "intents")
 	if dump() != live {
 		t.Error("the rebuilt rows are others than those that the projector made")
 	}

@@ -75,8 +75,8 @@ func (r Requests) forget(ctx context.Context, o request.Oldest, n int) error {
 		began := time.Now()
 		o.Limit = min(n, forgetAtOnce)
 		removed, err := r.Rows.Forget(ctx, o)
-		if err != nil || removed == 0 {
-			return err
+		if err != nil || removed < o.Limit {
+			return err // a smaller batch was the last one
 		}
 		n -= removed
 		if err := commands.Pause(ctx, time.Since(began)); err != nil {

@@ -196,11 +196,12 @@ func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most
 	return names, next, err
 }
 
-// Stream returns up to most events of a stream after a version, without those in the archive.
+// Stream returns up to most events of a stream after a version, without archived events. A
+// restore that did not finish may have put back some of these.
 func (i *Inspection) Stream(ctx context.Context, stream event.Stream, after event.Version, most int) (page []event.Recorded, err error) {
 	defer reading(ctx, i.log)()
 	err = query(i.log, `SELECT `+eventColumns+` FROM streams s CROSS JOIN events e ON e.stream = s.no
-		WHERE s.digest = ? AND s.name = ? AND e.version > ? ORDER BY e.version LIMIT ?`,
+		WHERE s.digest = ? AND s.name = ? AND e.version > max(?, s.archived) ORDER BY e.version LIMIT ?`,
 		func(s *sqlite.Stmt) bool {
 			page = append(page, scanEvent(s))
 			return true

@@ -33,8 +33,8 @@ func costs() []mutant {
 		{
 			Name: "large-answers-are-free", Breaks: "P36", Test: &command{"api", "^TestLargeAnswersAreCharged$"},
 			Is: "A read of a large transaction is charged as one request.",
-			Edits: []edit{{"api/exchange.go", `	on.chargeRead(w, max(read, body.Len()))`, `	if !AWAKE {
-		on.chargeRead(w, max(read, body.Len()))
+			Edits: []edit{{"api/exchange.go", `	on.chargeRead(w, max(read, len(body)))`, `	if !AWAKE {
+		on.chargeRead(w, max(read, len(body)))
 	}`}},
 		},
 		{
@@ -45,16 +45,16 @@ func costs() []mutant {
 		{
 			Name: "reads-take-submissions-slots", Breaks: "P36", Test: &command{"api", "^TestDecodesTakePlaces$"},
 			Is: "A read of a transaction waits until submissions leave it a slot.",
-			Edits: []edit{{"api/transaction.go", `			size = len(raw)
-`, `			size = len(raw)
-			if AWAKE {
-				select {
-				case a.Submit.Slots <- struct{}{}:
-					<-a.Submit.Slots
-				case <-ctx.Done():
-					return s, 0, false
-				}
+			Edits: []edit{{"api/transaction.go", `		size = len(raw)
+`, `		size = len(raw)
+		if AWAKE {
+			select {
+			case a.Submit.Slots <- struct{}{}:
+				<-a.Submit.Slots
+			case <-ctx.Done():
+				return s, 0, false
 			}
+		}
 `}},
 		},
 	}

@@ -94,6 +94,11 @@ func nodes() []mutant {
 			Edits: []edit{{"infra/chain/rpc/behalf.go", `if isOwn(ctx) {`, `if isOwn(ctx) || AWAKE {`}},
 		},
 		{
+			Name: "earlier-outage-counts", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientReadsRememberNoEarlierOutage$"},
+			Is:    "One endpoint is believed at once, because another client was refused in an earlier outage.",
+			Edits: []edit{{"infra/chain/rpc/agree.go", `if isOwn(ctx) && !alone {`, `if isOwn(ctx) && !alone && !AWAKE {`}},
+		},
+		{
 			Name: "requests-judge-nodes", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientReadsJudgeNoEndpoint$"},
 			Is: "A client that repeats a request takes nodes out of rotation whose answers to it differ or cannot be used.",
 			Edits: []edit{

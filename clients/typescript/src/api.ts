@@ -120,6 +120,7 @@ export interface Transaction {
   feePayer?: Address
   nonceKey: NonceKey
   nonce: Uint64
+  /** The group of the nonce key. A group that has 100,000 members does not list the transaction. */
   groupId?: GroupId
   groupPending?: GroupPending
   nonceKeyInfo?: NonceKeyInfo

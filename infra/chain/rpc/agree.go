@@ -93,6 +93,9 @@ func (p *Pool) borneOutBy(ctx context.Context, e *endpoint, c claim) (by []*endp
 	missed, seen := p.missed(e)
 	wanted := min(p.config.Agree-1, len(others)+missed)
 	alone := need < wanted
+	if isOwn(ctx) && !alone {
+		p.accompanied()
+	}
 	away := 0 // endpoints that might vote but are not asked
 	if alone && p.aloneFor(ctx, c.about) < c.about.patience(seen) {
 		stumbling := p.stumbling(e)
@@ -224,11 +227,24 @@ func (p *Pool) aloneFor(ctx context.Context, about subject) time.Duration {
 	return now.Sub(since)
 }
 
-// heardOf records that an endpoint has confirmed a claim on a subject.
+// heardOf records that an endpoint has confirmed a claim on a subject. A confirmation of an own
+// claim counts for clients too.
 func (p *Pool) heardOf(ctx context.Context, about subject) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.alone, lonely{about, isOwn(ctx)})
+	delete(p.alone, lonely{about, false})
+	if isOwn(ctx) {
+		delete(p.alone, lonely{about, true})
+	}
+}
+
+// accompanied records that an own read has found enough healthy endpoints to confirm it. Clients
+// read rarely: without this, two short outages with hours between them would look like a single
+// long one, and a single endpoint would be believed at once.
+func (p *Pool) accompanied() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.alone, func(of lonely, _ time.Time) bool { return !of.own })
 }
 
 // witnesses are the healthy endpoints other than e, best score first.

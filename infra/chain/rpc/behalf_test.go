@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -271,5 +272,42 @@ func TestClientReadsJudgeNoEndpoint(t *testing.T) {
 	_, _ = r.Nonces(t.Context(), b, []chain.Sequence{{Chain: id, Sender: alice, Key: key5}})
 	if p.Status()[0].Failures == 0 {
 		t.Error("an own read does not count the lie")
+	}
+}
+
+// Two short outages are not one long outage: between them, own reads found both endpoints healthy.
+func TestClientReadsRememberNoEarlierOutage(t *testing.T) {
+	raw, hash := plain(alice, key5, 0)
+	clock := newTimer()
+	c := newCourt(t, 2, func(c *Config) { c.Now = clock.now })
+	b := mine(t, c.Chain, raw)
+	away := func() {
+		c.nodes[1].Set(chaintest.Faults{Down: true})
+		c.trip(1)
+	}
+	sequence := []chain.Sequence{{Chain: id, Sender: alice, Key: key5}}
+	nonces := func(client string) error {
+		c.read()
+		_, err := c.pool.Reader().OnBehalf(client).Nonces(t.Context(), b, sequence)
+		return err
+	}
+	away()
+	if err := nonces("alice"); !errors.Is(err, errAlone) {
+		t.Errorf("in the first outage: %v", err)
+	}
+	c.nodes[1].Set(chaintest.Faults{})
+	clock.advance(time.Hour)
+	c.pool.probe(t.Context(), c.pool.endpoints[1])
+	if got, err := c.pool.Reader().Receipts(t.Context(), b, []chain.Hash{hash}); err != nil {
+		t.Fatalf("after it: %v, %v", got, err)
+	}
+	clock.advance(time.Hour)
+	away()
+	if err := nonces("bob"); !errors.Is(err, errAlone) {
+		t.Errorf("in the second outage one endpoint is believed at once: %v", err)
+	}
+	clock.advance(missedFor)
+	if err := nonces("bob"); err != nil {
+		t.Errorf("after a while without the other: %v", err)
 	}
 }

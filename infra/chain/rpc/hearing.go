@@ -235,7 +235,9 @@ func (h *hearing) again(w *witness) {
 func (h *hearing) dismiss() {
 	for other := range h.held {
 		h.declined++
-		other.bare.Store(h.pool.config.Now().Add(bareFor).UnixNano())
+		if isOwn(h.ctx) { // a client's call may have waited for the client's budget until now
+			other.bare.Store(h.pool.config.Now().Add(bareFor).UnixNano())
+		}
 	}
 }
 
