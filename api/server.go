@@ -34,9 +34,9 @@ const (
 	// connectionShare is the part of all connections that one address may have open: 1 in
 	// connectionShare. No other limit keeps a single client from taking all connections.
 	connectionShare = 2
-	// headerlessShare is the part of all connections, 1 in headerlessShare, that may wait for
-	// their first header without being the only ones that are closed for others. Until the
-	// header has come, a connection of loopback or of a trusted proxy belongs to no client.
+	// While more than 1 in headerlessShare of all connections wait for their first header, only
+	// these connections are closed for others. Until the header has come, a connection of
+	// loopback or of a trusted proxy belongs to no client.
 	headerlessShare = 4
 	// headerGrace is how long a connection may wait for its first header before it is closed for
 	// another connection. Most headers come at once.
@@ -47,8 +47,8 @@ const (
 // system's queue. It closes connections of one address (of IPv6, one /64) beyond its share at
 // once. Loopback and trusted proxies, which serve many clients, have no share.
 //
-// When all n are open, it closes one that does nothing: the oldest that has waited for its first
-// header longer than [headerGrace], or else an idle one. While more than 1 in [headerlessShare]
+// When all n are open, it closes a connection that does nothing: the oldest connection that has
+// waited for its first header longer than [headerGrace], or else an idle connection. While more than 1 in [headerlessShare]
 // wait for their first header, it closes no idle ones: connections without headers displace each
 // other.
 func LimitListener(l net.Listener, n int, trusted []netip.Prefix) net.Listener {
@@ -95,8 +95,8 @@ func (l *limitListener) hasHeader(c *countedConn) {
 }
 
 // makeRoom closes a connection that does nothing, if there is one, when all places are taken.
-// If there is none, it returns after how long there may be one that has waited long enough for
-// its header.
+// If there is none, it returns the time until a connection may have waited long enough for its
+// header.
 func (l *limitListener) makeRoom() (again time.Duration) {
 	if len(l.open) < cap(l.open) {
 		return 0

@@ -25,7 +25,7 @@ func Main(name string, run func(ctx context.Context) error) {
 	if err := run(ctx); err != nil {
 		slog.Error(name, "err", err)
 		stop()
-		os.Exit(1) //nolint:gocritic // what was deferred has been done
+		os.Exit(1) //nolint:gocritic // the deferred calls have run
 	}
 }
 

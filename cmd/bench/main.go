@@ -50,7 +50,7 @@ func main() {
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		stop()
-		os.Exit(1) //nolint:gocritic // what was deferred has been done
+		os.Exit(1) //nolint:gocritic // the deferred calls have run
 	}
 }
 

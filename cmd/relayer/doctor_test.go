@@ -216,13 +216,19 @@ func (w *world) baseFee(t *testing.T, wei uint64) {
 // dearer keeps the base fee constant until release; it would fall with every empty block.
 func (w *world) dearer(t *testing.T, wei uint64) (release func()) {
 	t.Helper()
-	w.baseFee(t, wei)
+	return w.dearerAt(t, w.node.URL(), wei)
+}
+
+// dearerAt is dearer for the chain of a node.
+func (w *world) dearerAt(t *testing.T, url string, wei uint64) (release func()) {
+	t.Helper()
+	check(t, rig.Call(w.ctx, url, new(any), "anvil_setNextBlockBaseFeePerGas", fmt.Sprintf("0x%x", wei)))
 	ctx, cancel := context.WithCancel(w.ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for commands.Pause(ctx, 200*time.Millisecond) == nil {
-			err := rig.Call(ctx, w.node.URL(), new(any), "anvil_setNextBlockBaseFeePerGas", fmt.Sprintf("0x%x", wei))
+			err := rig.Call(ctx, url, new(any), "anvil_setNextBlockBaseFeePerGas", fmt.Sprintf("0x%x", wei))
 			if err != nil && ctx.Err() == nil {
 				t.Error(err)
 				return

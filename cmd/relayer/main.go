@@ -35,7 +35,7 @@ func main() {
 	if err := command(os.Stdin, os.Stdout, os.Stderr).ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "relayer:", err)
 		stop()
-		os.Exit(exitCode(err)) //nolint:gocritic // what was deferred has been done
+		os.Exit(exitCode(err)) //nolint:gocritic // the deferred calls have run
 	}
 }
 

@@ -29,7 +29,7 @@ func main() {
 	if err := command(os.Stdout, os.Stderr).ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "watchtower:", strings.TrimPrefix(err.Error(), "watchtower: ")) // the client's errors have this prefix
 		stop()
-		os.Exit(exitCode(err)) //nolint:gocritic // what was deferred has been done
+		os.Exit(exitCode(err)) //nolint:gocritic // the deferred calls have run
 	}
 }
 

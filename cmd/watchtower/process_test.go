@@ -222,9 +222,12 @@ func (w *world) submit(t *testing.T, s *rig.Service, payments []rig.Payment, cli
 	check(t, w.ctx.Err())
 }
 
+// postMost is how long a post may take before it counts as failed.
+const postMost = 10 * time.Second
+
 // posted posts a payment once, and reports whether that was acknowledged. A failure is logged.
 func (w *world) posted(t *testing.T, url string, p rig.Payment) bool {
-	short, cancel := context.WithTimeout(w.ctx, 10*time.Second)
+	short, cancel := context.WithTimeout(w.ctx, postMost)
 	defer cancel()
 	results, err := rig.Submit(short, url, rig.TempoChain, p.Raw)
 	if err == nil && results[0].OK {
