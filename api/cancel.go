@@ -105,7 +105,9 @@ func (a *api) cancelGroup(w http.ResponseWriter, r *http.Request) error {
 	}
 	in.Visit = func(ctx context.Context) (leave func(), err error) { return a.Cancels.Enter(ctx, on.holder()) }
 	v := a.viewer(on)
-	in.Owned = func(s tx.State) bool { return slices.ContainsFunc(s.Owners(), v.is) }
+	if v.members() != nil {
+		in.Owned = func(s tx.State) bool { return slices.ContainsFunc(v.names, s.OwnedBy) }
+	}
 	answer, err := a.Canceler.Cancel(ctx, in, on.meta())
 	if err != nil {
 		return err

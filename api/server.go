@@ -176,7 +176,6 @@ func (l *limitListener) Accept() (net.Conn, error) {
 		l.mu.Lock()
 		c.headerless = l.headerless.PushBack(c)
 		l.mu.Unlock()
-		l.makeRoom()
 		return c, nil
 	}
 }

@@ -27,12 +27,7 @@ type viewer struct {
 }
 
 // client is the client's name; empty for requests without a key.
-func (v viewer) client() string {
-	if v.key == nil {
-		return ""
-	}
-	return v.key.Owner()
-}
+func (v viewer) client() string { return v.names[0] }
 
 // viewer returns the viewer of a request.
 func (a *api) viewer(on *exchange) viewer {

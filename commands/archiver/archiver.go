@@ -358,16 +358,16 @@ func (a *Archiver) catchUp(ctx context.Context, state archive.State) (archive.St
 // until an operator drops them again.
 //
 // It is recorded last: if the store's restore fails, the archive is as before. After a crash
-// between the two, the next pass records it.
+// between the two, or if the store's answer was lost, the next pass records it.
 func (a *Archiver) Restore(ctx context.Context, position event.Position) (from, past event.Position, err error) {
 	state, err := a.State(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
-	if _, err = a.catchUp(ctx, state); err != nil {
+	if state, err = a.catchUp(ctx, state); err != nil {
 		return 0, 0, err
 	}
-	plan, err := a.Plan(ctx)
+	plan, err := a.plan(ctx, state)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -44,17 +44,45 @@ func (w *world) block() {
 	}
 }
 
+// folded are the transactions in the log up to a position, in the order of acceptance. Each look
+// reads only the events since the one before: a test looks after every block.
+type folded struct {
+	at      event.Position
+	order   []event.Stream
+	results map[event.Stream]commands.Result[tx.State]
+}
+
+// transactions folds the events of transactions that were appended since the last call.
+func (w *world) transactions() *folded {
+	w.t.Helper()
+	f := &w.folded
+	if f.results == nil {
+		f.results = map[event.Stream]commands.Result[tx.State]{}
+	}
+	codec := tx.Codec()
+	for batch, err := range w.db.Log().ReadAll(w.t.Context(), f.at, event.Filter{Streams: []string{tx.StreamPrefix}}, 1000) {
+		must(w.t, err)
+		for _, e := range batch.Events {
+			fact, err := codec.Decode(e.Name, e.Data)
+			must(w.t, err)
+			r := f.results[e.Stream]
+			if r.Version == 0 {
+				f.order = append(f.order, e.Stream)
+			}
+			r.State, r.Version, r.Link = r.State.Evolve(fact), e.Version, e.Linked()
+			f.results[e.Stream] = r
+		}
+		f.at = batch.Next
+	}
+	return f
+}
+
 // accepted returns the transactions that delivery has accepted, in the order of the log.
 func (w *world) accepted() (all []tx.State) {
 	w.t.Helper()
-	transactions := commands.Transactions{Store: w.db.Log(), Codec: tx.Codec()}
-	for batch, err := range w.db.Log().ReadAll(w.t.Context(), 0, event.Filter{Names: []string{"tx.accepted."}}, 1000) {
-		must(w.t, err)
-		for _, e := range batch.Events {
-			r, err := transactions.Load(w.t.Context(), e.Stream)
-			must(w.t, err)
-			all = append(all, r.State)
-		}
+	f := w.transactions()
+	for _, stream := range f.order {
+		all = append(all, f.results[stream].State)
 	}
 	return all
 }
@@ -116,7 +144,9 @@ func (w *world) deliver(hash chain.Hash, c tx.Command) {
 	w.t.Helper()
 	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
 	must(w.t, err)
-	_, err = commands.Transactions{Store: w.db.Log(), Codec: tx.Codec()}.Handle(w.t.Context(), tx.Stream(moderato, hash), c, o)
+	stream := tx.Stream(moderato, hash)
+	known := w.transactions().results[stream]
+	_, err = commands.Transactions{Store: w.db.Log(), Codec: tx.Codec()}.HandleFrom(w.t.Context(), stream, known, c, o)
 	if err != nil && !commands.IsRefusal(err) {
 		w.t.Fatal(err)
 	}

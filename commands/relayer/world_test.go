@@ -62,6 +62,7 @@ type world struct {
 	t        testing.TB
 	clock    *clock
 	db       *embedded.DB
+	folded   folded
 	chain    *chaintest.Chain
 	node     *chaintest.Node
 	queue    *embedded.Intents

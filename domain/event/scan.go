@@ -74,6 +74,32 @@ func (s *Scan) Must(name string) {
 	}
 }
 
+// At reads the time and the end of the object: the last member of every event.
+func (s *Scan) At() time.Time {
+	s.Must(`"at":`)
+	at := s.Time()
+	s.Close()
+	return at
+}
+
+// Optional reads a member into a new T, or returns nil if the member does not come next.
+func Optional[T any](s *Scan, name string, read func(*T)) *T {
+	if !s.Member(name) {
+		return nil
+	}
+	value := new(T)
+	read(value)
+	return value
+}
+
+// OptionalText reads a string, or returns the empty one if the member does not come next.
+func OptionalText[T ~string](s *Scan, name string) (text T) {
+	if s.Member(name) {
+		text = T(s.Text())
+	}
+	return text
+}
+
 // Uint reads a number of at most the given bits.
 func (s *Scan) Uint(bits int) uint64 {
 	n, i := uint64(0), 0

@@ -15,19 +15,17 @@ func scanRequested(s *event.Scan) (r Requested) {
 	s.Hex(r.Digest[:])
 	s.Must(`"request":`)
 	scanRequest(s, &r.Request)
-	s.Must(`"at":`)
-	r.At = s.Time()
-	s.Close()
+	r.At = s.At()
 	return r
 }
 
 func scanRequest(s *event.Scan, r *Request) {
 	s.Open()
-	scanText(s, `"client":`, &r.Client)
+	r.Client = event.OptionalText[string](s, `"client":`)
 	s.Must(`"key":`)
 	r.Key = s.Text()
 	r.Signer = scanAddress(s, `"signer":`)
-	scanText(s, `"pool":`, &r.Pool)
+	r.Pool = event.OptionalText[string](s, `"pool":`)
 	s.Must(`"chain":`)
 	r.Chain = chain.ID(s.Uint(64))
 	s.Must(`"calls":`)
@@ -38,11 +36,11 @@ func scanRequest(s *event.Scan, r *Request) {
 	if s.Member(`"deadline":`) {
 		r.Deadline = s.Uint(64)
 	}
-	scanText(s, `"order":`, &r.Order)
+	r.Order = event.OptionalText[string](s, `"order":`)
 	if s.Member(`"nonceKey":`) {
 		r.NonceKey = scanNoncePolicy(s)
 	}
-	scanText(s, `"subject":`, &r.Subject)
+	r.Subject = event.OptionalText[string](s, `"subject":`)
 	if s.Member(`"webhooks":`) {
 		scanList(s, func() { r.Webhooks = append(r.Webhooks, scanWebhook(s)) })
 	}
@@ -71,7 +69,7 @@ func scanGas(s *event.Scan) (g Gas) {
 	if s.Member(`"limit":`) {
 		g.Limit = s.Uint(64)
 	}
-	scanText(s, `"urgency":`, &g.Urgency)
+	g.Urgency = event.OptionalText[Urgency](s, `"urgency":`)
 	scanAmount(s, `"maxFee":`, &g.MaxFee)
 	scanAmount(s, `"maxPriorityFee":`, &g.MaxPriorityFee)
 	g.FeeToken = scanAddress(s, `"feeToken":`)
@@ -84,11 +82,8 @@ func scanGas(s *event.Scan) (g Gas) {
 
 func scanNoncePolicy(s *event.Scan) (p NoncePolicy) {
 	s.Open()
-	scanText(s, `"mode":`, &p.Mode)
-	if s.Member(`"key":`) {
-		p.Key = new(chain.NonceKey)
-		s.ShortHex(p.Key[:])
-	}
+	p.Mode = event.OptionalText[NonceMode](s, `"mode":`)
+	p.Key = event.Optional(s, `"key":`, func(k *chain.NonceKey) { s.ShortHex(k[:]) })
 	s.Close()
 	return p
 }
@@ -125,12 +120,6 @@ func scanList(s *event.Scan, element func()) {
 	s.Literal("]")
 }
 
-func scanText[T ~string](s *event.Scan, name string, into *T) {
-	if s.Member(name) {
-		*into = T(s.Text())
-	}
-}
-
 func scanAmount(s *event.Scan, name string, into *Amount) {
 	if s.Member(name) && into.UnmarshalText([]byte(s.Text())) != nil {
 		s.GiveUp()
@@ -138,10 +127,5 @@ func scanAmount(s *event.Scan, name string, into *Amount) {
 }
 
 func scanAddress(s *event.Scan, name string) *chain.Address {
-	if !s.Member(name) {
-		return nil
-	}
-	a := new(chain.Address)
-	s.Hex(a[:])
-	return a
+	return event.Optional(s, name, func(a *chain.Address) { s.Hex(a[:]) })
 }

@@ -31,10 +31,7 @@ func scanAccepted(s *event.Scan) (a Accepted) {
 	s.ShortHex(a.NonceKey[:])
 	s.Must(`"nonce":`)
 	a.Nonce = s.Uint(64)
-	if s.Member(`"group":`) {
-		a.Group = new(chain.GroupID)
-		s.Hex(a.Group[:])
-	}
+	a.Group = event.Optional(s, `"group":`, func(g *chain.GroupID) { s.Hex(g[:]) })
 	if s.Member(`"window":`) {
 		s.Open()
 		if s.Member(`"after":`) {
@@ -51,10 +48,8 @@ func scanAccepted(s *event.Scan) (a Accepted) {
 	a.Bytes = int(s.Int())
 	s.Must(`"rawHash":`)
 	s.Hex(a.RawHash[:])
-	if s.Member(`"client":`) {
-		a.Client = s.Text()
-	}
-	a.At = scanAt(s)
+	a.Client = event.OptionalText[string](s, `"client":`)
+	a.At = s.At()
 	return a
 }
 
@@ -63,7 +58,7 @@ func scanBroadcast(s *event.Scan) (b Broadcast) {
 	s.Must(`"attempt":`)
 	b.Attempt = int(s.Int())
 	b.Answers = scanAnswers(s)
-	b.At = scanAt(s)
+	b.At = s.At()
 	return b
 }
 
@@ -73,17 +68,13 @@ func scanRejected(s *event.Scan) (r Rejected) {
 	r.Attempt = int(s.Int())
 	s.Must(`"class":`)
 	r.Class = Class(s.Text())
-	if s.Member(`"cause":`) {
-		r.Cause = Cause(s.Text())
-	}
-	if s.Member(`"reason":`) {
-		r.Reason = s.Text()
-	}
+	r.Cause = event.OptionalText[Cause](s, `"cause":`)
+	r.Reason = event.OptionalText[string](s, `"reason":`)
 	if s.Member(`"permanent":`) {
 		r.Permanent = s.Bool()
 	}
 	r.Answers = scanAnswers(s)
-	r.At = scanAt(s)
+	r.At = s.At()
 	return r
 }
 
@@ -98,13 +89,11 @@ func scanMined(s *event.Scan) (m Mined) {
 	m.Receipt.Status = s.Uint(64)
 	s.Must(`"gasUsed":`)
 	m.Receipt.GasUsed = s.Uint(64)
-	if s.Member(`"effectiveGasPrice":`) {
-		m.Receipt.EffectiveGasPrice = s.Text()
-	}
+	m.Receipt.EffectiveGasPrice = event.OptionalText[string](s, `"effectiveGasPrice":`)
 	m.Receipt.FeePayer = scanAddress(s, `"feePayer":`)
 	m.Receipt.FeeToken = scanAddress(s, `"feeToken":`)
 	s.Close()
-	m.At = scanAt(s)
+	m.At = s.At()
 	return m
 }
 
@@ -114,31 +103,18 @@ func scanFinalized(s *event.Scan) (f Finalized) {
 	f.Verdict = Status(s.Text())
 	f.Block = scanBlock(s, `"block":`)
 	f.By = scanBlock(s, `"by":`)
-	f.At = scanAt(s)
+	f.At = s.At()
 	return f
 }
 
 func scanErased(s *event.Scan) (e PayloadErased) {
 	s.Open()
-	e.At = scanAt(s)
+	e.At = s.At()
 	return e
 }
 
-// scanAt reads the time, the last member of every event.
-func scanAt(s *event.Scan) (at time.Time) {
-	s.Must(`"at":`)
-	at = s.Time()
-	s.Close()
-	return at
-}
-
 func scanAddress(s *event.Scan, name string) *chain.Address {
-	if !s.Member(name) {
-		return nil
-	}
-	a := new(chain.Address)
-	s.Hex(a[:])
-	return a
+	return event.Optional(s, name, func(a *chain.Address) { s.Hex(a[:]) })
 }
 
 func scanBlock(s *event.Scan, name string) (b chain.Block) {

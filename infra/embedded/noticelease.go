@@ -176,24 +176,18 @@ func (l *noticeLease) next(full []string) error {
 // become disabled; Sweep gives up their queued notices. Reports on notices that the holder no
 // longer holds change nothing.
 func (s *Notices) Done(ctx context.Context, holder string, reports []notice.Report) ([]notice.Endpoint, error) {
-	var disabled []notice.Endpoint
-	err := s.do(ctx, "report notices", func(c *noticeChange) error {
-		disabled = nil
+	return doFor(ctx, s, "report notices", func(c *noticeChange) (disabled []notice.Endpoint, err error) {
 		for _, r := range reports {
 			e, err := c.done(holder, r)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if e.Disabled != notice.Enabled {
 				disabled = append(disabled, e)
 			}
 		}
-		return nil
+		return disabled, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return disabled, nil
 }
 
 // done applies one report. It returns the endpoint if it becomes disabled.

@@ -53,14 +53,21 @@ type noticeChange struct {
 
 // do makes a change, and then updates heads and due times.
 func (s *Notices) do(ctx context.Context, what string, change func(*noticeChange) error) error {
-	_, err := write(ctx, s.work.file, what, func(conn *sqlite.Conn) (struct{}, error) {
-		c := &noticeChange{conn: conn, policy: s.policy, now: s.now(), touched: map[notice.Key]bool{}}
-		if err := change(c); err != nil {
-			return struct{}{}, err
-		}
-		return struct{}{}, c.settle()
-	})
+	_, err := doFor(ctx, s, what, func(c *noticeChange) (struct{}, error) { return struct{}{}, change(c) })
 	return err
+}
+
+// doFor is do for a change with a result. The result is returned and not set from within: a
+// change may run twice, and goes on when ctx has ended.
+func doFor[T any](ctx context.Context, s *Notices, what string, change func(*noticeChange) (T, error)) (T, error) {
+	return write(ctx, s.work.file, what, func(conn *sqlite.Conn) (T, error) {
+		c := &noticeChange{conn: conn, policy: s.policy, now: s.now(), touched: map[notice.Key]bool{}}
+		result, err := change(c)
+		if err != nil {
+			return result, err
+		}
+		return result, c.settle()
+	})
 }
 
 func (c *noticeChange) touch(k notice.Key) {

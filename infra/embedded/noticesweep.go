@@ -103,21 +103,20 @@ func (s *Notices) Sweep(ctx context.Context, turn string, most int) (client stri
 	if err != nil || !found {
 		return "", false, err
 	}
-	// do returns before the change has ended if ctx ends: then nothing that it sets is read.
-	var turnOf string
-	var swept bool
-	err = s.do(ctx, "sweep notices", func(c *noticeChange) error {
-		w, of, pending, err := nextSweep(c.conn, turn)
-		if err != nil || !pending {
-			return err
+	turnOf, err := doFor(ctx, s, "sweep notices", func(c *noticeChange) (of sweepTurn, err error) {
+		var w sweep
+		if w, of.client, of.found, err = nextSweep(c.conn, turn); err != nil || !of.found {
+			return of, err
 		}
-		turnOf, swept = of, true
-		return c.sweep(w, most)
+		return of, c.sweep(w, most)
 	})
-	if err != nil {
-		return "", false, err
-	}
-	return turnOf, swept, nil
+	return turnOf.client, turnOf.found, err
+}
+
+// sweepTurn is the client whose turn a part of a sweep was.
+type sweepTurn struct {
+	client string
+	found  bool
 }
 
 // sweep is a pending change to all notices of an endpoint, and its progress.

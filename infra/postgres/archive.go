@@ -96,12 +96,11 @@ func (l *Log) Drop(ctx context.Context, below event.Position, rule archive.Rule)
 			return 0, fmt.Errorf("copy forward from positions %d to %d: %w", first, past-1, err)
 		}
 		l.crash(copied)
-		before := past
-		if begins, err = l.forget(ctx, below); err != nil {
+		if begins, err = l.forget(ctx, past); err != nil {
 			return 0, fmt.Errorf("drop positions %d to %d: %w", first, past-1, err)
 		}
 		l.crash(dropped)
-		if int64(begins) < before {
+		if int64(begins) < past {
 			return begins, fmt.Errorf("positions %d to %d are in no listed segment, and stay", first, past-1)
 		}
 	}
@@ -157,11 +156,12 @@ func (l *Log) pick(ctx context.Context, want func(settled bool) bool, below even
 	return picked, err
 }
 
-// forget drops the first partition.
-func (l *Log) forget(ctx context.Context, below event.Position) (event.Position, error) {
+// forget drops the first partition, which ends at past. A repeat after a lost reply drops nothing
+// more: the next partition ends later, and its unsettled streams are not copied forward yet.
+func (l *Log) forget(ctx context.Context, past int64) (event.Position, error) {
 	var began int64
 	err := l.briefly(ctx, "drop a partition", dropTries, func(dbtx pgx.Tx) error {
-		return dbtx.QueryRow(ctx, `SELECT log.forget($1)`, clamp(uint64(below))).Scan(&began)
+		return dbtx.QueryRow(ctx, `SELECT log.forget($1)`, past).Scan(&began)
 	})
 	return event.Position(began), err
 }
@@ -179,7 +179,7 @@ func (l *Log) briefly(ctx context.Context, task string, tries int, do func(dbtx 
 		if err == nil || !Transient(err) {
 			return classed(err)
 		}
-		l.logger.Info("the log is in use, tried again later", "task", task, "err", err)
+		l.logger.Info("the log is in use or was not reached, tried again later", "task", task, "err", err)
 		if err := pause(ctx, briefPause); err != nil {
 			return err
 		}

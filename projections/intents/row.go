@@ -27,11 +27,8 @@ type Row struct {
 // Evolve applies one recorded event. An event that the row already contains is skipped. A gap
 // in the versions breaks an invariant of the store, and is an error.
 func (r Row) Evolve(recorded event.Recorded, codec event.Codec[intent.Event]) (Row, error) {
-	switch {
-	case recorded.Version <= r.Version:
+	if recorded.Version <= r.Version {
 		return r, nil
-	case recorded.Version != r.Version+1:
-		return r, gap(r, recorded)
 	}
 	e, err := codec.Decode(recorded.Name, recorded.Data)
 	if err != nil {
@@ -40,17 +37,13 @@ func (r Row) Evolve(recorded event.Recorded, codec event.Codec[intent.Event]) (R
 	return r.Apply(recorded, e)
 }
 
-func gap(r Row, recorded event.Recorded) error {
-	return fmt.Errorf("%s: version %d follows %d", recorded.Stream, recorded.Version, r.Version)
-}
-
 // Apply applies a recorded event that the caller has decoded, like [Row.Evolve].
 func (r Row) Apply(recorded event.Recorded, e intent.Event) (Row, error) {
 	switch {
 	case recorded.Version <= r.Version:
 		return r, nil
 	case recorded.Version != r.Version+1:
-		return r, gap(r, recorded)
+		return r, fmt.Errorf("%s: version %d follows %d", recorded.Stream, recorded.Version, r.Version)
 	}
 	if requested, ok := e.(intent.Requested); ok {
 		requested.Request = outline(requested.Request)

@@ -83,8 +83,8 @@ func (c *ClientReader) nonce(ctx context.Context, at chain.Block, s chain.Sequen
 		if err != nil {
 			return 0, err
 		}
-		n.known, n.nonce = true, nonces[0]
-		return n.nonce, nil
+		n.known, n.nonce = nonces[0] > 0, nonces[0] // 0 is one node's word, as no other confirms it
+		return nonces[0], nil
 	})
 }
 
