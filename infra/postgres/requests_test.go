@@ -41,3 +41,38 @@ func TestClaimIsCutInTwo(t *testing.T) {
 		}
 	}
 }
+
+// A request whose holder died is claimed again while a sweep waits to remove it: the sweep keeps it.
+func TestForgetKeepsRequestsClaimedMeanwhile(t *testing.T) {
+	o := open(t, postgres.Options{})
+	ctx, conn := soon(t), admin(t, o.url)
+	c := domain.Claim{ID: event.ID{1}, Name: domain.Name{1}, Print: domain.Print{1}, Keep: time.Hour}
+	_, _, err := o.db.Requests.Claim(ctx, c)
+	must(t, err)
+	claimer, err := conn.Begin(ctx)
+	must(t, err)
+	_, err = claimer.Exec(ctx, `UPDATE work.requests SET claim = $1, held_until = clock_timestamp() + interval '1 hour',
+		expires_at = clock_timestamp() + interval '1 hour' WHERE name = $2`, event.ID{2}.String(), c.Name[:])
+	must(t, err)
+	forgotten := make(chan int, 1)
+	go func() {
+		n, err := o.db.Requests.Forget(ctx, domain.Oldest{Limit: 10})
+		if err != nil {
+			t.Error(err)
+		}
+		forgotten <- n
+	}()
+	eventually(t, "a sweep that waits", func() (waits bool) {
+		must(t, claimer.QueryRow(ctx, `SELECT count(*) > 0 FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%DELETE FROM work.requests%'`).Scan(&waits))
+		return waits
+	})
+	must(t, claimer.Commit(ctx))
+	if n := <-forgotten; n != 0 {
+		t.Errorf("forgot %d", n)
+	}
+	c.ID = event.ID{3}
+	if stage, _, err := o.db.Requests.Claim(ctx, c); err != nil || stage != domain.Running {
+		t.Errorf("stage %d, %v", stage, err)
+	}
+}
