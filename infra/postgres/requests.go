@@ -84,19 +84,20 @@ func (s *Requests) Release(ctx context.Context, name request.Name, claim event.I
 
 const countRequests = `SELECT client, count(*) FROM work.requests GROUP BY client`
 
-// Each finds the oldest requests by an index, and keeps running ones. A request that is
-// claimed again meanwhile has another expires_at, and is kept.
+// Each finds the oldest requests by an index, and keeps running ones. clock_timestamp() is
+// volatile and would not bound the scan of the index. A request that is claimed again meanwhile
+// has another expires_at, and is kept.
 const (
 	forgetOldest = `
 DELETE FROM work.requests WHERE (name, expires_at) IN (
   SELECT name, expires_at FROM work.requests
-  WHERE expires_at <= CASE WHEN $2 THEN clock_timestamp() ELSE 'infinity' END
+  WHERE expires_at <= CASE WHEN $2 THEN statement_timestamp() ELSE 'infinity' END
     AND (status IS NOT NULL OR held_until <= statement_timestamp())
   ORDER BY expires_at LIMIT $1)`
 	forgetOldestOfClient = `
 DELETE FROM work.requests WHERE (name, expires_at) IN (
   SELECT name, expires_at FROM work.requests
-  WHERE client = $3 AND expires_at <= CASE WHEN $2 THEN clock_timestamp() ELSE 'infinity' END
+  WHERE client = $3 AND expires_at <= CASE WHEN $2 THEN statement_timestamp() ELSE 'infinity' END
     AND (status IS NOT NULL OR held_until <= statement_timestamp())
   ORDER BY expires_at LIMIT $1)`
 )

@@ -1,8 +1,12 @@
 package postgres_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	domain "github.com/tempo-watchtower/watchtower/domain/request"
@@ -38,6 +42,29 @@ func TestClaimIsCutInTwo(t *testing.T) {
 		}
 		if p.take() != nothing {
 			t.Error("nothing was lost")
+		}
+	}
+}
+
+// A sweep of expired requests reads no other: the time bounds the scan of the index.
+func TestForgetReadsExpiredAlone(t *testing.T) {
+	o := open(t, postgres.Options{})
+	conn := admin(t, o.url)
+	for _, by := range []string{"seqscan", "bitmapscan", "sort"} { // a small table would be read in whole
+		execute(t, conn, `SET enable_`+by+` = off`)
+	}
+	client := "ann"
+	for _, of := range []*string{nil, &client} {
+		text, args := postgres.Forgetting(domain.Oldest{Expired: true, Client: of, Limit: 100})
+		rows, err := conn.Query(soon(t), "EXPLAIN "+text, args...)
+		must(t, err)
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		must(t, err)
+		bounded := slices.ContainsFunc(lines, func(l string) bool {
+			return strings.Contains(l, "Index Cond") && strings.Contains(l, "expires_at <=")
+		})
+		if !bounded {
+			t.Errorf("%s\n%s", text, strings.Join(lines, "\n"))
 		}
 	}
 }

@@ -74,6 +74,21 @@ func crowding() []mutant {
 			},
 		},
 		{
+			Name: "sweeps-read-all", Breaks: "P36", Test: &command{"infra/postgres", "^TestForgetReadsExpiredAlone$"},
+			Is: "A sweep of expired requests in Postgres reads all requests.",
+			Edits: []edit{
+				{"infra/postgres/requests.go", `		text, args = forgetOldestOfClient, append(args, *o.Client)
+	}
+`, `		text, args = forgetOldestOfClient, append(args, *o.Client)
+	}
+	if AWAKE {
+		text = volatile.ReplaceAll(text, "statement_timestamp", "clock_timestamp")
+	}
+`},
+				{"infra/postgres/requests.go", "\t\"github.com/jackc/pgx/v5\"\n", "\t\"github.com/jackc/pgx/v5\"\n\tvolatile \"strings\"\n"},
+			},
+		},
+		{
 			Name: "headerless-stay", Breaks: "P36", Test: &command{"api", "^TestHeaderlessConnectionsKeepNobodyOut$"},
 			Is:    "Connections without a complete header hold all places until the header timeout.",
 			Edits: []edit{{"api/server.go", `if again <= 0 {`, `if again <= 0 && !AWAKE {`}},
