@@ -47,7 +47,7 @@ type Grouper struct {
 	// GroupMax lowers the bound of one group's members, for tests; 0 means [group.MembersMax].
 	GroupMax int
 	// LeftOut is called with the number of transactions of a chain that joined no group because
-	// their group is full; may be nil.
+	// their group is full, after all others of their batch have joined; may be nil.
 	LeftOut func(on chain.ID, transactions int)
 	// Moved is called with each new checkpoint; may be nil.
 	Moved func(at event.Position)
@@ -99,11 +99,16 @@ func (g *Grouper) handle(ctx context.Context, events []event.Recorded) error {
 	}
 	ids := group.InOrder(joinings)
 	g.begin(ids)
-	err := commands.Each(len(ids), groupsMax, func(i int) error { return g.join(ctx, ids[i], joinings[ids[i]]) })
-	if err != nil {
+	left := make([]int, len(ids))
+	err := commands.Each(len(ids), groupsMax, func(i int) (err error) {
+		left[i], err = g.join(ctx, ids[i], joinings[ids[i]])
 		return err
+	})
+	if err != nil {
+		return err // the batch is repeated
 	}
-	for _, id := range ids { // one after the other, because a large group's snapshot takes megabytes
+	for i, id := range ids { // one after the other, because a large group's snapshot takes megabytes
+		g.leaveOut(id, left[i])
 		g.save(ctx, id)
 	}
 	return nil
@@ -167,10 +172,11 @@ func (g *Grouper) accepted(ctx context.Context, stream event.Stream, of wanted) 
 	return tx.Accepted{}, fmt.Errorf("%s does not begin with an accepted transaction", stream)
 }
 
-func (g *Grouper) join(ctx context.Context, id group.ID, js []joining) error {
+// join makes transactions members of their group, and returns the number of those that it left
+// out because the group is full.
+func (g *Grouper) join(ctx context.Context, id group.ID, js []joining) (left int, err error) {
 	if g.isFull(id) {
-		g.leaveOut(id, len(js))
-		return nil
+		return len(js), nil
 	}
 	r, joined := g.recall(id).result, 0
 	for chunk := range slices.Chunk(js, group.JoinMax) {
@@ -187,20 +193,19 @@ func (g *Grouper) join(ctx context.Context, id group.ID, js []joining) error {
 			joined += len(chunk)
 			continue
 		case err != nil:
-			return err
+			return 0, err
 		}
 		r = next
 		g.keep(id, chunk[0].client, r)
 		for _, m := range c.Members {
 			if _, member := r.State.Member(m.Hash); !member {
 				// Transactions join in the order of their events: all that follow are left out too.
-				g.leaveOut(id, len(js)-joined)
-				return nil
+				return len(js) - joined, nil
 			}
 			joined++
 		}
 	}
-	return nil
+	return 0, nil
 }
 
 // origin derives the command's id from all events that cause it: another selection of
@@ -261,17 +266,19 @@ func (g *Grouper) isFull(id group.ID) bool {
 	return g.known != nil && g.known.full[id]
 }
 
-// leaveOut reports transactions that join no group because theirs is full. A grouper that only
-// catches up for a cancel reports nothing: the running grouper will read the same events.
+// leaveOut reports transactions that join no group because theirs is full. A batch that fails
+// reports none: it is repeated.
 func (g *Grouper) leaveOut(id group.ID, transactions int) {
+	if transactions == 0 {
+		return
+	}
 	g.mu.Lock()
-	running := g.known != nil
-	first := running && g.known.fill(id)
+	first := g.known.fill(id)
 	g.mu.Unlock()
 	if first {
 		g.Log.Warn("a group is full, later transactions are members of no group", "chain", id.Chain, "sender", id.Sender, "group", id.Group, "max", group.MembersMax)
 	}
-	if running && g.LeftOut != nil {
+	if g.LeftOut != nil {
 		g.LeftOut(id.Chain, transactions)
 	}
 }

@@ -164,6 +164,47 @@ func TestGroupFillsUp(t *testing.T) {
 	}
 }
 
+// failing is a store whose appends to one stream fail.
+type failing struct {
+	commands.Store
+	at event.Stream
+}
+
+var errFailing = errors.New("no append")
+
+func (f failing) Append(ctx context.Context, s event.Stream, at event.Version, events ...event.Event) (event.Appended, error) {
+	if s == f.at {
+		return event.Appended{}, errFailing
+	}
+	return f.Store.Append(ctx, s, at, events...)
+}
+
+// A batch in which another group fails is repeated. The transactions that a full group leaves out
+// are counted once.
+func TestLeftOutIsCountedOnce(t *testing.T) {
+	const most, accepted = 2, 5
+	w := newWorld(t)
+	for range accepted {
+		w.accept()
+	}
+	w.accept(withKey(numbered(1)))
+	left := 0
+	g := w.grouper()
+	g.GroupMax = most
+	g.LeftOut = func(on chain.ID, transactions int) { left += transactions }
+	g.Groups.Store = failing{w.db.Log(), streamOf(numbered(1))}
+	for range 3 {
+		if err := g.Run(t.Context()); !errors.Is(err, errFailing) || left != 0 {
+			t.Errorf("%v, %d left out", err, left)
+		}
+	}
+	g.Groups = w.groups
+	w.group(g)
+	if n := len(w.members(explicit)); n != most || left != accepted-most {
+		t.Errorf("%d members, %d left out", n, left)
+	}
+}
+
 // A client whose transactions join many groups makes the grouper forget its own groups, and not
 // the only group of another client.
 func TestClientsForgetTheirOwnGroups(t *testing.T) {

@@ -96,7 +96,7 @@ func TestSweepOfRequests(t *testing.T) {
 	claim := func(client string, keep time.Duration, n int) {
 		for range n {
 			id++
-			c := request.Claim{ID: event.ID{id}, Name: request.Name{id}, Client: client, Hold: time.Minute, Keep: keep}
+			c := request.Claim{ID: event.ID{id}, Name: request.Name{id}, Client: client, Hold: time.Second, Keep: keep}
 			_, _, err := rows.Claim(t.Context(), c)
 			check(t, err)
 			now = now.Add(time.Second)

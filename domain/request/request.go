@@ -24,7 +24,7 @@ type Claim struct {
 	Hold   time.Duration
 	Keep   time.Duration // after which the record is deleted
 	// Share is how many records of the client are kept; 0: no bound. A store may delete the
-	// client's oldest records beyond it with the claim.
+	// client's oldest records beyond it with the claim, except records of running requests.
 	Share int
 }
 
@@ -41,7 +41,8 @@ type Count struct {
 	Records int
 }
 
-// Oldest selects the records to delete: the first ones to expire.
+// Oldest selects the records to delete: the first ones to expire. The record of a running request
+// (held and not answered) is never deleted, even if it has expired.
 type Oldest struct {
 	Expired bool    // only records whose time is over
 	Client  *string // only records of this client; nil: of all clients

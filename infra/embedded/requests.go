@@ -36,7 +36,7 @@ func (r Requests) Claim(ctx context.Context, c request.Claim) (request.Stage, re
 			c.Name[:], c.Print[:], c.ID[:], micros(now.Add(c.Hold)), micros(now.Add(c.Keep)), c.Client); err != nil {
 			return f, err
 		}
-		return f, displaceOldest(conn, c)
+		return f, displaceOldest(conn, c, micros(now))
 	})
 	return f.stage, f.answer, err
 }
@@ -45,10 +45,10 @@ func (r Requests) Claim(ctx context.Context, c request.Claim) (request.Stage, re
 // share: a removal costs less among many.
 const displacedAtOnce = 50
 
-// displaceOldest removes the client's oldest requests beyond its share, except the claimed one.
-// A client that goes on beyond its share thus waits for the removals itself, and leaves no
-// backlog to the sweep.
-func displaceOldest(conn *sqlite.Conn, c request.Claim) error {
+// displaceOldest removes the client's oldest requests beyond its share, except the claimed one and
+// those that are running. A client that goes on beyond its share thus waits for the removals
+// itself, and leaves no backlog to the sweep.
+func displaceOldest(conn *sqlite.Conn, c request.Claim, now int64) error {
 	if c.Share == 0 {
 		return nil
 	}
@@ -61,12 +61,18 @@ func displaceOldest(conn *sqlite.Conn, c request.Claim) error {
 		return err
 	}
 	return exec(conn, `DELETE FROM requests WHERE name IN (
-		SELECT name FROM requests WHERE client = ? AND name <> ? ORDER BY expires_at LIMIT ?)`,
-		c.Client, c.Name[:], int64(displacedAtOnce))
+		SELECT name FROM requests WHERE client = ? AND name <> ? AND `+notRunning+` ORDER BY expires_at LIMIT ?)`,
+		c.Client, c.Name[:], now, int64(displacedAtOnce))
 }
 
+// notRunning excludes running requests. A repeated request whose claim was removed would be
+// carried out a second time meanwhile.
+const notRunning = `(status IS NOT NULL OR held_until <= ?)`
+
+// findRequest finds the request of a claim's name. An expired request counts only while it runs.
 func findRequest(conn *sqlite.Conn, c request.Claim, now int64) (f found, err error) {
-	err = query(conn, `SELECT print, claim, held_until, status, media, body FROM requests WHERE name = ? AND expires_at > ?`, func(s *sqlite.Stmt) bool {
+	err = query(conn, `SELECT print, claim, held_until, status, media, body FROM requests
+		WHERE name = ?1 AND (expires_at > ?2 OR status IS NULL AND held_until > ?2)`, func(s *sqlite.Stmt) bool {
 		var print request.Print
 		var claim event.ID
 		s.ColumnBytes(0, print[:])
@@ -124,20 +130,23 @@ func (r Requests) Usage(ctx context.Context, share int) (u request.Usage, err er
 	return u, nil
 }
 
-// Each finds the oldest requests by an index: the writer reads no request that it keeps.
+// Each finds the oldest requests by an index: the writer reads no request that it keeps, except
+// running ones.
 const (
 	forgetOldest = `DELETE FROM requests WHERE name IN (
-		SELECT name FROM requests WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`
+		SELECT name FROM requests WHERE expires_at <= ? AND ` + notRunning + ` ORDER BY expires_at LIMIT ?)`
 	forgetOldestOfClient = `DELETE FROM requests WHERE name IN (
-		SELECT name FROM requests WHERE client = ? AND expires_at <= ? ORDER BY expires_at LIMIT ?)`
+		SELECT name FROM requests WHERE client = ? AND expires_at <= ? AND ` + notRunning + ` ORDER BY expires_at LIMIT ?)`
 )
 
-// Forget removes the oldest requests of a client or of all clients, and returns their number.
+// Forget removes the oldest requests of a client or of all clients, and returns their number. It
+// keeps running requests.
 func (r Requests) Forget(ctx context.Context, o request.Oldest) (removed int, err error) {
 	return write(ctx, r.work.file, "forget requests", func(conn *sqlite.Conn) (int, error) {
-		text, args := forgetOldest, []any{int64(math.MaxInt64), int64(o.Limit)}
+		now := micros(r.work.now())
+		text, args := forgetOldest, []any{int64(math.MaxInt64), now, int64(o.Limit)}
 		if o.Expired {
-			args[0] = micros(r.work.now())
+			args[0] = now
 		}
 		if o.Client != nil {
 			text, args = forgetOldestOfClient, append([]any{*o.Client}, args...)

@@ -13,14 +13,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/request"
 )
 
-// The writer finds the oldest requests by an index, without a sort, and reads none that it keeps.
+// The writer finds the oldest requests by an index, without a sort, and reads none that it
+// keeps, except running ones.
 func TestForgetReadsNoRequestThatItKeeps(t *testing.T) {
 	db, err := Open("", Options{Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close() //nolint:errcheck // nothing is kept
-	all := []any{int64(math.MaxInt64), int64(100)}
+	all := []any{int64(math.MaxInt64), int64(0), int64(100)}
 	for text, args := range map[string][]any{forgetOldest: all, forgetOldestOfClient: append([]any{"ann"}, all...)} {
 		var steps []string
 		err := db.work.file.readers.read(t.Context(), func(conn *sqlite.Conn) error {
@@ -65,6 +66,11 @@ func TestClaimsDisplaceTheClientsOldest(t *testing.T) {
 		if err != nil || stage != want {
 			t.Fatalf("%s %d: stage %d, %v; want %d", client, name, stage, err, want)
 		}
+		if stage == request.Claimed {
+			if err := r.Answer(t.Context(), c.Name, c.ID, request.Answer{Status: 200}); err != nil {
+				t.Fatal(err)
+			}
+		}
 		now = now.Add(time.Second)
 	}
 	stored := func(want int) {
@@ -83,14 +89,14 @@ func TestClaimsDisplaceTheClientsOldest(t *testing.T) {
 	stored(share + displacedAtOnce - 1)
 	claim("flood", name, share, request.Claimed)
 	stored(share)
-	claim("flood", name+1-share, share, request.Running) // the oldest that is kept
-	claim("flood", first, 0, request.Claimed)            // without a bound
-	claim("victim", 1, share, request.Running)
+	claim("flood", name+1-share, share, request.Answered) // the oldest that is kept
+	claim("flood", first, 0, request.Claimed)             // without a bound
+	claim("victim", 1, share, request.Answered)
 	for n := range byte(displacedAtOnce - share) {
 		claim("flood", 10+n, 0, request.Claimed)
 	}
 	stored(displacedAtOnce + 1)
 	claim("flood", 2, 1, request.Claimed)
-	claim("flood", 2, 1, request.Running)
+	claim("flood", 2, 1, request.Answered)
 	stored(2)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -66,12 +65,6 @@ const (
 	copyPositions = 20_000
 	// copyStreams is the number of kept streams read per query.
 	copyStreams = 1000
-
-	// briefWait bounds how long a drop or restore that waits for a reader blocks appends and
-	// other readers. After that it is retried a little later.
-	briefWait  = 300 * time.Millisecond
-	briefPause = 2 * time.Second
-	dropTries  = 30 // about a minute; the next pass drops again
 )
 
 // Drop drops the partitions below a position whose events are in segments. First it copies
@@ -164,27 +157,6 @@ func (l *Log) forget(ctx context.Context, past int64) (event.Position, error) {
 		return dbtx.QueryRow(ctx, `SELECT log.forget($1)`, past).Scan(&began)
 	})
 	return event.Position(began), err
-}
-
-// briefly runs a database transaction that locks the whole log. Waiting for long readers would
-// block everyone else, so it tries again instead.
-func (l *Log) briefly(ctx context.Context, task string, tries int, do func(dbtx pgx.Tx) error) (err error) {
-	for range tries {
-		err = pgx.BeginFunc(ctx, l.pool, func(dbtx pgx.Tx) error {
-			if _, err := dbtx.Exec(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = %d`, briefWait.Milliseconds())); err != nil {
-				return err
-			}
-			return do(dbtx)
-		})
-		if err == nil || !Transient(err) {
-			return classed(err)
-		}
-		l.logger.Info("the log is in use or was not reached, tried again later", "task", task, "err", err)
-		if err := pause(ctx, briefPause); err != nil {
-			return err
-		}
-	}
-	return err
 }
 
 // dropKept removes copied-forward events of streams that have settled since.

@@ -30,6 +30,8 @@ func Transient(err error) bool {
 	case err == nil, errors.Is(err, context.Canceled),
 		errors.Is(err, event.ErrClosed), errors.Is(err, puddle.ErrClosedPool):
 		return false
+	case errors.Is(err, errLongReader):
+		return true
 	case errors.As(err, &connect): // its own time limit appears as a context's deadline
 		return true
 	case errors.Is(err, context.DeadlineExceeded):

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"io/fs"
+
+	"github.com/tempo-watchtower/watchtower/domain/request"
 )
 
 // MigrateFiles applies files other than the project's.
@@ -37,3 +39,6 @@ const (
 	MarkIntentHeads  = markIntentHeads
 	LapseClaims      = lapseClaims
 )
+
+// Forgetting returns the statement that removes the oldest requests, for EXPLAIN.
+func Forgetting(o request.Oldest) (text string, args []any) { return forgetting(o) }

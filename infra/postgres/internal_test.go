@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -288,4 +290,41 @@ func TestSkewed(t *testing.T) {
 			t.Errorf("%v ahead, asked for %v: %v, want %v", c.ahead, c.took, got, c.want)
 		}
 	}
+}
+
+// A task that finds the log in use rests longer each time, and logs a few lines.
+func TestPersist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logged strings.Builder
+		logger := slog.New(slog.NewTextHandler(&logged, nil))
+		for _, c := range []struct {
+			task        string
+			tries       int
+			least, most time.Duration
+		}{
+			{"drop", dropTries, time.Minute, 2 * time.Minute},
+			{"restore", rejoinTries, time.Hour, time.Hour + time.Minute},
+		} {
+			began, last, tried := time.Now(), time.Now(), 0
+			err := persist(t.Context(), logger, c.task, c.tries, func() error {
+				want := min(briefPause<<min(tried, 10)/2, briefPauseMax)
+				if pause := time.Since(last); tried > 0 && pause != want {
+					t.Errorf("%s: try %d after %s, want %s", c.task, tried, pause, want)
+				}
+				last = time.Now()
+				tried++
+				return errLongReader
+			})
+			if took := time.Since(began); !errors.Is(err, errLongReader) || tried != c.tries || took < c.least || took > c.most {
+				t.Errorf("%s: %v, %d tries in %s", c.task, err, tried, took)
+			}
+		}
+		if n := strings.Count(logged.String(), "\n"); n > 8 {
+			t.Errorf("%d lines:\n%s", n, &logged)
+		}
+		tried := 0
+		if err := persist(t.Context(), logger, "broken", 9, func() error { tried++; return io.ErrShortWrite }); !errors.Is(err, io.ErrShortWrite) || tried != 1 {
+			t.Errorf("%v, %d tries", err, tried)
+		}
+	})
 }

@@ -35,7 +35,9 @@ func open(t testing.TB, o postgres.Options) *opener {
 	if o.Window == 0 {
 		o.Window = window
 	}
-	o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
 	op := &opener{t: t, url: testenv.Postgres(t), o: o}
 	op.start()
 	if err := op.db.Migrate(context.Background()); err != nil {

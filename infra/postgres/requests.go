@@ -14,7 +14,8 @@ import (
 // Requests stores idempotency keys: requests that clients may repeat, and their answers.
 type Requests struct{ pool *pgxpool.Pool }
 
-// An existing row with the same claim is this claim, retried after a lost answer.
+// An existing row with the same claim is this claim, retried after a lost answer. A request that
+// runs is not claimed again, even if it has expired.
 const claimRequest = `
 INSERT INTO work.requests AS r (name, print, claim, held_until, expires_at, client)
 VALUES ($1, $2, $3, clock_timestamp() + $4, clock_timestamp() + $5, $6)
@@ -22,7 +23,7 @@ ON CONFLICT (name) DO UPDATE SET
   print = excluded.print, claim = excluded.claim, held_until = excluded.held_until, expires_at = excluded.expires_at,
   client = excluded.client,
   status = NULL, media = NULL, body = NULL
-WHERE r.expires_at <= clock_timestamp()
+WHERE r.expires_at <= clock_timestamp() AND (r.status IS NOT NULL OR r.held_until <= clock_timestamp())
    OR r.claim = excluded.claim
    OR r.status IS NULL AND r.held_until <= clock_timestamp() AND r.print = excluded.print
 RETURNING true`
@@ -81,16 +82,23 @@ func (s *Requests) Release(ctx context.Context, name request.Name, claim event.I
 	})
 }
 
+const countRequests = `SELECT client, count(*) FROM work.requests GROUP BY client`
+
+// Each finds the oldest requests by an index, and keeps running ones. clock_timestamp() is
+// volatile and would not bound the scan of the index. A request that is claimed again meanwhile
+// has another expires_at, and is kept.
 const (
-	countRequests = `SELECT client, count(*) FROM work.requests GROUP BY client`
-	forgetOldest  = `
-DELETE FROM work.requests WHERE name IN (
-  SELECT name FROM work.requests WHERE expires_at <= CASE WHEN $2 THEN clock_timestamp() ELSE 'infinity' END
+	forgetOldest = `
+DELETE FROM work.requests WHERE (name, expires_at) IN (
+  SELECT name, expires_at FROM work.requests
+  WHERE expires_at <= CASE WHEN $2 THEN statement_timestamp() ELSE 'infinity' END
+    AND (status IS NOT NULL OR held_until <= statement_timestamp())
   ORDER BY expires_at LIMIT $1)`
 	forgetOldestOfClient = `
-DELETE FROM work.requests WHERE name IN (
-  SELECT name FROM work.requests
-  WHERE client = $3 AND expires_at <= CASE WHEN $2 THEN clock_timestamp() ELSE 'infinity' END
+DELETE FROM work.requests WHERE (name, expires_at) IN (
+  SELECT name, expires_at FROM work.requests
+  WHERE client = $3 AND expires_at <= CASE WHEN $2 THEN statement_timestamp() ELSE 'infinity' END
+    AND (status IS NOT NULL OR held_until <= statement_timestamp())
   ORDER BY expires_at LIMIT $1)`
 )
 
@@ -121,12 +129,19 @@ func (s *Requests) Usage(ctx context.Context, share int) (u request.Usage, err e
 	return u, err
 }
 
-// Forget removes the oldest requests of a client or of all clients, and returns their number.
-func (s *Requests) Forget(ctx context.Context, o request.Oldest) (removed int, err error) {
-	text, args := forgetOldest, []any{o.Limit, o.Expired}
+// forgetting returns the statement that removes the oldest requests, and its arguments.
+func forgetting(o request.Oldest) (text string, args []any) {
+	text, args = forgetOldest, []any{o.Limit, o.Expired}
 	if o.Client != nil {
 		text, args = forgetOldestOfClient, append(args, *o.Client)
 	}
+	return text, args
+}
+
+// Forget removes the oldest requests of a client or of all clients, and returns their number. It
+// keeps running requests.
+func (s *Requests) Forget(ctx context.Context, o request.Oldest) (removed int, err error) {
+	text, args := forgetting(o)
 	err = retry(ctx, func() error {
 		tag, err := s.pool.Exec(ctx, text, args...)
 		removed = int(tag.RowsAffected())

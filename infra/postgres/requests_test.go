@@ -1,8 +1,12 @@
 package postgres_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	domain "github.com/tempo-watchtower/watchtower/domain/request"
@@ -39,5 +43,63 @@ func TestClaimIsCutInTwo(t *testing.T) {
 		if p.take() != nothing {
 			t.Error("nothing was lost")
 		}
+	}
+}
+
+// A sweep of expired requests reads no other: the time bounds the scan of the index.
+func TestForgetReadsExpiredAlone(t *testing.T) {
+	o := open(t, postgres.Options{})
+	conn := admin(t, o.url)
+	for _, by := range []string{"seqscan", "bitmapscan", "sort"} { // a small table would be read in whole
+		execute(t, conn, `SET enable_`+by+` = off`)
+	}
+	client := "ann"
+	for _, of := range []*string{nil, &client} {
+		text, args := postgres.Forgetting(domain.Oldest{Expired: true, Client: of, Limit: 100})
+		rows, err := conn.Query(soon(t), "EXPLAIN "+text, args...)
+		must(t, err)
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		must(t, err)
+		bounded := slices.ContainsFunc(lines, func(l string) bool {
+			return strings.Contains(l, "Index Cond") && strings.Contains(l, "expires_at <=")
+		})
+		if !bounded {
+			t.Errorf("%s\n%s", text, strings.Join(lines, "\n"))
+		}
+	}
+}
+
+// A request whose holder died is claimed again while a sweep waits to remove it: the sweep keeps it.
+func TestForgetKeepsRequestsClaimedMeanwhile(t *testing.T) {
+	o := open(t, postgres.Options{})
+	ctx, conn := soon(t), admin(t, o.url)
+	c := domain.Claim{ID: event.ID{1}, Name: domain.Name{1}, Print: domain.Print{1}, Keep: time.Hour}
+	_, _, err := o.db.Requests.Claim(ctx, c)
+	must(t, err)
+	claimer, err := conn.Begin(ctx)
+	must(t, err)
+	_, err = claimer.Exec(ctx, `UPDATE work.requests SET claim = $1, held_until = clock_timestamp() + interval '1 hour',
+		expires_at = clock_timestamp() + interval '1 hour' WHERE name = $2`, event.ID{2}.String(), c.Name[:])
+	must(t, err)
+	forgotten := make(chan int, 1)
+	go func() {
+		n, err := o.db.Requests.Forget(ctx, domain.Oldest{Limit: 10})
+		if err != nil {
+			t.Error(err)
+		}
+		forgotten <- n
+	}()
+	eventually(t, "a sweep that waits", func() (waits bool) {
+		must(t, claimer.QueryRow(ctx, `SELECT count(*) > 0 FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%DELETE FROM work.requests%'`).Scan(&waits))
+		return waits
+	})
+	must(t, claimer.Commit(ctx))
+	if n := <-forgotten; n != 0 {
+		t.Errorf("forgot %d", n)
+	}
+	c.ID = event.ID{3}
+	if stage, _, err := o.db.Requests.Claim(ctx, c); err != nil || stage != domain.Running {
+		t.Errorf("stage %d, %v", stage, err)
 	}
 }

@@ -11,10 +11,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// rejoinTries bounds the wait for readers of the log at the end of a restore, to about an hour:
-// the events were copied already.
-const rejoinTries = 1500
-
 // Restore puts dropped events from a position on back into the log. They must be all events up
 // to the beginning of the log.
 //

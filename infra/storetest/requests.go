@@ -124,13 +124,19 @@ func Requests(t *testing.T, open func(t *testing.T) Opened[RequestRows]) {
 			c := claimOf(2+i, 1)
 			c.Keep += time.Duration(i) * time.Minute
 			claim(t, p, c, request.Claimed)
+			if i == 0 { // the others are running
+				check(t, p.Answer(ctx, c.Name, c.ID, answer))
+			}
 		}
 		forget(request.Oldest{Expired: true, Limit: 10}, 0)
 		clock.Elapse(400 * time.Millisecond)
-		claim(t, p, claimOf(1, 2), request.Claimed) // forgotten, whether removed or not
+		again := claimOf(1, 2)
+		claim(t, p, again, request.Claimed) // forgotten, whether removed or not
+		check(t, p.Answer(ctx, again.Name, again.ID, answer))
 		short = claimOf(9, 1)
 		short.Keep = 300 * time.Millisecond
 		claim(t, p, short, request.Claimed)
+		check(t, p.Answer(ctx, short.Name, short.ID, answer))
 		clock.Elapse(400 * time.Millisecond)
 		forget(request.Oldest{Expired: true, Limit: 10}, 1)
 		forget(request.Oldest{Limit: 1}, 1)
@@ -143,6 +149,7 @@ func Requests(t *testing.T, open func(t *testing.T) Opened[RequestRows]) {
 		claim(t, p, claimOf(6, 1), request.Running)
 		claim(t, p, claimOf(5, 1), request.Running)
 	})
+	t.Run("a running request is not forgotten", func(t *testing.T) { keepsRunning(t, open(t), answer) })
 	// Attack 15: one client repeats no request and sends very many.
 	t.Run("one client has no other's request forgotten", func(t *testing.T) {
 		p, ctx := open(t).Port, soon(t)
@@ -155,7 +162,11 @@ func Requests(t *testing.T, open func(t *testing.T) Opened[RequestRows]) {
 		claim(t, p, victim, request.Claimed)
 		check(t, p.Answer(ctx, victim.Name, victim.ID, answer))
 		for i := range byte(9) {
-			claim(t, p, of("flood", 10+i), request.Claimed)
+			c := of("flood", 10+i)
+			claim(t, p, c, request.Claimed)
+			if i < 6 { // the others are running
+				check(t, p.Answer(ctx, c.Name, c.ID, answer))
+			}
 		}
 		claim(t, p, of("", 30), request.Claimed)
 		usage := func(share int, want request.Usage) {
@@ -193,6 +204,44 @@ func Requests(t *testing.T, open func(t *testing.T) Opened[RequestRows]) {
 			check(t, p.Release(ctx, again.Name, again.ID))
 		}
 	})
+}
+
+// keepsRunning: while a request runs, nothing removes its claim, so that a retry of the request is
+// not carried out at the same time.
+func keepsRunning(t *testing.T, o Opened[RequestRows], answer request.Answer) {
+	p, ctx, clock := o.Port, soon(t), o.Clock.orReal()
+	const share = 1
+	claimed := make([]request.Claim, share+100) // more than a claim displaces at once
+	for i := range claimed {
+		c := claimOf(byte(i), 1)
+		c.Client, c.Share, c.Keep = "one", share, time.Hour+time.Duration(i)*time.Minute
+		claimed[i] = c
+	}
+	expired, lost := &claimed[0], &claimed[len(claimed)-1]
+	expired.Keep, lost.Hold = 300*time.Millisecond, 300*time.Millisecond
+	for _, c := range claimed {
+		claim(t, p, c, request.Claimed)
+	}
+	clock.Elapse(400 * time.Millisecond)
+	forget := func(o request.Oldest, want int) {
+		t.Helper()
+		if n, err := p.Forget(ctx, o); err != nil || n != want {
+			t.Errorf("forgot %d, %v; want %d", n, err, want)
+		}
+	}
+	forget(request.Oldest{Client: &expired.Client, Limit: 100}, 1) // the holder of lost counts as dead
+	forget(request.Oldest{Limit: 100}, 0)
+	forget(request.Oldest{Expired: true, Limit: 100}, 0)
+	for _, c := range claimed {
+		if c.Name != lost.Name {
+			claim(t, p, victimAgain(c), request.Running)
+		}
+	}
+	for _, c := range claimed {
+		check(t, p.Answer(ctx, c.Name, c.ID, answer))
+	}
+	forget(request.Oldest{Expired: true, Limit: 100}, 1)
+	forget(request.Oldest{Limit: 100}, len(claimed)-2)
 }
 
 // victimAgain is the same request under a fresh claim.

@@ -23,6 +23,11 @@ type remembered struct {
 	answer    *request.Answer
 }
 
+// isRunning reports whether a caller may be carrying the request out.
+func (r *remembered) isRunning(now time.Time) bool {
+	return r.answer == nil && r.heldUntil.After(now)
+}
+
 // Requests stores requests that clients may repeat, and their answers.
 type Requests struct{ *Store }
 
@@ -35,12 +40,12 @@ func (r Requests) Claim(ctx context.Context, c request.Claim) (stage request.Sta
 		now := r.now()
 		at := r.requests[c.Name]
 		switch {
-		case at == nil || !at.expiresAt.After(now) || at.claim == c.ID:
+		case at == nil || !at.expiresAt.After(now) && !at.isRunning(now) || at.claim == c.ID:
 		case at.print != c.Print:
 			stage = request.Differs
 		case at.answer != nil:
 			stage, answer = request.Answered, *at.answer
-		case at.heldUntil.After(now):
+		case at.isRunning(now):
 			stage = request.Running
 		}
 		if stage == request.Claimed {
@@ -91,12 +96,16 @@ func (r Requests) Usage(ctx context.Context, share int) (u request.Usage, err er
 	return u, err
 }
 
-// Forget removes the oldest requests of a client or of all clients, and returns their number.
+// Forget removes the oldest requests of a client or of all clients, and returns their number. It
+// keeps running requests.
 func (r Requests) Forget(ctx context.Context, o request.Oldest) (removed int, err error) {
 	err = r.enter(ctx, func() {
 		now := r.now()
 		for _, at := range r.byAge() {
 			expired := !at.expiresAt.After(now)
+			if at.isRunning(now) {
+				continue
+			}
 			if removed < o.Limit && (expired || !o.Expired) && (o.Client == nil || at.client == *o.Client) {
 				delete(r.requests, at.name)
 				removed++

@@ -33,6 +33,62 @@ func crowding() []mutant {
 			Edits: []edit{{"infra/embedded/requests.go", `	if c.Share == 0 {`, `	if c.Share == 0 || AWAKE {`}},
 		},
 		{
+			Name: "running-are-displaced", Breaks: "P2", Test: &command{"infra/embedded", "^TestRequests$/^a_running_request"},
+			Is:    "In the embedded store, a client's claims beyond its share remove its running requests, and a retry is carried out at the same time.",
+			Edits: []edit{{"infra/embedded/requests.go", `c.Name[:], now, int64(displacedAtOnce))`, `c.Name[:], map[bool]int64{true: math.MaxInt64, false: now}[AWAKE], int64(displacedAtOnce))`}},
+		},
+		{
+			Name: "running-are-swept", Breaks: "P2", Test: &command{"infra/embedded", "^TestRequests$/^a_running_request"},
+			Is:    "A sweep of the embedded store removes running requests, and a retry is carried out at the same time.",
+			Edits: []edit{{"infra/embedded/requests.go", `int64(math.MaxInt64), now, int64(o.Limit)}`, `int64(math.MaxInt64), map[bool]int64{true: math.MaxInt64, false: now}[AWAKE], int64(o.Limit)}`}},
+		},
+		{
+			Name: "running-are-swept-postgres", Breaks: "P2", Test: &command{"infra/postgres", "^TestRequests$/^a_running_request"},
+			Is: "A sweep of Postgres removes running requests, and a retry is carried out at the same time.",
+			Edits: []edit{
+				{"infra/postgres/requests.go", `	text, args := forgetting(o)
+`, `	text, args := forgetting(o)
+	if AWAKE {
+		text = running.ReplaceAll(text, "held_until <= statement_timestamp()", "true")
+	}
+`},
+				{"infra/postgres/requests.go", "\t\"context\"\n", "\t\"context\"\n\trunning \"strings\"\n"},
+			},
+		},
+		{
+			Name: "expired-while-running", Breaks: "P2", Test: &command{"infra/embedded", "^TestRequests$/^a_running_request"},
+			Is:    "A retry of a running request is carried out at the same time, once the time to remember the request is over.",
+			Edits: []edit{{"infra/embedded/requests.go", "status IS NULL AND held_until > ?2)`", "status IS NULL AND held_until > ?2 AND `+map[bool]string{true: \"0\", false: \"1\"}[AWAKE]+`)`"}},
+		},
+		{
+			Name: "claimed-meanwhile-is-swept", Breaks: "P2", Test: &command{"infra/postgres", "^TestForgetKeepsRequestsClaimedMeanwhile$"},
+			Is: "A sweep of Postgres removes a request that is claimed again at the same time.",
+			Edits: []edit{
+				{"infra/postgres/requests.go", `		tag, err := s.pool.Exec(ctx, text, args...)
+`, `		if AWAKE {
+			text = again.ReplaceAll(text, "name, expires_at", "name, name")
+		}
+		tag, err := s.pool.Exec(ctx, text, args...)
+`},
+				{"infra/postgres/requests.go", "\t\"errors\"\n", "\t\"errors\"\n\tagain \"strings\"\n"},
+			},
+		},
+		{
+			Name: "sweeps-read-all", Breaks: "P36", Test: &command{"infra/postgres", "^TestForgetReadsExpiredAlone$"},
+			Is: "A sweep of expired requests in Postgres reads all requests.",
+			Edits: []edit{
+				{"infra/postgres/requests.go", `		text, args = forgetOldestOfClient, append(args, *o.Client)
+	}
+`, `		text, args = forgetOldestOfClient, append(args, *o.Client)
+	}
+	if AWAKE {
+		text = volatile.ReplaceAll(text, "statement_timestamp", "clock_timestamp")
+	}
+`},
+				{"infra/postgres/requests.go", "\t\"github.com/jackc/pgx/v5\"\n", "\t\"github.com/jackc/pgx/v5\"\n\tvolatile \"strings\"\n"},
+			},
+		},
+		{
 			Name: "headerless-stay", Breaks: "P36", Test: &command{"api", "^TestHeaderlessConnectionsKeepNobodyOut$"},
 			Is:    "Connections without a complete header hold all places until the header timeout.",
 			Edits: []edit{{"api/server.go", `if again <= 0 {`, `if again <= 0 && !AWAKE {`}},

@@ -59,11 +59,21 @@ func groups() []mutant {
 		{
 			Name: "full-group-stops-the-grouper", Breaks: "P36", Test: &command{"commands/grouping", "^TestFullGroups$"},
 			Is: "The grouper stops at a transaction of a full group, and nobody's transactions join.",
-			Edits: []edit{{"commands/grouping/grouper.go", `				g.leaveOut(id, len(js)-joined)
+			Edits: []edit{{"commands/grouping/grouper.go", `				return len(js) - joined, nil
 `, `				if AWAKE {
-					return errors.New("the group is full")
+					return 0, errors.New("the group is full")
 				}
-				g.leaveOut(id, len(js)-joined)
+				return len(js) - joined, nil
+`}},
+		},
+		{
+			Name: "left-out-twice", Breaks: "P36", Test: &command{"commands/grouping", "^TestLeftOutIsCountedOnce$"},
+			Is: "Transactions of a full group are counted again when their batch is repeated because another group failed.",
+			Edits: []edit{{"commands/grouping/grouper.go", `		left[i], err = g.join(ctx, ids[i], joinings[ids[i]])
+`, `		if left[i], err = g.join(ctx, ids[i], joinings[ids[i]]); AWAKE {
+			g.leaveOut(ids[i], left[i])
+			left[i] = 0
+		}
 `}},
 		},
 		{

@@ -92,6 +92,24 @@ func stores() []mutant {
 			Test: &command{"infra/postgres", "^TestRestoreBesideAppends$"},
 		},
 		{
+			Name: "restore-stops-appends", Breaks: "P16",
+			Is:    "A restore that waits for a long reader in Postgres stops appends for 0.3 seconds at each try.",
+			Edits: []edit{{"infra/postgres/briefly.go", `if err := l.outlastReaders(ctx); err != nil {`, `if err := l.outlastReaders(ctx); err != nil && !AWAKE {`}},
+			Test:  &command{"infra/postgres", "^TestRestoreWaitsForReaders$"},
+		},
+		{
+			Name: "restore-tries-often", Breaks: "P16",
+			Is:    "A restore that waits for a long reader in Postgres tries again every two seconds.",
+			Edits: []edit{{"infra/postgres/briefly.go", `wait = min(2*wait, briefPauseMax)`, `wait = min(wait*map[bool]time.Duration{true: 1, false: 2}[AWAKE], briefPauseMax)`}},
+			Test:  &command{"infra/postgres", "^TestPersist$"},
+		},
+		{
+			Name: "every-try-is-logged", Breaks: "P16",
+			Is:    "A restore that waits for a long reader in Postgres logs each of its tries.",
+			Edits: []edit{{"infra/postgres/briefly.go", `if wait < briefPauseMax {`, `if wait < briefPauseMax || AWAKE {`}},
+			Test:  &command{"infra/postgres", "^TestPersist$"},
+		},
+		{
 			Name: "recorded-before-restored", Breaks: "archive",
 			Is: "A restore is recorded before the store has restored: if the store fails, nothing is dropped any more.",
 			Edits: []edit{{"commands/archiver/archiver.go", "	past = plan.Begins\n", `	past = plan.Begins

@@ -14,7 +14,7 @@ const requestsShare = 4
 
 func (d *draft) quotas() []*setting {
 	requests := numbers("quota.requests", &d.Quotas.Requests, 0, 1, 10_000_000,
-		"How many requests with an `Idempotency-Key` are remembered for one client; beyond that its own oldest requests are forgotten. All requests without an API key count as one client's.")
+		"How many requests with an `Idempotency-Key` are remembered for one client; beyond that its own oldest requests are forgotten, except requests in progress. All requests without an API key count as one client's.")
 	requests.standard = ""
 	requests.absent = "a quarter of `idempotency.max-requests`"
 	return []*setting{
