@@ -22,6 +22,32 @@ func costs() []mutant {
 	return replyRead(r.w, r.on, status, v, read)`}},
 		},
 		{
+			Name: "commands-are-free", Breaks: "P36", Test: &command{"api/relay", "^TestCommandsAreCharged$"},
+			Is: "A cancel or a speed-up of a large intent is charged as one request.",
+			Edits: []edit{{"api/relay/wish.go", `	if r.ChargeRead(a.Read); a.Err != nil {`, `	if AWAKE {
+		a.Read = 0
+	}
+	if r.ChargeRead(a.Read); a.Err != nil {`}},
+		},
+		{
+			Name: "commands-decode-foreign-intents", Breaks: "P36", Test: &command{"api/relay", "^TestCommandsAreCharged$"},
+			Is: "A cancel or a speed-up decodes an intent before it asks whose the intent is.",
+			Edits: []edit{{"commands/intake/intake.go", `	r, err := d.load(ctx, client, id, &read)`, `	if AWAKE {
+		if _, err := d.Intents.Load(ctx, intent.Stream(id)); err != nil {
+			return Answer{Err: err}
+		}
+	}
+	r, err := d.load(ctx, client, id, &read)`}},
+		},
+		{
+			Name: "conflicts-are-free", Breaks: "P36", Test: &command{"commands/intake", "^TestCommandsCountBytes$"},
+			Is: "A command that meets another command reads the intent again for free.",
+			Edits: []edit{{"commands/intake/history.go", `			if *m.read += len(recorded.Data); !yield(recorded, err) {`, `			if !AWAKE {
+				*m.read += len(recorded.Data)
+			}
+			if !yield(recorded, err) {`}},
+		},
+		{
 			Name: "overdrafts-are-forgiven", Breaks: "P36", Test: &command{"api/relay", "^TestLargeReadsAreCharged$"},
 			Is: "A client does not pay for bytes that it has read beyond its rate.",
 			Edits: []edit{{"api/rate.go", `	b.overdrawn = r.beyond(missing)
