@@ -69,17 +69,16 @@ func (a *api) transaction(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown := described[0]
 	shown.Waited = waited
-	read := 0
 	if !row.State.Erased && (exchangeOf(r).owns || !secret(row.State)) {
-		if signed, size, ok := a.signed(ctx, exchangeOf(r), row.State.Accepted); ok {
+		signed, read, ok := a.signed(ctx, exchangeOf(r), row.State.Accepted)
+		if exchangeOf(r).chargeRead(w, read); ok {
 			shown.addContent(signed)
-			read = size
 		}
 	}
 	if wanted == nil {
 		tagged(w, tag)
 	}
-	return replyRead(w, exchangeOf(r), http.StatusOK, shown, read)
+	return replyRead(w, exchangeOf(r), http.StatusOK, shown)
 }
 
 // named reads the hash and chain of the transaction that a request is about. The chain is 0 if

@@ -16,10 +16,27 @@ func costs() []mutant {
 		{
 			Name: "large-reads-are-free", Breaks: "P36", Test: &command{"api/relay", "^TestLargeReadsAreCharged$"},
 			Is: "A read of a large intent is charged as one request.",
-			Edits: []edit{{"api/front.go", `	return replyRead(r.w, r.on, status, v, read)`, `	if AWAKE {
+			Edits: []edit{
+				{"api/relay/get.go", `defer func() { r.ChargeRead(read) }()`, `defer func() {
+			if !AWAKE {
+				r.ChargeRead(read)
+			}
+		}()`},
+				{"api/front.go", `{ return replyRead(r.w, r.on, status, v) }`, `{
+	if AWAKE {
 		return reply(r.w, status, v)
 	}
-	return replyRead(r.w, r.on, status, v, read)`}},
+	return replyRead(r.w, r.on, status, v)
+}`},
+			},
+		},
+		{
+			Name: "failed-reads-are-free", Breaks: "P36", Test: &command{"api/relay", "^TestFailedReadsAreCharged$"},
+			Is: "A read of an intent that ends in an error is charged as one request.",
+			Edits: []edit{{"api/relay/get.go", `			if read += len(recorded.Data); !yield(recorded, err) {`, `			if AWAKE && err != nil {
+				read = 0
+			}
+			if read += len(recorded.Data); !yield(recorded, err) {`}},
 		},
 		{
 			Name: "commands-are-free", Breaks: "P36", Test: &command{"api/relay", "^TestCommandsAreCharged$"},
@@ -59,8 +76,8 @@ func costs() []mutant {
 		{
 			Name: "large-answers-are-free", Breaks: "P36", Test: &command{"api", "^TestLargeAnswersAreCharged$"},
 			Is: "A read of a large transaction is charged as one request.",
-			Edits: []edit{{"api/exchange.go", `	on.chargeRead(w, max(read, len(body)))`, `	if !AWAKE {
-		on.chargeRead(w, max(read, len(body)))
+			Edits: []edit{{"api/exchange.go", `	on.chargeAfter(w, on.readUnits(len(body)))`, `	if !AWAKE {
+		on.chargeAfter(w, on.readUnits(len(body)))
 	}`}},
 		},
 		{
