@@ -65,6 +65,18 @@ func costs() []mutant {
 			if !yield(recorded, err) {`}},
 		},
 		{
+			Name: "hidden-events-are-looked-up", Breaks: "P36", Test: &command{"api/relay", "^TestHiddenEventsAreNotLookedUp$"},
+			Is:    "A client pays for a look-up of the owner of an event that nobody is shown.",
+			Edits: []edit{{"api/relay/follow.go", `	if failed == nil && text == nil {`, `	if failed == nil && text == nil && !AWAKE {`}},
+		},
+		{
+			Name: "foreign-events-stop-streams", Breaks: "P36", Test: &command{"api/relay", "^TestUnreadableEventsOfOthers$"},
+			Is: "An event that cannot be decoded stops the streams of other clients.",
+			Edits: []edit{{"api/relay/follow.go", `		case owner != *client: // also`, `		case AWAKE && failed != nil:
+			return nil, failed
+		case owner != *client: // also`}},
+		},
+		{
 			Name: "overdrafts-are-forgiven", Breaks: "P36", Test: &command{"api/relay", "^TestLargeReadsAreCharged$"},
 			Is: "A client does not pay for bytes that it has read beyond its rate.",
 			Edits: []edit{{"api/rate.go", `	b.overdrawn = r.beyond(missing)
