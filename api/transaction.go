@@ -184,7 +184,7 @@ func (a *api) signed(ctx context.Context, on *exchange, t tx.Accepted) (s chain.
 	raw, err := a.Submit.Vault.Bytes(ctx, payload.Ref{Chain: t.Chain, Hash: t.Hash})
 	if err == nil {
 		size = len(raw)
-		s, err = a.decoded(ctx, on, decode, raw)
+		s, err = decoded(ctx, on, raw, decode)
 	}
 	if err != nil && !errors.Is(err, payload.ErrGone) {
 		a.Log.LogAttrs(ctx, slog.LevelError, "the payload cannot be read",
@@ -193,12 +193,12 @@ func (a *api) signed(ctx context.Context, on *exchange, t tx.Accepted) (s chain.
 	return s, size, err == nil
 }
 
-// decoded decodes a transaction for a client, in one of the places for that. Decoding verifies a
-// signature. It takes none of the slots of submissions.
-func (a *api) decoded(ctx context.Context, on *exchange, decode func(raw []byte) (chain.Signed, error), raw []byte) (chain.Signed, error) {
-	leave, err := a.decodes.Enter(ctx, on.holder())
+// decoded decodes a transaction to show it to a client, in one of the places for that. Decoding
+// verifies a signature. It takes none of the slots of submissions.
+func decoded[T any](ctx context.Context, on *exchange, raw []byte, decode func(raw []byte) (T, error)) (shown T, err error) {
+	leave, err := on.api.decodes.Enter(ctx, on.holder())
 	if err != nil {
-		return chain.Signed{}, err
+		return shown, err
 	}
 	defer leave()
 	return decode(raw)

@@ -98,6 +98,31 @@ func costs() []mutant {
 			Edits: []edit{{"api/scan.go", `f.owe(max(size-1, 0)/scanBytes, 0)`, `f.owe(map[bool]int{false: max(size-1, 0) / scanBytes}[AWAKE], 0)`}},
 		},
 		{
+			Name: "undecoded-bytes-are-free", Breaks: "P36", Test: &command{"api", "^TestUndecodedBytesAreCharged$"},
+			Is: "A read of a transaction that is not decoded in time does not pay for the transaction's bytes.",
+			Edits: []edit{{"api/transaction.go", `		if exchangeOf(r).chargeRead(w, read); ok {`, `		if AWAKE && !ok {
+			read = 0
+		}
+		if exchangeOf(r).chargeRead(w, read); ok {`}},
+		},
+		{
+			Name: "rpc-reads-are-free", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestPendingIsCharged$"},
+			Is: "A call that shows a large transaction is charged as one request.",
+			Edits: []edit{{"api/rpc.go", `defer func() { on.chargeAfter(w, calls+int(more.Load())) }()`, `defer func() {
+		if !AWAKE {
+			on.chargeAfter(w, calls+int(more.Load()))
+		}
+	}()`}},
+		},
+		{
+			Name: "rpc-decodes-without-a-place", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestPendingTakesPlaces$"},
+			Is: "The calls of one batch decode as many transactions at once as are answered at once.",
+			Edits: []edit{{"api/rpc.go", `			return decoded(ctx, on, raw, decode)`, `			if AWAKE {
+				return decode(raw)
+			}
+			return decoded(ctx, on, raw, decode)`}},
+		},
+		{
 			Name: "reads-take-submissions-slots", Breaks: "P36", Test: &command{"api", "^TestDecodesTakePlaces$"},
 			Is: "A read of a transaction waits until submissions leave it a slot.",
 			Edits: []edit{{"api/transaction.go", `		size = len(raw)
