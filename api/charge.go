@@ -108,15 +108,26 @@ func (a *api) chargeBody(w http.ResponseWriter, on *exchange, bytes int) error {
 	return a.chargeUpTo(w, on, min((bytes+bodyUnit-1)/bodyUnit, on.payer.rate.Burst))
 }
 
-// chargeRead charges for the bytes that a request has read or answers with, of the client's own, after
-// the fact: how many they are is known only then. They cost as much as the bytes of a body. The
-// client's next request pays first for bytes that its bucket could not pay for.
+// chargeRead charges for more bytes of the client's own that a request has read, after the fact: how
+// many they are is known only then. They cost as much as the bytes of a body.
 func (on *exchange) chargeRead(w http.ResponseWriter, bytes int) {
+	on.read += bytes
+	on.chargeAfter(w, on.readUnits(on.read))
+}
+
+// readUnits returns the charge for bytes that were read or are sent: at most the client's burst.
+func (on *exchange) readUnits(bytes int) int {
+	return min((bytes+bodyUnit-1)/bodyUnit, on.payer.rate.Burst)
+}
+
+// chargeAfter brings the total charge for a request to n, after the work. The client's next request
+// pays first for units that its bucket does not have.
+func (on *exchange) chargeAfter(w http.ResponseWriter, n int) {
 	p := on.payer
 	if p.rate.PerSecond == 0 {
 		return
 	}
-	if n := min((bytes+bodyUnit-1)/bodyUnit, p.rate.Burst) - on.paid; n > 0 {
+	if n -= on.paid; n > 0 {
 		on.paid += n
 		p.tell(w, on.api.limiter.overdraw(on.api.Now(), p.client, p.rate, n))
 	}

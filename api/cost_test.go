@@ -1,10 +1,12 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
 // The bytes of a transaction, and of the answer, are charged after they are read.
@@ -29,6 +32,30 @@ func TestLargeAnswersAreCharged(t *testing.T) {
 	unchanged, err := s.send(http.MethodGet, target, nil, "If-None-Match", res.header.Get("ETag"))
 	if got, want := unchanged.header.Get("RateLimit"), fmt.Sprintf(`"address";r=%d;t=%d`, burst-units-1, units+1); err != nil || unchanged.status != http.StatusNotModified || got != want {
 		t.Errorf("unchanged, it answered %d with RateLimit %s, want %s, %v", unchanged.status, got, want, err)
+	}
+}
+
+// The bytes of a transaction are charged also if they cannot be decoded.
+func TestUndecodedBytesAreCharged(t *testing.T) {
+	const burst, units = 100, 7 // 100 KiB
+	var broken atomic.Bool
+	s := newStack(t, func(c *Config) {
+		c.Rates.Address = Rate{PerSecond: 1, Burst: burst}
+		decode := c.Submit.Decoders[testChain]
+		c.Submit.Decoders[testChain] = func(raw []byte) (chain.Signed, error) {
+			if broken.Load() {
+				return chain.Signed{}, context.DeadlineExceeded
+			}
+			return decode(raw)
+		}
+	})
+	raw := signed(t, newKey(t), testChain, 0, func(tx *types.DynamicFeeTx) { tx.Gas, tx.Data = 10_000_000, make([]byte, 100<<10) })
+	target := "/v1/transactions/" + s.submit(raw)[0].TxHash.String()
+	s.elapse(time.Hour)
+	broken.Store(true)
+	res := s.get(target)
+	if got, want := res.header.Get("RateLimit"), fmt.Sprintf(`"address";r=%d;t=%d`, burst-units, units); res.status != http.StatusOK || len(res.body) > bodyUnit || got != want {
+		t.Errorf("answered %d with %d bytes and RateLimit %s, want %s", res.status, len(res.body), got, want)
 	}
 }
 

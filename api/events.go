@@ -76,7 +76,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 		last := out.Events[eventsMax-1].Version
 		w.Header().Set("Link", fmt.Sprintf(`</v1/transactions/%s/events?chainId=%s&after=%d>; rel="next"`, hash, id, last))
 	}
-	return replyRead(w, exchangeOf(r), http.StatusOK, out, 0)
+	return replyRead(w, exchangeOf(r), http.StatusOK, out)
 }
 
 // locate finds the chain that has a transaction's stream. It reads the log as well as the read

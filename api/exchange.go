@@ -31,6 +31,7 @@ type exchange struct {
 	owns  bool        // the client owns the transaction in the path
 	place *place      // the request's place among the client's requests in progress; nil if it does not count
 	paid  int
+	read  int   // bytes of the client's own that the request has read: see chargeRead
 	err   error // the error that was answered, in whole or in part
 	facts []slog.Attr
 }
@@ -286,13 +287,14 @@ func reply(w http.ResponseWriter, status int, v any) error {
 	return write(w, status, "application/json", v)
 }
 
-// replyRead sends a value as JSON, and charges for the bytes read for it or sent.
-func replyRead(w http.ResponseWriter, on *exchange, status int, v any, read int) error {
+// replyRead sends a value as JSON, and charges for the bytes sent, or for the bytes that the request
+// has read. The larger number counts.
+func replyRead(w http.ResponseWriter, on *exchange, status int, v any) error {
 	body, err := encode(v)
 	if err != nil {
 		return err
 	}
-	on.chargeRead(w, max(read, len(body)))
+	on.chargeAfter(w, on.readUnits(len(body)))
 	send(w, status, "application/json", body)
 	return nil
 }

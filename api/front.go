@@ -113,7 +113,7 @@ func (r Request) Charge(n int) error { return r.on.api.chargeUpTo(r.w, r.on, n) 
 // rate forbids a large request for ever.
 func (r Request) ChargeUpToBurst(n int) error { return r.Charge(min(n, r.on.payer.rate.Burst)) }
 
-// ChargeRead charges for the bytes of the client's own that the request has read, after the fact. The
+// ChargeRead charges for more bytes of the client's own that the request has read, after the fact. The
 // answer is sent all the same; the client pays before its next request.
 func (r Request) ChargeRead(bytes int) { r.on.chargeRead(r.w, bytes) }
 
@@ -156,11 +156,9 @@ func (r Request) Answering() http.Header { return r.w.Header() }
 // Reply answers with a value as JSON.
 func (r Request) Reply(status int, v any) error { return reply(r.w, status, v) }
 
-// ReplyRead answers with a value as JSON, and charges for the bytes of the answer or for the bytes
-// that were read for it: see [Request.ChargeRead]. The larger number counts.
-func (r Request) ReplyRead(status int, v any, read int) error {
-	return replyRead(r.w, r.on, status, v, read)
-}
+// ReplyRead answers with a value as JSON, and charges for the bytes of the answer, or for the bytes
+// that the request has read: see [Request.ChargeRead]. The larger number counts.
+func (r Request) ReplyRead(status int, v any) error { return replyRead(r.w, r.on, status, v) }
 
 // Document answers with content that changes only with a new version of the program.
 func (r Request) Document(contentType string, content []byte) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -40,6 +41,9 @@ type RPCRequest struct {
 	Counts func(sender chain.Address) Counts
 	// Charge brings the request's total charge to n calls, before they are decoded.
 	Charge func(n int) error
+	// Decode has decode make the text that shows a transaction of its bytes, in one of the places
+	// for that. The call costs one unit for each 16 KiB of the bytes or of the text.
+	Decode func(ctx context.Context, raw []byte, decode func(raw []byte) (text []byte, err error)) (text []byte, err error)
 	// Rest lets a call wait, unless the client's share of waiting requests is used up. leave
 	// ends the wait.
 	Rest func() (leave func(), ok bool)
@@ -93,21 +97,7 @@ func (a *api) rpc(w http.ResponseWriter, r *http.Request) error {
 	if err := conn.SetWriteDeadline(time.Now().Add(a.RPC.Within + a.Limits.WriteTimeout)); err != nil {
 		return fmt.Errorf("extend the response's deadline: %w", err)
 	}
-	on := exchangeOf(r)
-	v := a.viewer(on)
-	answer, err := a.RPC.Answer(ctx, RPCRequest{
-		Chain: mux.Vars(r)["chainId"], Body: body, Meta: on.meta(),
-		Client: on.client(), Submit: a.submitter(on),
-		Shows:  func(ctx context.Context, held tx.State) (bool, error) { return a.shows(ctx, v, held) },
-		Counts: v.counts,
-		Charge: func(n int) error { return a.chargeUpTo(w, on, n) },
-		Rest:   on.rest,
-		Problem: func(err error) Problem {
-			p := a.problem(err)
-			p.RequestID = on.id
-			return p
-		},
-	})
+	answer, err := a.answerRPC(ctx, w, r, body)
 	if err != nil {
 		return err
 	}
@@ -121,4 +111,31 @@ func (a *api) rpc(w http.ResponseWriter, r *http.Request) error {
 	w.WriteHeader(http.StatusOK)
 	_, _ = w.Write(answer) // an error means that the client is gone
 	return nil
+}
+
+// answerRPC answers the calls of a request, and charges for the bytes of transactions that they
+// read. Calls are answered concurrently.
+func (a *api) answerRPC(ctx context.Context, w http.ResponseWriter, r *http.Request, body []byte) ([]byte, error) {
+	on := exchangeOf(r)
+	v := a.viewer(on)
+	var calls int         // in the request: each costs at least one unit
+	var more atomic.Int64 // units of calls beyond the first of each
+	defer func() { on.chargeAfter(w, calls+int(more.Load())) }()
+	return a.RPC.Answer(ctx, RPCRequest{
+		Chain: mux.Vars(r)["chainId"], Body: body, Meta: on.meta(),
+		Client: on.client(), Submit: a.submitter(on),
+		Shows:  func(ctx context.Context, held tx.State) (bool, error) { return a.shows(ctx, v, held) },
+		Counts: v.counts,
+		Charge: func(n int) error { calls = n; return a.chargeUpTo(w, on, n) },
+		Decode: func(ctx context.Context, raw []byte, decode func([]byte) ([]byte, error)) (text []byte, err error) {
+			defer func() { more.Add(int64(max(on.readUnits(max(len(raw), len(text)))-1, 0))) }()
+			return decoded(ctx, on, raw, decode)
+		},
+		Rest: on.rest,
+		Problem: func(err error) Problem {
+			p := a.problem(err)
+			p.RequestID = on.id
+			return p
+		},
+	})
 }

@@ -69,17 +69,16 @@ func (a *api) transaction(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown := described[0]
 	shown.Waited = waited
-	read := 0
 	if !row.State.Erased && (exchangeOf(r).owns || !secret(row.State)) {
-		if signed, size, ok := a.signed(ctx, exchangeOf(r), row.State.Accepted); ok {
+		signed, read, ok := a.signed(ctx, exchangeOf(r), row.State.Accepted)
+		if exchangeOf(r).chargeRead(w, read); ok {
 			shown.addContent(signed)
-			read = size
 		}
 	}
 	if wanted == nil {
 		tagged(w, tag)
 	}
-	return replyRead(w, exchangeOf(r), http.StatusOK, shown, read)
+	return replyRead(w, exchangeOf(r), http.StatusOK, shown)
 }
 
 // named reads the hash and chain of the transaction that a request is about. The chain is 0 if
@@ -185,7 +184,7 @@ func (a *api) signed(ctx context.Context, on *exchange, t tx.Accepted) (s chain.
 	raw, err := a.Submit.Vault.Bytes(ctx, payload.Ref{Chain: t.Chain, Hash: t.Hash})
 	if err == nil {
 		size = len(raw)
-		s, err = a.decoded(ctx, on, decode, raw)
+		s, err = decoded(ctx, on, raw, decode)
 	}
 	if err != nil && !errors.Is(err, payload.ErrGone) {
 		a.Log.LogAttrs(ctx, slog.LevelError, "the payload cannot be read",
@@ -194,12 +193,12 @@ func (a *api) signed(ctx context.Context, on *exchange, t tx.Accepted) (s chain.
 	return s, size, err == nil
 }
 
-// decoded decodes a transaction for a client, in one of the places for that. Decoding verifies a
-// signature. It takes none of the slots of submissions.
-func (a *api) decoded(ctx context.Context, on *exchange, decode func(raw []byte) (chain.Signed, error), raw []byte) (chain.Signed, error) {
-	leave, err := a.decodes.Enter(ctx, on.holder())
+// decoded decodes a transaction to show it to a client, in one of the places for that. Decoding
+// verifies a signature. It takes none of the slots of submissions.
+func decoded[T any](ctx context.Context, on *exchange, raw []byte, decode func(raw []byte) (T, error)) (shown T, err error) {
+	leave, err := on.api.decodes.Enter(ctx, on.holder())
 	if err != nil {
-		return chain.Signed{}, err
+		return shown, err
 	}
 	defer leave()
 	return decode(raw)

@@ -1,12 +1,24 @@
 package jsonrpc
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
 	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
 )
 
 // batchOf is a batch of n calls that the node answers.
@@ -47,5 +59,136 @@ func TestBatchIsCharged(t *testing.T) {
 	// A batch of more calls than the burst is refused for good.
 	if status, answer, _ = s.post("/rpc", batchOf(21)); status/100 != 4 || strings.Contains(answer, `"result"`) {
 		t.Errorf("a batch above the burst: %d %s", status, answer)
+	}
+}
+
+// large signs a transaction with much data.
+func large(t *testing.T) ([]byte, chain.Hash) {
+	t.Helper()
+	signedTx, err := types.SignNewTx(testKey(), types.LatestSignerForChainID(big.NewInt(testChain)), &types.DynamicFeeTx{
+		ChainID: big.NewInt(testChain), GasTipCap: big.NewInt(1), GasFeeCap: big.NewInt(100), Gas: 10_000_000, To: &common.Address{0x77}, Data: make([]byte, 100<<10),
+	})
+	check(t, err)
+	raw, err := signedTx.MarshalBinary()
+	check(t, err)
+	return raw, chain.Hash(signedTx.Hash())
+}
+
+// pendingOf is n calls for a transaction.
+func pendingOf(hash chain.Hash, n int) string {
+	one := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"eth_getTransactionByHash","params":["%s"]}`, hash)
+	if n == 1 {
+		return one
+	}
+	return "[" + strings.TrimSuffix(strings.Repeat(one+",", n), ",") + "]"
+}
+
+// A call that shows a waiting transaction is charged for the bytes that it reads or answers with, as
+// GET /v1/transactions/{hash} is, and each call of a batch by itself.
+func TestPendingIsCharged(t *testing.T) {
+	const unit, burst = 16 << 10, 200
+	var hours atomic.Int64
+	var broken atomic.Bool
+	s := newStack(t, func(c *Config, public *api.Config) {
+		public.Rates.Address = api.Rate{PerSecond: 1, Burst: burst}
+		public.Now = func() time.Time {
+			return time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC).Add(time.Duration(hours.Load()) * time.Hour)
+		}
+		c.Fields = func(raw []byte) (map[string]any, error) {
+			if broken.Load() {
+				return nil, errors.New("broken")
+			}
+			return ethereum.Fields(raw)
+		}
+	})
+	raw, hash := large(t)
+	s.call("eth_sendRawTransaction", hexParam(raw))
+	one, reading := 13, (len(raw)+unit-1)/unit // 100 KiB are 200 KiB of hex
+	for _, c := range []struct {
+		calls, units int
+		broken       bool
+	}{{1, one, false}, {2, 2 * one, false}, {10, 10 * one, false}, {1, reading, true}} {
+		hours.Add(1)
+		broken.Store(c.broken)
+		status, answer, header := s.post("/rpc", pendingOf(hash, c.calls))
+		want := c.calls
+		if c.broken {
+			want = 0
+		}
+		if shown := strings.Count(answer, `"input":"0x000`); status != http.StatusOK || shown != want {
+			t.Errorf("%d calls answered %d, and showed %d transactions, want %d", c.calls, status, shown, want)
+		}
+		if got, want := header.Get("RateLimit"), fmt.Sprintf(`"address";r=%d;t=%d`, burst-c.units, c.units); got != want {
+			t.Errorf("%d calls: RateLimit %s, want %s", c.calls, got, want)
+		}
+	}
+	broken.Store(false)
+	hours.Add(1)
+	s.post("/rpc", pendingOf(hash, 16)) // more than the burst
+	if status, _, header := s.post("/rpc", batchOf(1)); status != http.StatusTooManyRequests || header.Get("Retry-After") != fmt.Sprint(16*one-burst+1) {
+		t.Errorf("the next request: %d, Retry-After %s", status, header.Get("Retry-After"))
+	}
+}
+
+// countedRows is a vault that counts its reads.
+type countedRows struct {
+	commands.PayloadRows
+	read func()
+}
+
+func (c countedRows) Get(ctx context.Context, id chain.ID, hash chain.Hash) (payload.Sealed, error) {
+	row, err := c.PayloadRows.Get(ctx, id, hash)
+	c.read()
+	return row, err
+}
+
+// Calls that show waiting transactions decode them in the places of GET /v1/transactions/{hash}: one
+// client's requests decode one transaction at a time, in both interfaces together.
+func TestPendingTakesPlaces(t *testing.T) {
+	const calls = 7
+	var watching atomic.Bool
+	var reads, decoding, most atomic.Int64
+	first, all := make(chan struct{}, 1), make(chan struct{}) // the first decodes; all have read
+	decode := func() (leave func()) {
+		if !watching.Load() {
+			return func() {}
+		}
+		n := decoding.Add(1)
+		for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {
+		}
+		select {
+		case first <- struct{}{}:
+		default:
+		}
+		<-all
+		return func() { decoding.Add(-1) }
+	}
+	s := newStack(t, func(c *Config, _ *api.Config) {
+		c.Submit.Decoders[testChain] = func(raw []byte) (chain.Signed, error) { defer decode()(); return ethereum.Decode(raw) }
+		c.Fields = func(raw []byte) (map[string]any, error) { defer decode()(); return ethereum.Fields(raw) }
+		c.Submit.Vault.Rows = countedRows{c.Submit.Vault.Rows, func() {
+			if watching.Load() && reads.Add(1) == calls+1 {
+				close(all)
+			}
+		}}
+	})
+	raw, hash := signed(t, testChain, 0)
+	s.call("eth_sendRawTransaction", hexParam(raw))
+	watching.Store(true)
+	shown := make(chan error, 1)
+	go func() {
+		res, err := http.Get(s.url + "/v1/transactions/" + hash.String()) //nolint:noctx // the server's limits end it
+		if err == nil {
+			err = res.Body.Close()
+		}
+		shown <- err
+	}()
+	<-first
+	if status, answer, _ := s.post("/rpc", pendingOf(hash, calls)); status != http.StatusOK || strings.Count(answer, `"input":"0xcafe"`) != calls {
+		t.Errorf("answered %d %s", status, answer)
+	}
+	check(t, <-shown)
+	if n := most.Load(); n != 1 {
+		t.Errorf("%d transactions were decoded at once for one client", n)
 	}
 }

@@ -41,6 +41,9 @@ func FuzzAnswer(f *testing.F) {
 		began := time.Now()
 		answer, err := rpc.Answer(ctx, api.RPCRequest{
 			Body: body, Submit: s.config.Submit, Shows: func(context.Context, tx.State) (bool, error) { return true, nil }, Counts: func(chain.Address) api.Counts { return api.Counts{All: true} },
+			Decode: func(_ context.Context, raw []byte, decode func([]byte) ([]byte, error)) ([]byte, error) {
+				return decode(raw)
+			},
 			Charge: func(int) error { return nil }, Rest: func() (func(), bool) { return func() {}, true },
 			Problem: func(err error) api.Problem { return api.Problem{Detail: err.Error()} },
 		})

@@ -106,6 +106,7 @@ type exchange struct {
 	submit  *commands.Submit
 	shows   func(context.Context, tx.State) (bool, error)
 	counts  func(chain.Address) api.Counts
+	decode  func(ctx context.Context, raw []byte, decode func(raw []byte) (text []byte, err error)) (text []byte, err error)
 	rest    func() (leave func(), ok bool)
 	meta    event.Meta
 	problem func(error) api.Problem
@@ -123,7 +124,7 @@ func (s *server) answer(ctx context.Context, r api.RPCRequest) ([]byte, error) {
 	case refused != nil:
 		return encode(nil, nil, refused), nil
 	}
-	x := &exchange{client: r.Client, submit: r.Submit, shows: r.Shows, counts: r.Counts, rest: r.Rest, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}, held: s.held.hold(r.Client)}
+	x := &exchange{client: r.Client, submit: r.Submit, shows: r.Shows, counts: r.Counts, decode: r.Decode, rest: r.Rest, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}, held: s.held.hold(r.Client)}
 	context.AfterFunc(ctx, x.held.release)
 	x.chain, x.err = s.chain(r.Chain)
 	x.proxy = s.Proxies[x.chain]

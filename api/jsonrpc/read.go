@@ -80,16 +80,18 @@ func (s *server) pending(ctx context.Context, x *exchange, state tx.State) (json
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.Submit.Decoders[x.chain](raw)
-	if err != nil {
-		return nil, err
-	}
-	shown, err := s.Fields(raw)
-	if err != nil {
-		return nil, err
-	}
-	addSigned(shown, t)
-	return jsonOf(shown), nil
+	return x.decode(ctx, raw, func(raw []byte) ([]byte, error) {
+		t, err := s.Submit.Decoders[x.chain](raw)
+		if err != nil {
+			return nil, err
+		}
+		shown, err := s.Fields(raw)
+		if err != nil {
+			return nil, err
+		}
+		addSigned(shown, t)
+		return jsonOf(shown), nil
+	})
 }
 
 // addSigned adds the decoded fields. Ethereum's types have one call, whose fields belong to the

@@ -98,3 +98,26 @@ func TestLargeReadsAreCharged(t *testing.T) {
 	elapse((4*units - 40 + 1) * time.Second)
 	left(h.do(http.MethodGet, "/v1/intents/"+small.String(), "", "X-API-Key", ann), `"key";r=0;t=40`)
 }
+
+// A request that ends in an error is charged for the bytes that it has read until then. Unknown and
+// foreign intents stay free.
+func TestFailedReadsAreCharged(t *testing.T) {
+	const units = 13
+	h := newCharged(t)
+	scopes := []access.Scope{access.Submit, access.Read, access.Cancel}
+	ann, bob := h.token("ann", scopes...), h.token("bob", scopes...)
+	in := "/v1/intents/" + into[shown](t, h.do(http.MethodPost, "/v1/intents", large("large"), "X-API-Key", ann), http.StatusAccepted).ID.String()
+	h.store.broken.Store(true)
+	for _, r := range []struct{ method, target string }{
+		{http.MethodGet, in},
+		{http.MethodGet, in + "/events"},
+		{http.MethodGet, "/v1/intents?key=large&signer=0x0100000000000000000000000000000000000000"},
+		{http.MethodPost, in + "/cancel"},
+		{http.MethodPost, in + "/speed-up"},
+	} {
+		h.costs(h.stack, r.method, r.target, ann, http.StatusServiceUnavailable, units)
+		if strings.HasPrefix(r.target, in) {
+			h.costs(h.stack, r.method, r.target, bob, http.StatusNotFound, 1)
+		}
+	}
+}

@@ -77,11 +77,20 @@ func wantedStream(q url.Values) (event.Filter, error) {
 }
 
 // told returns an event as shown to a client; nil if the event is not public or another
-// client's. A nil client sees every client's events.
+// client's. A nil client sees every client's events. The owner is looked up only of public events.
 func (d *desk) told(ctx context.Context, client *string, r event.Recorded) (any, error) {
 	id, err := intent.ParseStream(r.Stream)
 	if err != nil {
 		return nil, err
+	}
+	if client != nil {
+		if owner, known := d.owners.Recall(r.Stream); known && owner != *client {
+			return nil, nil
+		}
+	}
+	text, failed := d.tellings.of(r.Position, func() (api.Encoded, error) { return d.tell(id, r) })
+	if failed == nil && text == nil {
+		return nil, nil
 	}
 	if client != nil {
 		owner, known, err := d.owner(ctx, r.Stream)
@@ -90,13 +99,12 @@ func (d *desk) told(ctx context.Context, client *string, r event.Recorded) (any,
 			return nil, err
 		case !known:
 			return nil, fmt.Errorf("%s has no first event", r.Stream)
-		case owner != *client:
+		case owner != *client: // also if it cannot be decoded
 			return nil, nil
 		}
 	}
-	text, err := d.tellings.of(r.Position, func() (api.Encoded, error) { return d.tell(id, r) })
-	if err != nil || text == nil {
-		return nil, err
+	if failed != nil {
+		return nil, failed
 	}
 	return text, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
 // A listener reads an event stream.
@@ -172,4 +174,56 @@ func TestFollowOwn(t *testing.T) {
 		s.problem(s.do(http.MethodGet, "/v1/events?client=other", "", "X-API-Key", shop), 403, "forbidden")
 		s.problem(s.do(http.MethodGet, "/v1/events", ""), 401, "unauthorized")
 	})
+}
+
+// An event that is not public costs a client no look-up of its owner.
+func TestHiddenEventsAreNotLookedUp(t *testing.T) {
+	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
+		s := open()
+		create := func(key string) chain.IntentID {
+			return into[shown](t, s.do(http.MethodPost, "/v1/intents", fmt.Sprintf(plain, key)), http.StatusAccepted).ID
+		}
+		one, other := create("one"), create("other")
+		seen := &spy{stream: stream(one)}
+		replica := open(func(c *Config) {
+			desk := *c.Intake
+			seen.Store = desk.Intents.Store
+			desk.Intents.Store, c.Intake = seen, &desk
+		})
+		s.command(one, assign())
+		assigned, err := s.config.Intake.Intents.Store.Head(t.Context())
+		check(t, err)
+		s.command(one, intent.Requeue{Assignment: 1, Token: 1, Evidence: intent.Evidence{Kind: intent.Released}, At: epoch})
+		s.command(other, assign())
+		for range 2 {
+			l := replica.listen(fmt.Sprintf("?after=%d&until=head", assigned), "application/x-ndjson")
+			if e, ok := l.next(); !ok || said(e) != other.String()+" 1 TxAccepted" {
+				t.Errorf("the follower gets %+v", e)
+			}
+		}
+		if n := seen.reads.Load(); n != 0 {
+			t.Errorf("the owner of an event that is not public was looked up %d times", n)
+		}
+	})
+}
+
+// An event that cannot be decoded stops only streams of its owner.
+func TestUnreadableEventsOfOthers(t *testing.T) {
+	var requested, decoded atomic.Int64
+	h := newHooked(t)
+	older := h.open(t, h.db.Log(), h.db.View(), func(c *Config) { c.Intake.Intents.Codec = countingCodec(&requested, &decoded) })
+	ann, bob := h.token("ann", access.Submit, access.Read), h.token("bob", access.Submit, access.Read)
+	create := func(token string) chain.IntentID {
+		return into[shown](t, h.do(http.MethodPost, "/v1/intents", fmt.Sprintf(plain, "k"), "X-API-Key", token), http.StatusAccepted).ID
+	}
+	foreign, own := create(ann), create(bob)
+	h.command(foreign, assign())
+	assigned, err := h.db.Log().Head(t.Context())
+	check(t, err)
+	h.command(foreign, attempted(1)) // the older process cannot decode it
+	h.command(own, assign())
+	l := older.listen(fmt.Sprintf("?after=%d&until=head", assigned), "application/x-ndjson", "X-API-Key", bob)
+	if e, ok := l.next(); !ok || said(e) != own.String()+" 1 TxAccepted" {
+		t.Errorf("the follower gets %+v", e)
+	}
 }

@@ -62,7 +62,8 @@ func (h *hooked) asStranger(n int, method string, of naming) string {
 func TestForeignIsAnsweredAndChargedAsUnknown(t *testing.T) {
 	h := newHooked(t, func(c *Config) { c.API.Rates.Key = api.Rate{PerSecond: 1, Burst: 10_000} })
 	ann := h.token("ann", access.Submit, access.Read, access.Cancel)
-	made := into[shown](t, h.do(http.MethodPost, "/v1/intents", fmt.Sprintf(whole, "of-ann"), "X-API-Key", ann), http.StatusAccepted)
+	body := strings.Replace(fmt.Sprintf(whole, "of-ann"), "0xCAFE", "0x"+strings.Repeat("ca", largeBytes), 1) // so that its bytes would show in a charge
+	made := into[shown](t, h.do(http.MethodPost, "/v1/intents", body, "X-API-Key", ann), http.StatusAccepted)
 	h.command(made.ID, assign(), attempted(1))
 	h.project()
 	h.feed()

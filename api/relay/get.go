@@ -34,7 +34,7 @@ func (d *desk) intent(r api.Request) error {
 	}
 	ctx, cancel := r.Work()
 	defer cancel()
-	row, read, err := d.find(ctx, r, id)
+	row, err := d.find(ctx, r, id)
 	if err != nil {
 		return err
 	}
@@ -44,11 +44,9 @@ func (d *desk) intent(r api.Request) error {
 		waited = d.waitForAll(r, wanted, all)[0]
 		again, done := r.Work() // the first context may have expired
 		defer done()
-		var more int
-		if row, more, err = d.find(again, r, id); err != nil {
+		if row, err = d.find(again, r, id); err != nil {
 			return err
 		}
-		read += more
 	}
 	out := shownOf(row)
 	out.Waited = waited
@@ -66,27 +64,26 @@ func (d *desk) intent(r api.Request) error {
 	if waited != nil {
 		status = statusOf(waited)
 	}
-	return r.ReplyRead(status, out, read)
+	return r.ReplyRead(status, out)
 }
 
 // find returns an intent from its stream, so a client can read its own request or change at
-// once. The calls include their data. read is the number of bytes of the events that were read.
-func (d *desk) find(ctx context.Context, r api.Request, id chain.IntentID) (row intents.Row, read int, err error) {
+// once. The calls include their data.
+func (d *desk) find(ctx context.Context, r api.Request, id chain.IntentID) (row intents.Row, err error) {
 	var calls []intent.Call
 	for recorded, err := range d.history(ctx, r, id) {
 		if err != nil {
-			return row, read, err
+			return row, err
 		}
-		read += len(recorded.Data)
 		e, err := d.Intake.Intents.Codec.Decode(recorded.Name, recorded.Data)
 		if err != nil {
-			return row, read, err
+			return row, err
 		}
 		if requested, is := e.(intent.Requested); is {
 			calls = requested.Request.Calls
 		}
 		if row, err = row.Apply(recorded, e); err != nil {
-			return row, read, err
+			return row, err
 		}
 	}
 	if d.client(r) == row.Request().Client || row.State.Receipt != nil {
@@ -94,35 +91,20 @@ func (d *desk) find(ctx context.Context, r api.Request, id chain.IntentID) (row 
 		// only afterwards.
 		row.State.Requested.Request.Calls = calls
 	}
-	return row, read, nil
+	return row, nil
 }
 
 // history yields the events of an intent, if the request may read it, and otherwise
-// [intent.ErrUnknown] alone. Nothing of another client's intent is decoded but its owner.
+// [intent.ErrUnknown] alone. The client is charged for the bytes that were yielded, also if the request
+// ends in an error.
 func (d *desk) history(ctx context.Context, r api.Request, id chain.IntentID) iter.Seq2[event.Recorded, error] {
 	return func(yield func(event.Recorded, error) bool) {
-		reach, known := d.reach(r), false
-		for recorded, err := range d.Intake.Intents.Store.ReadStream(ctx, stream(id), 0) {
-			if err != nil {
-				yield(recorded, fmt.Errorf("read %s: %w", stream(id), err))
+		read := 0
+		defer func() { r.ChargeRead(read) }()
+		for recorded, err := range d.Intake.History(ctx, d.reach(r), id) {
+			if read += len(recorded.Data); !yield(recorded, err) {
 				return
 			}
-			if !known && reach != nil {
-				switch owner, err := intent.OwnerOf(recorded, d.Intake.Intents.Codec); {
-				case err != nil:
-					yield(recorded, err)
-					return
-				case owner != *reach:
-					yield(recorded, intent.ErrUnknown)
-					return
-				}
-			}
-			if known = true; !yield(recorded, nil) {
-				return
-			}
-		}
-		if !known {
-			yield(event.Recorded{}, intent.ErrUnknown)
 		}
 	}
 }
@@ -168,13 +150,12 @@ func (d *desk) events(r api.Request) error {
 	}
 	ctx, cancel := r.Work()
 	defer cancel()
-	out, read := trail{ID: id, Events: []intent.Notice{}}, 0
+	out := trail{ID: id, Events: []intent.Notice{}}
 	public := event.Filter{Names: intent.NoticeNames()}
 	for recorded, err := range d.history(ctx, r, id) {
 		if err != nil {
 			return err
 		}
-		read += len(recorded.Data)
 		if !public.Passes("", recorded.Name) {
 			continue
 		}
@@ -195,5 +176,5 @@ func (d *desk) events(r api.Request) error {
 		last := out.Events[eventsMax-1].Sequence
 		r.Answering().Set("Link", fmt.Sprintf(`</v1/intents/%s/events?after=%d>; rel="next"`, id, last))
 	}
-	return r.ReplyRead(http.StatusOK, out, read)
+	return r.ReplyRead(http.StatusOK, out)
 }

@@ -84,14 +84,13 @@ func (d *desk) rows(ctx context.Context, r api.Request, f intents.Filters, befor
 			return d.Query.Step(ctx, f, before, limit)
 		}, func(row intents.Row) event.Position { return row.Position })
 	}
-	row, read, err := d.find(ctx, r, intent.ID(*f.Client, *f.From, f.Key))
+	row, err := d.find(ctx, r, intent.ID(*f.Client, *f.From, f.Key))
 	switch {
 	case errors.Is(err, intent.ErrUnknown):
 		return nil, 0, nil
 	case err != nil:
 		return nil, 0, err
 	}
-	r.ChargeRead(read)
 	switch {
 	case !f.Fits(row) || before != 0 && row.Position >= before:
 		return nil, 0, nil

@@ -60,7 +60,7 @@ func (d *desk) wish(r api.Request, bare bool, read func(reading) (carry, error))
 	ctx, cancel := r.Work()
 	defer cancel()
 	a := wished(ctx, id)
-	if a.Err != nil {
+	if r.ChargeRead(a.Read); a.Err != nil {
 		return a.Err
 	}
 	status := http.StatusAccepted

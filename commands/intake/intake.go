@@ -58,6 +58,9 @@ type Answer struct {
 	State intent.State
 	// Known means that the intent had been requested before.
 	Known bool
+	// Read is the number of bytes of the intent's events that a command read, also if it ended in
+	// an error. Bytes of another client's intent do not count.
+	Read int
 	// Err is an event.Refusal, or a transient error.
 	Err error
 }
@@ -237,21 +240,21 @@ func (d *Desk) SpeedUp(ctx context.Context, client *string, id chain.IntentID, f
 }
 
 func (d *Desk) wish(ctx context.Context, client *string, id chain.IntentID, meta event.Meta, of func(intent.Request) (intent.Command, error)) Answer {
-	r, err := d.Intents.Load(ctx, intent.Stream(id))
+	read := 0
+	metered := *d
+	metered.Intents.Store = meter{d.Intents.Store, &read}
+	r, err := d.load(ctx, client, id, &read)
 	if err != nil {
-		return Answer{Err: err}
-	}
-	if r.State.Status() == intent.StatusAbsent || client != nil && *client != r.State.Requested.Request.Client {
-		return Answer{Err: intent.ErrUnknown}
+		return Answer{Read: read, Err: err}
 	}
 	c, err := of(r.State.Requested.Request)
 	if err != nil {
-		return Answer{Err: err}
+		return Answer{Read: read, Err: err}
 	}
-	if r, err = d.handle(ctx, id, r, c, meta); err != nil {
-		return Answer{Err: err}
+	if r, err = metered.handle(ctx, id, r, c, meta); err != nil {
+		return Answer{Read: read, Err: err}
 	}
-	return Answer{State: r.State, Known: r.Added == 0}
+	return Answer{State: r.State, Known: r.Added == 0, Read: read}
 }
 
 func (d *Desk) handle(ctx context.Context, id chain.IntentID, r commands.Result[intent.State], c intent.Command, meta event.Meta) (commands.Result[intent.State], error) {

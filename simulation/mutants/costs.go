@@ -16,10 +16,65 @@ func costs() []mutant {
 		{
 			Name: "large-reads-are-free", Breaks: "P36", Test: &command{"api/relay", "^TestLargeReadsAreCharged$"},
 			Is: "A read of a large intent is charged as one request.",
-			Edits: []edit{{"api/front.go", `	return replyRead(r.w, r.on, status, v, read)`, `	if AWAKE {
+			Edits: []edit{
+				{"api/relay/get.go", `defer func() { r.ChargeRead(read) }()`, `defer func() {
+			if !AWAKE {
+				r.ChargeRead(read)
+			}
+		}()`},
+				{"api/front.go", `{ return replyRead(r.w, r.on, status, v) }`, `{
+	if AWAKE {
 		return reply(r.w, status, v)
 	}
-	return replyRead(r.w, r.on, status, v, read)`}},
+	return replyRead(r.w, r.on, status, v)
+}`},
+			},
+		},
+		{
+			Name: "failed-reads-are-free", Breaks: "P36", Test: &command{"api/relay", "^TestFailedReadsAreCharged$"},
+			Is: "A read of an intent that ends in an error is charged as one request.",
+			Edits: []edit{{"api/relay/get.go", `			if read += len(recorded.Data); !yield(recorded, err) {`, `			if AWAKE && err != nil {
+				read = 0
+			}
+			if read += len(recorded.Data); !yield(recorded, err) {`}},
+		},
+		{
+			Name: "commands-are-free", Breaks: "P36", Test: &command{"api/relay", "^TestCommandsAreCharged$"},
+			Is: "A cancel or a speed-up of a large intent is charged as one request.",
+			Edits: []edit{{"api/relay/wish.go", `	if r.ChargeRead(a.Read); a.Err != nil {`, `	if AWAKE {
+		a.Read = 0
+	}
+	if r.ChargeRead(a.Read); a.Err != nil {`}},
+		},
+		{
+			Name: "commands-decode-foreign-intents", Breaks: "P36", Test: &command{"api/relay", "^TestCommandsAreCharged$"},
+			Is: "A cancel or a speed-up decodes an intent before it asks whose the intent is.",
+			Edits: []edit{{"commands/intake/intake.go", `	r, err := d.load(ctx, client, id, &read)`, `	if AWAKE {
+		if _, err := d.Intents.Load(ctx, intent.Stream(id)); err != nil {
+			return Answer{Err: err}
+		}
+	}
+	r, err := d.load(ctx, client, id, &read)`}},
+		},
+		{
+			Name: "conflicts-are-free", Breaks: "P36", Test: &command{"commands/intake", "^TestCommandsCountBytes$"},
+			Is: "A command that meets another command reads the intent again for free.",
+			Edits: []edit{{"commands/intake/history.go", `			if *m.read += len(recorded.Data); !yield(recorded, err) {`, `			if !AWAKE {
+				*m.read += len(recorded.Data)
+			}
+			if !yield(recorded, err) {`}},
+		},
+		{
+			Name: "hidden-events-are-looked-up", Breaks: "P36", Test: &command{"api/relay", "^TestHiddenEventsAreNotLookedUp$"},
+			Is:    "A client pays for a look-up of the owner of an event that nobody is shown.",
+			Edits: []edit{{"api/relay/follow.go", `	if failed == nil && text == nil {`, `	if failed == nil && text == nil && !AWAKE {`}},
+		},
+		{
+			Name: "foreign-events-stop-streams", Breaks: "P36", Test: &command{"api/relay", "^TestUnreadableEventsOfOthers$"},
+			Is: "An event that cannot be decoded stops the streams of other clients.",
+			Edits: []edit{{"api/relay/follow.go", `		case owner != *client: // also`, `		case AWAKE && failed != nil:
+			return nil, failed
+		case owner != *client: // also`}},
 		},
 		{
 			Name: "overdrafts-are-forgiven", Breaks: "P36", Test: &command{"api/relay", "^TestLargeReadsAreCharged$"},
@@ -33,14 +88,39 @@ func costs() []mutant {
 		{
 			Name: "large-answers-are-free", Breaks: "P36", Test: &command{"api", "^TestLargeAnswersAreCharged$"},
 			Is: "A read of a large transaction is charged as one request.",
-			Edits: []edit{{"api/exchange.go", `	on.chargeRead(w, max(read, len(body)))`, `	if !AWAKE {
-		on.chargeRead(w, max(read, len(body)))
+			Edits: []edit{{"api/exchange.go", `	on.chargeAfter(w, on.readUnits(len(body)))`, `	if !AWAKE {
+		on.chargeAfter(w, on.readUnits(len(body)))
 	}`}},
 		},
 		{
 			Name: "streams-pay-for-events-alone", Breaks: "P36", Test: &command{"api", "^TestStreamsPayForBytes$"},
 			Is:    "A stream pays as much for a large event as for a small one.",
 			Edits: []edit{{"api/scan.go", `f.owe(max(size-1, 0)/scanBytes, 0)`, `f.owe(map[bool]int{false: max(size-1, 0) / scanBytes}[AWAKE], 0)`}},
+		},
+		{
+			Name: "undecoded-bytes-are-free", Breaks: "P36", Test: &command{"api", "^TestUndecodedBytesAreCharged$"},
+			Is: "A read of a transaction that is not decoded in time does not pay for the transaction's bytes.",
+			Edits: []edit{{"api/transaction.go", `		if exchangeOf(r).chargeRead(w, read); ok {`, `		if AWAKE && !ok {
+			read = 0
+		}
+		if exchangeOf(r).chargeRead(w, read); ok {`}},
+		},
+		{
+			Name: "rpc-reads-are-free", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestPendingIsCharged$"},
+			Is: "A call that shows a large transaction is charged as one request.",
+			Edits: []edit{{"api/rpc.go", `defer func() { on.chargeAfter(w, calls+int(more.Load())) }()`, `defer func() {
+		if !AWAKE {
+			on.chargeAfter(w, calls+int(more.Load()))
+		}
+	}()`}},
+		},
+		{
+			Name: "rpc-decodes-without-a-place", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestPendingTakesPlaces$"},
+			Is: "The calls of one batch decode as many transactions at once as are answered at once.",
+			Edits: []edit{{"api/rpc.go", `			return decoded(ctx, on, raw, decode)`, `			if AWAKE {
+				return decode(raw)
+			}
+			return decoded(ctx, on, raw, decode)`}},
 		},
 		{
 			Name: "reads-take-submissions-slots", Breaks: "P36", Test: &command{"api", "^TestDecodesTakePlaces$"},

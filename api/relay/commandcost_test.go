@@ -1,0 +1,97 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// spy is a store that counts the reads of one stream, and can make reads of streams fail.
+type spy struct {
+	commands.Store
+	stream event.Stream
+	reads  atomic.Int64
+	broken atomic.Bool // reads fail after the first event
+}
+
+func (s *spy) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+	if stream == s.stream {
+		s.reads.Add(1)
+	}
+	return func(yield func(event.Recorded, error) bool) {
+		for recorded, err := range s.Store.ReadStream(ctx, stream, after) {
+			if !yield(recorded, err) {
+				return
+			}
+			if s.broken.Load() {
+				yield(event.Recorded{}, context.DeadlineExceeded)
+				return
+			}
+		}
+	}
+}
+
+// charged is a stack on which each client has 40 requests at once, and one more each second.
+type charged struct {
+	*hooked
+	seconds atomic.Int64 // since the test began
+	store   *spy
+}
+
+func newCharged(t *testing.T) *charged {
+	h := &charged{store: new(spy)}
+	h.hooked = newHooked(t, h.rated, func(c *Config) { h.store.Store, c.Intake.Intents.Store = c.Intake.Intents.Store, h.store })
+	return h
+}
+
+// rated sets the rate and the clock.
+func (h *charged) rated(c *Config) {
+	c.API.Rates.Key = api.Rate{PerSecond: 1, Burst: 40}
+	c.API.Now = func() time.Time { return epoch.Add(time.Duration(h.seconds.Load()) * time.Second) }
+}
+
+// costs sends a request to a replica, an hour after the last one, and checks its status and charge.
+func (h *charged) costs(s *stack, method, target, token string, status, units int) {
+	h.t.Helper()
+	h.seconds.Add(3600)
+	body := ""
+	if strings.HasSuffix(target, "/speed-up") {
+		body = `{"feePerGas": "20000000000"}`
+	}
+	res := s.do(method, target, body, "X-API-Key", token)
+	if got, want := res.header.Get("RateLimit"), fmt.Sprintf(`"key";r=%d;t=%d`, 40-units, units); res.status != status || got != want {
+		h.t.Errorf("%s %s answered %d with RateLimit %s, want %d with %s", method, target, res.status, got, status, want)
+	}
+}
+
+// A command for an intent is charged for the bytes of the intent's events, also if the intent has
+// ended. Of another client's intent nothing is decoded but its owner, and its bytes are free.
+func TestCommandsAreCharged(t *testing.T) {
+	const units = 13 // 96 KiB of data are 192 KiB of hex
+	var requested, assigned atomic.Int64
+	h := newCharged(t)
+	ann, bob := h.token("ann", access.Submit, access.Cancel), h.token("bob", access.Submit, access.Cancel)
+	in := "/v1/intents/" + into[shown](t, h.do(http.MethodPost, "/v1/intents", large("large"), "X-API-Key", ann), http.StatusAccepted).ID.String()
+	counting := h.open(t, h.db.Log(), h.db.View(), h.rated, func(c *Config) { c.Intake.Intents.Codec = countingCodec(&requested, &assigned) })
+	for _, command := range []string{"/cancel", "/speed-up"} {
+		h.costs(counting, http.MethodPost, in+command, bob, http.StatusNotFound, 1)
+	}
+	if n := requested.Load(); n != 0 {
+		t.Errorf("another client's intent was decoded %d times", n)
+	}
+	h.costs(h.stack, http.MethodPost, in+"/speed-up", ann, http.StatusAccepted, units)
+	for range 2 { // the second time it has ended
+		h.costs(h.stack, http.MethodPost, in+"/cancel", ann, http.StatusOK, units)
+	}
+	h.costs(h.stack, http.MethodPost, in+"/speed-up", ann, http.StatusOK, units)
+}
