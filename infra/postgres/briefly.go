@@ -51,7 +51,7 @@ func persist(ctx context.Context, logger *slog.Logger, task string, tries int, t
 			return err
 		}
 		if wait < briefPauseMax {
-			logger.Info("the log is in use, tried again later", "task", task, "pause", wait, "err", err)
+			logger.Info("the log is in use or was not reached, tried again later", "task", task, "pause", wait, "err", err)
 		}
 		if err := pause(ctx, wait); err != nil {
 			return err

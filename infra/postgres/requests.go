@@ -142,7 +142,7 @@ func forgetting(o request.Oldest) (text string, args []any) {
 // keeps running requests.
 func (s *Requests) Forget(ctx context.Context, o request.Oldest) (removed int, err error) {
 	text, args := forgetting(o)
-	err = retry(ctx, func() error {
+	err = retryRefused(ctx, func() error {
 		tag, err := s.pool.Exec(ctx, text, args...)
 		removed = int(tag.RowsAffected())
 		return err
