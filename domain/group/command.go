@@ -32,7 +32,7 @@ const JoinMax = event.MaxAppend
 const MembersMax = 100_000
 
 // most returns the bound of the members by this command.
-func (c Join) most() int { return cmp.Or(c.Max, MembersMax) }
+func (c Join) most() int { return min(MembersMax, cmp.Or(c.Max, MembersMax)) }
 
 // Cancel is the owner's request to stop sending the present members. The authority is verified
 // before, because that needs no knowledge of the group.
