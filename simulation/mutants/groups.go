@@ -159,11 +159,11 @@ func groups() []mutant {
 			Name: "chunks-take-no-place", Breaks: "P36", Test: &command{"api", "^TestChunksOfCancelsTakePlaces$"},
 			Is: "Any number of cancels visit a chunk of members at once.",
 			Edits: []edit{{"api/cancel.go", `	v := a.viewer(on)
-	in.Owned =`, `	if AWAKE {
+	if v.members() != nil {`, `	if AWAKE {
 		in.Visit = nil
 	}
 	v := a.viewer(on)
-	in.Owned =`}},
+	if v.members() != nil {`}},
 		},
 	}
 }
