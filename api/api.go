@@ -147,6 +147,7 @@ type api struct {
 	owned    owned
 	groups   event.Codec[group.Event]
 	decodes  *Places // of reads that decode transactions
+	nonces   *Places // of reads of the next free nonce
 	// streaming, waiting and working count each client's open streams, requests that wait on
 	// purpose, and other requests in progress.
 	streaming, waiting, working rests
@@ -167,7 +168,7 @@ func newAPI(c Config) *api {
 	if c.LargeCancels == nil {
 		c.LargeCancels = NewLargeCancels()
 	}
-	return &api{Config: c, limiter: newLimiter(cmp.Or(c.Rates.Clients, RateClients)), follows: make(chan struct{}, c.Limits.Streams), groups: group.Codec(), decodes: newDecodes(), published: publishing()}
+	return &api{Config: c, limiter: newLimiter(cmp.Or(c.Rates.Clients, RateClients)), follows: make(chan struct{}, c.Limits.Streams), groups: group.Codec(), decodes: newDecodes(), nonces: newNonces(), published: publishing()}
 }
 
 // endpoint answers a request, or returns an error that says why not. If it returns an error it

@@ -159,3 +159,8 @@ func TestDecodesTakePlaces(t *testing.T) {
 		<-s.config.Submit.Slots
 	}
 }
+
+// Reads of the next free nonce of one client leave a place to other clients.
+func TestNextNoncesTakePlaces(t *testing.T) {
+	takeTurns(t, newNonces, noncePlaces, nonceShare, nonceQueue)
+}

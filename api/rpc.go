@@ -44,6 +44,9 @@ type RPCRequest struct {
 	// Decode has decode make the text that shows a transaction of its bytes, in one of the places
 	// for that. The call costs one unit for each 16 KiB of the bytes or of the text.
 	Decode func(ctx context.Context, raw []byte, decode func(raw []byte) (text []byte, err error)) (text []byte, err error)
+	// NextFree has read find the next free nonce of a sequence, at or after from, in one of the
+	// places for that. The call costs one unit for each hundred nonces in between.
+	NextFree func(ctx context.Context, from uint64, read func(ctx context.Context) (next uint64, err error)) (next uint64, err error)
 	// Rest lets a call wait, unless the client's share of waiting requests is used up. leave
 	// ends the wait.
 	Rest func() (leave func(), ok bool)
@@ -113,8 +116,8 @@ func (a *api) rpc(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// answerRPC answers the calls of a request, and charges for the bytes of transactions that they
-// read. Calls are answered concurrently.
+// answerRPC answers the calls of a request, and charges for the bytes of transactions and the
+// nonces that they read. Calls are answered concurrently.
 func (a *api) answerRPC(ctx context.Context, w http.ResponseWriter, r *http.Request, body []byte) ([]byte, error) {
 	on := exchangeOf(r)
 	v := a.viewer(on)
@@ -130,6 +133,10 @@ func (a *api) answerRPC(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		Decode: func(ctx context.Context, raw []byte, decode func([]byte) ([]byte, error)) (text []byte, err error) {
 			defer func() { more.Add(int64(max(on.readUnits(max(len(raw), len(text)))-1, 0))) }()
 			return decoded(ctx, on, raw, decode)
+		},
+		NextFree: func(ctx context.Context, from uint64, read func(context.Context) (uint64, error)) (next uint64, err error) {
+			defer func() { more.Add(int64(max(on.nonceUnits(from, next)-1, 0))) }()
+			return on.nextFree(ctx, read)
 		},
 		Rest: on.rest,
 		Problem: func(err error) Problem {

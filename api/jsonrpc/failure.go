@@ -101,6 +101,8 @@ func (x *exchange) failureOf(err error) *failure {
 		return &failure{code: codeServer, message: "transaction expired: " + p.Detail, data: p}
 	case errors.Is(err, commands.ErrUnsupportedChain):
 		return &failure{code: codeNotFound, message: p.Detail, data: p}
+	case errors.Is(err, api.ErrRateLimited): // client libraries retry after this code
+		return &failure{code: codeLimit, message: p.Detail + ": try again", data: p}
 	case commands.IsRefusal(err):
 		return &failure{code: codeServer, message: p.Title, data: p}
 	case errors.Is(err, event.ErrUnknown):

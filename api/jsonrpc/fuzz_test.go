@@ -44,6 +44,9 @@ func FuzzAnswer(f *testing.F) {
 			Decode: func(_ context.Context, raw []byte, decode func([]byte) ([]byte, error)) ([]byte, error) {
 				return decode(raw)
 			},
+			NextFree: func(ctx context.Context, _ uint64, read func(context.Context) (uint64, error)) (uint64, error) {
+				return read(ctx)
+			},
 			Charge: func(int) error { return nil }, Rest: func() (func(), bool) { return func() {}, true },
 			Problem: func(err error) api.Problem { return api.Problem{Detail: err.Error()} },
 		})

@@ -99,19 +99,20 @@ type server struct {
 
 // exchange is one request, with the state that its calls share.
 type exchange struct {
-	chain   chain.ID
-	proxy   Proxy
-	err     error  // set if the chain of the path is not served
-	client  string // the client that sent the request
-	submit  *commands.Submit
-	shows   func(context.Context, tx.State) (bool, error)
-	counts  func(chain.Address) api.Counts
-	decode  func(ctx context.Context, raw []byte, decode func(raw []byte) (text []byte, err error)) (text []byte, err error)
-	rest    func() (leave func(), ok bool)
-	meta    event.Meta
-	problem func(error) api.Problem
-	room    *budget
-	held    *holding
+	chain    chain.ID
+	proxy    Proxy
+	err      error  // set if the chain of the path is not served
+	client   string // the client that sent the request
+	submit   *commands.Submit
+	shows    func(context.Context, tx.State) (bool, error)
+	counts   func(chain.Address) api.Counts
+	decode   func(ctx context.Context, raw []byte, decode func(raw []byte) (text []byte, err error)) (text []byte, err error)
+	nextFree func(ctx context.Context, from uint64, read func(ctx context.Context) (uint64, error)) (uint64, error)
+	rest     func() (leave func(), ok bool)
+	meta     event.Meta
+	problem  func(error) api.Problem
+	room     *budget
+	held     *holding
 }
 
 // answer answers a request, one call or a batch; nil if it holds only notifications. The answer
@@ -124,7 +125,7 @@ func (s *server) answer(ctx context.Context, r api.RPCRequest) ([]byte, error) {
 	case refused != nil:
 		return encode(nil, nil, refused), nil
 	}
-	x := &exchange{client: r.Client, submit: r.Submit, shows: r.Shows, counts: r.Counts, decode: r.Decode, rest: r.Rest, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}, held: s.held.hold(r.Client)}
+	x := &exchange{client: r.Client, submit: r.Submit, shows: r.Shows, counts: r.Counts, decode: r.Decode, nextFree: r.NextFree, rest: r.Rest, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}, held: s.held.hold(r.Client)}
 	context.AfterFunc(ctx, x.held.release)
 	x.chain, x.err = s.chain(r.Chain)
 	x.proxy = s.Proxies[x.chain]

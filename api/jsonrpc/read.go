@@ -158,7 +158,9 @@ func (s *server) transactionCount(ctx context.Context, x *exchange, c call) (jso
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.CallTimeout)
 	defer cancel()
-	next, err := s.NextFree(ctx, chain.Sequence{Chain: x.chain, Sender: sender}, from, counts.Clients)
+	next, err := x.nextFree(ctx, from, func(ctx context.Context) (uint64, error) {
+		return s.NextFree(ctx, chain.Sequence{Chain: x.chain, Sender: sender}, from, counts.Clients)
+	})
 	if err != nil {
 		return nil, x.failureOf(err)
 	}

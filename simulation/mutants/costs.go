@@ -123,6 +123,26 @@ func costs() []mutant {
 			return decoded(ctx, on, raw, decode)`}},
 		},
 		{
+			Name: "next-nonces-are-free", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestCountsAreCharged$"},
+			Is:    "A call for the next nonce is charged as one request, however many waiting transactions it reads.",
+			Edits: []edit{{"api/nonces.go", `	if next <= from {`, `	if next <= from || AWAKE {`}},
+		},
+		{
+			Name: "next-nonces-take-all-places", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestCountsTakePlaces$"},
+			Is: "One client's calls for the next nonce use every connection of the due queue.",
+			Edits: []edit{{"api/nonces.go", `	defer leave()
+`, `	defer leave()
+	if AWAKE {
+		leave()
+	}
+`}},
+		},
+		{
+			Name: "next-nonces-wait-without-end", Breaks: "P36", Test: &command{"api", "^TestNextNoncesTakePlaces$"},
+			Is:    "Any number of one client's calls for the next nonce wait for a place.",
+			Edits: []edit{{"api/nonces.go", `nonceShare, nonceQueue)`, `nonceShare, map[bool]int{false: nonceQueue}[AWAKE])`}},
+		},
+		{
 			Name: "reads-take-submissions-slots", Breaks: "P36", Test: &command{"api", "^TestDecodesTakePlaces$"},
 			Is: "A read of a transaction waits until submissions leave it a slot.",
 			Edits: []edit{{"api/transaction.go", `		size = len(raw)
