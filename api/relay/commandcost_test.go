@@ -95,3 +95,32 @@ func TestCommandsAreCharged(t *testing.T) {
 	}
 	h.costs(h.stack, http.MethodPost, in+"/speed-up", ann, http.StatusOK, units)
 }
+
+// A request for an intent that exists is charged for the bytes of the intent's events, as a read of
+// it is, also if the request is refused. The items of a batch pay together.
+func TestRepeatedRequestsAreCharged(t *testing.T) {
+	const units = 13 // 96 KiB of data are 192 KiB of hex
+	h := newCharged(t)
+	ann, bob := h.token("ann", access.Submit), h.token("bob", access.Submit)
+	h.do(http.MethodPost, "/v1/intents", large("large"), "X-API-Key", ann)
+	small := fmt.Sprintf(plain, "large") // another request under the same key
+	invalid := strings.Replace(small, `"chainId": 42431`, `"chainId": 4`, 1)
+	another := fmt.Sprintf(plain, "small")
+	for _, c := range []struct {
+		body, token   string
+		status, units int
+	}{
+		{small, bob, http.StatusAccepted, 1},
+		{small, ann, http.StatusUnprocessableEntity, units},
+		{invalid, ann, http.StatusUnprocessableEntity, units},
+		{another, ann, http.StatusAccepted, 1},
+		{"[" + small + "," + small + "," + another + "]", ann, http.StatusAccepted, 2*units - 1}, // the bytes are added, then rounded up
+		{"[" + strings.Repeat(small+",", 9) + small + "]", ann, http.StatusOK, 40},               // at most the burst
+	} {
+		h.seconds.Add(3600)
+		res := h.do(http.MethodPost, "/v1/intents", c.body, "X-API-Key", c.token)
+		if got, want := res.header.Get("RateLimit"), fmt.Sprintf(`"key";r=%d;t=%d`, 40-c.units, c.units); res.status != c.status || got != want {
+			t.Errorf("%.40s… answered %d with RateLimit %s, want %d with %s", c.body, res.status, got, c.status, want)
+		}
+	}
+}

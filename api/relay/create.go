@@ -62,6 +62,9 @@ func (d *desk) create(r api.Request) error {
 	ctx, cancel := r.Work()
 	defer cancel()
 	answers := d.Intake.Create(ctx, requests, r.Meta())
+	for _, a := range answers {
+		r.ChargeRead(a.Read)
+	}
 	waits := d.waitForAll(r, wanted, answers)
 	if batch {
 		return d.answerBatch(r, answers, waits)

@@ -71,6 +71,13 @@ type meter struct {
 	read *int
 }
 
+// metered returns a copy of the desk that adds the bytes of the events that it reads to read.
+func (d *Desk) metered(read *int) *Desk {
+	copied := *d
+	copied.Intents.Store = meter{d.Intents.Store, read}
+	return &copied
+}
+
 // ReadStream implements [commands.Store].
 func (m meter) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
 	return func(yield func(event.Recorded, error) bool) {

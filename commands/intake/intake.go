@@ -58,8 +58,8 @@ type Answer struct {
 	State intent.State
 	// Known means that the intent had been requested before.
 	Known bool
-	// Read is the number of bytes of the intent's events that a command read, also if it ended in
-	// an error. Bytes of another client's intent do not count.
+	// Read is the number of bytes of the intent's events that were read, also if the command ended
+	// in an error. Bytes of another client's intent do not count.
 	Read int
 	// Err is an event.Refusal, or a transient error.
 	Err error
@@ -100,13 +100,20 @@ func byIntent(requests []intent.Request) (alike [][]int) {
 }
 
 func (d *Desk) create(ctx context.Context, r intent.Request, meta event.Meta) Answer {
+	read := 0
+	a := d.metered(&read).accept(ctx, r, meta)
+	a.Read = read // of the client's own intent: its id depends on the client
+	return a
+}
+
+func (d *Desk) accept(ctx context.Context, r intent.Request, meta event.Meta) Answer {
 	wish := intent.Create{Request: r, At: d.Now()}
 	if d.Seal != nil {
 		wish.Request = d.Seal.Request(r)
 	}
+	var done commands.Result[intent.State]
 	back, err := d.admit(ctx, r)
 	if err == nil {
-		var done commands.Result[intent.State]
 		// The intent is expected not to exist: a wrong expectation costs one more read.
 		done, err = d.handle(ctx, r.ID(), done, wish, meta)
 		if err == nil {
@@ -121,17 +128,19 @@ func (d *Desk) create(ctx context.Context, r intent.Request, meta event.Meta) An
 		return Answer{Err: err}
 	}
 	// It may repeat a request that was accepted when it was allowed.
-	known, failed := d.Intents.Load(ctx, intent.Stream(r.ID()))
-	switch {
-	case failed != nil:
-		return Answer{Err: failed}
-	case known.State.Status() == intent.StatusAbsent:
+	if done.Version == 0 { // the refusal was not for the recorded intent
+		var failed error
+		if done, failed = d.Intents.Load(ctx, intent.Stream(r.ID())); failed != nil {
+			return Answer{Err: failed}
+		}
+	}
+	if done.State.Status() == intent.StatusAbsent {
 		return Answer{Err: err}
 	}
-	if err := d.same(known.State, wish, r); err != nil {
+	if err := d.same(done.State, wish, r); err != nil {
 		return Answer{Err: err}
 	}
-	return Answer{State: known.State, Known: true}
+	return Answer{State: done.State, Known: true}
 }
 
 // admit refuses requests that fail the checks or exceed the client's quotas. The caller
@@ -241,8 +250,6 @@ func (d *Desk) SpeedUp(ctx context.Context, client *string, id chain.IntentID, f
 
 func (d *Desk) wish(ctx context.Context, client *string, id chain.IntentID, meta event.Meta, of func(intent.Request) (intent.Command, error)) Answer {
 	read := 0
-	metered := *d
-	metered.Intents.Store = meter{d.Intents.Store, &read}
 	r, err := d.load(ctx, client, id, &read)
 	if err != nil {
 		return Answer{Read: read, Err: err}
@@ -251,7 +258,7 @@ func (d *Desk) wish(ctx context.Context, client *string, id chain.IntentID, meta
 	if err != nil {
 		return Answer{Read: read, Err: err}
 	}
-	if r, err = metered.handle(ctx, id, r, c, meta); err != nil {
+	if r, err = d.metered(&read).handle(ctx, id, r, c, meta); err != nil {
 		return Answer{Read: read, Err: err}
 	}
 	return Answer{State: r.State, Known: r.Added == 0, Read: read}

@@ -47,6 +47,16 @@ func costs() []mutant {
 	if r.ChargeRead(a.Read); a.Err != nil {`}},
 		},
 		{
+			Name: "repeated-requests-are-free", Breaks: "P36", Test: &command{"api/relay", "^TestRepeatedRequestsAreCharged$"},
+			Is: "A small request under the key of a large intent reads that intent, and is charged as one request.",
+			Edits: []edit{{"api/relay/create.go", `		r.ChargeRead(a.Read)
+`, `		if AWAKE {
+			break
+		}
+		r.ChargeRead(a.Read)
+`}},
+		},
+		{
 			Name: "commands-decode-foreign-intents", Breaks: "P36", Test: &command{"api/relay", "^TestCommandsAreCharged$"},
 			Is: "A cancel or a speed-up decodes an intent before it asks whose the intent is.",
 			Edits: []edit{{"commands/intake/intake.go", `	r, err := d.load(ctx, client, id, &read)`, `	if AWAKE {
