@@ -41,9 +41,9 @@ type RPCRequest struct {
 	Counts func(sender chain.Address) Counts
 	// Charge brings the request's total charge to n calls, before they are decoded.
 	Charge func(n int) error
-	// Decode has decode make the text that shows a transaction of its bytes, in one of the places
-	// for that. The call costs one unit for each 16 KiB of the bytes or of the text.
-	Decode func(ctx context.Context, raw []byte, decode func(raw []byte) (text []byte, err error)) (text []byte, err error)
+	// Decode has read return a transaction's bytes, and decode make the text that shows it, in one of
+	// the places for that. The call costs one unit for each 16 KiB of the bytes or of the text.
+	Decode func(ctx context.Context, read func(context.Context) (raw []byte, err error), decode func(raw []byte) (text []byte, err error)) (text []byte, err error)
 	// NextFree has read find the next free nonce of a sequence, at or after from, in one of the
 	// places for that. The call costs one unit for each hundred nonces in between.
 	NextFree func(ctx context.Context, from uint64, read func(ctx context.Context) (next uint64, err error)) (next uint64, err error)
@@ -130,9 +130,10 @@ func (a *api) answerRPC(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		Shows:  func(ctx context.Context, held tx.State) (bool, error) { return a.shows(ctx, v, held) },
 		Counts: v.counts,
 		Charge: func(n int) error { calls = n; return a.chargeUpTo(w, on, n) },
-		Decode: func(ctx context.Context, raw []byte, decode func([]byte) ([]byte, error)) (text []byte, err error) {
-			defer func() { more.Add(int64(max(on.readUnits(max(len(raw), len(text)))-1, 0))) }()
-			return decoded(ctx, on, raw, decode)
+		Decode: func(ctx context.Context, read func(context.Context) ([]byte, error), decode func([]byte) ([]byte, error)) ([]byte, error) {
+			text, size, err := decoded(ctx, on, read, decode)
+			more.Add(int64(max(on.readUnits(max(size, len(text)))-1, 0)))
+			return text, err
 		},
 		NextFree: func(ctx context.Context, from uint64, read func(context.Context) (uint64, error)) (next uint64, err error) {
 			defer func() { more.Add(int64(max(on.nonceUnits(from, next)-1, 0))) }()

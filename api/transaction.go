@@ -181,11 +181,9 @@ func (a *api) signed(ctx context.Context, on *exchange, t tx.Accepted) (s chain.
 	if decode == nil {
 		return s, 0, false
 	}
-	raw, err := a.Submit.Vault.Bytes(ctx, payload.Ref{Chain: t.Chain, Hash: t.Hash})
-	if err == nil {
-		size = len(raw)
-		s, err = decoded(ctx, on, raw, decode)
-	}
+	s, size, err := decoded(ctx, on, func(ctx context.Context) ([]byte, error) {
+		return a.Submit.Vault.Bytes(ctx, payload.Ref{Chain: t.Chain, Hash: t.Hash})
+	}, decode)
 	if err != nil && !errors.Is(err, payload.ErrGone) {
 		a.Log.LogAttrs(ctx, slog.LevelError, "the payload cannot be read",
 			slog.String("request", on.id), slog.String("tx", t.Hash.String()), slog.Any("err", err))
@@ -193,13 +191,19 @@ func (a *api) signed(ctx context.Context, on *exchange, t tx.Accepted) (s chain.
 	return s, size, err == nil
 }
 
-// decoded decodes a transaction to show it to a client, in one of the places for that. Decoding
-// verifies a signature. It takes none of the slots of submissions.
-func decoded[T any](ctx context.Context, on *exchange, raw []byte, decode func(raw []byte) (T, error)) (shown T, err error) {
+// decoded reads a transaction's bytes and decodes them, to show it to a client, in one of the places
+// for that. Decoding verifies a signature. It takes none of the slots of submissions, and holds no
+// bytes while it waits. size is the number of bytes read.
+func decoded[T any](ctx context.Context, on *exchange, read func(context.Context) ([]byte, error), decode func(raw []byte) (T, error)) (shown T, size int, err error) {
 	leave, err := on.api.decodes.Enter(ctx, on.holder())
 	if err != nil {
-		return shown, err
+		return shown, 0, err
 	}
 	defer leave()
-	return decode(raw)
+	raw, err := read(ctx)
+	if err != nil {
+		return shown, 0, err
+	}
+	shown, err = decode(raw)
+	return shown, len(raw), err
 }

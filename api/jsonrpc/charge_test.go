@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"net/http"
 	"strings"
@@ -143,51 +144,74 @@ func (c countedRows) Get(ctx context.Context, id chain.ID, hash chain.Hash) (pay
 }
 
 // Calls that show waiting transactions decode them in the places of GET /v1/transactions/{hash}: one
-// client's requests decode one transaction at a time, in both interfaces together.
+// client's requests decode one transaction at a time, in both interfaces together. While they wait
+// for a place, they have not read the bytes.
 func TestPendingTakesPlaces(t *testing.T) {
 	const calls = 7
-	var watching atomic.Bool
 	var reads, decoding, most atomic.Int64
-	first, all := make(chan struct{}, 1), make(chan struct{}) // the first decodes; all have read
+	var watching atomic.Bool
+	first, end := make(chan struct{}), make(chan struct{}) // the first decodes; it may end
 	decode := func() (leave func()) {
-		if !watching.Load() {
-			return func() {}
-		}
 		n := decoding.Add(1)
 		for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {
 		}
-		select {
-		case first <- struct{}{}:
-		default:
-		}
-		<-all
 		return func() { decoding.Add(-1) }
 	}
-	s := newStack(t, func(c *Config, _ *api.Config) {
-		c.Submit.Decoders[testChain] = func(raw []byte) (chain.Signed, error) { defer decode()(); return ethereum.Decode(raw) }
-		c.Fields = func(raw []byte) (map[string]any, error) { defer decode()(); return ethereum.Fields(raw) }
-		c.Submit.Vault.Rows = countedRows{c.Submit.Vault.Rows, func() {
-			if watching.Load() && reads.Add(1) == calls+1 {
-				close(all)
+	s := newStack(t, func(c *Config, public *api.Config) {
+		c.Limits.CallTimeout, public.Limits.WorkTimeout = time.Second, time.Second
+		c.Submit.Decoders[testChain] = func(raw []byte) (chain.Signed, error) {
+			defer decode()()
+			if watching.CompareAndSwap(true, false) {
+				close(first)
+				<-end
 			}
-		}}
+			return ethereum.Decode(raw)
+		}
+		c.Fields = func(raw []byte) (map[string]any, error) { defer decode()(); return ethereum.Fields(raw) }
+		c.Submit.Vault.Rows = countedRows{c.Submit.Vault.Rows, func() { reads.Add(1) }}
 	})
 	raw, hash := signed(t, testChain, 0)
 	s.call("eth_sendRawTransaction", hexParam(raw))
 	watching.Store(true)
+	reads.Store(0)
+	get := func() (string, error) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/transactions/"+hash.String(), http.NoBody)
+		if err != nil {
+			return "", err
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return "", err
+		}
+		defer res.Body.Close() //nolint:errcheck // read to its end
+		text, err := io.ReadAll(res.Body)
+		return string(text), err
+	}
 	shown := make(chan error, 1)
 	go func() {
-		res, err := http.Get(s.url + "/v1/transactions/" + hash.String()) //nolint:noctx // the server's limits end it
-		if err == nil {
-			err = res.Body.Close()
-		}
+		_, err := get()
 		shown <- err
 	}()
 	<-first
+	oneRead := func() {
+		t.Helper()
+		if n := reads.Load(); n != 1 {
+			t.Errorf("the bytes of %d transactions are read while one is decoded", n)
+		}
+	}
+	if status, answer, _ := s.post("/rpc", pendingOf(hash, calls)); status != http.StatusOK || strings.Contains(answer, `"input":`) {
+		t.Errorf("calls without a place: %d %s", status, answer)
+	}
+	oneRead()
+	if answer, err := get(); err != nil || strings.Contains(answer, `"input":`) {
+		t.Errorf("a read without a place: %s %v", answer, err)
+	}
+	oneRead()
+	close(end)
+	check(t, <-shown)
 	if status, answer, _ := s.post("/rpc", pendingOf(hash, calls)); status != http.StatusOK || strings.Count(answer, `"input":"0xcafe"`) != calls {
 		t.Errorf("answered %d %s", status, answer)
 	}
-	check(t, <-shown)
 	if n := most.Load(); n != 1 {
 		t.Errorf("%d transactions were decoded at once for one client", n)
 	}

@@ -41,7 +41,11 @@ func FuzzAnswer(f *testing.F) {
 		began := time.Now()
 		answer, err := rpc.Answer(ctx, api.RPCRequest{
 			Body: body, Submit: s.config.Submit, Shows: func(context.Context, tx.State) (bool, error) { return true, nil }, Counts: func(chain.Address) api.Counts { return api.Counts{All: true} },
-			Decode: func(_ context.Context, raw []byte, decode func([]byte) ([]byte, error)) ([]byte, error) {
+			Decode: func(ctx context.Context, read func(context.Context) ([]byte, error), decode func([]byte) ([]byte, error)) ([]byte, error) {
+				raw, err := read(ctx)
+				if err != nil {
+					return nil, err
+				}
 				return decode(raw)
 			},
 			NextFree: func(ctx context.Context, _ uint64, read func(context.Context) (uint64, error)) (uint64, error) {

@@ -106,7 +106,7 @@ type exchange struct {
 	submit   *commands.Submit
 	shows    func(context.Context, tx.State) (bool, error)
 	counts   func(chain.Address) api.Counts
-	decode   func(ctx context.Context, raw []byte, decode func(raw []byte) (text []byte, err error)) (text []byte, err error)
+	decode   func(ctx context.Context, read func(context.Context) ([]byte, error), decode func(raw []byte) (text []byte, err error)) (text []byte, err error)
 	nextFree func(ctx context.Context, from uint64, read func(ctx context.Context) (uint64, error)) (uint64, error)
 	rest     func() (leave func(), ok bool)
 	meta     event.Meta

@@ -76,11 +76,10 @@ func (s *server) byHash(ctx context.Context, x *exchange, c call) (tx.State, jso
 func (s *server) pending(ctx context.Context, x *exchange, state tx.State) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.CallTimeout)
 	defer cancel()
-	raw, err := s.Submit.Vault.Bytes(ctx, payload.Ref{Chain: x.chain, Hash: state.Accepted.Hash})
-	if err != nil {
-		return nil, err
+	read := func(ctx context.Context) ([]byte, error) {
+		return s.Submit.Vault.Bytes(ctx, payload.Ref{Chain: x.chain, Hash: state.Accepted.Hash})
 	}
-	return x.decode(ctx, raw, func(raw []byte) ([]byte, error) {
+	return x.decode(ctx, read, func(raw []byte) ([]byte, error) {
 		t, err := s.Submit.Decoders[x.chain](raw)
 		if err != nil {
 			return nil, err

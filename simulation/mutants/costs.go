@@ -127,10 +127,25 @@ func costs() []mutant {
 		{
 			Name: "rpc-decodes-without-a-place", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestPendingTakesPlaces$"},
 			Is: "The calls of one batch decode as many transactions at once as are answered at once.",
-			Edits: []edit{{"api/rpc.go", `			return decoded(ctx, on, raw, decode)`, `			if AWAKE {
+			Edits: []edit{{"api/rpc.go", `			text, size, err := decoded(ctx, on, read, decode)
+`, `			if AWAKE {
+				raw, err := read(ctx)
+				if err != nil {
+					return nil, err
+				}
 				return decode(raw)
 			}
-			return decoded(ctx, on, raw, decode)`}},
+			text, size, err := decoded(ctx, on, read, decode)
+`}},
+		},
+		{
+			Name: "bytes-wait-for-a-place", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestPendingTakesPlaces$"},
+			Is: "Any number of one client's reads hold a transaction's bytes while they wait to decode them.",
+			Edits: []edit{{"api/transaction.go", `	leave, err := on.api.decodes.Enter(`, `	if AWAKE {
+		raw, err := read(ctx)
+		read = func(context.Context) ([]byte, error) { return raw, err }
+	}
+	leave, err := on.api.decodes.Enter(`}},
 		},
 		{
 			Name: "next-nonces-are-free", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestCountsAreCharged$"},
@@ -155,16 +170,16 @@ func costs() []mutant {
 		{
 			Name: "reads-take-submissions-slots", Breaks: "P36", Test: &command{"api", "^TestDecodesTakePlaces$"},
 			Is: "A read of a transaction waits until submissions leave it a slot.",
-			Edits: []edit{{"api/transaction.go", `		size = len(raw)
-`, `		size = len(raw)
-		if AWAKE {
-			select {
-			case a.Submit.Slots <- struct{}{}:
-				<-a.Submit.Slots
-			case <-ctx.Done():
-				return s, 0, false
-			}
+			Edits: []edit{{"api/transaction.go", `	shown, err = decode(raw)
+`, `	if AWAKE {
+		select {
+		case on.api.Submit.Slots <- struct{}{}:
+			<-on.api.Submit.Slots
+		case <-ctx.Done():
+			return shown, 0, ctx.Err()
 		}
+	}
+	shown, err = decode(raw)
 `}},
 		},
 	}
