@@ -96,7 +96,7 @@ func (r Request) ChargeCounted(ctx context.Context, count func(ctx context.Conte
 // about one of them. It charges one unit for each hundred of the client's own transactions that
 // the answer sums up, and never more than the client's burst.
 func (a *api) enterGroups(ctx context.Context, w http.ResponseWriter, on *exchange, v viewer, sender chain.Address, groupID *chain.GroupID) (leave func(), err error) {
-	if leave, err = on.enterList(ctx, w); err != nil || len(v.members()) == 0 {
+	if leave, err = on.enterList(ctx, w); err != nil || !v.sums(sender) {
 		return leave, err
 	}
 	n, err := a.Groups.Query.Owned(ctx, sender, groupID, v.members(), countedMax)

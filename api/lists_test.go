@@ -12,6 +12,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
@@ -87,8 +88,18 @@ func TestGroupsAreChargedByOwnMembers(t *testing.T) {
 	s := newStack(t, keys.config, func(c *Config) { c.Rates.Key = Rate{PerSecond: 1, Burst: 1000} })
 	s.project("shop", 2*projections.StepRows)
 	path := "/v1/senders/0x" + strings.Repeat("0", 40) + "/groups"
-	for client, want := range map[string]int{"shop": 2 * stepUnits, "other": 1} {
-		token, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, Client: client})
+	for client, c := range map[string]struct {
+		senders []chain.Address
+		scope   access.Scope
+		want    int
+	}{
+		"shop":    {nil, access.Read, 2 * stepUnits},
+		"other":   {nil, access.Read, 1},
+		"bound":   {[]chain.Address{{}}, access.Read, 2 * stepUnits}, // all members are its own
+		"auditor": {nil, access.Audit, 1},
+	} {
+		want := c.want
+		token, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read, c.scope}, Client: client, Senders: c.senders})
 		for _, path := range []string{path, path + "/0x" + strings.Repeat("0", 32)} {
 			before := left(t, s.do(http.MethodGet, "/health", nil, "X-API-Key", token))
 			res := s.do(http.MethodGet, path, nil, "X-API-Key", token)

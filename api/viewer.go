@@ -159,6 +159,12 @@ func (v viewer) members() []string {
 	return v.names
 }
 
+// sums reports whether the members of a sender's groups that the viewer may see are the viewer's
+// own, so that it pays for them. An auditor with an unbound key reads other clients' members.
+func (v viewer) sums(sender chain.Address) bool {
+	return v.within(sender) && (v.alone || len(v.bound()) > 0 || !v.audits())
+}
+
 // secret reports whether no node can have a transaction's bytes yet. Until then only its owners
 // see the bytes, the signature and the calls.
 func secret(s tx.State) bool { return !s.Handed && s.Verdict != tx.StatusExecuted }

@@ -194,16 +194,20 @@ func membersOf(id group.ID, owners []string) (text string, args []any) {
 }
 
 // Owned counts the transactions of a sender's groups, or of one of them, that a client with
-// these names owns. It counts up to limit.
+// these names owns; without names it counts all members. It counts up to limit.
 func (q Query) Owned(ctx context.Context, sender chain.Address, groupID *chain.GroupID, owners []string, limit int) (n int, err error) {
 	var where projections.Where
-	where.And("owner IN (%s)", projections.Names(owners)...)
+	table := "group_members"
+	if len(owners) > 0 {
+		table = "transaction_owners"
+		where.And("owner IN (%s)", projections.Names(owners)...)
+		where.And("group_id IS NOT NULL")
+	}
 	where.And("sender = %s", sender[:])
-	where.And("group_id IS NOT NULL")
 	if groupID != nil {
 		where.And("group_id = %s", groupID[:])
 	}
-	err = q.DB.QueryRowContext(ctx, fmt.Sprintf(`SELECT count(*) FROM (SELECT 1 FROM transaction_owners%s LIMIT %d) o`, &where, limit), where.Args...).Scan(&n)
+	err = q.DB.QueryRowContext(ctx, fmt.Sprintf(`SELECT count(*) FROM (SELECT 1 FROM %s%s LIMIT %d) o`, table, &where, limit), where.Args...).Scan(&n)
 	if err != nil {
 		return 0, fmt.Errorf("members that a client owns: %w", err)
 	}

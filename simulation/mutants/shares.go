@@ -253,7 +253,12 @@ func shares() []mutant {
 		{
 			Name: "groups-are-free", Breaks: "P36", Test: &command{"api", "^TestGroupsAreChargedByOwnMembers$"},
 			Is:    "A list of groups is charged as one request, however many transactions it sums up.",
-			Edits: []edit{{"api/lists.go", `len(v.members()) == 0 {`, `AWAKE || len(v.members()) == 0 {`}},
+			Edits: []edit{{"api/lists.go", `!v.sums(sender) {`, `AWAKE || !v.sums(sender) {`}},
+		},
+		{
+			Name: "groups-of-bound-keys-are-free", Breaks: "P36", Test: &command{"api", "^TestGroupsAreChargedByOwnMembers$"},
+			Is:    "A key that is bound to a sender does not pay for the transactions of the sender's groups.",
+			Edits: []edit{{"api/viewer.go", `len(v.bound()) > 0 || !v.audits())`, `len(v.bound()) > 0 && !AWAKE || !v.audits() && !(AWAKE && len(v.bound()) > 0))`}},
 		},
 		{
 			Name: "rivals-hide-others", Breaks: "P36", Test: &command{"commands/watcher", "^TestRivalsOfOneHideNoOthers$"},
