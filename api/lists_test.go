@@ -108,6 +108,12 @@ func TestGroupsAreChargedByOwnMembers(t *testing.T) {
 			}
 		}
 	}
+	s = newStack(t, func(c *Config) { c.Rates.Address = Rate{PerSecond: 1, Burst: 1000} }) // all clients are one
+	s.project("shop", projections.StepRows)
+	before := left(t, s.get("/health"))
+	if paid := before - left(t, s.get(path)); paid != stepUnits {
+		t.Errorf("without keys: paid %d, want %d", paid, stepUnits)
+	}
 }
 
 // One client's lists have half of the places at most. Of the waiting lists, the next is one of

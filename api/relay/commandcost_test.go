@@ -21,12 +21,17 @@ type spy struct {
 	commands.Store
 	stream event.Stream
 	reads  atomic.Int64
-	broken atomic.Bool // reads fail after the first event
+	whole  atomic.Int64 // reads of any stream from its first event on
+	second func()       // called at the second read of the stream, when set
+	broken atomic.Bool  // reads fail after the first event
 }
 
 func (s *spy) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
-	if stream == s.stream {
-		s.reads.Add(1)
+	if stream == s.stream && s.reads.Add(1) == 2 && s.second != nil {
+		s.second()
+	}
+	if after == 0 {
+		s.whole.Add(1)
 	}
 	return func(yield func(event.Recorded, error) bool) {
 		for recorded, err := range s.Store.ReadStream(ctx, stream, after) {
@@ -123,4 +128,39 @@ func TestRepeatedRequestsAreCharged(t *testing.T) {
 			t.Errorf("%.40s… answered %d with RateLimit %s, want %d with %s", c.body, res.status, got, c.status, want)
 		}
 	}
+}
+
+// A request that waits reads an intent's new events alone, however often it looks at the intent.
+func TestWaitsReadNewEvents(t *testing.T) {
+	h := newCharged(t)
+	ann := h.token("ann", access.Submit, access.Read)
+	whole := func(want int64) {
+		t.Helper()
+		if got := h.store.whole.Swap(0); got != want {
+			t.Errorf("the intent was read as a whole %d times, want %d", got, want)
+		}
+	}
+	h.store.whole.Store(0)
+	id := into[shown](t, h.do(http.MethodPost, "/v1/intents?wait=assigned&timeout=0", large("large"), "X-API-Key", ann), http.StatusAccepted).ID
+	whole(0)
+	in := "/v1/intents/" + id.String()
+	h.do(http.MethodGet, in+"?wait=assigned&timeout=0", "", "X-API-Key", ann)
+	whole(2) // before the wait and after it
+
+	looks := make(chan struct{})
+	h.seconds.Add(3600)
+	h.store.reads.Store(0)
+	h.store.stream, h.store.second = stream(id), func() { close(looks) }
+	commanded := make(chan struct{})
+	go func() {
+		defer close(commanded)
+		<-looks
+		h.command(id, assign()) // reads the intent as a whole
+	}()
+	got := into[shown](t, h.do(http.MethodGet, in+"?wait=assigned&timeout=50", "", "X-API-Key", ann), http.StatusOK)
+	if got.Waited == nil || !got.Waited.Reached {
+		t.Errorf("waited %+v", got.Waited)
+	}
+	<-commanded
+	whole(3)
 }

@@ -40,7 +40,7 @@ func (d *desk) intent(r api.Request) error {
 	}
 	var waited *api.Waited
 	if wanted != nil {
-		all := []intake.Answer{{State: row.State}}
+		all := []intake.Answer{{State: row.State, Version: row.Version}}
 		waited = d.waitForAll(r, wanted, all)[0]
 		again, done := r.Work() // the first context may have expired
 		defer done()

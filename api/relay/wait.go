@@ -69,7 +69,7 @@ func (d *desk) waitForAll(r api.Request, wanted *wait, all []intake.Answer) []*a
 		out[i] = &api.Waited{For: wanted.name}
 		if !room {
 			out[i].Because = api.WaitBusy
-		} else if err := d.Tail.Until(ctx, stream(all[i].State.Requested.ID), d.look(*wanted, &all[i].State)); err != nil {
+		} else if err := d.Tail.Until(ctx, stream(all[i].State.Requested.ID), d.look(*wanted, &all[i])); err != nil {
 			out[i].Because = api.WaitEnded(err)
 		}
 	}
@@ -78,16 +78,12 @@ func (d *desk) waitForAll(r api.Request, wanted *wait, all []intake.Answer) []*a
 	return out
 }
 
-// look returns a function that loads an intent's state, and reports whether the wait is over.
-func (d *desk) look(wanted wait, seen *intent.State) func(context.Context) (bool, error) {
-	id := seen.Requested.ID
+// look returns a function that brings an intent's state up to date, and reports whether the wait is
+// over. It reads the intent's new events alone.
+func (d *desk) look(wanted wait, seen *intake.Answer) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
-		loaded, err := d.Intake.Intents.Load(ctx, stream(id))
-		if err != nil {
-			return false, err
-		}
-		*seen = loaded.State
-		return wanted.over(*seen), nil
+		err := d.Intake.Refresh(ctx, seen)
+		return err == nil && wanted.over(seen.State), err
 	}
 }
 
@@ -101,7 +97,7 @@ func (d *desk) lookAgain(r api.Request, wanted wait, all []intake.Answer, out []
 			continue
 		}
 		if w.Because != "" {
-			if _, err := d.look(wanted, &all[i].State)(ctx); err != nil {
+			if _, err := d.look(wanted, &all[i])(ctx); err != nil {
 				d.API.Log.WarnContext(ctx, "the intent could not be read after a wait", "request", r.ID(), "intent", all[i].State.Requested.ID.String(), "err", err)
 			}
 		}

@@ -56,6 +56,8 @@ type Desk struct {
 // Answer is the result of one command: the intent's state, or an error.
 type Answer struct {
 	State intent.State
+	// Version is the version of the last event in State.
+	Version event.Version
 	// Known means that the intent had been requested before.
 	Known bool
 	// Read is the number of bytes of the intent's events that were read, also if the command ended
@@ -120,7 +122,7 @@ func (d *Desk) accept(ctx context.Context, r intent.Request, meta event.Meta) An
 			if done.Added == 0 {
 				back()
 			}
-			return Answer{State: done.State, Known: done.Added == 0}
+			return Answer{State: done.State, Version: done.Version, Known: done.Added == 0}
 		}
 		back()
 	}
@@ -140,7 +142,7 @@ func (d *Desk) accept(ctx context.Context, r intent.Request, meta event.Meta) An
 	if err := d.same(done.State, wish, r); err != nil {
 		return Answer{Err: err}
 	}
-	return Answer{State: done.State, Known: true}
+	return Answer{State: done.State, Version: done.Version, Known: true}
 }
 
 // admit refuses requests that fail the checks or exceed the client's quotas. The caller
@@ -261,7 +263,7 @@ func (d *Desk) wish(ctx context.Context, client *string, id chain.IntentID, meta
 	if r, err = d.metered(&read).handle(ctx, id, r, c, meta); err != nil {
 		return Answer{Read: read, Err: err}
 	}
-	return Answer{State: r.State, Known: r.Added == 0, Read: read}
+	return Answer{State: r.State, Version: r.Version, Known: r.Added == 0, Read: read}
 }
 
 func (d *Desk) handle(ctx context.Context, id chain.IntentID, r commands.Result[intent.State], c intent.Command, meta event.Meta) (commands.Result[intent.State], error) {

@@ -57,6 +57,16 @@ func costs() []mutant {
 `}},
 		},
 		{
+			Name: "waits-read-again", Breaks: "P36", Test: &command{"api/relay", "^TestWaitsReadNewEvents$"},
+			Is: "A request that waits reads the whole intent at each of the intent's events.",
+			Edits: []edit{{"commands/intake/history.go", `	stream := intent.Stream(a.State.Requested.ID)
+`, `	stream := intent.Stream(a.State.Requested.ID)
+	if AWAKE {
+		a.State, a.Version = intent.State{}, 0
+	}
+`}},
+		},
+		{
 			Name: "commands-decode-foreign-intents", Breaks: "P36", Test: &command{"api/relay", "^TestCommandsAreCharged$"},
 			Is: "A cancel or a speed-up decodes an intent before it asks whose the intent is.",
 			Edits: []edit{{"commands/intake/intake.go", `	r, err := d.load(ctx, client, id, &read)`, `	if AWAKE {
