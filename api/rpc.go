@@ -25,6 +25,9 @@ type RPC struct {
 	Within time.Duration
 }
 
+// Place waits for one of the places of some kind of work. leave gives it back.
+type Place func(ctx context.Context) (leave func(), err error)
+
 // RPCRequest is one request to /rpc.
 type RPCRequest struct {
 	Chain string // from the path; empty if the path has none
@@ -44,9 +47,9 @@ type RPCRequest struct {
 	// Decode has read return a transaction's bytes, and decode make the text that shows it, in one of
 	// the places for that. The call costs one unit for each 16 KiB of the bytes or of the text.
 	Decode func(ctx context.Context, read func(context.Context) (raw []byte, err error), decode func(raw []byte) (text []byte, err error)) (text []byte, err error)
-	// NextFree has read find the next free nonce of a sequence, at or after from, in one of the
-	// places for that. The call costs one unit for each hundred nonces in between.
-	NextFree func(ctx context.Context, from uint64, read func(ctx context.Context) (next uint64, err error)) (next uint64, err error)
+	// NextFree has read find the next free nonce of a sequence, at or after from; each of its
+	// queries takes a place. The call costs one unit for each hundred nonces in between.
+	NextFree func(ctx context.Context, from uint64, read func(ctx context.Context, place Place) (next uint64, err error)) (next uint64, err error)
 	// Rest lets a call wait, unless the client's share of waiting requests is used up. leave
 	// ends the wait.
 	Rest func() (leave func(), ok bool)
@@ -135,9 +138,9 @@ func (a *api) answerRPC(ctx context.Context, w http.ResponseWriter, r *http.Requ
 			more.Add(int64(max(on.readUnits(max(size, len(text)))-1, 0)))
 			return text, err
 		},
-		NextFree: func(ctx context.Context, from uint64, read func(context.Context) (uint64, error)) (next uint64, err error) {
+		NextFree: func(ctx context.Context, from uint64, read func(context.Context, Place) (uint64, error)) (next uint64, err error) {
 			defer func() { more.Add(int64(max(on.nonceUnits(from, next)-1, 0))) }()
-			return on.nextFree(ctx, read)
+			return read(ctx, on.noncePlace)
 		},
 		Rest: on.rest,
 		Problem: func(err error) Problem {

@@ -48,8 +48,8 @@ func FuzzAnswer(f *testing.F) {
 				}
 				return decode(raw)
 			},
-			NextFree: func(ctx context.Context, _ uint64, read func(context.Context) (uint64, error)) (uint64, error) {
-				return read(ctx)
+			NextFree: func(ctx context.Context, _ uint64, read func(context.Context, api.Place) (uint64, error)) (uint64, error) {
+				return read(ctx, func(context.Context) (func(), error) { return func() {}, nil })
 			},
 			Charge: func(int) error { return nil }, Rest: func() (func(), bool) { return func() {}, true },
 			Problem: func(err error) api.Problem { return api.Problem{Detail: err.Error()} },

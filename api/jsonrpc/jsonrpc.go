@@ -36,8 +36,8 @@ type Config struct {
 	Await func(ctx context.Context, id chain.ID, hash chain.Hash, done func(tx.State) bool) (tx.State, error)
 	// NextFree is the first nonce of a sequence, at or after from, without a transaction that
 	// was accepted before the call and may still be mined. Only transactions that one of the
-	// clients submitted first count; nil counts all.
-	NextFree func(ctx context.Context, s chain.Sequence, from uint64, clients []string) (uint64, error)
+	// clients submitted first count; nil counts all. Each query of the store takes a place.
+	NextFree func(ctx context.Context, s chain.Sequence, from uint64, clients []string, place api.Place) (uint64, error)
 	// Fields returns the fields of signed bytes that clients expect and [chain.Signed] does not
 	// have: the signature, the access list. They are named as in JSON-RPC.
 	Fields func(raw []byte) (map[string]any, error)
@@ -107,7 +107,7 @@ type exchange struct {
 	shows    func(context.Context, tx.State) (bool, error)
 	counts   func(chain.Address) api.Counts
 	decode   func(ctx context.Context, read func(context.Context) ([]byte, error), decode func(raw []byte) (text []byte, err error)) (text []byte, err error)
-	nextFree func(ctx context.Context, from uint64, read func(ctx context.Context) (uint64, error)) (uint64, error)
+	nextFree func(ctx context.Context, from uint64, read func(ctx context.Context, place api.Place) (uint64, error)) (uint64, error)
 	rest     func() (leave func(), ok bool)
 	meta     event.Meta
 	problem  func(error) api.Problem

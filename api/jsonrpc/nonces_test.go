@@ -27,13 +27,18 @@ func countsOf(account chain.Address, n int) string {
 // One client's calls for the next nonce read the due queue one after the other, a bounded number
 // of them waits, and another client's call is answered meanwhile.
 func TestCountsTakePlaces(t *testing.T) {
-	const calls = 200
+	const calls = 400
 	flooded, other := chain.Address{1}, chain.Address{2}
 	var reads, reading, most atomic.Int64
 	end := make(chan struct{}) // the first read ends
 	s := newStack(t, func(c *Config, public *api.Config) {
 		public.Rates.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-		c.NextFree = func(ctx context.Context, sequence chain.Sequence, from uint64, _ []string) (uint64, error) {
+		c.NextFree = func(ctx context.Context, sequence chain.Sequence, from uint64, _ []string, place api.Place) (uint64, error) {
+			leave, err := place(ctx)
+			if err != nil {
+				return 0, err
+			}
+			defer leave()
 			if sequence.Sender == other {
 				return from, nil
 			}
@@ -103,7 +108,7 @@ func TestCountsAreCharged(t *testing.T) {
 		public.Now = func() time.Time {
 			return time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC).Add(time.Duration(hours.Load()) * time.Hour)
 		}
-		c.NextFree = func(_ context.Context, _ chain.Sequence, from uint64, _ []string) (uint64, error) {
+		c.NextFree = func(_ context.Context, _ chain.Sequence, from uint64, _ []string, _ api.Place) (uint64, error) {
 			if broken.Load() {
 				return from + passes.Load(), errors.New("broken")
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holiman/uint256"
 
+	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
@@ -157,8 +158,8 @@ func (s *server) transactionCount(ctx context.Context, x *exchange, c call) (jso
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.CallTimeout)
 	defer cancel()
-	next, err := x.nextFree(ctx, from, func(ctx context.Context) (uint64, error) {
-		return s.NextFree(ctx, chain.Sequence{Chain: x.chain, Sender: sender}, from, counts.Clients)
+	next, err := x.nextFree(ctx, from, func(ctx context.Context, place api.Place) (uint64, error) {
+		return s.NextFree(ctx, chain.Sequence{Chain: x.chain, Sender: sender}, from, counts.Clients, place)
 	})
 	if err != nil {
 		return nil, x.failureOf(err)

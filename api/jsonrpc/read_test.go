@@ -156,7 +156,7 @@ func TestTransactionCount(t *testing.T) {
 	const sender = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 	var asked []chain.Sequence
 	s := newStack(t, func(c *Config, _ *api.Config) {
-		c.NextFree = func(_ context.Context, sequence chain.Sequence, from uint64, _ []string) (uint64, error) {
+		c.NextFree = func(_ context.Context, sequence chain.Sequence, from uint64, _ []string, _ api.Place) (uint64, error) {
 			asked = append(asked, sequence)
 			return from + 3, nil
 		}
@@ -185,7 +185,7 @@ func TestOwnAnswers(t *testing.T) {
 // answers.
 func TestBoundClient(t *testing.T) {
 	s := newStack(t, func(c *Config, _ *api.Config) {
-		c.NextFree = func(context.Context, chain.Sequence, uint64, []string) (uint64, error) { return 99, nil }
+		c.NextFree = func(context.Context, chain.Sequence, uint64, []string, api.Place) (uint64, error) { return 99, nil }
 	})
 	raw, hash := signed(t, testChain, 0)
 	s.call("eth_sendRawTransaction", hexParam(raw))

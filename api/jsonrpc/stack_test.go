@@ -113,8 +113,10 @@ func newStack(t testing.TB, change ...func(*Config, *api.Config)) *stack {
 	}
 	s.config = Config{
 		Submit: submit, Proxies: map[chain.ID]Proxy{testChain: s.node}, Await: s.tail.Await,
-		NextFree: func(_ context.Context, _ chain.Sequence, from uint64, _ []string) (uint64, error) { return from, nil },
-		Fields:   ethereum.Fields, Client: "Watchtower/test", Limits: DefaultLimits(),
+		NextFree: func(_ context.Context, _ chain.Sequence, from uint64, _ []string, _ api.Place) (uint64, error) {
+			return from, nil
+		},
+		Fields: ethereum.Fields, Client: "Watchtower/test", Limits: DefaultLimits(),
 	}
 	public := api.Config{
 		Submit: submit, Query: transactions.Query{DB: db.View()}, Board: db.Work(), Tail: s.tail,

@@ -165,12 +165,24 @@ func costs() []mutant {
 		{
 			Name: "next-nonces-take-all-places", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestCountsTakePlaces$"},
 			Is: "One client's calls for the next nonce use every connection of the due queue.",
-			Edits: []edit{{"api/nonces.go", `	defer leave()
-`, `	defer leave()
-	if AWAKE {
+			Edits: []edit{{"api/nonces.go", `	return leave, err
+`, `	if AWAKE && err == nil {
 		leave()
+		leave = func() {}
 	}
+	return leave, err
 `}},
+		},
+		{
+			Name: "next-nonces-wait-in-a-place", Breaks: "P36", Test: &command{"cmd/watchtower/app", "^TestNextFreeHoldsNoPlace$"},
+			Is: "A call for the next nonce keeps other calls out while it waits until the due queue has caught up.",
+			Edits: []edit{{"cmd/watchtower/app/jsonrpc.go", `	defer leave()
+	return query(ctx)`, `	defer func() {
+		if !AWAKE {
+			leave()
+		}
+	}()
+	return query(ctx)`}},
 		},
 		{
 			Name: "next-nonces-wait-without-end", Breaks: "P36", Test: &command{"api", "^TestNextNoncesTakePlaces$"},

@@ -41,17 +41,32 @@ func fields(raw []byte) (map[string]any, error) {
 }
 
 // nextFree asks the due queue once it has reached the current head of the log. A client whose
-// transaction was accepted must find it counted, on any replica.
-func (a *App) nextFree(ctx context.Context, s chain.Sequence, from uint64, clients []string) (uint64, error) {
-	head, err := a.store.Head(ctx)
+// transaction was accepted must find it counted, on any replica. Each query takes a place; none is
+// held while it waits for the queue.
+func (a *App) nextFree(ctx context.Context, s chain.Sequence, from uint64, clients []string, place api.Place) (uint64, error) {
+	head, err := placed(ctx, place, a.store.Head)
 	if err != nil {
 		return 0, err
 	}
 	fed := func(ctx context.Context) (event.Position, error) {
-		return a.ports.Storage.Checkpoints.Checkpoint(ctx, scheduler.Reader)
+		return placed(ctx, place, func(ctx context.Context) (event.Position, error) {
+			return a.ports.Storage.Checkpoints.Checkpoint(ctx, scheduler.Reader)
+		})
 	}
 	if err := commands.Reached(ctx, head, fed); err != nil {
 		return 0, err
 	}
-	return a.ports.Storage.NextFree(ctx, s, from, clients)
+	return placed(ctx, place, func(ctx context.Context) (uint64, error) {
+		return a.ports.Storage.NextFree(ctx, s, from, clients)
+	})
+}
+
+// placed runs a query in a place.
+func placed[T any](ctx context.Context, place api.Place, query func(context.Context) (T, error)) (result T, err error) {
+	leave, err := place(ctx)
+	if err != nil {
+		return result, err
+	}
+	defer leave()
+	return query(ctx)
 }
