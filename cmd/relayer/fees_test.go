@@ -45,7 +45,7 @@ func TestCeilingOfEachChain(t *testing.T) {
 	t.Cleanup(func() { check(t, other.Remove()) })
 	check(t, other.Start(t.Context()))
 	const low, high = 100_000_000, 60_000_000_000
-	w.dearerAt(t, other.URL(), 1_000_000_000) // with the headroom above its ceiling, however many blocks are empty
+	w.dearerAt(t, other.URL(), 10_000_000_000) // with ten times as much on top above its ceiling, however many blocks are empty
 	file := filepath.Join(w.dir, "relayer.yaml")
 	check(t, os.WriteFile(file, []byte(fmt.Sprintf(`
 fee: {ceiling: %d, headrooms: "1000,1000,1000"}
