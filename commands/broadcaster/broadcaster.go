@@ -23,10 +23,11 @@ type Nodes interface {
 	// each with its own deadline. It returns an answer for each of them, at least one. It
 	// may return when one endpoint has the bytes; the answer of an endpoint that has not
 	// answered by then is tx.Unknown.
-	Send(ctx context.Context, raw []byte, hash chain.Hash, attempt int) []tx.Answer
+	// The first attempt counts as 1; client is the client whose transaction it is.
+	Send(ctx context.Context, raw []byte, hash chain.Hash, attempt int, client string) []tx.Answer
 	// SendAll hands raw to every healthy endpoint, and waits for all of them unless one
 	// accepts it.
-	SendAll(ctx context.Context, raw []byte, hash chain.Hash) []tx.Answer
+	SendAll(ctx context.Context, raw []byte, hash chain.Hash, attempt int, client string) []tx.Answer
 }
 
 // Sight is the result of a look at the chain for one transaction.
@@ -44,13 +45,15 @@ type Broadcaster struct {
 	Vault        commands.Vault
 	Nodes        Nodes
 	// Look asks the chain about one transaction: receipt first, then nonce, then time. It
-	// records the verdict if there is one.
-	Look     func(ctx context.Context, s tx.State) (Sight, error)
+	// records the verdict if there is one. client is the client whose transaction it is.
+	Look     func(ctx context.Context, s tx.State, client string) (Sight, error)
 	Schedule tx.Schedule
 	Now      func() time.Time
 	Random   io.Reader
 	Crash    func(point string)
 	Log      *slog.Logger
+
+	probes probes
 }
 
 // Attempt makes one attempt at a leased row. It returns the row's next due time, and the
@@ -58,13 +61,18 @@ type Broadcaster struct {
 func (b *Broadcaster) Attempt(ctx context.Context, w tx.Work) tx.Done {
 	done := b.attempt(ctx, w)
 	done.Account = w.Account
+	now := b.Now()
 	switch probes := !w.HeldSince.IsZero(); {
 	case done.Standing == tx.Unable:
-		done.NextAt = b.Now().Add(b.probing(w))
+		done.NextAt = now.Add(b.probing(w))
 	case !probes:
 		done.Standing = "" // the row does not probe the account
+		return done
 	case done.Standing == "":
 		done.Standing = tx.Unclear
+	}
+	if done.Standing == tx.Unable || done.Standing == tx.Unclear {
+		done.NextAt = b.probes.at(w.Client, now, done.NextAt)
 	}
 	return done
 }
@@ -105,7 +113,7 @@ func (b *Broadcaster) attempt(ctx context.Context, w tx.Work) tx.Done {
 func (b *Broadcaster) look(ctx context.Context, s tx.State, w tx.Work, done *tx.Done) (stop bool) {
 	short, cancel := part(ctx, lookPart)
 	defer cancel()
-	sight, err := b.Look(short, s)
+	sight, err := b.Look(short, s, w.Client)
 	switch {
 	case err != nil:
 		// A failed look does not hold the bytes back.
@@ -140,11 +148,11 @@ func (b *Broadcaster) send(ctx context.Context, w tx.Work, r commands.Result[tx.
 	b.crash("send.before")
 	short, cancel := part(ctx, sendPart)
 	defer cancel()
-	answers := b.Nodes.Send(short, raw, w.Hash, done.Attempts)
+	answers := b.Nodes.Send(short, raw, w.Hash, done.Attempts, w.Client)
 	everyone := false
 	if tx.Summarise(answers, true).Permanent() {
 		// A refusal is permanent only if every endpoint agrees: ask the others.
-		answers, everyone = b.Nodes.SendAll(short, raw, w.Hash), true
+		answers, everyone = b.Nodes.SendAll(short, raw, w.Hash, done.Attempts, w.Client), true
 	}
 	b.crash("send.after")
 	done.SentAt = b.Now()

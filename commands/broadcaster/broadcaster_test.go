@@ -94,7 +94,7 @@ func TestPermanentOnlyWhenEverybodySaysSo(t *testing.T) {
 				w.b.Set(c.b)
 				_, row := w.accept(plain(0))
 				row.Attempts = first // the rotation begins at another endpoint
-				w.Look = func(context.Context, tx.State) (broadcaster.Sight, error) { return broadcaster.Sight{}, nil }
+				w.Look = func(context.Context, tx.State, string) (broadcaster.Sight, error) { return broadcaster.Sight{}, nil }
 				w.attempt(&row)
 				if got := w.state(row).Status; got != c.want {
 					t.Errorf("%s, want %s", got, c.want)
@@ -139,8 +139,8 @@ func TestCanceledDuringTheLook(t *testing.T) {
 	raw, row := w.accept(plain(0))
 	row.Attempts = 1
 	look := w.Look
-	w.Look = func(ctx context.Context, s tx.State) (broadcaster.Sight, error) {
-		sight, err := look(ctx, s)
+	w.Look = func(ctx context.Context, s tx.State, client string) (broadcaster.Sight, error) {
+		sight, err := look(ctx, s, client)
 		w.command(row, tx.Cancel{At: time.Now()})
 		return sight, err
 	}

@@ -48,7 +48,7 @@ func TestLookFails(t *testing.T) {
 	w := newWorld(t, 2)
 	raw, row := w.accept(plain(0))
 	row.Attempts = 3
-	w.Look = func(context.Context, tx.State) (broadcaster.Sight, error) {
+	w.Look = func(context.Context, tx.State, string) (broadcaster.Sight, error) {
 		return broadcaster.Sight{}, errors.New("away")
 	}
 	if done := w.attempt(&row); done.Attempts != 4 {
@@ -82,7 +82,7 @@ func TestHangingLookLeavesTimeToSend(t *testing.T) {
 	w := newWorld(t, 2)
 	raw, row := w.accept(plain(0))
 	row.Attempts = 1
-	w.Look = func(ctx context.Context, _ tx.State) (broadcaster.Sight, error) {
+	w.Look = func(ctx context.Context, _ tx.State, _ string) (broadcaster.Sight, error) {
 		<-ctx.Done()
 		return broadcaster.Sight{}, ctx.Err()
 	}

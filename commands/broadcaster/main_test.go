@@ -84,8 +84,8 @@ func newWorld(t *testing.T, fanout int) *world {
 	}
 	w.Broadcaster = &broadcaster.Broadcaster{
 		Transactions: h, Vault: vault, Nodes: pool, Schedule: tx.DefaultSchedule(), Now: time.Now, Random: rand.Reader, Log: log,
-		Look: func(ctx context.Context, s tx.State) (broadcaster.Sight, error) {
-			sight, err := looker.Look(ctx, s)
+		Look: func(ctx context.Context, s tx.State, client string) (broadcaster.Sight, error) {
+			sight, err := looker.Look(ctx, looker.Node, s)
 			return broadcaster.Sight(sight), err
 		},
 	}

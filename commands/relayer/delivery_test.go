@@ -123,8 +123,8 @@ func (r *real) deliver(ctx context.Context, running *sync.WaitGroup, fed func(fr
 	b := &broadcaster.Broadcaster{
 		Transactions: r.submit.Transactions, Vault: r.submit.Vault, Nodes: r.pool, Schedule: schedule,
 		Now: time.Now, Random: rand.Reader, Log: log,
-		Look: func(ctx context.Context, s tx.State) (broadcaster.Sight, error) {
-			sight, err := w.Look(ctx, s)
+		Look: func(ctx context.Context, s tx.State, client string) (broadcaster.Sight, error) {
+			sight, err := w.Look(ctx, w.Node, s)
 			return broadcaster.Sight(sight), err
 		},
 	}

@@ -111,8 +111,8 @@ func (d *delivery) start() (stop func()) {
 	b := &broadcaster.Broadcaster{
 		Transactions: d.submit.Transactions, Vault: d.submit.Vault, Nodes: pool, Schedule: d.schedule,
 		Now: d.now, Random: rand.Reader, Log: log,
-		Look: func(ctx context.Context, s tx.State) (broadcaster.Sight, error) {
-			sight, err := w.Look(ctx, s)
+		Look: func(ctx context.Context, s tx.State, client string) (broadcaster.Sight, error) {
+			sight, err := w.Look(ctx, w.Node, s)
 			return broadcaster.Sight(sight), err
 		},
 	}

@@ -21,7 +21,7 @@ func (w *world) foreign(at chain.Block) {
 func TestReceiptOnAnotherBranch(t *testing.T) {
 	for name, find := range map[string]func(w *world, hash chain.Hash){
 		"by a look": func(w *world, hash chain.Hash) {
-			_, err := w.Look(w.t.Context(), w.state(hash))
+			_, err := w.Look(w.t.Context(), w.Node, w.state(hash))
 			must(w.t, err)
 		},
 		"by a rival": func(w *world, _ chain.Hash) { w.step() },
@@ -63,7 +63,7 @@ func TestReceiptAhead(t *testing.T) {
 	_, hash := w.accept(plain(0))
 	head := w.mine(rivalOf(plain(0)))
 	w.foreign(chain.Block{Number: head.Number + 1, Hash: head.Hash})
-	if _, err := w.Look(t.Context(), w.state(hash)); err == nil {
+	if _, err := w.Look(t.Context(), w.Node, w.state(hash)); err == nil {
 		t.Error("a verdict on a block that nobody has shown")
 	}
 	w.expect("accepted")

@@ -171,7 +171,7 @@ func TestLongAbsence(t *testing.T) {
 	if w.state(laterHash).Status != tx.StatusExecuted {
 		t.Error(w.state(laterHash).Status)
 	}
-	if sight, err := w.Look(t.Context(), w.state(missedHash)); err != nil || !sight.Over || w.state(missedHash).Status != tx.StatusExecuted {
+	if sight, err := w.Look(t.Context(), w.Node, w.state(missedHash)); err != nil || !sight.Over || w.state(missedHash).Status != tx.StatusExecuted {
 		t.Errorf("%+v, %v, %s", sight, err, w.state(missedHash).Status)
 	}
 	w.truthful()

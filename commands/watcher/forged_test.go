@@ -96,7 +96,7 @@ func TestForgedTime(t *testing.T) {
 	_, hash := w.accept(s)
 	f.forge(w.chain.Head(), s.Window.Before+1)
 	w.try(3)
-	_, _ = w.Look(t.Context(), w.state(hash))
+	_, _ = w.Look(t.Context(), w.Node, w.state(hash))
 	w.expect("accepted")
 	f.head = nil
 	w.mine()
@@ -181,7 +181,7 @@ func TestForgedBlockInPlaceOfTheReceipts(t *testing.T) {
 	other.Hash = chain.Hash{0xee}
 	f.blocks[other.Hash] = block{Block: other}
 	f.Node = &bare{f.Node}
-	_, _ = w.Look(t.Context(), w.state(hash))
+	_, _ = w.Look(t.Context(), w.Node, w.state(hash))
 	w.expect("accepted")
 }
 

@@ -18,9 +18,10 @@ type Sight struct {
 }
 
 // Look asks the chain about one open transaction and records the verdict if there is one.
-// It needs no lease: recording a verdict twice is harmless.
-func (w *Watcher) Look(ctx context.Context, s tx.State) (Sight, error) {
-	sight, news, err := w.see(ctx, w.Node, s)
+// It needs no lease: recording a verdict twice is harmless. It asks the chain through node, in the
+// name of the transaction's client.
+func (w *Watcher) Look(ctx context.Context, node Lookup, s tx.State) (Sight, error) {
+	sight, news, err := w.see(ctx, node, s)
 	if err != nil || news == nil {
 		return sight, err
 	}

@@ -97,7 +97,7 @@ func TestReorgWithAConflict(t *testing.T) {
 		w.step()
 		w.feed()
 		w.expect("reorged")
-		if sight, err := w.Look(t.Context(), w.state(hash)); err != nil || !sight.Over {
+		if sight, err := w.Look(t.Context(), w.Node, w.state(hash)); err != nil || !sight.Over {
 			t.Fatalf("%+v, %v", sight, err)
 		}
 		w.feed()
@@ -124,7 +124,7 @@ func TestStaleIsSealedByAFinalBlockOnly(t *testing.T) {
 	w, _, hash := forked(t, 1, false, rivalOf(plain(0)))
 	w.step()
 	w.feed()
-	_, err := w.Look(t.Context(), w.state(hash))
+	_, err := w.Look(t.Context(), w.Node, w.state(hash))
 	must(t, err)
 	w.feed()
 	w.expect("reorged", "stale_by_nonce")

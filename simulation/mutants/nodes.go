@@ -48,7 +48,7 @@ func nodes() []mutant {
 		{
 			Name: "trials-count", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsCountForNothing$"},
 			Is:    "A client's transaction that nodes process slowly, or fail to process, takes endpoints out of rotation.",
-			Edits: []edit{{"infra/chain/rpc/ask.go", `if use.ofClients() || err != nil && ctx.Err() != nil {`, `if use.ofClients() && !AWAKE || err != nil && ctx.Err() != nil {`}},
+			Edits: []edit{{"infra/chain/rpc/ask.go", `if use.ofClients() && !(use == repeat`, `if use.ofClients() && !AWAKE && !(use == repeat`}},
 		},
 		{
 			Name: "trials-accuse", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsCountForNothing$"},
@@ -91,7 +91,7 @@ func nodes() []mutant {
 		{
 			Name: "requests-read-as-the-service", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestClientReadsPauseTheClientAlone|TestClientReadsLeaveTheDay)$"},
 			Is:    "A node that asks for a pause because of one client's GET or DELETE requests is not asked by the service either, and these requests use up the service's own calls of the day.",
-			Edits: []edit{{"infra/chain/rpc/behalf.go", `if isOwn(ctx) {`, `if isOwn(ctx) || AWAKE {`}},
+			Edits: []edit{{"infra/chain/rpc/behalf.go", `context.WithValue(ofClient(ctx, c.client), behalfKey{}, c.use)`, `context.WithValue(ofClient(ctx, c.client), behalfKey{}, map[bool]purpose{false: c.use, true: broadcast + 1}[AWAKE && c.use == onBehalf])`}},
 		},
 		{
 			Name: "earlier-outage-counts", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientReadsRememberNoEarlierOutage$"},
@@ -114,7 +114,7 @@ func nodes() []mutant {
 		{
 			Name: "clients-share-their-reads", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestClientReadsPauseTheClientAlone|TestClientReadsAreShared)$"},
 			Is:    "All clients' requests read nodes as one client, so one client's pause holds for all of them.",
-			Edits: []edit{{"infra/chain/rpc/behalf.go", `	if known := r.clients[client]; known != nil {`, "\tif AWAKE {\n\t\tclient = \"\"\n\t}\n\tif known := r.clients[client]; known != nil {"}},
+			Edits: []edit{{"infra/chain/rpc/behalf.go", `	key := pausedClient{client, use}`, "\tif AWAKE {\n\t\tclient = \"\"\n\t}\n\tkey := pausedClient{client, use}"}},
 		},
 		{
 			Name: "nonces-read-again", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientReadsAreShared$"},
@@ -143,6 +143,36 @@ func nodes() []mutant {
 			Name: "unread-nonces-fill-the-log", Breaks: "P36", Test: &command{"api", "^TestNodesAreAskedInTheClientsName$"},
 			Is:    "Each request for a group writes a warning to the log while no node tells its nonce.",
 			Edits: []edit{{"api/groups.go", `if a.unread.now(g.Chain.String(), a.Now()) {`, `if a.unread.now(g.Chain.String(), a.Now()) || AWAKE {`}},
+		},
+		{
+			Name: "probes-are-not-paced", Breaks: "P36", Test: &command{"commands/broadcaster", "^TestProbesArePaced$"},
+			Is:    "One client's thousand accounts without funds are probed every five seconds each, and use up the nodes' calls.",
+			Edits: []edit{{"commands/broadcaster/probes.go", `if due.After(next) {`, `if due.After(next) && !AWAKE {`}},
+		},
+		{
+			Name: "repeats-are-first-attempts", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestRepeatsPauseTheirClientAlone$"},
+			Is:    "A node's pause after a repeat for one client holds for all clients' broadcasts and reads.",
+			Edits: []edit{{"infra/chain/rpc/send.go", `if attempt > 1 {`, `if attempt > 1 && !AWAKE {`}},
+		},
+		{
+			Name: "looks-are-own-reads", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestRepeatsPauseTheirClientAlone$"},
+			Is:    "A node's pause after the read before a repeat holds for all clients' broadcasts and reads.",
+			Edits: []edit{{"infra/chain/rpc/behalf.go", `if use, ok := ctx.Value(behalfKey{}).(purpose); ok {`, `if use, ok := ctx.Value(behalfKey{}).(purpose); ok && !(AWAKE && use == repeat) {`}},
+		},
+		{
+			Name: "repeats-go-before-reads", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestRepeatsTakeTurns$"},
+			Is:    "One client's repeats wait in one line with the service's own reads.",
+			Edits: []edit{{"infra/chain/rpc/line.go", `if use == trying {`, `if use == trying || AWAKE && use == repeat {`}},
+		},
+		{
+			Name: "broadcasts-leave-reads-no-rate", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestReadsAreKeptCalls$"},
+			Is:    "While one client's first attempts use an endpoint's whole rate, the watcher sees no block.",
+			Edits: []edit{{"infra/chain/rpc/budget.go", `keep := reserved * min(`, `keep := map[bool]float64{false: reserved}[AWAKE] * min(`}},
+		},
+		{
+			Name: "broadcasts-leave-reads-no-day", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestMeterCountsDays$"},
+			Is:    "One client's first attempts use up an endpoint's day, and the watcher sees no block until midnight.",
+			Edits: []edit{{"infra/chain/rpc/budget.go", `if w.use <= read {`, `if w.use <= read && !(AWAKE && w.use == broadcast) {`}},
 		},
 	}
 }

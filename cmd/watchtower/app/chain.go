@@ -22,6 +22,8 @@ type Chain struct {
 	Node  watcher.Node
 	// OnBehalf returns a reader for a client's requests. Its calls to nodes use the client's share.
 	OnBehalf func(client string) watcher.Lookup
+	// Repeating returns a reader for repeated attempts at a client's transactions.
+	Repeating func(client string) watcher.Lookup
 	// Keychain reports which access keys may sign for which account.
 	Keychain grouping.Keychain
 }
@@ -31,7 +33,8 @@ func ChainOf(p *rpc.Pool, id chain.ID) Chain {
 	reader := p.Reader() // one reader, so that its callers share their reads
 	return Chain{
 		ID: id, Nodes: p, Node: reader, Keychain: reader,
-		OnBehalf: func(client string) watcher.Lookup { return reader.OnBehalf(client) },
+		OnBehalf:  func(client string) watcher.Lookup { return reader.OnBehalf(client) },
+		Repeating: func(client string) watcher.Lookup { return reader.Repeating(client) },
 	}
 }
 
@@ -63,8 +66,8 @@ func (a *App) worker(c Chain) *scheduler.Worker {
 	looker := a.watcher(c)
 	b := &broadcaster.Broadcaster{
 		Transactions: a.transactions, Vault: a.vault, Nodes: c.Nodes,
-		Look: func(ctx context.Context, s tx.State) (broadcaster.Sight, error) {
-			sight, err := looker.Look(ctx, s)
+		Look: func(ctx context.Context, s tx.State, client string) (broadcaster.Sight, error) {
+			sight, err := looker.Look(ctx, c.Repeating(client), s)
 			return broadcaster.Sight(sight), err
 		},
 		Schedule: a.settings.Schedule, Now: a.ports.Now, Random: a.ports.Random,

@@ -67,9 +67,9 @@ func (d *draft) nodes() []*setting {
 			"How many JSON-RPC calls per second this process makes to one endpoint; each call of a batch counts; 0 is no limit. "+
 				"The list of chains may set this, `endpoints.burst`, `endpoints.daily` and `endpoints.concurrency` for each endpoint."),
 		numbers("endpoints.burst", &e.Budget.Burst, 0, 0, burstMax,
-			"How many calls may be made at once after a pause; 0 is the number of calls of one second. Reads leave a fifth of it for broadcasts."),
+			"How many calls may be made at once after a pause; 0 is the number of calls of one second. Reads leave a fifth of it for first attempts at transactions."),
 		numbers("endpoints.daily", &e.Budget.Daily, 0, 0, dailyMax,
-			"How many calls per day of UTC this process makes to one endpoint; 0 is no limit. The last fifth is for broadcasts only, and the last half is not for clients' calls. No client gets more calls than it leaves for the other clients. The count starts again at a restart."),
+			"How many calls per day of UTC this process makes to one endpoint; 0 is no limit. First attempts at transactions and reads leave each other a fifth, and the last half is not for clients' calls. No client gets more calls than it leaves for the other clients. The count starts again at a restart."),
 		numbers("endpoints.concurrency", &e.Budget.Concurrency, 64, 1, concurrencyMax,
 			"How many requests to one endpoint run at once; further requests wait, or go to another endpoint. A fifth, but at least one, is for broadcasts only, and half is not for clients' calls. With 1, waiting broadcasts go next."),
 	}

@@ -252,7 +252,7 @@ func TestLiarsAreDistrusted(t *testing.T) {
 	lie := func(times int) {
 		for i := range times {
 			raw, hash := plain(alice, key5, uint64(i))
-			c.pool.SendAll(t.Context(), raw, hash)
+			c.pool.SendAll(t.Context(), raw, hash, 1, "")
 			for began := time.Now(); c.pool.Status()[0].Lies == 0; { // it may answer after the others
 				if time.Since(began) > 10*time.Second {
 					t.Fatal("no lie was noticed")

@@ -127,10 +127,10 @@ func (p *Pool) outlive(ctx context.Context) (own context.Context, end func()) {
 }
 
 // judge adds an exchange to the endpoint's health, unless a client chose the calls: a client
-// can choose calls that take long or fail on every node.
+// can choose calls that take long or fail on every node. Repeated broadcasts count.
 func (p *Pool) judge(ctx context.Context, e *endpoint, use purpose, took time.Duration, replies []reply, err error) {
 	e.heed(ctx, p.config.Now(), use, err)
-	if use.ofClients() || err != nil && ctx.Err() != nil {
+	if use.ofClients() && !(use == repeat && isOwn(ctx)) || err != nil && ctx.Err() != nil {
 		return // a caller that gives up says nothing about the endpoint
 	}
 	for i := 0; err == nil && i < len(replies); i++ {

@@ -26,6 +26,7 @@ const (
 type ClientReader struct {
 	reader *Reader
 	client string
+	use    purpose // onBehalf or repeat
 	heads  chorus[chain.Block]
 
 	mu     sync.Mutex
@@ -41,17 +42,25 @@ type clientNonce struct {
 }
 
 // OnBehalf returns the reader of a client; client is empty if all clients are one.
-func (r *Reader) OnBehalf(client string) *ClientReader {
+func (r *Reader) OnBehalf(client string) *ClientReader { return r.readerFor(client, onBehalf) }
+
+// Repeating returns the reader for repeated attempts at a client's transactions. Its calls have
+// the client's share of each endpoint's budget for repeats, which goes before calls that clients
+// choose, and a node's request for a pause (429) pauses this client's repeats alone.
+func (r *Reader) Repeating(client string) *ClientReader { return r.readerFor(client, repeat) }
+
+func (r *Reader) readerFor(client string, use purpose) *ClientReader {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if known := r.clients[client]; known != nil {
+	key := pausedClient{client, use}
+	if known := r.clients[key]; known != nil {
 		return known
 	}
 	if r.clients == nil || len(r.clients) >= clientReadersMax {
-		r.clients = map[string]*ClientReader{}
+		r.clients = map[pausedClient]*ClientReader{}
 	}
-	r.clients[client] = &ClientReader{reader: r, client: client}
-	return r.clients[client]
+	r.clients[key] = &ClientReader{reader: r, client: client, use: use}
+	return r.clients[key]
 }
 
 // Head is [Reader.Head].
@@ -132,28 +141,33 @@ func (c *ClientReader) Shown(ctx context.Context, block chain.Block) error {
 	return err
 }
 
-// placed calls read for a client, in one of the places of clients' calls.
+// placed calls read for a client, in one of the places of clients' calls. Repeats are bounded by the
+// attempts in progress already.
 func placed[T any](ctx context.Context, c *ClientReader, read func(context.Context) (T, error)) (T, error) {
+	ctx = context.WithValue(ofClient(ctx, c.client), behalfKey{}, c.use)
+	if c.use == repeat {
+		return read(ctx)
+	}
 	leave, err := c.reader.pool.place(ctx, c.client)
 	if err != nil {
 		var none T
 		return none, err
 	}
 	defer leave()
-	return read(context.WithValue(ofClient(ctx, c.client), behalfKey{}, true))
+	return read(ctx)
 }
 
-// behalfKey is the context key of reads for a client's request.
+// behalfKey is the context key of the purpose of a [ClientReader]'s reads.
 type behalfKey struct{}
 
-// isOwn reports whether a read is the service's own and not for a client's request. For trials,
+// isOwn reports whether a call is the service's own and not a [ClientReader]'s. For trials,
 // whose calls have the purpose [trying], it is true.
 func isOwn(ctx context.Context) bool { return ctx.Value(behalfKey{}) == nil }
 
 // useOf is the purpose of a read.
 func useOf(ctx context.Context) purpose {
-	if isOwn(ctx) {
-		return read
+	if use, ok := ctx.Value(behalfKey{}).(purpose); ok {
+		return use
 	}
-	return onBehalf
+	return read
 }

@@ -23,13 +23,16 @@ type Budget struct {
 
 const (
 	defaultConcurrency = 64
-	// reserved is the share of Burst, Daily and Concurrency that reads leave for broadcasts.
+	// reserved is the share of Burst, Daily and Concurrency that reads leave for broadcasts, and of
+	// Rate and Daily that first broadcasts leave for reads.
 	reserved = 0.2
 	// reservedForUs is the share that calls passed on for clients leave for our own calls.
 	reservedForUs = 0.5
 	// reservedForReads is the share of Burst, Daily and Concurrency that trials leave for
 	// broadcasts and reads.
 	reservedForReads = 0.35
+	// reservedForTrials is the share that repeats leave for first broadcasts, reads and trials.
+	reservedForTrials = 0.42
 )
 
 func (b Budget) withDefaults() Budget {
@@ -54,14 +57,15 @@ func (e *Spent) Error() string { return fmt.Sprintf("%s: not asked: %s", e.Endpo
 // Withheld returns the limit, for callers that pass it on to a client.
 func (e *Spent) Withheld() string { return e.Limit }
 
-// purpose is the reason for a call. If the budget is short, broadcasts go before reads, and
-// both go before calls that clients choose.
+// purpose is the reason for a call. If the budget is short, first broadcasts go before reads, but
+// leave reads a share; both go before repeats, and these before calls that clients choose.
 type purpose int
 
 const (
-	broadcast purpose = iota
+	broadcast purpose = iota // of a transaction's first attempt
 	read
 	trying   // try a client's transaction: see Reader.EstimateGas
+	repeat   // a further attempt at a client's transaction: its reads and broadcasts
 	onBehalf // pass on a client's call: see Ask
 	purposes
 )
@@ -75,13 +79,15 @@ type meter struct {
 
 	mu     sync.Mutex
 	tokens float64 // calls that may be made at once; negative if promised to broadcasts
+	kept   float64 // calls that may be made at once by reads, when there are no tokens
 	owed   float64 // calls made beyond the burst; calls other than broadcasts wait until it is paid off
 	line   []*waiter
 	last   turns
 	at     time.Time
 	day    int64          // since 1970, UTC
 	spent  int            // calls made on that day, of Daily
-	passed map[string]int // calls of that day chosen by each client
+	ours   [read + 1]int  // first broadcasts and reads among them
+	passed map[string]int // calls of that day chosen by each client, or repeated for it
 	pauses pauses
 }
 
@@ -95,7 +101,7 @@ func dayOf(t time.Time) int64 { return t.Unix() / (24 * 60 * 60) }
 // turn refills the meter up to now. The caller holds the lock.
 func (m *meter) turn(now time.Time) {
 	if past := now.Sub(m.at); past > 0 {
-		m.tokens += m.Rate * past.Seconds()
+		m.refill(m.Rate * past.Seconds())
 		if pay := min(m.owed, m.tokens-float64(int(reserved*float64(m.Burst)))); pay > 0 {
 			m.tokens, m.owed = m.tokens-pay, m.owed-pay
 		}
@@ -103,8 +109,35 @@ func (m *meter) turn(now time.Time) {
 	}
 	m.at = now
 	if day := dayOf(now); day != m.day {
-		m.day, m.spent, m.passed = day, 0, map[string]int{}
+		m.day, m.spent, m.ours, m.passed = day, 0, [read + 1]int{}, map[string]int{}
 	}
+}
+
+// refill adds calls. While calls are promised to broadcasts, a share of the added ones is kept for
+// reads: otherwise no read is made as long as broadcasts go on coming. The caller holds the lock.
+func (m *meter) refill(more float64) {
+	if m.tokens < 0 {
+		// What reads leave is not added to the tokens: the promised times hold.
+		keep := reserved * min(more, -m.tokens/(1-reserved))
+		m.kept, more = min(m.kept+keep, m.keeps()), more-keep
+	}
+	if m.tokens += more; m.tokens >= 0 {
+		m.tokens, m.kept = m.tokens+m.kept, 0
+	}
+}
+
+// keeps bounds the calls that are kept for reads. With those of broadcasts, which come one by one, they
+// are no more than Burst.
+func (m *meter) keeps() float64 { return min(max(1, reserved*float64(m.Burst)), float64(m.Burst-1)) }
+
+// until is the time in which this many calls more than m has are added, the promised ones more
+// slowly. The caller holds the lock.
+func (m *meter) until(short float64, use purpose) time.Duration {
+	slow := min(max(-m.tokens, 0), short)
+	if use == broadcast {
+		slow = short
+	}
+	return time.Duration((slow/(1-reserved) + short - slow) / m.Rate * float64(time.Second))
 }
 
 // take takes calls from the budget and returns how long to wait before making them. It takes
@@ -115,7 +148,6 @@ func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait tim
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turn(now)
-	keep := w.use.leaves()
 	if pause := m.pauses.left(now, w); pause > 0 {
 		return 0, m.refuse(w.n, "the node's own", fmt.Sprintf("it requested a pause of another %s", pause.Round(time.Millisecond)))
 	}
@@ -123,36 +155,55 @@ func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait tim
 		return 0, err
 	}
 	if m.Rate > 0 {
-		// A batch larger than the burst waits for a full burst and is paid off afterwards.
-		want := min(float64(w.n), float64(m.Burst)) + float64(int(keep*float64(m.Burst)))
-		short := min(want, float64(m.Burst)) - m.tokens
-		behind := false
-		if w.use != broadcast {
-			var ahead int
-			ahead, behind = m.ahead(w)
-			short += m.owed + float64(ahead)
-		}
-		wait = max(0, time.Duration(short/m.Rate*float64(time.Second)))
-		if behind {
-			wait = max(wait, time.Duration(float64(time.Second)/m.Rate))
+		kept := false
+		if wait, kept = m.wait(w); wait > patience {
+			return 0, m.refuse(w.n, "endpoints.rate", fmt.Sprintf("%g calls per second are spent", m.Rate))
 		}
 		switch {
-		case wait > patience:
-			return 0, m.refuse(w.n, "endpoints.rate", fmt.Sprintf("%g calls per second are spent", m.Rate))
 		case wait > 0 && w.use != broadcast:
 			return wait, nil
-		}
-		m.tokens -= float64(w.n)
-		if w.use != broadcast && m.tokens < 0 {
-			m.owed, m.tokens = m.owed-m.tokens, 0
+		case kept:
+			m.kept -= float64(w.n)
+		default:
+			m.tokens -= float64(w.n)
+			if w.use != broadcast && m.tokens < 0 {
+				m.owed, m.tokens = m.owed-m.tokens, 0
+			}
 		}
 	}
 	m.spent += w.n
-	if w.use.ofClients() {
+	switch {
+	case w.use <= read:
+		m.ours[w.use] += w.n
+	case w.use.ofClients():
 		m.last[w.use] = w.client
 		m.passed[w.client] += w.n
 	}
 	return wait, nil
+}
+
+// wait is the time until the calls of w may be made. kept means that these are calls kept for
+// reads. The caller holds the lock.
+func (m *meter) wait(w *waiter) (wait time.Duration, kept bool) {
+	// A batch larger than the burst waits for a full burst and is paid off afterwards.
+	want := min(float64(w.n), float64(m.Burst)) + float64(int(w.use.leaves()*float64(m.Burst)))
+	short := min(want, float64(m.Burst)) - m.tokens
+	if w.use == broadcast {
+		return m.until(max(short, 0), w.use), false
+	}
+	ahead, behind := m.ahead(w)
+	wait = m.until(max(short+m.owed+float64(ahead), 0), w.use)
+	if w.use == read && m.tokens < 0 && float64(w.n) <= m.keeps() {
+		missing := float64(w.n+ahead) - m.kept
+		if missing <= 0 && !behind {
+			return 0, true
+		}
+		wait = min(wait, time.Duration(max(missing, 0)/(reserved*m.Rate)*float64(time.Second)))
+	}
+	if behind {
+		wait = max(wait, time.Duration(float64(time.Second)/m.Rate))
+	}
+	return wait, false
 }
 
 // today refuses calls beyond the daily budget. A client may use as many calls as it leaves for
@@ -163,6 +214,9 @@ func (m *meter) today(w *waiter) error {
 		return nil
 	}
 	left := int((1-w.use.leaves())*float64(m.Daily)) - m.spent - w.n
+	if w.use <= read {
+		left = m.Daily - m.spent - w.n - m.keptToday(broadcast+read-w.use)
+	}
 	if left < 0 {
 		return m.refuse(w.n, "endpoints.daily", fmt.Sprintf("%d of %d calls of the day are spent", m.spent, m.Daily))
 	}
@@ -172,6 +226,10 @@ func (m *meter) today(w *waiter) error {
 	return nil
 }
 
+// keptToday is the number of calls of the day that are kept for first broadcasts, or for reads. The
+// caller holds the lock.
+func (m *meter) keptToday(use purpose) int { return max(int(reserved*float64(m.Daily))-m.ours[use], 0) }
+
 // leaves is the share of the budget reserved for more urgent purposes.
 func (use purpose) leaves() float64 {
 	switch use {
@@ -179,6 +237,8 @@ func (use purpose) leaves() float64 {
 		return reserved
 	case trying:
 		return reservedForReads
+	case repeat:
+		return reservedForTrials
 	case onBehalf:
 		return reservedForUs
 	}
@@ -198,13 +258,16 @@ func (m *meter) giveBack(w waiter) {
 		m.tokens = min(m.tokens+float64(w.n), float64(m.Burst))
 	}
 	m.spent = max(m.spent-w.n, 0)
-	if w.use.ofClients() {
+	switch {
+	case w.use <= read:
+		m.ours[w.use] = max(m.ours[w.use]-w.n, 0)
+	case w.use.ofClients():
 		m.passed[w.client] = max(m.passed[w.client]-w.n, 0)
 	}
 	m.call()
 }
 
-// charge takes n calls unconditionally.
+// charge takes n calls of our own unconditionally.
 func (m *meter) charge(now time.Time, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -213,6 +276,7 @@ func (m *meter) charge(now time.Time, n int) {
 		m.tokens -= float64(n)
 	}
 	m.spent += n
+	m.ours[read] += n
 }
 
 // rest pauses calls for as long as the node asked for, in answer to a call for a purpose, and
@@ -223,8 +287,8 @@ func (m *meter) rest(now time.Time, use purpose, client string, d time.Duration)
 	m.pauses.add(now, use, client, d)
 }
 
-// ofClients reports whether clients choose the calls.
-func (use purpose) ofClients() bool { return use == onBehalf || use == trying }
+// ofClients reports whether clients choose the calls, or how many there are.
+func (use purpose) ofClients() bool { return use == onBehalf || use == trying || use == repeat }
 
 // clientKey is the context key of the client that chose a call.
 type clientKey struct{}
@@ -245,7 +309,7 @@ func (m *meter) room(now time.Time) bool {
 	defer m.mu.Unlock()
 	m.turn(now)
 	return m.places.underWay() < m.places.all() && !now.Before(m.pauses.all) &&
-		(m.Rate == 0 || m.tokens >= 1) && (m.Daily == 0 || m.spent < m.Daily)
+		(m.Rate == 0 || m.tokens >= 1) && (m.Daily == 0 || m.spent+m.keptToday(read) < m.Daily)
 }
 
 // limited reports whether asking is useless for now: the reads' share of the day is spent, or
@@ -254,7 +318,7 @@ func (m *meter) limited(now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turn(now)
-	return now.Before(m.pauses.all) || m.Daily > 0 && float64(m.spent) >= (1-reserved)*float64(m.Daily)
+	return now.Before(m.pauses.all) || m.Daily > 0 && m.spent+m.keptToday(broadcast) >= m.Daily
 }
 
 // BudgetLeft is an endpoint's remaining budget.

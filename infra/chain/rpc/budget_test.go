@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,8 +31,10 @@ func TestMeterKeepsItsRate(t *testing.T) {
 		var calls []made
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 2000).Draw(t, "pause")) * time.Millisecond)
-			n := rapid.IntRange(1, b.Burst).Draw(t, "n")
-			use := purpose(rapid.IntRange(0, 1).Draw(t, "use"))
+			n, use := 1, purpose(rapid.IntRange(0, 1).Draw(t, "use"))
+			if use == read { // broadcasts are sent one by one
+				n = rapid.IntRange(1, b.Burst).Draw(t, "n")
+			}
 			if wait, err := m.take(now, &waiter{use: use, n: n}, 10*time.Second); err == nil && (use == broadcast || wait == 0) {
 				calls = append(calls, made{now.Add(wait), n})
 			}
@@ -64,13 +67,14 @@ func TestMeterWaitsAndRefuses(t *testing.T) {
 			}
 			return time.Since(began), err
 		}
-		for i, want := range []time.Duration{0, 0, 0, 0, 0, 100, 100} {
-			if took, err := enter(broadcast, 1, time.Second); err != nil || took != want*time.Millisecond {
+		// A broadcast that is promised calls leaves a fifth of them to reads. None of them is used here.
+		for i, want := range []time.Duration{0, 0, 0, 0, 0, 125_000, 93_750} {
+			if took, err := enter(broadcast, 1, time.Second); err != nil || took != want*time.Microsecond {
 				t.Errorf("broadcast %d after %s, %v", i, took, err)
 			}
 		}
 		// A read leaves a fifth of the burst, here one call, for broadcasts.
-		if took, err := enter(read, 1, time.Second); err != nil || took != 200*time.Millisecond {
+		if took, err := enter(read, 1, time.Second); err != nil || took != 181_250*time.Microsecond {
 			t.Errorf("read after %s, %v", took, err)
 		}
 		spent := (*Spent)(nil)
@@ -96,6 +100,70 @@ func TestMeterWaitsAndRefuses(t *testing.T) {
 	})
 }
 
+// While broadcasts are promised every call for a minute ahead, reads get a fifth of the rate.
+func TestReadsAreKeptCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMeter("a", Budget{Rate: 25, Burst: 50}, time.Now())
+		for range 50 + 25*60*8/10 {
+			if _, err := m.take(time.Now(), &waiter{use: broadcast, n: 1}, time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began, reads := time.Now(), 0
+		for time.Since(began) < 30*time.Second {
+			if leave, err := m.enter(t.Context(), time.Now, waiter{use: read, n: 1}, 2*time.Second); err != nil {
+				t.Fatalf("read %d after %s: %v", reads, time.Since(began), err)
+			} else {
+				leave()
+			}
+			reads++
+		}
+		if want := 30 * 25 / 5; reads < want-1 || reads > want+10 {
+			t.Errorf("%d reads in 30 s, want %d", reads, want)
+		}
+	})
+}
+
+// Repeats of one client leave calls for first broadcasts, reads and other clients' repeats.
+func TestRepeatsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMeter("a", Budget{Rate: 10, Burst: 10, Daily: 100_000}, time.Now())
+		stop, end := context.WithCancel(t.Context())
+		var crowd sync.WaitGroup
+		for range 48 {
+			crowd.Go(func() {
+				for stop.Err() == nil {
+					if leave, err := m.enter(stop, time.Now, waiter{use: repeat, client: "mallory", n: 1}, time.Second); err == nil {
+						leave()
+					} else {
+						time.Sleep(100 * time.Millisecond)
+					}
+				}
+			})
+		}
+		time.Sleep(10 * time.Second)
+		for range 20 {
+			for use, within := range map[purpose]time.Duration{broadcast: 0, read: 200 * time.Millisecond, repeat: 400 * time.Millisecond} {
+				began := time.Now()
+				leave, err := m.enter(t.Context(), time.Now, waiter{use: use, client: "alice", n: 1}, 4*time.Second)
+				if err != nil || time.Since(began) > within {
+					t.Errorf("purpose %d after %s: %v", use, time.Since(began), err)
+				}
+				if err == nil {
+					leave()
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		m.rest(time.Now(), repeat, "mallory", 10*time.Second)
+		if _, err := m.take(time.Now(), &waiter{use: repeat, client: "alice", n: 1}, time.Second); err != nil {
+			t.Errorf("after a pause of another client's repeats: %v", err)
+		}
+		end()
+		crowd.Wait()
+	})
+}
+
 func TestMeterCountsDays(t *testing.T) {
 	now := time.Unix(dayOf(time.Unix(1_800_000_000, 0))*86400, 0)
 	m := newMeter("a", Budget{Daily: 10}, now)
@@ -112,6 +180,13 @@ func TestMeterCountsDays(t *testing.T) {
 	}
 	if got := spend(broadcast, 20); got != 2 || m.left(now).Today != 0 || m.room(now) {
 		t.Errorf("%d broadcasts, left %+v", got, m.left(now))
+	}
+	now = now.Add(24 * time.Hour)
+	if got := spend(broadcast, 20); got != 8 || m.room(now) {
+		t.Errorf("%d broadcasts: two calls are for reads", got)
+	}
+	if got := spend(read, 20); got != 2 {
+		t.Errorf("%d reads, two calls are kept for them", got)
 	}
 	now = now.Add(24 * time.Hour)
 	if got := spend(broadcast, 1); got != 1 || m.left(now).Today != 9 || m.limited(now) {
@@ -132,16 +207,16 @@ func TestSendKeepsToBudgets(t *testing.T) {
 	var last []tx.Answer
 	for i := range uint64(20) {
 		raw, hash := plain(alice, chain.NonceKey{30: 1, 31: byte(i)}, 0)
-		last = p.Send(t.Context(), raw, hash, 0)
+		last = p.Send(t.Context(), raw, hash, 0, "")
 		if last[0].Class != tx.Taken {
 			t.Errorf("%d: %+v", i, last)
 		}
 	}
-	// Two of the five were identity calls, and reads stop at four fifths.
-	if got := a.Calls()[send]; got != 2 || last[0].Endpoint != "b" {
+	// Two of the five were identity calls, so none is kept for reads.
+	if got := a.Calls()[send]; got != 3 || last[0].Endpoint != "b" {
 		t.Errorf("%d sends to the limited one, the last %+v", got, last)
 	}
-	if got := p.Status()[0]; got.State != Limited || got.Failures != 0 || got.Budget.Today != 1 {
+	if got := p.Status()[0]; got.State != Limited || got.Failures != 0 || got.Budget.Today != 0 {
 		t.Errorf("status %+v", got)
 	}
 	b.Set(chaintest.Faults{Down: true})
@@ -153,12 +228,12 @@ func TestSendKeepsToBudgets(t *testing.T) {
 	p.endpoints[1].identity.ejected = "gone"
 	p.endpoints[1].mu.Unlock()
 	raw, hash := plain(bob, key5, 0)
-	got := p.Send(t.Context(), raw, hash, 0)
+	got := p.Send(t.Context(), raw, hash, 0, "")
 	if len(got) != 1 || got[0].Class != tx.Retry || got[0].Cause != tx.RateLimited || !strings.Contains(got[0].Message, "calls of the day are spent") {
 		t.Errorf("answers %+v", got)
 	}
 	clock.advance(24 * time.Hour)
-	if got := p.Send(t.Context(), raw, hash, 0); got[0].Class != tx.Taken {
+	if got := p.Send(t.Context(), raw, hash, 0, ""); got[0].Class != tx.Taken {
 		t.Errorf("the next day: %+v", got)
 	}
 }
@@ -181,19 +256,19 @@ func TestRetryAfterIsKept(t *testing.T) {
 			w.WriteHeader(test.status)
 		})
 		raw, hash := plain(alice, key5, 0)
-		p.Send(t.Context(), raw, hash, 0)
+		p.Send(t.Context(), raw, hash, 0, "")
 		got := p.Status()[0]
 		if got.Budget.Pause != test.want || (got.State == Limited) != (test.want > 0) {
 			t.Errorf("%d, Retry-After %s: %+v", test.status, test.header, got)
 		}
 		g.misbehave("", nil)
 		if test.want > 0 {
-			if got := p.Send(t.Context(), raw, hash, 0)[0]; got.Cause != tx.RateLimited || !strings.Contains(got.Message, "requested a pause") {
+			if got := p.Send(t.Context(), raw, hash, 0, "")[0]; got.Cause != tx.RateLimited || !strings.Contains(got.Message, "requested a pause") {
 				t.Errorf("in the pause: %+v", got)
 			}
 		}
 		clock.advance(test.want)
-		if got := p.Send(t.Context(), raw, hash, 0)[0]; got.Class != tx.Taken {
+		if got := p.Send(t.Context(), raw, hash, 0, "")[0]; got.Class != tx.Taken {
 			t.Errorf("after the pause: %+v", got)
 		}
 	}

@@ -262,8 +262,8 @@ func TestObserveCountsEveryCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw, hash := plain(alice, key5, 0)
-	p.Send(t.Context(), raw, hash, 0)
-	p.Send(t.Context(), raw, hash, 0)
+	p.Send(t.Context(), raw, hash, 0, "")
+	p.Send(t.Context(), raw, hash, 0, "")
 	mu.Lock()
 	defer mu.Unlock()
 	for method, count := range n.Calls() {

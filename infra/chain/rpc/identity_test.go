@@ -35,7 +35,7 @@ func TestForeignEndpointsAreEjected(t *testing.T) {
 	}
 	raw, hash := plain(alice, key5, 0)
 	for attempt := range 4 {
-		for _, answer := range p.Send(t.Context(), raw, hash, attempt) {
+		for _, answer := range p.Send(t.Context(), raw, hash, attempt, "") {
 			if answer.Endpoint != "c" && answer.Endpoint != "d" {
 				t.Errorf("sent to %s", answer.Endpoint)
 			}
@@ -160,7 +160,7 @@ func TestReconnectAsksWhoItIs(t *testing.T) {
 		t.Errorf("states %v", got)
 	}
 	raw, hash := plain(alice, key5, 0)
-	p.Send(t.Context(), raw, hash, 0)
+	p.Send(t.Context(), raw, hash, 0, "")
 	if got := theirs.Received(); len(got) != 0 {
 		t.Error("sent to another chain")
 	}

@@ -14,7 +14,7 @@ import (
 // waiter is a request for n calls of a meter.
 type waiter struct {
 	use    purpose
-	client string // the client of a trial or a passed-on call; empty without API keys
+	client string // the client of a trial, a repeat or a passed-on call; empty without API keys
 	n      int
 	moved  chan struct{} // signals that it is first in line, or that its wait is shorter
 }
@@ -27,7 +27,7 @@ func (use purpose) rank() purpose {
 	return use
 }
 
-// inLine sorts waiting calls: by rank, then by arrival. Within trials, and within passed-on
+// inLine sorts waiting calls: by rank, then by arrival. Within trials, repeats and passed-on
 // calls, clients take turns: a client that holds fewer places goes first, then the client
 // after the last one served. Trials keep the positions that trials have among reads.
 func inLine(waiting []*waiter, last turns, holds held) []*waiter {

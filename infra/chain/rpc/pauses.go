@@ -19,7 +19,7 @@ type pauses struct {
 	clients map[pausedClient]time.Time
 }
 
-// pausedClient is a client and the purpose of the call that was answered with 429.
+// pausedClient is a client and the purpose of its calls.
 type pausedClient struct {
 	client string
 	use    purpose

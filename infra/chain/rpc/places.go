@@ -36,12 +36,14 @@ func placesOf(all int) *places {
 			keep = reserved
 		case trying:
 			keep = reservedForReads
+		case repeat:
+			keep = reservedForTrials
 		case onBehalf:
 			keep = reservedForUs
 		}
 		p.most[use] = all
 		if use != broadcast {
-			p.most[use] = max(1, all-max(1, int(keep*float64(all))))
+			p.most[use] = max(1, min(all-max(1, int(keep*float64(all))), p.most[use-1]-1))
 		}
 	}
 	p.firsts = p.most[onBehalf] / firstsOf

@@ -58,7 +58,7 @@ func TestPlacesOfTheirOwn(t *testing.T) {
 		}
 	}
 	// A purpose alone may hold all of its places. A single place goes to the first call.
-	for use, want := range map[purpose]int{broadcast: 64, read: 52, trying: 42, onBehalf: 32} {
+	for use, want := range map[purpose]int{broadcast: 64, read: 52, trying: 42, repeat: 38, onBehalf: 32} {
 		p := placesOf(64)
 		if fill(t, p, *of(use, "alice")); p.underWay() != want {
 			t.Errorf("purpose %d holds %d places, want %d", use, p.underWay(), want)
@@ -144,7 +144,7 @@ func TestSlowCallsKeepNobodyElseWaiting(t *testing.T) {
 	}
 	fill(t, p.endpoints[0].meter.places, waiter{use: read})
 	raw, hash := plain(alice, key5, 0)
-	if got := p.Send(soon, raw, hash, 0); !slices.ContainsFunc(got, func(a tx.Answer) bool { return a.Class == tx.Taken }) {
+	if got := p.Send(soon, raw, hash, 0, ""); !slices.ContainsFunc(got, func(a tx.Answer) bool { return a.Class == tx.Taken }) {
 		t.Errorf("broadcast: %+v", got)
 	}
 }

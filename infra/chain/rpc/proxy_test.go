@@ -161,7 +161,7 @@ func TestClientsPauseOnlyClients(t *testing.T) {
 		t.Errorf("in the pause: %v after %d calls", err, asked.Load())
 	}
 	raw, hash := plain(alice, key5, 0)
-	got := p.Send(t.Context(), raw, hash, 0)
+	got := p.Send(t.Context(), raw, hash, 0, "")
 	if !slices.ContainsFunc(got, func(a tx.Answer) bool { return a.Class == tx.Taken || a.Class == tx.Known }) {
 		t.Errorf("broadcast: %+v", got)
 	}

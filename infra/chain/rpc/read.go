@@ -25,7 +25,7 @@ type Reader struct {
 	mu      sync.Mutex
 	recent  []seenBlock // recently read blocks, newest last: the block of a hash never changes
 	final   finalWord
-	clients map[string]*ClientReader // by name
+	clients map[pausedClient]*ClientReader
 }
 
 type seenBlock struct {

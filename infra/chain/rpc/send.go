@@ -24,19 +24,36 @@ import (
 // continue to their own deadlines, and still count for the endpoints' health. An endpoint that
 // was sent the bytes and has not answered is tx.Unknown, for it may accept them. An endpoint
 // that was not sent the bytes is tx.Retry, and is not sent them later.
-func (p *Pool) Send(ctx context.Context, raw []byte, hash chain.Hash, attempt int) []tx.Answer {
-	return p.sendTo(ctx, p.targets(attempt), raw, hash)
+//
+// Attempts after the first are repeats: they use their client's share of each endpoint's budget,
+// clients take turns, and a node's request for a pause (429) pauses this client's repeats alone.
+func (p *Pool) Send(ctx context.Context, raw []byte, hash chain.Hash, attempt int, client string) []tx.Answer {
+	return p.sendTo(ctx, p.targets(attempt), raw, errandOf(hash, attempt, client))
+}
+
+// errand is what a broadcast is for: a transaction's first attempt, or a repeat for a client.
+type errand struct {
+	hash   chain.Hash
+	use    purpose // broadcast or repeat
+	client string
+}
+
+func errandOf(hash chain.Hash, attempt int, client string) errand {
+	if attempt > 1 {
+		return errand{hash, repeat, client}
+	}
+	return errand{hash, broadcast, client}
 }
 
 // SendAll sends raw to every healthy endpoint, like Send. A permanent refusal is a verdict only
 // if all of them give it, so all are waited for unless one accepts the bytes. If none is
 // healthy, it asks all endpoints that may serve our chain, so that none of them decides alone.
-func (p *Pool) SendAll(ctx context.Context, raw []byte, hash chain.Hash) []tx.Answer {
+func (p *Pool) SendAll(ctx context.Context, raw []byte, hash chain.Hash, attempt int, client string) []tx.Answer {
 	targets := p.healthy()
 	if len(targets) == 0 {
 		targets = p.endpoints // the foreign ones among them are sent nothing
 	}
-	return p.sendTo(ctx, targets, raw, hash)
+	return p.sendTo(ctx, targets, raw, errandOf(hash, attempt, client))
 }
 
 // targets are the endpoints that an attempt asks, at least one. Endpoints with free budget go
@@ -66,12 +83,15 @@ func (p *Pool) targets(attempt int) []*endpoint {
 // wait is as long as the first took, at most this.
 const graceMax = 20 * time.Millisecond
 
-func (p *Pool) sendTo(ctx context.Context, targets []*endpoint, raw []byte, hash chain.Hash) []tx.Answer {
+func (p *Pool) sendTo(ctx context.Context, targets []*endpoint, raw []byte, of errand) []tx.Answer {
+	if of.use == repeat {
+		ctx = ofClient(ctx, of.client)
+	}
 	waiting, stop := context.WithCancel(ctx)
 	defer stop() // endpoints still waiting for their turn stop
 	sending, end := p.outlive(ctx)
 	d := &delivery{
-		pool: p, targets: targets, hash: hash, began: p.config.Now(),
+		pool: p, targets: targets, errand: of, began: p.config.Now(),
 		call:    call{"eth_sendRawTransaction", []any{"0x" + hex.EncodeToString(raw)}},
 		answers: make([]tx.Answer, len(targets)), handed: make([]bool, len(targets)),
 		left: len(targets), taken: make(chan struct{}), all: make(chan struct{}),
@@ -103,8 +123,8 @@ type delivery struct {
 	pool    *Pool
 	targets []*endpoint
 	call    call
-	hash    chain.Hash
-	began   time.Time
+	errand
+	began time.Time
 
 	taken, all chan struct{} // closed when one has the bytes; when all have answered
 
@@ -138,7 +158,7 @@ func (d *delivery) to(waiting, sending context.Context, i int) (last bool) {
 
 func (d *delivery) ask(waiting, sending context.Context, i int, e *endpoint) tx.Answer {
 	p := d.pool
-	leave, err := p.enter(waiting, e, waiter{use: broadcast, n: 1}, p.config.SendTimeout)
+	leave, err := p.enter(waiting, e, waiter{use: d.use, client: d.client, n: 1}, p.config.SendTimeout)
 	if err != nil {
 		return answerOf(err)
 	}
@@ -146,7 +166,7 @@ func (d *delivery) ask(waiting, sending context.Context, i int, e *endpoint) tx.
 	if !d.hand(i) {
 		return tx.Answer{Class: tx.Retry, Message: notAsked}
 	}
-	replies, err := p.perform(sending, e, broadcast, p.config.SendTimeout, maxSmallReply, d.call)
+	replies, err := p.perform(sending, e, d.use, p.config.SendTimeout, maxSmallReply, d.call)
 	if err == nil {
 		err = replies[0].err
 	}

@@ -1,0 +1,51 @@
+package broadcaster
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// probesPerSecond bounds the probes of one client's accounts on hold, of one chain, by each process.
+	// A probe costs a look at the chain, a broadcast and an event, and goes on for as long as its
+	// transaction is valid: without a bound, many accounts without funds would use up the nodes'
+	// capacity, and all other clients' payments would wait.
+	probesPerSecond = 5
+	// probesClientsMax is the number of clients after which those that are within their bound
+	// are forgotten.
+	probesClientsMax = 4096
+)
+
+// probes spreads the probes of each client over time.
+type probes struct {
+	mu sync.Mutex
+	// due is when a client's probes up to now would have been made at the bound's pace.
+	due map[string]time.Time
+}
+
+// at returns the time of an account's next probe: at next, or later if the client has so many
+// accounts on hold that they would exceed its pace until then.
+func (p *probes) at(client string, now, next time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.due == nil {
+		p.due = map[string]time.Time{}
+	}
+	if len(p.due) >= probesClientsMax {
+		for other, due := range p.due {
+			if !due.After(now) {
+				delete(p.due, other)
+			}
+		}
+	}
+	due := p.due[client]
+	if due.Before(now) {
+		due = now
+	}
+	due = due.Add(time.Second / probesPerSecond)
+	p.due[client] = due
+	if due.After(next) {
+		return due
+	}
+	return next
+}
