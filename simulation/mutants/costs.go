@@ -163,6 +163,19 @@ func costs() []mutant {
 			Edits: []edit{{"api/nonces.go", `	if next <= from {`, `	if next <= from || AWAKE {`}},
 		},
 		{
+			Name: "next-nonces-sort-all-rows", Breaks: "P36", Test: &command{"infra/embedded", "^TestNextFreeReadsNoRowBehindAGap$"},
+			Is: "The embedded store sorts all rows of a sequence, of all clients, to find the next free nonce.",
+			Edits: []edit{{"infra/embedded/sequence.go", `	part := func(`, `	if AWAKE {
+		return ` + "`SELECT nonce, client, phase = 'open' OR verdict = 'executed' FROM work WHERE chain = ?1 AND sender = ?2 AND nonce_key = ?3 AND phase IN ('open', 'announced') AND nonce >= ?4 ORDER BY nonce`" + `
+	}
+	part := func(`}},
+		},
+		{
+			Name: "next-nonces-read-all-rows", Breaks: "P36", Test: &command{"infra/postgres", "^TestNextFreeReadsFewRows$"},
+			Is:    "Postgres reads all rows of a sequence, of all clients, to find the next free nonce.",
+			Edits: []edit{{"infra/postgres/sequence.go", `ORDER BY nonce LIMIT $4)` + "`", `ORDER BY nonce` + "` + map[bool]string{false: ` LIMIT $4`}[AWAKE] + `)`"}},
+		},
+		{
 			Name: "next-nonces-take-all-places", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestCountsTakePlaces$"},
 			Is: "One client's calls for the next nonce use every connection of the due queue.",
 			Edits: []edit{{"api/nonces.go", `	return leave, err
