@@ -198,6 +198,27 @@ func costs() []mutant {
 	return query(ctx)`}},
 		},
 		{
+			Name: "groups-poll-without-a-place", Breaks: "P36", Test: &command{"api", "^TestGroupsPollInPlaces$"},
+			Is: "Requests for groups poll checkpoints on every connection of the due queue while the grouper is behind.",
+			Edits: []edit{{"api/caughtup.go", `		leave, err := place(ctx)
+`, `		if AWAKE {
+			return read(ctx)
+		}
+		leave, err := place(ctx)
+`}},
+		},
+		{
+			Name: "groups-wait-in-a-place", Breaks: "P36", Test: &command{"api", "^TestGroupsPollInPlaces$"},
+			Is: "A request for groups keeps other requests out while it waits until the grouper has caught up.",
+			Edits: []edit{{"api/caughtup.go", `		defer leave()
+		return read(ctx)`, `		defer func() {
+			if !AWAKE {
+				leave()
+			}
+		}()
+		return read(ctx)`}},
+		},
+		{
 			Name: "next-nonces-wait-without-end", Breaks: "P36", Test: &command{"api", "^TestNextNoncesTakePlaces$"},
 			Is:    "Any number of one client's calls for the next nonce wait for a place.",
 			Edits: []edit{{"api/nonces.go", `nonceShare, nonceQueue)`, `nonceShare, map[bool]int{false: nonceQueue}[AWAKE])`}},
