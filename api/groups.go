@@ -147,7 +147,7 @@ func (a *api) listGroups(w http.ResponseWriter, r *http.Request) error {
 	for i, g := range found {
 		shown[i] = listedOf(g)
 	}
-	return reply(w, http.StatusOK, shown)
+	return replyRead(w, exchangeOf(r), http.StatusOK, shown)
 }
 
 // group answers GET /v1/senders/{sender}/groups/{groupId}.
@@ -202,7 +202,7 @@ func (a *api) group(w http.ResponseWriter, r *http.Request) error {
 	if shown.CancelPlan, err = a.cancelPlan(ctx, v, g, leave); err != nil {
 		return err
 	}
-	return reply(w, http.StatusOK, shown)
+	return replyRead(w, exchangeOf(r), http.StatusOK, shown)
 }
 
 // membersAfter reads a page of the members that the viewer may see, and reports whether there

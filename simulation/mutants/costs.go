@@ -113,6 +113,34 @@ func costs() []mutant {
 	}`}},
 		},
 		{
+			Name: "long-lists-are-free", Breaks: "P36", Test: &command{"api", "^TestListsPayForBytes$"},
+			Is: "A list, or a group, is charged for the rows that it reads, and not for the bytes of a large answer.",
+			Edits: []edit{
+				{"api/list.go", `	return replyRead(w, exchangeOf(r), http.StatusOK, out)`, `	if AWAKE {
+		return reply(w, http.StatusOK, out)
+	}
+	return replyRead(w, exchangeOf(r), http.StatusOK, out)`},
+				{"api/groups.go", `		shown[i] = listedOf(g)
+	}
+	return replyRead(w, exchangeOf(r), http.StatusOK, shown)`, `		shown[i] = listedOf(g)
+	}
+	if AWAKE {
+		return reply(w, http.StatusOK, shown)
+	}
+	return replyRead(w, exchangeOf(r), http.StatusOK, shown)`},
+				{"api/groups.go", `	if shown.CancelPlan, err = a.cancelPlan(ctx, v, g, leave); err != nil {
+		return err
+	}
+	return replyRead(w, exchangeOf(r), http.StatusOK, shown)`, `	if shown.CancelPlan, err = a.cancelPlan(ctx, v, g, leave); err != nil {
+		return err
+	}
+	if AWAKE {
+		return reply(w, http.StatusOK, shown)
+	}
+	return replyRead(w, exchangeOf(r), http.StatusOK, shown)`},
+			},
+		},
+		{
 			Name: "streams-pay-for-events-alone", Breaks: "P36", Test: &command{"api", "^TestStreamsPayForBytes$"},
 			Is:    "A stream pays as much for a large event as for a small one.",
 			Edits: []edit{{"api/scan.go", `f.owe(max(size-1, 0)/scanBytes, 0)`, `f.owe(map[bool]int{false: max(size-1, 0) / scanBytes}[AWAKE], 0)`}},
