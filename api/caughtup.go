@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -21,25 +23,46 @@ const catchUpMax = 3 * time.Second
 // accepted transaction has joined its group, and the read models have applied it. So a client
 // that got a transaction's acceptance finds the transaction in its group. A group sums up many
 // streams; a request can fold one transaction's stream itself, but not all of these.
-func (a *api) caughtUp(ctx context.Context, v viewer) error {
+//
+// Each poll takes a place: the grouper's checkpoint and the log's end are read on connections that
+// leases use, the other checkpoints on connections of lists. No place is held between two polls.
+func (a *api) caughtUp(ctx context.Context, w http.ResponseWriter, on *exchange, v viewer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, catchUpMax, catchingUp)
 	defer cancel()
-	joined := func(ctx context.Context) (event.Position, error) {
+	queue := func(ctx context.Context) (func(), error) { return on.queuePlace(ctx, w) }
+	list := func(ctx context.Context) (func(), error) { return on.enterList(ctx, w) }
+	head := placed(queue, a.Submit.Transactions.Store.Head)
+	joined := placed(queue, func(ctx context.Context) (event.Position, error) {
 		return a.Groups.Checkpoints.Checkpoint(ctx, grouping.Reader)
-	}
-	if err := a.reached(ctx, joined); err != nil {
+	})
+	if err := a.reached(ctx, head, joined); err != nil {
 		return err
 	}
 	// The joins were appended to the log as well, so the read models must reach its new end.
-	models := []func(context.Context) (event.Position, error){a.checkpoint(groups.Name), a.checkpoint(transactions.Name)}
+	models := []positionRead{placed(list, a.checkpoint(groups.Name)), placed(list, a.checkpoint(transactions.Name))}
 	if v.members() != nil {
-		models = append(models, a.checkpoint(owners.Name))
+		models = append(models, placed(list, a.checkpoint(owners.Name)))
 	}
-	return a.reached(ctx, models...)
+	return a.reached(ctx, head, models...)
+}
+
+// positionRead is a function that reads a position of the log: its end, or a checkpoint.
+type positionRead = func(context.Context) (event.Position, error)
+
+// placed returns a read that takes a place and gives it back.
+func placed(place Place, read positionRead) positionRead {
+	return func(ctx context.Context) (event.Position, error) {
+		leave, err := place(ctx)
+		if err != nil {
+			return 0, err
+		}
+		defer leave()
+		return read(ctx)
+	}
 }
 
 // checkpoint returns the function that reads a read model's checkpoint.
-func (a *api) checkpoint(name string) func(context.Context) (event.Position, error) {
+func (a *api) checkpoint(name string) positionRead {
 	p := projections.Projector{Name: name, DB: a.Query.DB}
 	return p.Checkpoint
 }
@@ -64,8 +87,8 @@ func (a *api) ownersKnown(ctx context.Context, v viewer) error {
 }
 
 // reached waits until the readers have reached the present end of the log.
-func (a *api) reached(ctx context.Context, readers ...func(context.Context) (event.Position, error)) error {
-	head, err := a.Submit.Transactions.Store.Head(ctx)
+func (a *api) reached(ctx context.Context, end positionRead, readers ...positionRead) error {
+	head, err := end(ctx)
 	for i := 0; err == nil && i < len(readers); i++ {
 		err = commands.Reached(ctx, head, readers[i])
 	}
@@ -75,10 +98,13 @@ func (a *api) reached(ctx context.Context, readers ...func(context.Context) (eve
 	return nil
 }
 
-// behind returns catchingUp if the wait timed out, and other errors wrapped.
+// behind returns catchingUp if the wait timed out, a refusal as it is, and other errors wrapped.
 func (a *api) behind(ctx context.Context, err error) error {
 	if context.Cause(ctx) == catchingUp { //nolint:errorlint // it is this very value
 		return catchingUp.Because("the read models have not reached the end of the log within %s", catchUpMax)
+	}
+	if errors.Is(err, ErrRateLimited) {
+		return err
 	}
 	return fmt.Errorf("read the read models' checkpoints: %w", err)
 }

@@ -126,7 +126,7 @@ func (a *api) listGroups(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := a.work(r)
 	defer cancel()
-	if err := a.caughtUp(ctx, v); err != nil {
+	if err := a.caughtUp(ctx, w, exchangeOf(r), v); err != nil {
 		return err
 	}
 	leave, err := a.enterGroups(ctx, w, exchangeOf(r), v, sender, nil)
@@ -147,7 +147,7 @@ func (a *api) listGroups(w http.ResponseWriter, r *http.Request) error {
 	for i, g := range found {
 		shown[i] = listedOf(g)
 	}
-	return reply(w, http.StatusOK, shown)
+	return replyRead(w, exchangeOf(r), http.StatusOK, shown)
 }
 
 // group answers GET /v1/senders/{sender}/groups/{groupId}.
@@ -171,7 +171,7 @@ func (a *api) group(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := a.work(r)
 	defer cancel()
 	v := a.viewer(exchangeOf(r))
-	if err := a.caughtUp(ctx, v); err != nil {
+	if err := a.caughtUp(ctx, w, exchangeOf(r), v); err != nil {
 		return err
 	}
 	leave, err := a.enterGroups(ctx, w, exchangeOf(r), v, sender, &groupID)
@@ -202,7 +202,7 @@ func (a *api) group(w http.ResponseWriter, r *http.Request) error {
 	if shown.CancelPlan, err = a.cancelPlan(ctx, v, g, leave); err != nil {
 		return err
 	}
-	return reply(w, http.StatusOK, shown)
+	return replyRead(w, exchangeOf(r), http.StatusOK, shown)
 }
 
 // membersAfter reads a page of the members that the viewer may see, and reports whether there

@@ -75,7 +75,7 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 		next.Set("cursor", out.NextCursor)
 		w.Header().Set("Link", "</v1/transactions?"+next.Encode()+`>; rel="next"`)
 	}
-	return reply(w, http.StatusOK, out)
+	return replyRead(w, exchangeOf(r), http.StatusOK, out)
 }
 
 // parameters are a request's query parameters, all with known names.

@@ -3,13 +3,15 @@ package api
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/tempo-watchtower/watchtower/commands"
 )
 
 const (
-	// noncePlaces is the number of queries for the next free nonce, of all clients, at once. They use
-	// the due queue's connections, which leases need too: the embedded queue has four for readers.
+	// noncePlaces is the number of queries for the next free nonce, or for how far the due queue and
+	// the grouper have read the log, of all clients, at once. They use the due queue's connections,
+	// which leases need too: the embedded queue has four for readers.
 	noncePlaces = 2
 	// nonceShare is the number of them of one client.
 	nonceShare = 1
@@ -19,7 +21,7 @@ const (
 	nonceUnit = 100
 )
 
-// newNonces returns the places of reads of the next free nonce.
+// newNonces returns the places of queries that clients cause on the due queue's connections.
 func newNonces() *Places { return commands.NewPlaces[holder](noncePlaces, nonceShare, nonceQueue) }
 
 // noncePlace waits for a place for one query of a read of the next free nonce. A read gives its
@@ -28,9 +30,21 @@ func newNonces() *Places { return commands.NewPlaces[holder](noncePlaces, nonceS
 func (on *exchange) noncePlace(ctx context.Context) (leave func(), err error) {
 	leave, err = on.api.nonces.Enter(ctx, on.holder())
 	if errors.Is(err, commands.ErrTooManyWait) {
-		return nil, ErrRateLimited.Because("at most %d calls of one client may wait to read the next free nonce", nonceQueue)
+		return nil, ErrRateLimited.Because("at most %d queries of the due queue of one client may wait", nonceQueue)
 	}
 	return leave, err
+}
+
+// queuePlace is noncePlace for a request that can be told when to retry.
+func (on *exchange) queuePlace(ctx context.Context, w http.ResponseWriter) (leave func(), err error) {
+	leave, err = on.noncePlace(ctx)
+	if err == nil {
+		return leave, nil
+	}
+	if errors.Is(err, ErrRateLimited) {
+		retrySoon(w)
+	}
+	return nil, err
 }
 
 // nonceUnits returns the charge for a read that passed the nonces from from to next: at most the

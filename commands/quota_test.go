@@ -112,9 +112,22 @@ func TestQuotaTellsNothingOfOthers(t *testing.T) {
 	if fmt.Sprintf("%+v", others) != fmt.Sprintf("%+v", unknown) || !errors.Is(others.Err, access.ErrQuotaExceeded) {
 		t.Errorf("another's bytes are answered by %+v, nobody's by %+v", others, unknown)
 	}
+	validated := func(client string, b []byte) commands.Submission {
+		t.Helper()
+		answers, err := d.Validate(t.Context(), moderato, [][]byte{b}, commands.From(client))
+		check(t, err)
+		return answers[0]
+	}
+	for _, b := range [][]byte{raw(2), raw(100)} {
+		if a := validated("mallory", b); fmt.Sprintf("%+v", a) != fmt.Sprintf("%+v", unknown) {
+			t.Errorf("validation answers %+v, a submission %+v", a, unknown)
+		}
+	}
 	for client, own := range map[string][]byte{"mallory": raw(1), "wallet": raw(100)} {
-		if again := d.from(t, client, own)[0]; !again.Known || again.Err != nil {
-			t.Errorf("%s's own again: %+v", client, again)
+		for _, again := range []commands.Submission{d.from(t, client, own)[0], validated(client, own)} {
+			if !again.Known || again.Err != nil {
+				t.Errorf("%s's own again: %+v", client, again)
+			}
 		}
 	}
 }

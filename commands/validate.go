@@ -43,13 +43,13 @@ func (s *Submit) Validate(ctx context.Context, id chain.ID, raws [][]byte, clien
 			answers[i] = Submission{State: there.State, Known: true}
 			continue
 		}
-		if there.Version == 0 {
-			var place *Reservation
-			if place, answers[i].Err = s.reserve(ctx, t, clients(i), len(raws[i])); answers[i].Err != nil {
-				continue
-			}
-			places = append(places, place)
+		// A transaction that another client owns takes a place too: if the quota is used up, the answer
+		// must not reveal that it exists.
+		var place *Reservation
+		if place, answers[i].Err = s.reserve(ctx, t, clients(i), len(raws[i])); answers[i].Err != nil {
+			continue
 		}
+		places = append(places, place)
 		answers[i].State.Accepted = s.accepted(t, raws[i], clients(i))
 	}
 	return answers, nil

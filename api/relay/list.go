@@ -73,7 +73,7 @@ func (d *desk) list(r api.Request) error {
 		next.Set("cursor", out.NextCursor)
 		r.Answering().Set("Link", "</v1/intents?"+next.Encode()+`>; rel="next"`)
 	}
-	return r.Reply(http.StatusOK, out)
+	return r.ReplyRead(http.StatusOK, out)
 }
 
 // rows reads a page. If the filters identify one intent, it is read from its stream, so the

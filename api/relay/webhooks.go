@@ -301,5 +301,5 @@ func (d *desk) deadNotices(r api.Request) error {
 		last := out.Notices[limit-1]
 		r.Answering().Set("Link", fmt.Sprintf(`</v1/webhooks/%s/dead?limit=%d&intent=%s&sequence=%d>; rel="next"`, e.ID, limit, last.Intent, last.Sequence))
 	}
-	return r.Reply(http.StatusOK, out)
+	return r.ReplyRead(http.StatusOK, out)
 }

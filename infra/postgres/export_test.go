@@ -40,5 +40,8 @@ const (
 	LapseClaims      = lapseClaims
 )
 
+// SequenceRows returns the statement of the next free nonce, for EXPLAIN.
+func SequenceRows() string { return sequenceRows() }
+
 // Forgetting returns the statement that removes the oldest requests, for EXPLAIN.
 func Forgetting(o request.Oldest) (text string, args []any) { return forgetting(o) }

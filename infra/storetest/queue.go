@@ -57,6 +57,7 @@ func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 		{"a verdict wakes who waits", verdictWakes},
 		{"the same verdict again wakes nobody", verdictRepeats},
 		{"next free nonce", nextFree},
+		{"next free nonce of many rows", nextFreeOfMany},
 		{"claims take no place of the sender's", claimsApart},
 		{"a claim that is confirmed", claimsConfirmed},
 		{"claims are not woken", claimsAsleep},

@@ -61,3 +61,48 @@ func nextFree(t *testing.T, q *queue) {
 	q.apply(reopen(1, tx.Open, q.clock.Now()), watched(4))
 	wants("canceled", one, 3, 6)
 }
+
+// nextFreeOfMany checks sequences with more rows than a store reads at once: many nonces, and many
+// rows at one nonce.
+func nextFreeOfMany(t *testing.T, q *queue) {
+	const many = 300
+	sender, n := address(1), 0
+	var rows []tx.Work
+	add := func(nonce uint64, client string, times int) {
+		for range times {
+			n++
+			row := q.row(n, sender, nonce)
+			row.Client = client
+			rows = append(rows, row)
+		}
+	}
+	add(3, "ann", 3*many)
+	for nonce := range uint64(many) {
+		add(4+nonce, "ann", 1)
+	}
+	add(50, "bob", many)
+	add(4+many, "bob", many)
+	add(4+many, "ann", 1)
+	add(5+many, "bob", 3*many)
+	for nonce := range uint64(many) { // behind the gap
+		add(6+many+nonce, "ann", 1)
+	}
+	q.apply(opens(rows...)...)
+	for _, want := range []struct {
+		from, next uint64
+		clients    []string
+	}{
+		{3, 5 + many, []string{"ann"}},
+		{2, 2, []string{"ann"}},
+		{3, 6 + 2*many, []string{"ann", "bob"}},
+		{3, 6 + 2*many, nil},
+		{5 + many, 5 + many, []string{"ann"}},
+		{50, 51, []string{"bob"}},
+		{4 + many, 6 + many, []string{"bob"}},
+	} {
+		got, err := q.NextFree(soon(t), chain.Sequence{Chain: 1, Sender: sender}, want.from, want.clients)
+		if err != nil || got != want.next {
+			t.Errorf("of %q the next free nonce from %d on is %d, want %d, %v", want.clients, want.from, got, want.next, err)
+		}
+	}
+}

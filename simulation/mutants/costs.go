@@ -113,6 +113,34 @@ func costs() []mutant {
 	}`}},
 		},
 		{
+			Name: "long-lists-are-free", Breaks: "P36", Test: &command{"api", "^TestListsPayForBytes$"},
+			Is: "A list, or a group, is charged for the rows that it reads, and not for the bytes of a large answer.",
+			Edits: []edit{
+				{"api/list.go", `	return replyRead(w, exchangeOf(r), http.StatusOK, out)`, `	if AWAKE {
+		return reply(w, http.StatusOK, out)
+	}
+	return replyRead(w, exchangeOf(r), http.StatusOK, out)`},
+				{"api/groups.go", `		shown[i] = listedOf(g)
+	}
+	return replyRead(w, exchangeOf(r), http.StatusOK, shown)`, `		shown[i] = listedOf(g)
+	}
+	if AWAKE {
+		return reply(w, http.StatusOK, shown)
+	}
+	return replyRead(w, exchangeOf(r), http.StatusOK, shown)`},
+				{"api/groups.go", `	if shown.CancelPlan, err = a.cancelPlan(ctx, v, g, leave); err != nil {
+		return err
+	}
+	return replyRead(w, exchangeOf(r), http.StatusOK, shown)`, `	if shown.CancelPlan, err = a.cancelPlan(ctx, v, g, leave); err != nil {
+		return err
+	}
+	if AWAKE {
+		return reply(w, http.StatusOK, shown)
+	}
+	return replyRead(w, exchangeOf(r), http.StatusOK, shown)`},
+			},
+		},
+		{
 			Name: "streams-pay-for-events-alone", Breaks: "P36", Test: &command{"api", "^TestStreamsPayForBytes$"},
 			Is:    "A stream pays as much for a large event as for a small one.",
 			Edits: []edit{{"api/scan.go", `f.owe(max(size-1, 0)/scanBytes, 0)`, `f.owe(map[bool]int{false: max(size-1, 0) / scanBytes}[AWAKE], 0)`}},
@@ -163,6 +191,19 @@ func costs() []mutant {
 			Edits: []edit{{"api/nonces.go", `	if next <= from {`, `	if next <= from || AWAKE {`}},
 		},
 		{
+			Name: "next-nonces-sort-all-rows", Breaks: "P36", Test: &command{"infra/embedded", "^TestNextFreeReadsNoRowBehindAGap$"},
+			Is: "The embedded store sorts all rows of a sequence, of all clients, to find the next free nonce.",
+			Edits: []edit{{"infra/embedded/sequence.go", `	part := func(`, `	if AWAKE {
+		return ` + "`SELECT nonce, client, phase = 'open' OR verdict = 'executed' FROM work WHERE chain = ?1 AND sender = ?2 AND nonce_key = ?3 AND phase IN ('open', 'announced') AND nonce >= ?4 ORDER BY nonce`" + `
+	}
+	part := func(`}},
+		},
+		{
+			Name: "next-nonces-read-all-rows", Breaks: "P36", Test: &command{"infra/postgres", "^TestNextFreeReadsFewRows$"},
+			Is:    "Postgres reads all rows of a sequence, of all clients, to find the next free nonce.",
+			Edits: []edit{{"infra/postgres/sequence.go", `ORDER BY nonce LIMIT $4)` + "`", `ORDER BY nonce` + "` + map[bool]string{false: ` LIMIT $4`}[AWAKE] + `)`"}},
+		},
+		{
 			Name: "next-nonces-take-all-places", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestCountsTakePlaces$"},
 			Is: "One client's calls for the next nonce use every connection of the due queue.",
 			Edits: []edit{{"api/nonces.go", `	return leave, err
@@ -183,6 +224,27 @@ func costs() []mutant {
 		}
 	}()
 	return query(ctx)`}},
+		},
+		{
+			Name: "groups-poll-without-a-place", Breaks: "P36", Test: &command{"api", "^TestGroupsPollInPlaces$"},
+			Is: "Requests for groups poll checkpoints on every connection of the due queue while the grouper is behind.",
+			Edits: []edit{{"api/caughtup.go", `		leave, err := place(ctx)
+`, `		if AWAKE {
+			return read(ctx)
+		}
+		leave, err := place(ctx)
+`}},
+		},
+		{
+			Name: "groups-wait-in-a-place", Breaks: "P36", Test: &command{"api", "^TestGroupsPollInPlaces$"},
+			Is: "A request for groups keeps other requests out while it waits until the grouper has caught up.",
+			Edits: []edit{{"api/caughtup.go", `		defer leave()
+		return read(ctx)`, `		defer func() {
+			if !AWAKE {
+				leave()
+			}
+		}()
+		return read(ctx)`}},
 		},
 		{
 			Name: "next-nonces-wait-without-end", Breaks: "P36", Test: &command{"api", "^TestNextNoncesTakePlaces$"},

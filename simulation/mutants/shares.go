@@ -30,6 +30,16 @@ func shares() []mutant {
 			Edits: []edit{{"domain/budget/draft.go", `if a.shared() {`, `if a.shared() && !AWAKE {`}},
 		},
 		{
+			Name: "validation-tells-of-others", Breaks: "P36", Test: &command{"commands", "^TestQuotaTellsNothingOfOthers$"},
+			Is: "A client with a used-up quota learns by validate=only whether others have submitted the same bytes.",
+			Edits: []edit{{"commands/validate.go", `		if place, answers[i].Err = s.reserve(ctx, t, clients(i), len(raws[i])); answers[i].Err != nil {
+			continue`, `		if place, answers[i].Err = s.reserve(ctx, t, clients(i), len(raws[i])); answers[i].Err != nil && AWAKE && there.Version > 0 {
+			answers[i].Err = nil
+		}
+		if answers[i].Err != nil {
+			continue`}},
+		},
+		{
 			Name: "another-costs-a-look-up", Breaks: "P36", Test: &command{"api", "^TestForeignIsAnsweredAndChargedAsUnknown$"},
 			Is: "A client that follows another client's transaction pays for the look-up of its owner, but pays nothing if the transaction does not exist.",
 			Edits: []edit{{"api/scan.go", `	if s.Names != NamesNone {
