@@ -61,17 +61,16 @@ type Broadcaster struct {
 func (b *Broadcaster) Attempt(ctx context.Context, w tx.Work) tx.Done {
 	done := b.attempt(ctx, w)
 	done.Account = w.Account
-	now := b.Now()
-	switch probes := !w.HeldSince.IsZero(); {
+	now, probes := b.Now(), !w.HeldSince.IsZero()
+	switch {
 	case done.Standing == tx.Unable:
 		done.NextAt = now.Add(b.probing(w))
 	case !probes:
 		done.Standing = "" // the row does not probe the account
-		return done
 	case done.Standing == "":
 		done.Standing = tx.Unclear
 	}
-	if done.Standing == tx.Unable || done.Standing == tx.Unclear {
+	if probes && (done.Standing == tx.Unable || done.Standing == tx.Unclear) {
 		done.NextAt = b.probes.at(w.Client, now, done.NextAt)
 	}
 	return done
