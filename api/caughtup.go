@@ -51,14 +51,7 @@ type positionRead = func(context.Context) (event.Position, error)
 
 // placed returns a read that takes a place and gives it back.
 func placed(place Place, read positionRead) positionRead {
-	return func(ctx context.Context) (event.Position, error) {
-		leave, err := place(ctx)
-		if err != nil {
-			return 0, err
-		}
-		defer leave()
-		return read(ctx)
-	}
+	return func(ctx context.Context) (event.Position, error) { return Placed(ctx, place, read) }
 }
 
 // checkpoint returns the function that reads a read model's checkpoint.

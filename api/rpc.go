@@ -28,6 +28,16 @@ type RPC struct {
 // Place waits for one of the places of some kind of work. leave gives it back.
 type Place func(ctx context.Context) (leave func(), err error)
 
+// Placed runs a query in a place.
+func Placed[T any](ctx context.Context, place Place, query func(context.Context) (T, error)) (result T, err error) {
+	leave, err := place(ctx)
+	if err != nil {
+		return result, err
+	}
+	defer leave()
+	return query(ctx)
+}
+
 // RPCRequest is one request to /rpc.
 type RPCRequest struct {
 	Chain string // from the path; empty if the path has none

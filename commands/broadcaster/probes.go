@@ -11,8 +11,8 @@ const (
 	// transaction is valid: without a bound, many accounts without funds would use up the nodes'
 	// capacity, and all other clients' payments would wait.
 	probesPerSecond = 5
-	// probesClientsMax is the number of clients after which those that are within their bound
-	// are forgotten.
+	// probesClientsMax is the number of remembered clients. With more, clients within their bound are
+	// forgotten.
 	probesClientsMax = 4096
 )
 
@@ -23,8 +23,8 @@ type probes struct {
 	due map[string]time.Time
 }
 
-// at returns the time of an account's next probe: at next, or later if the client has so many
-// accounts on hold that they would exceed its pace until then.
+// at returns the time of an account's next probe: next, or a later time if the client's accounts on
+// hold would be probed too often.
 func (p *probes) at(client string, now, next time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()

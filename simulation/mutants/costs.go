@@ -217,7 +217,7 @@ func costs() []mutant {
 		{
 			Name: "next-nonces-wait-in-a-place", Breaks: "P36", Test: &command{"cmd/watchtower/app", "^TestNextFreeHoldsNoPlace$"},
 			Is: "A call for the next nonce keeps other calls out while it waits until the due queue has caught up.",
-			Edits: []edit{{"cmd/watchtower/app/jsonrpc.go", `	defer leave()
+			Edits: []edit{{"api/rpc.go", `	defer leave()
 	return query(ctx)`, `	defer func() {
 		if !AWAKE {
 			leave()
@@ -228,23 +228,23 @@ func costs() []mutant {
 		{
 			Name: "groups-poll-without-a-place", Breaks: "P36", Test: &command{"api", "^TestGroupsPollInPlaces$"},
 			Is: "Requests for groups poll checkpoints on every connection of the due queue while the grouper is behind.",
-			Edits: []edit{{"api/caughtup.go", `		leave, err := place(ctx)
-`, `		if AWAKE {
+			Edits: []edit{{"api/caughtup.go", `{ return Placed(ctx, place, read) }`, `{
+		if AWAKE {
 			return read(ctx)
 		}
-		leave, err := place(ctx)
-`}},
+		return Placed(ctx, place, read)
+	}`}},
 		},
 		{
 			Name: "groups-wait-in-a-place", Breaks: "P36", Test: &command{"api", "^TestGroupsPollInPlaces$"},
 			Is: "A request for groups keeps other requests out while it waits until the grouper has caught up.",
-			Edits: []edit{{"api/caughtup.go", `		defer leave()
-		return read(ctx)`, `		defer func() {
-			if !AWAKE {
-				leave()
-			}
-		}()
-		return read(ctx)`}},
+			Edits: []edit{{"api/rpc.go", `	defer leave()
+	return query(ctx)`, `	defer func() {
+		if !AWAKE {
+			leave()
+		}
+	}()
+	return query(ctx)`}},
 		},
 		{
 			Name: "next-nonces-wait-without-end", Breaks: "P36", Test: &command{"api", "^TestNextNoncesTakePlaces$"},

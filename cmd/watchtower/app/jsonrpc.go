@@ -44,29 +44,19 @@ func fields(raw []byte) (map[string]any, error) {
 // transaction was accepted must find it counted, on any replica. Each query takes a place; none is
 // held while it waits for the queue.
 func (a *App) nextFree(ctx context.Context, s chain.Sequence, from uint64, clients []string, place api.Place) (uint64, error) {
-	head, err := placed(ctx, place, a.store.Head)
+	head, err := api.Placed(ctx, place, a.store.Head)
 	if err != nil {
 		return 0, err
 	}
 	fed := func(ctx context.Context) (event.Position, error) {
-		return placed(ctx, place, func(ctx context.Context) (event.Position, error) {
+		return api.Placed(ctx, place, func(ctx context.Context) (event.Position, error) {
 			return a.ports.Storage.Checkpoints.Checkpoint(ctx, scheduler.Reader)
 		})
 	}
 	if err := commands.Reached(ctx, head, fed); err != nil {
 		return 0, err
 	}
-	return placed(ctx, place, func(ctx context.Context) (uint64, error) {
+	return api.Placed(ctx, place, func(ctx context.Context) (uint64, error) {
 		return a.ports.Storage.NextFree(ctx, s, from, clients)
 	})
-}
-
-// placed runs a query in a place.
-func placed[T any](ctx context.Context, place api.Place, query func(context.Context) (T, error)) (result T, err error) {
-	leave, err := place(ctx)
-	if err != nil {
-		return result, err
-	}
-	defer leave()
-	return query(ctx)
 }

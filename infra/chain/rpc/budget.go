@@ -117,7 +117,7 @@ func (m *meter) turn(now time.Time) {
 // reads: otherwise no read is made as long as broadcasts go on coming. The caller holds the lock.
 func (m *meter) refill(more float64) {
 	if m.tokens < 0 {
-		// What reads leave is not added to the tokens: the promised times hold.
+		// Calls that reads do not use are not added to the tokens, so no broadcast comes earlier than promised.
 		keep := reserved * min(more, -m.tokens/(1-reserved))
 		m.kept, more = min(m.kept+keep, m.keeps()), more-keep
 	}
