@@ -216,7 +216,7 @@ func costs() []mutant {
 		},
 		{
 			Name: "next-nonces-wait-in-a-place", Breaks: "P36", Test: &command{"cmd/watchtower/app", "^TestNextFreeHoldsNoPlace$"},
-			Is: "A call for the next nonce keeps other calls out while it waits until the due queue has caught up.",
+			Is: "A call for the next nonce, or a request for groups, keeps other calls out while it waits until the due queue or the grouper has caught up.",
 			Edits: []edit{{"api/rpc.go", `	defer leave()
 	return query(ctx)`, `	defer func() {
 		if !AWAKE {
@@ -234,17 +234,6 @@ func costs() []mutant {
 		}
 		return Placed(ctx, place, read)
 	}`}},
-		},
-		{
-			Name: "groups-wait-in-a-place", Breaks: "P36", Test: &command{"api", "^TestGroupsPollInPlaces$"},
-			Is: "A request for groups keeps other requests out while it waits until the grouper has caught up.",
-			Edits: []edit{{"api/rpc.go", `	defer leave()
-	return query(ctx)`, `	defer func() {
-		if !AWAKE {
-			leave()
-		}
-	}()
-	return query(ctx)`}},
 		},
 		{
 			Name: "next-nonces-wait-without-end", Breaks: "P36", Test: &command{"api", "^TestNextNoncesTakePlaces$"},
