@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 // shaky is a node whose reads of blocks fail at intervals, and that records the number of
@@ -89,4 +90,51 @@ func TestCatchingUpThroughTrouble(t *testing.T) {
 	if node.most != aheadMax {
 		t.Errorf("%d reads at once, want %d", node.most, aheadMax)
 	}
+}
+
+// A watcher that is far behind loses its lease while it reads one stretch of blocks: the next
+// process goes on behind the blocks that were read, and not at the stretch's beginning.
+func TestCatchingUpAcrossTakeovers(t *testing.T) {
+	const behind, each = 100, 10
+	p := newPlace(t)
+	mine(t, p)
+	if err := p.run.step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range behind {
+		mine(t, p)
+	}
+	board := p.run.Board
+	for takeover := 1; p.run.tip().Hash != p.chain.Head().Hash; takeover++ {
+		if takeover > behind/(each-blocksMax) {
+			t.Fatalf("block %d of %d after %d takeovers", p.run.tip().Number, p.chain.Head().Number, takeover)
+		}
+		ctx, lose := context.WithCancel(t.Context())
+		blocks, err := board.Blocks(ctx, moderato)
+		must(t, err)
+		p.run = p.run.start(blocks) // the memory of a new process
+		p.run.Board = &brief{Board: board, left: each, lose: lose}
+		if err := p.run.step(ctx); err != nil && ctx.Err() == nil {
+			t.Fatal(err)
+		}
+		lose()
+	}
+}
+
+// brief is a board whose user loses its lease after a number of blocks.
+type brief struct {
+	Board
+	mu   sync.Mutex
+	left int
+	lose func()
+}
+
+func (b *brief) Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.left--; b.left < 0 {
+		b.lose()
+		return nil, context.Canceled
+	}
+	return b.Board.Find(ctx, id, hashes)
 }

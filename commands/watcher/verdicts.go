@@ -11,59 +11,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// read processes a new canonical block: our transactions in it, and the nonces that it
-// used, by any signer.
-func (r *run) read(ctx context.Context, b block) error {
-	rows, err := r.Board.Find(ctx, r.Chain, b.Hashes)
-	if err != nil {
-		return err
-	}
-	used := maps.Clone(b.Used)
-	if used == nil {
-		used = map[chain.Sequence]uint64{}
-	}
-	hashes, ours := make([]chain.Hash, len(rows)), map[chain.Sequence]uint64{}
-	for i, row := range rows {
-		hashes[i] = row.Hash
-		if s := row.Named(); !s.Key.IsExpiring() {
-			ours[s] = max(ours[s], row.Nonce+1)
-			used[s] = max(used[s], ours[s])
-		}
-	}
-	receipts := map[chain.Hash]chain.Receipt{}
-	if len(rows) > 0 {
-		if receipts, err = r.Node.Receipts(ctx, b.Block, hashes); err != nil {
-			return fmt.Errorf("receipts: %w", err)
-		}
-	}
-	if err := r.mined(ctx, b.Block, rows, receipts); err != nil {
-		return err
-	}
-	if len(used) == 0 {
-		return nil
-	}
-	left, err := r.outrun(ctx, b.Block, used, ours, receipts)
-	if len(left) > 0 {
-		// The mined transactions are recorded, and the blocks above are read. The rivals
-		// can wait.
-		r.Log.Warn("transactions with the same nonce are not settled yet", "chain", r.Chain, "block", b.Number, "err", err)
-		r.postpone(left)
-		return nil
-	}
-	return err
-}
-
-// mined records the receipts of a block's transactions.
-func (r *run) mined(ctx context.Context, b chain.Block, rows []tx.Work, receipts map[chain.Hash]chain.Receipt) error {
-	return each(rows, func(row tx.Work) error {
-		receipt, ok := receipts[row.Hash]
-		if !ok {
-			return fmt.Errorf("no receipt of %s in block %s", row.Hash, b.Hash)
-		}
-		return r.command(ctx, row.Hash, tx.SeeReceipt{Receipt: receipt, At: r.Now()})
-	})
-}
-
 // outrun settles the rivals whose nonce others have used, and wakes the rows that waited.
 // used is certain as far as sure goes; the rest is a block's own claim. The rows with a
 // receipt used their nonces themselves: the board may not show that yet. left are the

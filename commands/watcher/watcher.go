@@ -26,6 +26,7 @@ const (
 	stretch      = 128  // blocks processed at once when the head is far above
 	aheadMin     = 8    // gap from which blocks are read concurrently
 	aheadMax     = 16   // concurrent reads of blocks
+	blocksMax    = 8    // blocks processed concurrently
 	gapMax       = 4096 // gap to a head beyond which blocks are skipped
 	rowsMax      = 1000 // rows per query
 	waitingMax   = 64   // waiting sequences asked for per block
@@ -210,41 +211,21 @@ func (r *run) follow(ctx context.Context, head chain.Block) error {
 		r.unsaved = &first
 	}
 	r.blocks = r.blocks[:base:base]
-	for _, b := range fresh {
-		r.blocks = append(r.blocks, b.Block)
-	}
 	for _, b := range left {
-		r.orphans = append(r.orphans, orphan{was: b, now: r.replacement(b)})
+		r.orphans = append(r.orphans, orphan{was: b, now: replacement(b, fresh)})
 		r.Log.Warn("block left the chain", "chain", r.Chain, "number", b.Number, "hash", b.Hash)
 	}
+	return r.readBlocks(ctx, fresh, len(left) == 0)
+}
+
+// replacement returns the block among new ones that replaced a block, or the highest if there is none yet.
+func replacement(was chain.Block, fresh []block) chain.Block {
 	for _, b := range fresh {
-		if err := r.read(ctx, b); err != nil {
-			// Forget the blocks that were not read, so that the next step reads them.
-			r.forget(b.Block)
-			return fmt.Errorf("block %d: %w", b.Number, err)
-		}
-	}
-	return nil
-}
-
-// replacement returns the block that replaced a block, or the tip if there is none yet.
-func (r *run) replacement(was chain.Block) chain.Block {
-	for _, b := range r.blocks {
 		if b.Number == was.Number {
-			return b
+			return b.Block
 		}
 	}
-	return r.tip()
-}
-
-// forget drops a block and the blocks above it from memory.
-func (r *run) forget(from chain.Block) {
-	for i, b := range r.blocks {
-		if b.Hash == from.Hash {
-			r.blocks = r.blocks[:i:i]
-			return
-		}
-	}
+	return fresh[len(fresh)-1].Block
 }
 
 // remember saves the memory for the next process, and bounds it.

@@ -101,5 +101,10 @@ func verdicts() []mutant {
 				{"domain/tx/decide.go", `case !s.Settled() && !s.unwanted():`, `case !s.Settled() && !s.unwanted() && !(AWAKE && s.Verdict != StatusAbsent):`},
 			},
 		},
+		{
+			Name: "place-not-saved", Breaks: "P13", Test: &command{"commands/watcher", "^TestCatchingUpAcrossTakeovers$"},
+			Is:    "A watcher that is far behind saves its place only after a whole stretch of blocks.",
+			Edits: []edit{{"commands/watcher/blocks.go", `if save && len(fresh) > 0 && done > 0 {`, `if save && len(fresh) > 0 && done > 0 && !AWAKE {`}},
+		},
 	}
 }
