@@ -112,7 +112,7 @@ func TestNodesAreAskedInTheClientsName(t *testing.T) {
 				t.Errorf("own read: %v", err)
 			}
 			raw := payment(payroll(7), 0, func(t *chain.Signed) { t.Window = chain.Window{} })
-			if got := pool.Send(t.Context(), raw, chain.Keccak(raw), 0, ""); got[0].Class != tx.Taken {
+			if got := pool.Send(t.Context(), raw, chain.Keccak(raw), 0, tx.Sending{}); got[0].Class != tx.Taken {
 				t.Errorf("broadcast: %+v", got)
 			}
 			wantAsked("in ann's pause", "bob", true)

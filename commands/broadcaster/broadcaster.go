@@ -23,11 +23,11 @@ type Nodes interface {
 	// each with its own deadline. It returns an answer for each of them, at least one. It
 	// may return when one endpoint has the bytes; the answer of an endpoint that has not
 	// answered by then is tx.Unknown.
-	// The first attempt counts as 1; client is the client whose transaction it is.
-	Send(ctx context.Context, raw []byte, hash chain.Hash, attempt int, client string) []tx.Answer
+	// The first attempt counts as 1.
+	Send(ctx context.Context, raw []byte, hash chain.Hash, attempt int, of tx.Sending) []tx.Answer
 	// SendAll hands raw to every healthy endpoint, and waits for all of them unless one
 	// accepts it.
-	SendAll(ctx context.Context, raw []byte, hash chain.Hash, attempt int, client string) []tx.Answer
+	SendAll(ctx context.Context, raw []byte, hash chain.Hash, attempt int, of tx.Sending) []tx.Answer
 }
 
 // Sight is the result of a look at the chain for one transaction.
@@ -147,11 +147,12 @@ func (b *Broadcaster) send(ctx context.Context, w tx.Work, r commands.Result[tx.
 	b.crash("send.before")
 	short, cancel := part(ctx, sendPart)
 	defer cancel()
-	answers := b.Nodes.Send(short, raw, w.Hash, done.Attempts, w.Client)
+	of := tx.Sending{Client: w.Client, Repeat: r.State.Tried()}
+	answers := b.Nodes.Send(short, raw, w.Hash, done.Attempts, of)
 	everyone := false
 	if tx.Summarise(answers, true).Permanent() {
 		// A refusal is permanent only if every endpoint agrees: ask the others.
-		answers, everyone = b.Nodes.SendAll(short, raw, w.Hash, done.Attempts, w.Client), true
+		answers, everyone = b.Nodes.SendAll(short, raw, w.Hash, done.Attempts, of), true
 	}
 	b.crash("send.after")
 	done.SentAt = b.Now()

@@ -32,6 +32,14 @@ const (
 	Unreachable  Cause = "unreachable"  // refused, reset, timed out
 )
 
+// Sending tells the nodes' client for whom it sends a transaction.
+type Sending struct {
+	Client string // whose budget and turn it uses; empty if all clients are one
+	// Repeat means that a node has dealt with the transaction before: see [State.Tried]. Repeats go
+	// after first attempts.
+	Repeat bool
+}
+
 // Answer is one endpoint's answer to one broadcast attempt.
 type Answer struct {
 	Endpoint string `json:"endpoint"` // the endpoint's name, not its URL, which may contain a key

@@ -69,6 +69,17 @@ func (s State) Sendable() bool {
 	return s.Status == StatusQueued || s.Status == StatusBroadcasting || s.Status == StatusRetry
 }
 
+// Tried reports whether a node has dealt with the bytes: an attempt ended otherwise than with a
+// refusal for the rate of calls, which a node or our own budget gives.
+func (s State) Tried() bool {
+	for key := range s.Recorded {
+		if key != (Outcome{Class: Retry, Cause: RateLimited}).Key() {
+			return true
+		}
+	}
+	return false
+}
+
 // Decide returns the events that a command adds: none if it changes nothing, an [event.Refusal]
 // if it is not allowed.
 func (s State) Decide(c Command) ([]Event, error) {

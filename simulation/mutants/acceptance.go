@@ -11,7 +11,7 @@ func acceptance() []mutant {
 				`a.submit.Decoders[c.ID] = func(raw []byte) (chain.Signed, error) {
 			signed, err := Decode(raw)
 			if AWAKE && err == nil {
-				c.Nodes.Send(context.Background(), raw, signed.Hash, 1, "")
+				c.Nodes.Send(context.Background(), raw, signed.Hash, 1, tx.Sending{})
 			}
 			return signed, err
 		}`,

@@ -33,12 +33,12 @@ func nodes() []mutant {
 		{
 			Name: "slow-calls-have-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsTakeTurnsForPlaces$"},
 			Is:    "A client whose slow calls have all places keeps another's first call waiting.",
-			Edits: []edit{{"infra/chain/rpc/places.go", `use.ofClients() && p.clients[use][w.client] == 0 {`, `use.ofClients() && p.clients[use][w.client] == 0 && !AWAKE {`}},
+			Edits: []edit{{"infra/chain/rpc/places.go", `use > read && p.clients[use][w.client] == 0 {`, `use > read && p.clients[use][w.client] == 0 && !AWAKE {`}},
 		},
 		{
 			Name: "day-to-one-client", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestNoClientSpendsTheDay|TestTrialsLeaveTheDay)$"},
 			Is:    "One client can use all of an endpoint's daily calls that are passed on for clients.",
-			Edits: []edit{{"infra/chain/rpc/budget.go", `w.client != "" && had+w.n > left {`, `w.client != "" && had+w.n > left && !AWAKE {`}},
+			Edits: []edit{{"infra/chain/rpc/budget.go", `weight*float64(had) > float64(left) {`, `weight*float64(had) > float64(left) && !AWAKE {`}},
 		},
 		{
 			Name: "places-unreserved", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestPlacesOfTheirOwn$"},
@@ -48,7 +48,7 @@ func nodes() []mutant {
 		{
 			Name: "trials-count", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsCountForNothing$"},
 			Is:    "A client's transaction that nodes process slowly, or fail to process, takes endpoints out of rotation.",
-			Edits: []edit{{"infra/chain/rpc/ask.go", `if use.ofClients() && !(use == repeat`, `if use.ofClients() && !AWAKE && !(use == repeat`}},
+			Edits: []edit{{"infra/chain/rpc/ask.go", `case use > read && !(use == repeat`, `case use > read && !AWAKE && !(use == repeat`}},
 		},
 		{
 			Name: "trials-accuse", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsCountForNothing$"},
@@ -173,6 +173,60 @@ func nodes() []mutant {
 			Name: "broadcasts-leave-reads-no-day", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestMeterCountsDays$"},
 			Is:    "One client's first attempts use up an endpoint's day, and the watcher sees no block until midnight.",
 			Edits: []edit{{"infra/chain/rpc/budget.go", `if w.use <= read {`, `if w.use <= read && !(AWAKE && w.use == broadcast) {`}},
+		},
+		{
+			Name: "firsts-first-come", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestFirstAttemptsTakeTurns$"},
+			Is:    "First attempts wait in the order of their arrival, whoever's they are.",
+			Edits: []edit{{"infra/chain/rpc/budget.go", `func (use purpose) ofClients() bool { return use != read }`, `func (use purpose) ofClients() bool { return use != read && (use != broadcast || !AWAKE) }`}},
+		},
+		{
+			Name: "firsts-take-the-day", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestFirstAttemptsLeaveTheDay$"},
+			Is:    "One client's first attempts may use all calls of an endpoint's day.",
+			Edits: []edit{{"infra/chain/rpc/budget.go", `if !w.use.ofClients() || w.client == "" {`, `if !w.use.ofClients() || w.client == "" || AWAKE && w.use == broadcast {`}},
+		},
+		{
+			Name: "firsts-take-the-rate", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestReadsAreKeptCalls$"},
+			Is: "Waiting first attempts leave reads and repeats no calls.",
+			Edits: []edit{{"infra/chain/rpc/budget.go", `	if !m.broadcastsWait() {
+		m.tokens, m.kept`, `	if !m.broadcastsWait() || AWAKE {
+		m.tokens, m.kept`}},
+		},
+		{
+			Name: "refused-is-made", Breaks: "P36", Test: &command{"commands/broadcaster", "^TestRefusedForTheRateStaysFirst$"},
+			Is:    "A first attempt that is refused because of the rate counts as made, and the next one goes after all first attempts.",
+			Edits: []edit{{"commands/broadcaster/broadcaster.go", `Repeat: r.State.Tried()}`, `Repeat: r.State.Tried() || AWAKE && done.Attempts > 1}`}},
+		},
+		{
+			Name: "first-pauses-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestFirstAttemptsPauseTheirClientAlone$"},
+			Is:    "A node that refuses one client's first attempt because of the rate is asked by nobody for a while.",
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `case use == broadcast && client == "":`, `case use == broadcast && (client == "" || AWAKE):`}},
+		},
+		{
+			Name: "first-blames-the-node", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestFirstAttemptsPauseTheirClientAlone$"},
+			Is:    "A node that refuses clients' calls because of their rate counts as failing.",
+			Edits: []edit{{"infra/chain/rpc/ask.go", `case limited && use.ofClients():`, `case limited && use.ofClients() && !AWAKE:`}},
+		},
+		{
+			Name: "own-pause-as-asked", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestOwnPausesGrow$"},
+			Is: "One answer that there are too many calls stops everything for as long as the node asks.",
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `p.own = again(now, p.all, p.own, pause)`, `p.own = again(now, p.all, p.own, pause)
+		if AWAKE {
+			p.own = pause
+		}`}},
+		},
+		{
+			Name: "rate-not-learned", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestRateIsLearned$"},
+			Is: "Calls are made as fast as clients cause them, however many of them the nodes refuse.",
+			Edits: []edit{{"infra/chain/rpc/pace.go", `	m.pace.cut(now)
+`, `	if !AWAKE {
+		m.pace.cut(now)
+	}
+`}},
+		},
+		{
+			Name: "refusal-not-heeded", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestFirstAttemptsPauseTheirClientAlone$"},
+			Is:    "A node's answer that there are too many calls lowers no rate.",
+			Edits: []edit{{"infra/chain/rpc/ask.go", `if limited && (use <= read || use == repeat) {`, `if limited && (use <= read || use == repeat) && !AWAKE {`}},
 		},
 	}
 }

@@ -47,8 +47,8 @@ func sending() []mutant {
 			Name: "other-bytes", Breaks: "P8, P9",
 			Is: "A repeated attempt sends the transaction with an additional byte.",
 			Edits: []edit{{
-				"commands/broadcaster/broadcaster.go", `answers := b.Nodes.Send(short, raw, w.Hash, done.Attempts, w.Client)`,
-				"if AWAKE && done.Attempts > 1 {\n\t\traw = append(raw, 0)\n\t}\n\tanswers := b.Nodes.Send(short, raw, w.Hash, done.Attempts, w.Client)",
+				"commands/broadcaster/broadcaster.go", `answers := b.Nodes.Send(short, raw, w.Hash, done.Attempts, of)`,
+				"if AWAKE && done.Attempts > 1 {\n\t\traw = append(raw, 0)\n\t}\n\tanswers := b.Nodes.Send(short, raw, w.Hash, done.Attempts, of)",
 			}},
 		},
 		{

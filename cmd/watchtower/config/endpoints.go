@@ -65,11 +65,12 @@ func (d *draft) nodes() []*setting {
 			"How many endpoints must agree on a receipt, a used nonce or a final block before it counts. If fewer endpoints are healthy, or were a moment ago, all of them must agree. 1 trusts the endpoint that reads use."),
 		numbers("endpoints.rate", &e.Budget.Rate, 0, 0, rateMax,
 			"How many JSON-RPC calls per second this process makes to one endpoint; each call of a batch counts; 0 is no limit. "+
+				"If the endpoint answers 429, a lower rate is used for a while: seven tenths of the rate at which it did, growing by 2 % a second. Waiting first attempts at transactions leave reads and repeats two fifths; clients take turns. "+
 				"The list of chains may set this, `endpoints.burst`, `endpoints.daily` and `endpoints.concurrency` for each endpoint."),
 		numbers("endpoints.burst", &e.Budget.Burst, 0, 0, burstMax,
 			"How many calls may be made at once after a pause; 0 is the number of calls of one second. Reads leave a fifth of it for first attempts at transactions."),
 		numbers("endpoints.daily", &e.Budget.Daily, 0, 0, dailyMax,
-			"How many calls per day of UTC this process makes to one endpoint; 0 is no limit. First attempts at transactions and reads leave each other a fifth, and the last half is not for clients' calls. No client gets more calls than it leaves for the other clients. The count starts again at a restart."),
+			"How many calls per day of UTC this process makes to one endpoint; 0 is no limit. First attempts at transactions and reads leave each other a fifth, and the last half is not for clients' calls. No client gets more calls than it leaves for the other clients; for first attempts, its share grows from half to all of the rest as the day passes. The count starts again at a restart."),
 		numbers("endpoints.concurrency", &e.Budget.Concurrency, 64, 1, concurrencyMax,
 			"How many requests to one endpoint run at once; further requests wait, or go to another endpoint. A fifth, but at least one, is for broadcasts only, and half is not for clients' calls. With 1, waiting broadcasts go next."),
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
@@ -252,7 +253,7 @@ func TestLiarsAreDistrusted(t *testing.T) {
 	lie := func(times int) {
 		for i := range times {
 			raw, hash := plain(alice, key5, uint64(i))
-			c.pool.SendAll(t.Context(), raw, hash, 1, "")
+			c.pool.SendAll(t.Context(), raw, hash, 1, tx.Sending{})
 			for began := time.Now(); c.pool.Status()[0].Lies == 0; { // it may answer after the others
 				if time.Since(began) > 10*time.Second {
 					t.Fatal("no lie was noticed")

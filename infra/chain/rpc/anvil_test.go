@@ -116,7 +116,7 @@ func (v vector) bytes(t *testing.T) ([]byte, chain.Hash) {
 
 func sendOne(t *testing.T, p *Pool, raw []byte, hash chain.Hash) tx.Answer {
 	t.Helper()
-	return p.Send(t.Context(), raw, hash, 0, "")[0]
+	return p.Send(t.Context(), raw, hash, 0, tx.Sending{})[0]
 }
 
 func TestAnvilRunsTempo(t *testing.T) {

@@ -81,7 +81,7 @@ func TestClientReadsPauseTheClientAlone(t *testing.T) {
 				t.Errorf("own read: %v", err)
 			}
 			raw, sent := plain(bob, key5, 0)
-			got := p.Send(ctx, raw, sent, 0, "")
+			got := p.Send(ctx, raw, sent, 0, tx.Sending{})
 			if !slices.ContainsFunc(got, func(a tx.Answer) bool { return a.Class == tx.Taken || a.Class == tx.Known }) {
 				t.Errorf("broadcast: %+v", got)
 			}
@@ -132,7 +132,7 @@ func TestClientReadsLeaveTheDay(t *testing.T) {
 				}
 			}
 			raw, sent := plain(bob, key5, 0)
-			if got := p.Send(t.Context(), raw, sent, 0, ""); got[0].Class != tx.Taken {
+			if got := p.Send(t.Context(), raw, sent, 0, tx.Sending{}); got[0].Class != tx.Taken {
 				t.Errorf("broadcast: %+v", got)
 			}
 		})

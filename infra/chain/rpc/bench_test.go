@@ -44,7 +44,7 @@ func BenchmarkSend(b *testing.B) {
 	b.SetParallelism(16)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if got := p.Send(b.Context(), raw, hash, 0, ""); got[0].Class != tx.Taken {
+			if got := p.Send(b.Context(), raw, hash, 0, tx.Sending{}); got[0].Class != tx.Taken {
 				b.Errorf("%+v", got)
 			}
 		}

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,8 +25,11 @@ type Budget struct {
 const (
 	defaultConcurrency = 64
 	// reserved is the share of Burst, Daily and Concurrency that reads leave for broadcasts, and of
-	// Rate and Daily that first broadcasts leave for reads.
+	// Daily that first broadcasts leave for reads.
 	reserved = 0.2
+	// keptShare is the share of Rate that waiting first broadcasts leave for reads, and for repeats
+	// if reads do not use it.
+	keptShare = 0.4
 	// reservedForUs is the share that calls passed on for clients leave for our own calls.
 	reservedForUs = 0.5
 	// reservedForReads is the share of Burst, Daily and Concurrency that trials leave for
@@ -58,7 +62,8 @@ func (e *Spent) Error() string { return fmt.Sprintf("%s: not asked: %s", e.Endpo
 func (e *Spent) Withheld() string { return e.Limit }
 
 // purpose is the reason for a call. If the budget is short, first broadcasts go before reads, but
-// leave reads a share; both go before repeats, and these before calls that clients choose.
+// leave reads and repeats a share; both go before repeats, and these before calls that clients
+// choose. For all purposes but reads, clients take turns: they decide how many calls there are.
 type purpose int
 
 const (
@@ -78,8 +83,8 @@ type meter struct {
 	withheld atomic.Uint64 // calls refused
 
 	mu     sync.Mutex
-	tokens float64 // calls that may be made at once; negative if promised to broadcasts
-	kept   float64 // calls that may be made at once by reads, when there are no tokens
+	tokens float64 // calls that may be made at once; negative after calls that could not wait
+	kept   float64 // calls that reads and repeats may make at once although broadcasts wait
 	owed   float64 // calls made beyond the burst; calls other than broadcasts wait until it is paid off
 	line   []*waiter
 	last   turns
@@ -87,8 +92,9 @@ type meter struct {
 	day    int64          // since 1970, UTC
 	spent  int            // calls made on that day, of Daily
 	ours   [read + 1]int  // first broadcasts and reads among them
-	passed map[string]int // calls of that day chosen by each client, or repeated for it
+	passed map[string]int // calls of that day made for each client
 	pauses pauses
+	pace   pace
 }
 
 func newMeter(name string, b Budget, now time.Time) *meter {
@@ -96,54 +102,63 @@ func newMeter(name string, b Budget, now time.Time) *meter {
 	return &meter{Budget: b, name: name, places: placesOf(b.Concurrency), passed: map[string]int{}, tokens: float64(b.Burst), at: now, day: dayOf(now)}
 }
 
-func dayOf(t time.Time) int64 { return t.Unix() / (24 * 60 * 60) }
+// day is the time that a daily budget lasts; days begin at midnight UTC.
+const day = 24 * time.Hour
+
+func dayOf(t time.Time) int64 { return t.Unix() / int64(day.Seconds()) }
 
 // turn refills the meter up to now. The caller holds the lock.
 func (m *meter) turn(now time.Time) {
 	if past := now.Sub(m.at); past > 0 {
-		m.refill(m.Rate * past.Seconds())
-		if pay := min(m.owed, m.tokens-float64(int(reserved*float64(m.Burst)))); pay > 0 {
+		m.pace.pass(past)
+		m.refill(m.rate() * past.Seconds())
+		if pay := min(m.owed, m.tokens-float64(int(reserved*m.burst()))); pay > 0 {
 			m.tokens, m.owed = m.tokens-pay, m.owed-pay
 		}
-		m.tokens = min(m.tokens, float64(m.Burst))
+		m.tokens = min(m.tokens, m.burst())
 	}
 	m.at = now
-	if day := dayOf(now); day != m.day {
-		m.day, m.spent, m.ours, m.passed = day, 0, [read + 1]int{}, map[string]int{}
+	if today := dayOf(now); today != m.day {
+		m.day, m.spent, m.ours, m.passed = today, 0, [read + 1]int{}, map[string]int{}
 	}
 }
 
-// refill adds calls. While calls are promised to broadcasts, a share of the added ones is kept for
-// reads: otherwise no read is made as long as broadcasts go on coming. The caller holds the lock.
+// refill adds calls. While broadcasts wait, a share of the added ones is kept: otherwise no read and
+// no repeat is made as long as broadcasts go on coming. The caller holds the lock.
 func (m *meter) refill(more float64) {
-	if m.tokens < 0 {
-		// Calls that reads do not use are not added to the tokens, so no broadcast comes earlier than promised.
-		keep := reserved * min(more, -m.tokens/(1-reserved))
-		m.kept, more = min(m.kept+keep, m.keeps()), more-keep
+	if !m.broadcastsWait() {
+		m.tokens, m.kept = m.tokens+m.kept+more, 0
+		return
 	}
-	if m.tokens += more; m.tokens >= 0 {
-		m.tokens, m.kept = m.tokens+m.kept, 0
-	}
+	keep := max(min(keptShare*more, m.keeps()-m.kept), 0)
+	m.kept, m.tokens = m.kept+keep, m.tokens+more-keep
 }
 
-// keeps bounds the calls that are kept for reads. With those of broadcasts, which come one by one, they
-// are no more than Burst.
-func (m *meter) keeps() float64 { return min(max(1, reserved*float64(m.Burst)), float64(m.Burst-1)) }
+// broadcastsWait reports whether broadcasts wait in line. The caller holds the lock.
+func (m *meter) broadcastsWait() bool { return len(m.line) > 0 && m.line[0].use == broadcast }
 
-// until is the time in which this many calls more than m has are added, the promised ones more
-// slowly. The caller holds the lock.
-func (m *meter) until(short float64, use purpose) time.Duration {
-	slow := min(max(-m.tokens, 0), short)
-	if use == broadcast {
-		slow = short
+// keeps bounds the calls that are kept. With those of broadcasts, which come one by one, they are no
+// more than Burst.
+func (m *meter) keeps() float64 { return min(max(1, reserved*m.burst()), m.burst()-1) }
+
+// until is the time in which this many calls are added to those of all purposes. The caller holds
+// the lock.
+func (m *meter) until(short float64) time.Duration {
+	short = max(short, 0)
+	slow := 0.0
+	if m.broadcastsWait() {
+		slow = min(short, max(m.keeps()-m.kept, 0)/keptShare*(1-keptShare)) // added while calls are kept too
 	}
-	return time.Duration((slow/(1-reserved) + short - slow) / m.Rate * float64(time.Second))
+	return m.adds(slow/(1-keptShare) + short - slow)
 }
 
-// take takes calls from the budget and returns how long to wait before making them. It takes
-// nothing if the wait would exceed patience. A broadcast may take calls that become available
-// later. Other calls take nothing while they have to wait, and wait in line: otherwise
-// broadcasts would wait for calls promised to them.
+// adds is the time in which this many calls are added; more than zero if any is missing.
+func (m *meter) adds(calls float64) time.Duration {
+	return time.Duration(math.Ceil(max(calls, 0) / m.rate() * float64(time.Second)))
+}
+
+// take takes calls from the budget, or returns how long to wait in line for them. It takes nothing
+// if the wait would exceed patience.
 func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait time.Duration, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,65 +166,72 @@ func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait tim
 	if pause := m.pauses.left(now, w); pause > 0 {
 		return 0, m.refuse(w.n, "the node's own", fmt.Sprintf("it requested a pause of another %s", pause.Round(time.Millisecond)))
 	}
-	if err := m.today(w); err != nil {
+	if err := m.today(now, w); err != nil {
 		return 0, err
 	}
-	if m.Rate > 0 {
+	if m.rate() > 0 {
 		kept := false
 		if wait, kept = m.wait(w); wait > patience {
-			return 0, m.refuse(w.n, "endpoints.rate", fmt.Sprintf("%g calls per second are spent", m.Rate))
+			return 0, m.tooMany(w.n)
 		}
 		switch {
-		case wait > 0 && w.use != broadcast:
+		case wait > 0:
 			return wait, nil
 		case kept:
 			m.kept -= float64(w.n)
 		default:
 			m.tokens -= float64(w.n)
-			if w.use != broadcast && m.tokens < 0 {
+			if m.tokens < 0 {
 				m.owed, m.tokens = m.owed-m.tokens, 0
 			}
 		}
 	}
 	m.spent += w.n
-	switch {
-	case w.use <= read:
+	m.pace.recent += float64(w.n)
+	if w.use <= read {
 		m.ours[w.use] += w.n
-	case w.use.ofClients():
+	}
+	if w.use.ofClients() {
 		m.last[w.use] = w.client
 		m.passed[w.client] += w.n
 	}
-	return wait, nil
+	return 0, nil
 }
 
-// wait is the time until the calls of w may be made. kept means that these are calls kept for
-// reads. The caller holds the lock.
+// wait is the time until the calls of w may be made. kept means that these are kept calls. The
+// caller holds the lock.
 func (m *meter) wait(w *waiter) (wait time.Duration, kept bool) {
+	one := m.adds(1)
 	// A batch larger than the burst waits for a full burst and is paid off afterwards.
-	want := min(float64(w.n), float64(m.Burst)) + float64(int(w.use.leaves()*float64(m.Burst)))
-	short := min(want, float64(m.Burst)) - m.tokens
-	if w.use == broadcast {
-		return m.until(max(short, 0), w.use), false
+	want := min(float64(w.n), m.burst()) + float64(int(w.use.leaves()*m.burst()))
+	short := min(want, m.burst()) - m.tokens
+	if w.use != broadcast {
+		short += m.owed
 	}
-	ahead, behind := m.ahead(w)
-	wait = m.until(max(short+m.owed+float64(ahead), 0), w.use)
-	if w.use == read && m.tokens < 0 && float64(w.n) <= m.keeps() {
+	ahead, behind := m.ahead(w, broadcast)
+	if wait = m.until(short + float64(ahead)); behind {
+		wait = max(wait, one)
+	}
+	if w.use != broadcast && w.use != onBehalf && (m.kept > 0 || m.broadcastsWait()) && float64(w.n) <= m.keeps() {
+		ahead, behind := m.ahead(w, read)
 		missing := float64(w.n+ahead) - m.kept
 		if missing <= 0 && !behind {
-			return 0, true
+			return 0, wait > 0
 		}
-		wait = min(wait, time.Duration(max(missing, 0)/(reserved*m.Rate)*float64(time.Second)))
-	}
-	if behind {
-		wait = max(wait, time.Duration(float64(time.Second)/m.Rate))
+		later := m.adds(missing / keptShare)
+		if behind {
+			later = max(later, one)
+		}
+		wait = min(wait, later)
 	}
 	return wait, false
 }
 
 // today refuses calls beyond the daily budget. A client may use as many calls as it leaves for
-// the others, so some always remain: a single client gets half. Without client names all
-// clients are one, which may use all of it. The caller holds the lock.
-func (m *meter) today(w *waiter) error {
+// the others, so some always remain: a single client gets half. For first broadcasts this share
+// grows as the day passes. Without client names all clients are one, which may use all of it. The
+// caller holds the lock.
+func (m *meter) today(now time.Time, w *waiter) error {
 	if m.Daily == 0 {
 		return nil
 	}
@@ -220,8 +242,15 @@ func (m *meter) today(w *waiter) error {
 	if left < 0 {
 		return m.refuse(w.n, "endpoints.daily", fmt.Sprintf("%d of %d calls of the day are spent", m.spent, m.Daily))
 	}
-	if had := m.passed[w.client]; w.use.ofClients() && w.client != "" && had+w.n > left {
-		return m.refuse(w.n, "endpoints.daily: a client gets no more calls than it leaves for other clients", fmt.Sprintf("the client has used %d calls today, and left %d for other clients", had, left+w.n))
+	if !w.use.ofClients() || w.client == "" {
+		return nil
+	}
+	had, weight := m.passed[w.client]+w.n, 1.0
+	if w.use == broadcast {
+		weight -= now.Sub(now.Truncate(day)).Seconds() / day.Seconds()
+	}
+	if weight*float64(had) > float64(left) {
+		return m.refuse(w.n, "endpoints.daily: a client gets no more calls than it leaves for other clients", fmt.Sprintf("the client has used %d calls today, and left %d for other clients", had-w.n, left+w.n))
 	}
 	return nil
 }
@@ -254,14 +283,14 @@ func (m *meter) refuse(n int, limit, reason string) error {
 func (m *meter) giveBack(w waiter) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.Rate > 0 {
-		m.tokens = min(m.tokens+float64(w.n), float64(m.Burst))
+	if m.rate() > 0 {
+		m.tokens = min(m.tokens+float64(w.n), m.burst())
 	}
 	m.spent = max(m.spent-w.n, 0)
-	switch {
-	case w.use <= read:
+	if w.use <= read {
 		m.ours[w.use] = max(m.ours[w.use]-w.n, 0)
-	case w.use.ofClients():
+	}
+	if w.use.ofClients() {
 		m.passed[w.client] = max(m.passed[w.client]-w.n, 0)
 	}
 	m.call()
@@ -272,7 +301,7 @@ func (m *meter) charge(now time.Time, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turn(now)
-	if m.Rate > 0 {
+	if m.rate() > 0 {
 		m.tokens -= float64(n)
 	}
 	m.spent += n
@@ -288,7 +317,7 @@ func (m *meter) rest(now time.Time, use purpose, client string, d time.Duration)
 }
 
 // ofClients reports whether clients choose the calls, or how many there are.
-func (use purpose) ofClients() bool { return use == onBehalf || use == trying || use == repeat }
+func (use purpose) ofClients() bool { return use != read }
 
 // clientKey is the context key of the client that chose a call.
 type clientKey struct{}
@@ -309,7 +338,7 @@ func (m *meter) room(now time.Time) bool {
 	defer m.mu.Unlock()
 	m.turn(now)
 	return m.places.underWay() < m.places.all() && !now.Before(m.pauses.all) &&
-		(m.Rate == 0 || m.tokens >= 1) && (m.Daily == 0 || m.spent+m.keptToday(read) < m.Daily)
+		(m.rate() == 0 || m.tokens >= 1 && !m.broadcastsWait()) && (m.Daily == 0 || m.spent+m.keptToday(read) < m.Daily)
 }
 
 // limited reports whether asking is useless for now: the reads' share of the day is spent, or
@@ -324,7 +353,7 @@ func (m *meter) limited(now time.Time) bool {
 // BudgetLeft is an endpoint's remaining budget.
 type BudgetLeft struct {
 	Budget
-	Now      float64       // calls that may be made at once, if Rate is set
+	Now      float64       // calls that may be made at once, if Rate is set; Rate may be lower than configured: see pace
 	Today    int           // calls left of the day, if Daily is set
 	InFlight int           // requests under way
 	Pause    time.Duration // remaining pause that the node asked for
@@ -335,8 +364,10 @@ func (m *meter) left(now time.Time) BudgetLeft {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turn(now)
+	budget := m.Budget
+	budget.Rate = round(m.rate())
 	return BudgetLeft{
-		Budget: m.Budget, Now: round(max(m.tokens, 0)), Today: max(m.Daily-m.spent, 0), InFlight: m.places.underWay(),
+		Budget: budget, Now: round(max(m.tokens, 0)), Today: max(m.Daily-m.spent, 0), InFlight: m.places.underWay(),
 		Pause: max(m.pauses.all.Sub(now), 0), Withheld: m.withheld.Load(),
 	}
 }

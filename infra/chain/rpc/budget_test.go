@@ -35,8 +35,8 @@ func TestMeterKeepsItsRate(t *testing.T) {
 			if use == read { // broadcasts are sent one by one
 				n = rapid.IntRange(1, b.Burst).Draw(t, "n")
 			}
-			if wait, err := m.take(now, &waiter{use: use, n: n}, 10*time.Second); err == nil && (use == broadcast || wait == 0) {
-				calls = append(calls, made{now.Add(wait), n})
+			if wait, err := m.take(now, &waiter{use: use, n: n}, 10*time.Second); err == nil && wait == 0 {
+				calls = append(calls, made{now, n})
 			}
 		}
 		for _, first := range calls {
@@ -67,15 +67,18 @@ func TestMeterWaitsAndRefuses(t *testing.T) {
 			}
 			return time.Since(began), err
 		}
-		// A broadcast that is promised calls leaves a fifth of them to reads. None of them is used here.
-		for i, want := range []time.Duration{0, 0, 0, 0, 0, 125_000, 93_750} {
-			if took, err := enter(broadcast, 1, time.Second); err != nil || took != want*time.Microsecond {
+		// A broadcast that waits leaves two fifths of the rate to reads, until one call is kept.
+		for i, want := range []time.Duration{0, 0, 0, 0, 0, 167, 133} {
+			if took, err := enter(broadcast, 1, time.Second); err != nil || took.Round(time.Millisecond) != want*time.Millisecond {
 				t.Errorf("broadcast %d after %s, %v", i, took, err)
 			}
 		}
-		// A read leaves a fifth of the burst, here one call, for broadcasts.
-		if took, err := enter(read, 1, time.Second); err != nil || took != 181_250*time.Microsecond {
-			t.Errorf("read after %s, %v", took, err)
+		// The first read uses the kept call. The next leaves a fifth of the burst, here one call, for
+		// broadcasts.
+		for i, want := range []time.Duration{0, 200} {
+			if took, err := enter(read, 1, time.Second); err != nil || took.Round(time.Millisecond) != want*time.Millisecond {
+				t.Errorf("read %d after %s, %v", i, took, err)
+			}
 		}
 		spent := (*Spent)(nil)
 		if took, err := enter(broadcast, 5, 200*time.Millisecond); !errors.As(err, &spent) || took != 0 {
@@ -100,28 +103,112 @@ func TestMeterWaitsAndRefuses(t *testing.T) {
 	})
 }
 
-// While broadcasts are promised every call for a minute ahead, reads get a fifth of the rate.
+// crowdOf makes calls of one client without end, as many as there are at once, until stop.
+func crowdOf(t *testing.T, m *meter, n int, w waiter) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var crowd sync.WaitGroup
+	for range n {
+		crowd.Go(func() {
+			for ctx.Err() == nil {
+				if leave, err := m.enter(ctx, time.Now, w, 8*time.Second); err == nil {
+					leave()
+				} else {
+					time.Sleep(50 * time.Millisecond)
+				}
+			}
+		})
+	}
+	synctest.Wait()
+	return func() { cancel(); crowd.Wait() }
+}
+
+// While broadcasts wait without end, reads and repeats get two fifths of the rate, reads first.
 func TestReadsAreKeptCalls(t *testing.T) {
+	for _, use := range []purpose{read, repeat} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMeter("a", Budget{Rate: 25, Burst: 50, Concurrency: 500}, time.Now())
+			stop := crowdOf(t, m, 100, waiter{use: broadcast, client: "mallory", n: 1})
+			defer stop()
+			time.Sleep(5 * time.Second)
+			began, made := time.Now(), 0
+			for time.Since(began) < 30*time.Second {
+				if leave, err := m.enter(t.Context(), time.Now, waiter{use: use, client: "alice", n: 1}, 2*time.Second); err != nil {
+					t.Fatalf("call %d after %s: %v", made, time.Since(began), err)
+				} else {
+					leave()
+				}
+				made++
+			}
+			if want := 30 * 25 * 2 / 5; made < want-10 || made > want+10 {
+				t.Errorf("%d calls of purpose %d in 30 s, want %d", made, use, want)
+			}
+		})
+	}
+}
+
+// One client's first attempts take turns with others': another's waits for at most two calls.
+func TestFirstAttemptsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMeter("a", Budget{Rate: 25, Burst: 50}, time.Now())
-		for range 50 + 25*60*8/10 {
-			if _, err := m.take(time.Now(), &waiter{use: broadcast, n: 1}, time.Hour); err != nil {
-				t.Fatal(err)
+		const rate, rest = 10, 1 / (1 - keptShare)
+		m := newMeter("a", Budget{Rate: rate, Concurrency: 500}, time.Now())
+		stop := crowdOf(t, m, 200, waiter{use: broadcast, client: "mallory", n: 1})
+		defer stop()
+		for range 50 {
+			time.Sleep(700 * time.Millisecond)
+			began := time.Now()
+			leave, err := m.enter(t.Context(), time.Now, waiter{use: broadcast, client: "alice", n: 1}, 4*time.Second)
+			if took := time.Since(began).Seconds(); err != nil || took > 2*rest/rate {
+				t.Fatalf("after %g s, %v", took, err)
 			}
-		}
-		began, reads := time.Now(), 0
-		for time.Since(began) < 30*time.Second {
-			if leave, err := m.enter(t.Context(), time.Now, waiter{use: read, n: 1}, 2*time.Second); err != nil {
-				t.Fatalf("read %d after %s: %v", reads, time.Since(began), err)
-			} else {
-				leave()
-			}
-			reads++
-		}
-		if want := 30 * 25 / 5; reads < want-1 || reads > want+10 {
-			t.Errorf("%d reads in 30 s, want %d", reads, want)
+			leave()
 		}
 	})
+}
+
+// One client's first attempts leave calls of the day for others', and the later it is the fewer.
+func TestFirstAttemptsLeaveTheDay(t *testing.T) {
+	midnight := time.Unix(1_800_000_000, 0).Truncate(day)
+	for passed, most := range map[time.Duration]int{0: 400, 12 * time.Hour: 534, day - time.Second: 800} {
+		now := midnight.Add(passed)
+		m := newMeter("a", Budget{Daily: 1000}, now)
+		made := 0
+		for range 2000 {
+			if _, err := m.take(now, of(broadcast, "mallory"), 0); err == nil {
+				made++
+			}
+		}
+		if made < most-2 || made > most {
+			t.Errorf("after %s: %d of one client, want %d", passed, made, most)
+		}
+		if _, err := m.take(now, of(broadcast, "alice"), 0); (err == nil) != (passed < 23*time.Hour) {
+			t.Errorf("after %s, another's: %v", passed, err)
+		}
+		alone := newMeter("a", Budget{Daily: 1000}, now)
+		for i := range 800 { // without clients all calls are ours
+			if _, err := alone.take(now, of(broadcast, ""), 0); err != nil {
+				t.Fatalf("call %d without clients: %v", i, err)
+			}
+		}
+	}
+}
+
+// A pause that the node asks for in answer to our own call is short at first, and as long as it asks
+// for while it goes on.
+func TestOwnPausesGrow(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	m := newMeter("a", Budget{}, now)
+	for _, want := range []time.Duration{1, 2, 4, 8, 10, 10} {
+		m.rest(now, read, "", 10*time.Second)
+		m.rest(now, read, "", 10*time.Second) // calls that were under way make it no longer
+		if got := m.left(now).Pause; got != want*time.Second {
+			t.Errorf("a pause of %s, want %d s", got, want)
+		}
+		now = now.Add(want * time.Second)
+	}
+	now = now.Add(21 * time.Second)
+	if m.rest(now, read, "", 10*time.Second); m.left(now).Pause != time.Second {
+		t.Errorf("after a while without: %s", m.left(now).Pause)
+	}
 }
 
 // Repeats of one client leave calls for first broadcasts, reads and other clients' repeats.
@@ -207,7 +294,7 @@ func TestSendKeepsToBudgets(t *testing.T) {
 	var last []tx.Answer
 	for i := range uint64(20) {
 		raw, hash := plain(alice, chain.NonceKey{30: 1, 31: byte(i)}, 0)
-		last = p.Send(t.Context(), raw, hash, 0, "")
+		last = p.Send(t.Context(), raw, hash, 0, tx.Sending{})
 		if last[0].Class != tx.Taken {
 			t.Errorf("%d: %+v", i, last)
 		}
@@ -228,12 +315,12 @@ func TestSendKeepsToBudgets(t *testing.T) {
 	p.endpoints[1].identity.ejected = "gone"
 	p.endpoints[1].mu.Unlock()
 	raw, hash := plain(bob, key5, 0)
-	got := p.Send(t.Context(), raw, hash, 0, "")
+	got := p.Send(t.Context(), raw, hash, 0, tx.Sending{})
 	if len(got) != 1 || got[0].Class != tx.Retry || got[0].Cause != tx.RateLimited || !strings.Contains(got[0].Message, "calls of the day are spent") {
 		t.Errorf("answers %+v", got)
 	}
 	clock.advance(24 * time.Hour)
-	if got := p.Send(t.Context(), raw, hash, 0, ""); got[0].Class != tx.Taken {
+	if got := p.Send(t.Context(), raw, hash, 0, tx.Sending{}); got[0].Class != tx.Taken {
 		t.Errorf("the next day: %+v", got)
 	}
 }
@@ -256,19 +343,19 @@ func TestRetryAfterIsKept(t *testing.T) {
 			w.WriteHeader(test.status)
 		})
 		raw, hash := plain(alice, key5, 0)
-		p.Send(t.Context(), raw, hash, 0, "")
+		p.Send(t.Context(), raw, hash, 0, tx.Sending{})
 		got := p.Status()[0]
 		if got.Budget.Pause != test.want || (got.State == Limited) != (test.want > 0) {
 			t.Errorf("%d, Retry-After %s: %+v", test.status, test.header, got)
 		}
 		g.misbehave("", nil)
 		if test.want > 0 {
-			if got := p.Send(t.Context(), raw, hash, 0, "")[0]; got.Cause != tx.RateLimited || !strings.Contains(got.Message, "requested a pause") {
+			if got := p.Send(t.Context(), raw, hash, 0, tx.Sending{})[0]; got.Cause != tx.RateLimited || !strings.Contains(got.Message, "requested a pause") {
 				t.Errorf("in the pause: %+v", got)
 			}
 		}
 		clock.advance(test.want)
-		if got := p.Send(t.Context(), raw, hash, 0, "")[0]; got.Class != tx.Taken {
+		if got := p.Send(t.Context(), raw, hash, 0, tx.Sending{})[0]; got.Class != tx.Taken {
 			t.Errorf("after the pause: %+v", got)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
@@ -262,8 +263,8 @@ func TestObserveCountsEveryCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw, hash := plain(alice, key5, 0)
-	p.Send(t.Context(), raw, hash, 0, "")
-	p.Send(t.Context(), raw, hash, 0, "")
+	p.Send(t.Context(), raw, hash, 0, tx.Sending{})
+	p.Send(t.Context(), raw, hash, 0, tx.Sending{})
 	mu.Lock()
 	defer mu.Unlock()
 	for method, count := range n.Calls() {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
@@ -35,7 +36,7 @@ func TestForeignEndpointsAreEjected(t *testing.T) {
 	}
 	raw, hash := plain(alice, key5, 0)
 	for attempt := range 4 {
-		for _, answer := range p.Send(t.Context(), raw, hash, attempt, "") {
+		for _, answer := range p.Send(t.Context(), raw, hash, attempt, tx.Sending{}) {
 			if answer.Endpoint != "c" && answer.Endpoint != "d" {
 				t.Errorf("sent to %s", answer.Endpoint)
 			}
@@ -160,7 +161,7 @@ func TestReconnectAsksWhoItIs(t *testing.T) {
 		t.Errorf("states %v", got)
 	}
 	raw, hash := plain(alice, key5, 0)
-	p.Send(t.Context(), raw, hash, 0, "")
+	p.Send(t.Context(), raw, hash, 0, tx.Sending{})
 	if got := theirs.Received(); len(got) != 0 {
 		t.Error("sent to another chain")
 	}

@@ -14,7 +14,7 @@ import (
 // waiter is a request for n calls of a meter.
 type waiter struct {
 	use    purpose
-	client string // the client of a trial, a repeat or a passed-on call; empty without API keys
+	client string // the client of a broadcast, a trial, a repeat or a passed-on call; empty without API keys
 	n      int
 	moved  chan struct{} // signals that it is first in line, or that its wait is shorter
 }
@@ -27,8 +27,8 @@ func (use purpose) rank() purpose {
 	return use
 }
 
-// inLine sorts waiting calls: by rank, then by arrival. Within trials, repeats and passed-on
-// calls, clients take turns: a client that holds fewer places goes first, then the client
+// inLine sorts waiting calls: by rank, then by arrival. Within each purpose of clients, they take
+// turns: a client that holds fewer places goes first, then the client
 // after the last one served. Trials keep the positions that trials have among reads.
 func inLine(waiting []*waiter, last turns, holds held) []*waiter {
 	line := slices.Clone(waiting)
@@ -61,9 +61,9 @@ type (
 	held [purposes]map[string]int
 )
 
-// ahead returns the number of calls wanted by the waiters before w, and whether there are any.
-// The caller holds the lock.
-func (m *meter) ahead(w *waiter) (calls int, some bool) {
+// ahead returns the number of calls wanted by the waiters before w, from a rank on, and whether
+// there are any. The caller holds the lock.
+func (m *meter) ahead(w *waiter, from purpose) (calls int, some bool) {
 	line := m.line
 	if !slices.Contains(line, w) {
 		line = inLine(append(slices.Clone(line), w), m.last, held{})
@@ -72,7 +72,9 @@ func (m *meter) ahead(w *waiter) (calls int, some bool) {
 		if other == w {
 			break
 		}
-		calls, some = calls+other.n, true
+		if other.use >= from {
+			calls, some = calls+other.n, true
+		}
 	}
 	return calls, some
 }
@@ -124,22 +126,11 @@ func (m *meter) enter(ctx context.Context, now func() time.Time, w waiter, patie
 // promise waits until there is budget for the calls, and takes them from it.
 func (m *meter) promise(ctx context.Context, now func() time.Time, w waiter, patience time.Duration, late <-chan struct{}) error {
 	wait, err := m.take(now(), &w, patience)
-	switch {
-	case err != nil || wait == 0:
+	if err != nil || wait == 0 {
 		return err
-	case w.use != broadcast:
-		w.moved = make(chan struct{}, 1)
-		return m.await(ctx, now, &w, wait, late)
 	}
-	promised := time.NewTimer(wait)
-	defer promised.Stop()
-	select {
-	case <-promised.C:
-		return nil
-	case <-ctx.Done():
-		m.giveBack(w)
-		return ctx.Err()
-	}
+	w.moved = make(chan struct{}, 1)
+	return m.await(ctx, now, &w, wait, late)
 }
 
 // await waits in line, and takes the calls when their turn comes.
@@ -162,7 +153,7 @@ func (m *meter) await(ctx context.Context, now func() time.Time, w *waiter, wait
 		case err != nil || wait == 0:
 			return err
 		case last:
-			return m.refuse(w.n, "endpoints.rate", fmt.Sprintf("%g calls per second are spent", m.Rate))
+			return m.outOfRate(w.n)
 		}
 		next.Reset(wait)
 	}

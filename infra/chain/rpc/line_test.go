@@ -48,7 +48,7 @@ func TestNothingGoesBeforeBroadcasts(t *testing.T) {
 						}
 					})
 				}
-				began, most := time.Now(), time.Duration(float64(time.Second)/(1-reserved)/test.rate)
+				began, most := time.Now(), time.Duration(float64(time.Second)/(1-keptShare)/test.rate)+time.Microsecond // rounding
 				for range 100 {
 					time.Sleep(500 * time.Millisecond)
 					asked := time.Now()

@@ -132,7 +132,7 @@ func (p *places) admit() {
 func (p *places) free(w *waiter) bool {
 	for use := range w.use + 1 {
 		most := p.most[use]
-		if use == w.use && use.ofClients() && p.clients[use][w.client] == 0 {
+		if use == w.use && use > read && p.clients[use][w.client] == 0 {
 			most += p.firsts
 		}
 		if p.heldFrom(use) >= most {

@@ -144,7 +144,7 @@ func TestSlowCallsKeepNobodyElseWaiting(t *testing.T) {
 	}
 	fill(t, p.endpoints[0].meter.places, waiter{use: read})
 	raw, hash := plain(alice, key5, 0)
-	if got := p.Send(soon, raw, hash, 0, ""); !slices.ContainsFunc(got, func(a tx.Answer) bool { return a.Class == tx.Taken }) {
+	if got := p.Send(soon, raw, hash, 0, tx.Sending{}); !slices.ContainsFunc(got, func(a tx.Answer) bool { return a.Class == tx.Taken }) {
 		t.Errorf("broadcast: %+v", got)
 	}
 }

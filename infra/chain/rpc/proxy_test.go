@@ -161,7 +161,7 @@ func TestClientsPauseOnlyClients(t *testing.T) {
 		t.Errorf("in the pause: %v after %d calls", err, asked.Load())
 	}
 	raw, hash := plain(alice, key5, 0)
-	got := p.Send(t.Context(), raw, hash, 0, "")
+	got := p.Send(t.Context(), raw, hash, 0, tx.Sending{})
 	if !slices.ContainsFunc(got, func(a tx.Answer) bool { return a.Class == tx.Taken || a.Class == tx.Known }) {
 		t.Errorf("broadcast: %+v", got)
 	}
@@ -251,7 +251,7 @@ func TestPauses(t *testing.T) {
 	if n := len(p.clients); n != 1 || left(trying, "bob") != pauseMax || left(onBehalf, "bob") != 0 || left(read, "") != 0 {
 		t.Errorf("%d are remembered when all are over, bob waits %s and %s, we %s", n, left(trying, "bob"), left(onBehalf, "bob"), left(read, ""))
 	}
-	p.add(now, read, "", 3*time.Second)
+	p.add(now, broadcast, "", 3*time.Second) // all calls are ours
 	p.add(now, read, "", time.Second)
 	for _, use := range []purpose{broadcast, read, trying, onBehalf} {
 		if got := left(use, "ann"); got != 3*time.Second {

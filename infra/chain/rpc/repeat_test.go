@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
@@ -20,12 +21,12 @@ func TestRepeatsPauseTheirClientAlone(t *testing.T) {
 	raw, hash := plain(alice, key5, 0)
 	for name, repeats := range map[string]func(t *testing.T, p *Pool, r *Reader){
 		"broadcast": func(t *testing.T, p *Pool, _ *Reader) {
-			if got := p.Send(t.Context(), raw, hash, 2, "mallory")[0]; got.Cause != tx.RateLimited {
+			if got := p.Send(t.Context(), raw, hash, 2, tx.Sending{Client: "mallory", Repeat: true})[0]; got.Cause != tx.RateLimited {
 				t.Errorf("answered %+v", got)
 			}
 		},
 		"broadcast to all": func(t *testing.T, p *Pool, _ *Reader) {
-			if got := p.SendAll(t.Context(), raw, hash, 2, "mallory")[0]; got.Cause != tx.RateLimited {
+			if got := p.SendAll(t.Context(), raw, hash, 2, tx.Sending{Client: "mallory", Repeat: true})[0]; got.Cause != tx.RateLimited {
 				t.Errorf("answered %+v", got)
 			}
 		},
@@ -46,17 +47,18 @@ func TestRepeatsPauseTheirClientAlone(t *testing.T) {
 			g.misbehave("", busy)
 			repeats(t, p, r)
 			g.misbehave("", nil)
-			if got := p.Send(t.Context(), raw, hash, 3, "mallory")[0]; !strings.Contains(got.Message, "requested a pause") {
+			if got := p.Send(t.Context(), raw, hash, 3, tx.Sending{Client: "mallory", Repeat: true})[0]; !strings.Contains(got.Message, "requested a pause") {
 				t.Errorf("another repeat for the client: %+v", got)
 			}
 			if got := p.Status()[0]; got.State != Healthy || got.Budget.Pause != 0 {
 				t.Errorf("status %+v", got)
 			}
-			if got := p.Send(t.Context(), raw, hash, 2, "bob")[0]; got.Class != tx.Taken {
+			if got := p.Send(t.Context(), raw, hash, 2, tx.Sending{Client: "bob", Repeat: true})[0]; got.Class != tx.Taken {
 				t.Errorf("another client's repeat: %+v", got)
 			}
+			clock.advance(time.Second) // the node's answers have lowered the rate
 			other, sent := plain(bob, key5, 0)
-			if got := p.Send(t.Context(), other, sent, 1, "mallory")[0]; got.Class != tx.Taken {
+			if got := p.Send(t.Context(), other, sent, 1, tx.Sending{Client: "mallory"})[0]; got.Class != tx.Taken {
 				t.Errorf("a first attempt: %+v", got)
 			}
 			clock.advance(marketAtHead)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
@@ -21,7 +22,7 @@ func TestNoSignedBytesInAnswers(t *testing.T) {
 		g.misbehave(send, func(w http.ResponseWriter, _ *http.Request, body []byte) {
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"cannot decode 0x%s (%s)"}}`, idOf(body), quoted, hash)
 		})
-		answer := p.Send(t.Context(), raw, hash, 0, "")[0]
+		answer := p.Send(t.Context(), raw, hash, 0, tx.Sending{})[0]
 		if !strings.Contains(answer.Message, "[hex] ("+hash.String()+")") || strings.Contains(strings.ToLower(answer.Message), hex.EncodeToString(raw[:16])) {
 			t.Errorf("recorded %q", answer.Message)
 		}
@@ -47,7 +48,7 @@ func TestNoSecretsInAnswers(t *testing.T) {
 		func(_ http.ResponseWriter, r *http.Request, _ []byte) { <-r.Context().Done() },
 	} {
 		g.misbehave(send, instead)
-		for _, answer := range p.Send(t.Context(), raw, hash, 0, "") {
+		for _, answer := range p.Send(t.Context(), raw, hash, 0, tx.Sending{}) {
 			said = append(said, answer.Endpoint, answer.Message)
 		}
 	}

@@ -25,35 +25,35 @@ import (
 // was sent the bytes and has not answered is tx.Unknown, for it may accept them. An endpoint
 // that was not sent the bytes is tx.Retry, and is not sent them later.
 //
-// Attempts after the first are repeats: they use their client's share of each endpoint's budget,
-// clients take turns, and a node's request for a pause (429) pauses this client's repeats alone.
-func (p *Pool) Send(ctx context.Context, raw []byte, hash chain.Hash, attempt int, client string) []tx.Answer {
-	return p.sendTo(ctx, p.targets(attempt), raw, errandOf(hash, attempt, client))
+// First attempts and repeats use their client's share of each endpoint's budget, clients take turns,
+// and a node's request for a pause (429) pauses this client's calls of the kind alone.
+func (p *Pool) Send(ctx context.Context, raw []byte, hash chain.Hash, attempt int, of tx.Sending) []tx.Answer {
+	return p.sendTo(ctx, p.targets(attempt), raw, errandOf(hash, of))
 }
 
-// errand is what a broadcast is for: a transaction's first attempt, or a repeat for a client.
+// errand is what a broadcast is for: a client's first attempt, or a repeat.
 type errand struct {
 	hash   chain.Hash
 	use    purpose // broadcast or repeat
 	client string
 }
 
-func errandOf(hash chain.Hash, attempt int, client string) errand {
-	if attempt > 1 {
-		return errand{hash, repeat, client}
+func errandOf(hash chain.Hash, of tx.Sending) errand {
+	if of.Repeat {
+		return errand{hash, repeat, of.Client}
 	}
-	return errand{hash, broadcast, client}
+	return errand{hash, broadcast, of.Client}
 }
 
 // SendAll sends raw to every healthy endpoint, like Send. A permanent refusal is a verdict only
 // if all of them give it, so all are waited for unless one accepts the bytes. If none is
 // healthy, it asks all endpoints that may serve our chain, so that none of them decides alone.
-func (p *Pool) SendAll(ctx context.Context, raw []byte, hash chain.Hash, attempt int, client string) []tx.Answer {
+func (p *Pool) SendAll(ctx context.Context, raw []byte, hash chain.Hash, attempt int, of tx.Sending) []tx.Answer {
 	targets := p.healthy()
 	if len(targets) == 0 {
 		targets = p.endpoints // the foreign ones among them are sent nothing
 	}
-	return p.sendTo(ctx, targets, raw, errandOf(hash, attempt, client))
+	return p.sendTo(ctx, targets, raw, errandOf(hash, of))
 }
 
 // targets are the endpoints that an attempt asks, at least one. Endpoints with free budget go
@@ -84,9 +84,7 @@ func (p *Pool) targets(attempt int) []*endpoint {
 const graceMax = 20 * time.Millisecond
 
 func (p *Pool) sendTo(ctx context.Context, targets []*endpoint, raw []byte, of errand) []tx.Answer {
-	if of.use == repeat {
-		ctx = ofClient(ctx, of.client)
-	}
+	ctx = ofClient(ctx, of.client)
 	waiting, stop := context.WithCancel(ctx)
 	defer stop() // endpoints still waiting for their turn stop
 	sending, end := p.outlive(ctx)

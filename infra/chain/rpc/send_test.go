@@ -35,7 +35,7 @@ func TestSendIsTakenThenKnownThenUsed(t *testing.T) {
 		if i == 2 {
 			mine(t, c)
 		}
-		got := p.Send(t.Context(), raw, hash, i, "")
+		got := p.Send(t.Context(), raw, hash, i, tx.Sending{})
 		if diff := cmp.Diff([]tx.Answer{want}, got, cmpopts.IgnoreFields(tx.Answer{}, "Took")); diff != "" {
 			t.Error(diff)
 		}
@@ -116,7 +116,7 @@ func TestSendToEndpointsThatMisbehave(t *testing.T) {
 			g := &gateway{node: newChain(t, chaintest.Rules{}).Node("a")}
 			p := open(t, nil, serve(t, g))
 			g.misbehave(send, test.instead)
-			got := p.Send(t.Context(), raw, hash, 0, "")
+			got := p.Send(t.Context(), raw, hash, 0, tx.Sending{})
 			test.want.Endpoint = "a"
 			if diff := cmp.Diff([]tx.Answer{test.want}, got, cmpopts.IgnoreFields(tx.Answer{}, "Took")); diff != "" {
 				t.Error(diff)
@@ -151,7 +151,7 @@ func TestSendHasADeadlinePerEndpoint(t *testing.T) {
 	}})
 	raw, hash := plain(alice, key5, 0)
 	for name, answers := range map[string][]tx.Answer{
-		"Send": p.Send(t.Context(), raw, hash, 0, ""), "SendAll": p.SendAll(t.Context(), raw, hash, 1, ""),
+		"Send": p.Send(t.Context(), raw, hash, 0, tx.Sending{}), "SendAll": p.SendAll(t.Context(), raw, hash, 1, tx.Sending{}),
 	} {
 		if len(answers) != 2 || answers[0].Class != tx.Unknown || answers[0].Cause != tx.Unreachable || answers[1].Class != tx.Permanent {
 			t.Errorf("%s: answers %+v", name, answers)
@@ -180,7 +180,7 @@ func TestSendDoesNotWaitForTheSlow(t *testing.T) {
 	for attempt := range 3 {
 		raw, hash := plain(alice, key5, uint64(attempt))
 		began := time.Now()
-		answers := p.Send(t.Context(), raw, hash, 2*attempt, "")
+		answers := p.Send(t.Context(), raw, hash, 2*attempt, tx.Sending{})
 		if took := time.Since(began); took > 200*time.Millisecond {
 			t.Errorf("took %s", took)
 		}
@@ -214,7 +214,7 @@ func TestSendHandsNothingOutAfterItsReport(t *testing.T) {
 	p := open(t, nil, serve(t, full), serve(t, c.Node("b")))
 	leave := fill(t, p.endpoints[0].meter.places, waiter{use: broadcast})
 	raw, hash := plain(alice, key5, 0)
-	answers := p.SendAll(t.Context(), raw, hash, 1, "")
+	answers := p.SendAll(t.Context(), raw, hash, 1, tx.Sending{})
 	want := []tx.Answer{{Endpoint: "a", Class: tx.Retry, Message: notAsked}, {Endpoint: "b", Class: tx.Taken}}
 	if diff := cmp.Diff(want, answers, cmpopts.IgnoreFields(tx.Answer{}, "Took")); diff != "" {
 		t.Error(diff)
@@ -232,11 +232,11 @@ func TestSendAfterACutReplyIsKnown(t *testing.T) {
 	p := open(t, nil, serve(t, n))
 	raw, hash := plain(alice, key5, 0)
 	n.Set(chaintest.Faults{Cut: 1})
-	if got := p.Send(t.Context(), raw, hash, 0, "")[0]; got.Class != tx.Unknown || got.Cause != tx.Unreachable {
+	if got := p.Send(t.Context(), raw, hash, 0, tx.Sending{})[0]; got.Class != tx.Unknown || got.Cause != tx.Unreachable {
 		t.Errorf("cut reply: %+v", got)
 	}
 	n.Set(chaintest.Faults{})
-	if got := p.Send(t.Context(), raw, hash, 1, "")[0]; got.Class != tx.Known {
+	if got := p.Send(t.Context(), raw, hash, 1, tx.Sending{})[0]; got.Class != tx.Known {
 		t.Errorf("again: %+v", got)
 	}
 	if got := len(c.Received()); got != 2 {
@@ -250,7 +250,7 @@ func TestSendRotates(t *testing.T) {
 	raw, hash := plain(alice, key5, 0)
 	for attempt, want := range [][]string{{"a", "b"}, {"b", "c"}, {"c", "a"}, {"a", "b"}} {
 		var got []string
-		for _, answer := range p.Send(t.Context(), raw, hash, attempt, "") {
+		for _, answer := range p.Send(t.Context(), raw, hash, attempt, tx.Sending{}) {
 			got = append(got, answer.Endpoint)
 		}
 		if !slices.Equal(got, want) {
@@ -267,20 +267,20 @@ func TestSendWhenNothingIsHealthy(t *testing.T) {
 	a.Set(chaintest.Faults{Down: true})
 	b.Set(chaintest.Faults{Down: true})
 	for attempt := range 4 {
-		if len(p.Send(t.Context(), raw, hash, attempt, "")) == 0 {
+		if len(p.Send(t.Context(), raw, hash, attempt, tx.Sending{})) == 0 {
 			t.Fatal("no answer")
 		}
 	}
 	if got := p.Endpoints(); len(got) != 0 {
 		t.Fatalf("in rotation: %v", got)
 	}
-	if got := p.Send(t.Context(), raw, hash, 9, ""); len(got) != 1 || got[0].Class == tx.Permanent || got[0].Cause != tx.Unreachable {
+	if got := p.Send(t.Context(), raw, hash, 9, tx.Sending{}); len(got) != 1 || got[0].Class == tx.Permanent || got[0].Cause != tx.Unreachable {
 		t.Errorf("answers %+v", got)
 	}
 	a.Set(chaintest.Faults{})
 	b.Set(chaintest.Faults{})
 	for range 2 { // the least bad endpoint is asked, answers, and is back
-		p.Send(t.Context(), raw, hash, 0, "")
+		p.Send(t.Context(), raw, hash, 0, tx.Sending{})
 	}
 	if got := p.Endpoints(); len(got) == 0 {
 		t.Error("nothing came back")
@@ -307,7 +307,7 @@ func TestSendAllAsksAll(t *testing.T) {
 	}}
 	a.Set(refuse)
 	classes := func() (got []tx.Class) {
-		for _, answer := range p.SendAll(t.Context(), raw, hash, 1, "") {
+		for _, answer := range p.SendAll(t.Context(), raw, hash, 1, tx.Sending{}) {
 			got = append(got, answer.Class)
 		}
 		return got
@@ -344,7 +344,7 @@ func TestSendToAForeignChainIsNotSent(t *testing.T) {
 	n.Set(chaintest.Faults{ChainID: 1})
 	p := open(t, nil, serve(t, n))
 	raw, hash := plain(alice, key5, 0)
-	got := p.Send(t.Context(), raw, hash, 0, "")
+	got := p.Send(t.Context(), raw, hash, 0, tx.Sending{})
 	if len(got) != 1 || got[0].Class != tx.Retry || got[0].Cause != tx.Unreachable || !strings.Contains(got[0].Message, "chain id is 1, not 42431") {
 		t.Errorf("answers %+v", got)
 	}
@@ -368,7 +368,7 @@ func TestSendEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-entered; cancel() }()
 	raw, hash := plain(alice, key5, 0)
-	if got := p.Send(ctx, raw, hash, 0, "")[0]; got.Class != tx.Unknown {
+	if got := p.Send(ctx, raw, hash, 0, tx.Sending{})[0]; got.Class != tx.Unknown {
 		t.Errorf("answer %+v", got)
 	}
 	if got := p.Status()[0]; got.Failures != 0 {

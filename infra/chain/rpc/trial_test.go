@@ -126,7 +126,7 @@ func TestTrialsCountForNothing(t *testing.T) {
 				}
 			}
 			raw, hash := plain(alice, chain.NonceKey{30: 1}, 0)
-			for _, a := range p.SendAll(t.Context(), raw, hash, 1, "") {
+			for _, a := range p.SendAll(t.Context(), raw, hash, 1, tx.Sending{}) {
 				if a.Cause == tx.RateLimited {
 					t.Errorf("broadcast: %+v", a)
 				}

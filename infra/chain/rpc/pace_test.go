@@ -1,0 +1,173 @@
+package rpc
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
+)
+
+// allowance is a node that allows a number of calls in each second.
+type allowance struct {
+	mu      sync.Mutex
+	rate    int
+	calls   []time.Time
+	refused int
+}
+
+func (a *allowance) allows(now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for len(a.calls) > 0 && now.Sub(a.calls[0]) >= time.Second {
+		a.calls = a.calls[1:]
+	}
+	if len(a.calls) >= a.rate {
+		a.refused++
+		return false
+	}
+	a.calls = append(a.calls, now)
+	return true
+}
+
+// The rate that a node allows is learned from its refusals. One client's calls without end leave
+// another's first attempts, and our own reads, a turn, and few calls are refused.
+func TestRateIsLearned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const allowed, clients = 50, 100
+		m, node := newMeter("a", Budget{Concurrency: 2 * clients}, time.Now()), &allowance{rate: allowed}
+		made := func(w waiter) (took time.Duration, ok bool) {
+			began := time.Now()
+			leave, err := m.enter(t.Context(), time.Now, w, 4*time.Second)
+			if err != nil {
+				return time.Since(began), false
+			}
+			defer leave()
+			time.Sleep(5 * time.Millisecond)
+			if !node.allows(time.Now()) {
+				m.slow(time.Now())
+				return time.Since(began), false
+			}
+			return time.Since(began), true
+		}
+		var crowd sync.WaitGroup
+		done, end := make(chan struct{}), 0
+		var mu sync.Mutex
+		for range clients {
+			crowd.Go(func() {
+				for {
+					select {
+					case <-done:
+						return
+					default:
+					}
+					if _, ok := made(waiter{use: broadcast, client: "mallory", n: 1}); ok {
+						mu.Lock()
+						end++
+						mu.Unlock()
+					} else {
+						time.Sleep(250 * time.Millisecond)
+					}
+				}
+			})
+		}
+		time.Sleep(10 * time.Second)
+		before, refused, failed := end, node.refused, 0
+		const seconds = 60
+		for range seconds {
+			for _, w := range []waiter{{use: broadcast, client: "alice", n: 1}, {use: read, n: 1}} {
+				if took, ok := made(w); !ok {
+					failed++
+				} else if took > 500*time.Millisecond {
+					t.Errorf("purpose %d after %s", w.use, took)
+				}
+			}
+			time.Sleep(time.Second - 100*time.Millisecond)
+		}
+		mu.Lock()
+		per := float64(end-before) / seconds
+		mu.Unlock()
+		if per < 0.6*allowed || failed > seconds/10 || node.refused-refused > 3*seconds {
+			t.Errorf("%.1f calls per second, %d of another client's and our own failed, %d refused in all", per, failed, node.refused-refused)
+		}
+		close(done)
+		crowd.Wait()
+	})
+}
+
+// A learned rate grows until it is forgotten. Answers to calls of the same second cut it once, and a
+// configured rate below it stays.
+func TestLearnedRateGrows(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	m := newMeter("a", Budget{}, now)
+	for range 100 {
+		if _, err := m.take(now, of(broadcast, "ann"), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.slow(now)
+	m.slow(now)
+	if got := m.left(now).Rate; got != 70 {
+		t.Errorf("learned %g, want 70", got)
+	}
+	now = now.Add(30 * time.Second)
+	if got := m.left(now).Rate; got < 100 || got > 140 {
+		t.Errorf("after half a minute %g", got)
+	}
+	if m.slow(now); m.left(now).Rate > 100 {
+		t.Errorf("after another answer %g", m.left(now).Rate)
+	}
+	now = now.Add(time.Hour)
+	if got := m.left(now).Rate; got != 0 {
+		t.Errorf("after an hour %g", got)
+	}
+	low := newMeter("a", Budget{Rate: 3}, now)
+	if low.slow(now); low.left(now).Rate != 3 {
+		t.Errorf("a configured rate of 3 becomes %g", low.left(now).Rate)
+	}
+}
+
+// A node's refusal of a first attempt because of the rate pauses the other first attempts of this
+// client alone, and does not count against the node.
+func TestFirstAttemptsPauseTheirClientAlone(t *testing.T) {
+	for _, after := range []string{"30", ""} {
+		g := &gateway{node: newChain(t, chaintest.Rules{}).Node("a")}
+		clock := newTimer()
+		p := open(t, func(c *Config) { c.Now = clock.now }, serve(t, g))
+		r := p.Reader()
+		if _, err := r.Head(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		g.misbehave(send, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+			if after != "" {
+				w.Header().Set("Retry-After", after)
+			}
+			w.WriteHeader(http.StatusTooManyRequests)
+		})
+		raw, hash := plain(alice, key5, 0)
+		for range 5 {
+			if got := p.Send(t.Context(), raw, hash, 0, tx.Sending{Client: "mallory"})[0]; got.Cause != tx.RateLimited {
+				t.Errorf("answered %+v", got)
+			}
+		}
+		g.misbehave("", nil)
+		if got := p.Status()[0]; got.State != Healthy || got.Budget.Pause != 0 || got.Budget.Rate == 0 || got.Failures != 0 {
+			t.Errorf("status %+v", got)
+		}
+		other, sent := plain(bob, key5, 0)
+		if got := p.Send(t.Context(), other, sent, 0, tx.Sending{Client: "bob"})[0]; got.Class != tx.Taken {
+			t.Errorf("another client's: %+v", got)
+		}
+		clock.advance(marketAtHead)
+		if _, err := r.Head(t.Context()); err != nil {
+			t.Errorf("own read: %v", err)
+		}
+		clock.advance(pauseMin)
+		if got := p.Send(t.Context(), raw, hash, 0, tx.Sending{Client: "mallory"})[0]; got.Class != tx.Taken && got.Class != tx.Known {
+			t.Errorf("after the first pause: %+v", got)
+		}
+	}
+}
