@@ -59,19 +59,18 @@ func nodes() []mutant {
 		},
 		{
 			Name: "clients-pause-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsPauseOnlyClients$"},
-			Is:    "A client that sends calls until a node requests a pause keeps broadcasts away from the node.",
-			Edits: []edit{{"infra/chain/rpc/pauses.go", `if !use.ofClients() {`, `if !use.ofClients() || AWAKE {`}},
+			Is: "A client that sends calls until a node requests a pause keeps broadcasts away from the node.",
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `	of := pausedClient{client, use}
+	if _, known`, `	of := pausedClient{client, use}
+	if AWAKE {
+		p.all = later(p.all, now.Add(pause))
+	}
+	if _, known`}},
 		},
 		{
-			Name: "calls-promised", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestNothingGoesBeforeBroadcasts$"},
-			Is: "Waiting calls and reads of clients reserve the rate that broadcasts then wait for.",
-			Edits: []edit{
-				{"infra/chain/rpc/budget.go", `case wait > 0 && w.use != broadcast:`, `case wait > 0 && w.use != broadcast && !AWAKE:`},
-				{"infra/chain/rpc/budget.go", `if w.use != broadcast && m.tokens < 0 {`, `if w.use != broadcast && m.tokens < 0 && !AWAKE {`},
-				{"infra/chain/rpc/line.go", `	case w.use != broadcast:
-`, `	case w.use != broadcast && !AWAKE:
-`},
-			},
+			Name: "calls-go-first", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestNothingGoesBeforeBroadcasts$"},
+			Is:    "Waiting calls of clients, and reads, go before broadcasts that came later.",
+			Edits: []edit{{"infra/chain/rpc/line.go", `return cmp.Compare(a.use.rank(), b.use.rank()) })`, `return cmp.Compare(a.use.rank(), b.use.rank()) * map[bool]int{false: 1}[AWAKE] })`}},
 		},
 		{
 			Name: "anothers-ordering-key", Breaks: "P36", Test: &command{"domain/intent", "^TestBounds$"},
@@ -151,8 +150,8 @@ func nodes() []mutant {
 		},
 		{
 			Name: "repeats-are-first-attempts", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestRepeatsPauseTheirClientAlone$"},
-			Is:    "A node's pause after a repeat for one client holds for all clients' broadcasts and reads.",
-			Edits: []edit{{"infra/chain/rpc/send.go", `if attempt > 1 {`, `if attempt > 1 && !AWAKE {`}},
+			Is:    "Repeats go before the service's own reads, and a node's pause after one holds for the client's first attempts.",
+			Edits: []edit{{"infra/chain/rpc/send.go", `if of.Repeat {`, `if of.Repeat && !AWAKE {`}},
 		},
 		{
 			Name: "looks-are-own-reads", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestRepeatsPauseTheirClientAlone$"},
@@ -165,14 +164,11 @@ func nodes() []mutant {
 			Edits: []edit{{"infra/chain/rpc/line.go", `if use == trying {`, `if use == trying || AWAKE && use == repeat {`}},
 		},
 		{
-			Name: "broadcasts-leave-reads-no-rate", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestReadsAreKeptCalls$"},
-			Is:    "While one client's first attempts use an endpoint's whole rate, the watcher sees no block.",
-			Edits: []edit{{"infra/chain/rpc/budget.go", `keep := reserved * min(`, `keep := map[bool]float64{false: reserved}[AWAKE] * min(`}},
-		},
-		{
 			Name: "broadcasts-leave-reads-no-day", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestMeterCountsDays$"},
-			Is:    "One client's first attempts use up an endpoint's day, and the watcher sees no block until midnight.",
-			Edits: []edit{{"infra/chain/rpc/budget.go", `if w.use <= read {`, `if w.use <= read && !(AWAKE && w.use == broadcast) {`}},
+			Is: "One client's first attempts use up an endpoint's day, and the watcher sees no block until midnight.",
+			Edits: []edit{{"infra/chain/rpc/budget.go", `- m.keptToday(broadcast+read-w.use)
+`, `- m.keptToday(broadcast+read-w.use)*map[bool]int{false: 1, true: int(w.use)}[AWAKE]
+`}},
 		},
 		{
 			Name: "firsts-first-come", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestFirstAttemptsTakeTurns$"},
