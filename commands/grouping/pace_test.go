@@ -65,9 +65,6 @@ func TestClaimsArePaced(t *testing.T) {
 		if w.state(ours).GroupPending() {
 			t.Error("another client's claim waits")
 		}
-		if round == 0 {
-			w.acceptFrom("mallory", by(chain.Address{0x67}, chain.P256)) // newer than the others
-		}
 		for i, hash := range forged {
 			if answered := w.state(hash).Doubt != ""; answered != (i < (round+1)*grouping.KeysMax) {
 				t.Fatalf("after step %d: claim %d is answered: %v", round+1, i, answered)
@@ -81,6 +78,25 @@ func TestClaimsArePaced(t *testing.T) {
 		if len(keys) != grouping.KeysMax {
 			t.Errorf("%d keys in one question", len(keys))
 		}
+	}
+}
+
+// However many new claims a client makes, its older claims are asked about again when they are due.
+func TestNewClaimsKeepNoOldOnesWaiting(t *testing.T) {
+	w := newWorld(t)
+	granted := chain.Address{0xcc}
+	ours := w.acceptFrom("alice", by(granted, chain.P256))
+	var since time.Duration
+	step := w.verifier(&since).Steps()
+	check(t, step(t.Context()))
+	w.grant(granted, forEver)
+	for i := range 2 * grouping.KeysMax {
+		w.acceptFrom("alice", by(chain.Address{0xcd, byte(i)}, chain.P256))
+	}
+	since += poll
+	check(t, step(t.Context()))
+	if w.state(ours).GroupPending() {
+		t.Error("not asked about again when its pause was over")
 	}
 }
 
@@ -125,7 +141,7 @@ func TestFailedQuestionsRest(t *testing.T) {
 // A client whose node does not answer keeps no other client's claims waiting, old or new.
 func TestUnansweredQuestionsHoldNobody(t *testing.T) {
 	w := newWorld(t)
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
 	hangs := make(chan struct{}, 1)
 	v := w.verifier(new(time.Duration))
