@@ -2,6 +2,7 @@ package grouping
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -13,17 +14,26 @@ import (
 )
 
 // Steps returns a function that runs single steps of a verifier, with a memory of their
-// own.
+// own, and waits for their questions.
 func (v *Verifier) Steps() func(context.Context) error {
-	return (&round{Verifier: v, waiting: newWaiting()}).step
+	r := newRound(v)
+	return func(ctx context.Context) error {
+		err := r.step(ctx)
+		r.asking.Wait()
+		return errors.Join(err, r.trouble.take())
+	}
 }
 
-const ClaimsMax = claimsMax
+const (
+	ClaimsMax  = claimsMax
+	KeysMax    = keysMax
+	ClientsMax = clientsMax
+)
 
 // TakeInTurn takes claims, due at these offsets from a time, until none is left, and names
 // them by client and place.
 func TakeInTurn(at time.Time, limit int, clients map[string][]time.Duration) string {
-	w := newWaiting()
+	w := newWaiting(time.Second)
 	for client, all := range clients {
 		for i, d := range all {
 			w.add(&claim{Claim: tx.Claim{Position: event.Position(i)}, client: client, until: at.Add(d)})
@@ -32,8 +42,11 @@ func TakeInTurn(at time.Time, limit int, clients map[string][]time.Duration) str
 	var order []string
 	for {
 		var names []string
-		for _, c := range w.take(at, limit) {
-			names = append(names, fmt.Sprint(c.client, c.Position))
+		for _, q := range w.take(at, limit) {
+			for _, c := range q.claims {
+				names = append(names, fmt.Sprint(q.client, c.Position))
+			}
+			w.finish(q.client, nil, true, at)
 		}
 		order = append(order, strings.Join(names, " "))
 		if len(names) == 0 {

@@ -23,7 +23,8 @@ type Claims interface {
 	Claims(ctx context.Context, id chain.ID, after event.Position, limit int) ([]tx.Claim, error)
 }
 
-// Keychain reads the chain's state of access keys. An error means nothing about the keys.
+// Keychain reads the chain's state of access keys for one client: its calls use the client's
+// share of the nodes' calls. An error means nothing about the keys.
 type Keychain interface {
 	Head(ctx context.Context) (chain.Block, error)
 	// Grants answers for each key, as of a block.
@@ -35,15 +36,28 @@ const (
 	findMax    = 4000            // claims found in one step: a key submits no faster
 	loadsAtMax = 16              // found claims loaded concurrently
 	pauseMax   = 5 * time.Minute // longest pause between two questions about one claim
+
+	// keysMax is how many access keys of one client are asked about in one step. They are one
+	// batch of calls, which with reservedForTrials of infra/chain/rpc fits in a budget of 18
+	// calls per second. A larger batch waits until the whole budget is free.
+	keysMax = 10
+	// clientsMax is how many clients' claims are asked about at once.
+	clientsMax = 16
+	// restMax is the longest pause after a client's question that no node answered.
+	restMax = time.Minute
 )
 
 // Verifier asks the chain about the access keys of claims. The authorization may be in a
 // later transaction, so it asks again, with growing pauses, and records each new answer.
 // One replica at a time should run it for a chain.
+//
+// Claims are asked about in the name of the client that submitted them, at most keysMax access
+// keys of a client in each Poll. Questions of different clients run side by side and share no
+// call. A failed question delays its own client's claims alone.
 type Verifier struct {
 	Chain        chain.ID
 	Claims       Claims
-	Keychain     Keychain
+	Keychain     func(client string) Keychain
 	Transactions commands.Transactions
 	// Vault and Decode provide the kind of the access key's signature.
 	Vault  commands.Vault
@@ -59,12 +73,17 @@ type round struct {
 	*Verifier
 	after   event.Position // the last claim found
 	waiting waiting
+	asking  sync.WaitGroup // questions in progress
+	trouble trouble
 }
+
+func newRound(v *Verifier) *round { return &round{Verifier: v, waiting: newWaiting(v.Poll)} }
 
 // Run asks until ctx ends. Errors of nodes or the store are logged, and the step is
 // retried.
 func (v *Verifier) Run(ctx context.Context) error {
-	r := &round{Verifier: v, waiting: newWaiting()}
+	r := newRound(v)
+	defer r.asking.Wait()
 	tick := time.NewTicker(v.Poll)
 	defer tick.Stop()
 	for {
@@ -79,15 +98,48 @@ func (v *Verifier) Run(ctx context.Context) error {
 	}
 }
 
-// step finds new claims, and asks about the due claims at one block.
+// step finds new claims and begins the questions about the due claims, one question for each
+// client. It does not wait for the answers. The error includes those of earlier questions.
 func (r *round) step(ctx context.Context) error {
 	found := r.find(ctx)
-	due := r.waiting.take(r.Now(), claimsMax)
-	left, asked := r.ask(ctx, due)
-	for _, c := range left {
-		r.waiting.add(c)
+	for _, q := range r.waiting.take(r.Now(), claimsMax) {
+		r.asking.Go(func() {
+			left, answered, err := r.ask(ctx, r.Keychain(q.client), q.claims)
+			r.waiting.finish(q.client, left, answered, r.Now())
+			r.trouble.add(err)
+		})
 	}
-	return errors.Join(found, asked)
+	return errors.Join(found, r.trouble.take())
+}
+
+// trouble collects the errors of questions: their number and the first one.
+type trouble struct {
+	mu    sync.Mutex
+	n     int
+	first error
+}
+
+func (t *trouble) add(err error) {
+	if err == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n++; t.n == 1 {
+		t.first = err
+	}
+}
+
+// take returns the errors since the last call as one.
+func (t *trouble) take() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n, first := t.n, t.first
+	t.n, t.first = 0, nil
+	if n > 1 {
+		return fmt.Errorf("%d clients' questions, the first one: %w", n, first)
+	}
+	return first
 }
 
 // find adds the next claims to the waiting ones. It skips claims that are over.
@@ -116,7 +168,7 @@ func (r *round) find(ctx context.Context) error {
 				trouble = append(trouble, fmt.Errorf("%s: %w", c.Hash, failed[i]))
 			}
 			if failed[i] != nil || !over(found[i].State) {
-				r.waiting.add(&claim{Claim: c, client: found[i].State.Accepted.Client})
+				r.waiting.add(&claim{Claim: c, client: found[i].State.Accepted.Client, until: r.Now()})
 			}
 		}
 		if len(claims) < claimsMax {
@@ -131,14 +183,12 @@ func over(s tx.State) bool {
 	return !s.Claimed() || s.Retired || s.Verdict != tx.StatusExecuted && (s.Canceled || s.Sealed)
 }
 
-// ask asks about claims and returns those to ask about again.
-func (r *round) ask(ctx context.Context, due []*claim) (left []*claim, err error) {
-	if len(due) == 0 {
-		return nil, nil
-	}
-	head, err := r.Keychain.Head(ctx)
+// ask asks about claims of one client and returns the claims to ask about again. answered is
+// false if no node answered.
+func (r *round) ask(ctx context.Context, keychain Keychain, due []*claim) (left []*claim, answered bool, err error) {
+	head, err := keychain.Head(ctx)
 	if err != nil {
-		return due, fmt.Errorf("head: %w", err)
+		return due, false, fmt.Errorf("head: %w", err)
 	}
 	place := map[chain.AccessKey]int{}
 	var keys []chain.AccessKey
@@ -148,9 +198,9 @@ func (r *round) ask(ctx context.Context, due []*claim) (left []*claim, err error
 			keys = append(keys, c.Key)
 		}
 	}
-	grants, err := r.Keychain.Grants(ctx, head, keys)
+	grants, err := keychain.Grants(ctx, head, keys)
 	if err != nil {
-		return due, fmt.Errorf("access keys: %w", err)
+		return due, false, fmt.Errorf("access keys: %w", err)
 	}
 	var trouble []error // an error with one claim does not stop the others
 	for _, c := range due {
@@ -165,7 +215,7 @@ func (r *round) ask(ctx context.Context, due []*claim) (left []*claim, err error
 		c.until = r.Now().Add(c.length)
 		left = append(left, c)
 	}
-	return left, errors.Join(trouble...)
+	return left, true, errors.Join(trouble...)
 }
 
 // settle records the answer for a claim that is still relevant, and reports whether it need

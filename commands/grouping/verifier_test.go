@@ -21,11 +21,13 @@ const poll = time.Second
 // verifier returns a verifier whose clock a test moves.
 func (w *world) verifier(since *time.Duration) *grouping.Verifier {
 	return &grouping.Verifier{
-		Chain: id, Claims: w, Keychain: w.reader, Transactions: w.transactions, Vault: w.submit.Vault,
+		Chain: id, Claims: w, Keychain: w.keychain, Transactions: w.transactions, Vault: w.submit.Vault,
 		Decode: chaintest.DecodePlain, Poll: poll, Now: func() time.Time { return now().Add(*since) },
 		Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 	}
 }
+
+func (w *world) keychain(client string) grouping.Keychain { return w.reader.Repeating(client) }
 
 func (w *world) grant(key chain.Address, g chain.Grant) {
 	w.chain.SetGrant(chain.AccessKey{Account: alice, Key: key}, g)
@@ -152,12 +154,13 @@ func TestTrouble(t *testing.T) {
 		}
 		return s, err
 	}
-	v.Keychain = away{w.reader}
+	v.Keychain = func(string) grouping.Keychain { return away{w.reader} }
 	step := v.Steps()
 	if err := step(t.Context()); err == nil {
 		t.Error("no node, and no trouble")
 	}
-	v.Keychain = w.reader
+	v.Keychain = w.keychain
+	since += poll
 	if err := step(t.Context()); err == nil || !strings.Contains(err.Error(), broken.String()) {
 		t.Errorf("unreadable bytes: %v", err)
 	}
@@ -226,7 +229,7 @@ func TestWaitingInTurn(t *testing.T) {
 	order := grouping.TakeInTurn(at, 3, map[string][]time.Duration{
 		"a": {0, -time.Second, time.Second, 0}, "b": {0}, "c": {time.Minute},
 	})
-	if want := "a1 b0 a0|a3|"; order != want {
+	if want := "a1 a0 b0|a3|"; order != want {
 		t.Errorf("%s, want %s", order, want)
 	}
 }

@@ -24,17 +24,18 @@ type Chain struct {
 	OnBehalf func(client string) watcher.Lookup
 	// Repeating returns a reader for repeated attempts at a client's transactions.
 	Repeating func(client string) watcher.Lookup
-	// Keychain reports which access keys may sign for which account.
-	Keychain grouping.Keychain
+	// Keychain returns a reader of the access keys that a client's transactions claim.
+	Keychain func(client string) grouping.Keychain
 }
 
 // ChainOf returns a chain that is reached through a pool of its nodes.
 func ChainOf(p *rpc.Pool, id chain.ID) Chain {
 	reader := p.Reader() // one reader, so that its callers share their reads
 	return Chain{
-		ID: id, Nodes: p, Node: reader, Keychain: reader,
+		ID: id, Nodes: p, Node: reader,
 		OnBehalf:  func(client string) watcher.Lookup { return reader.OnBehalf(client) },
 		Repeating: func(client string) watcher.Lookup { return reader.Repeating(client) },
+		Keychain:  func(client string) grouping.Keychain { return reader.Repeating(client) },
 	}
 }
 

@@ -44,9 +44,10 @@ type clientNonce struct {
 // OnBehalf returns the reader of a client; client is empty if all clients are one.
 func (r *Reader) OnBehalf(client string) *ClientReader { return r.readerFor(client, onBehalf) }
 
-// Repeating returns the reader for repeated attempts at a client's transactions. Its calls have
-// the client's share of each endpoint's budget for repeats, which goes before calls that clients
-// choose, and a node's request for a pause (429) pauses this client's repeats alone.
+// Repeating returns the reader for repeated attempts at a client's transactions, and for the
+// repeated questions about their access keys. Its calls have the client's share of each endpoint's
+// budget for repeats, which goes before calls that clients choose, and a node's request for a pause
+// (429) pauses this client's repeats alone.
 func (r *Reader) Repeating(client string) *ClientReader { return r.readerFor(client, repeat) }
 
 func (r *Reader) readerFor(client string, use purpose) *ClientReader {
@@ -124,6 +125,11 @@ func (c *ClientReader) Receipts(ctx context.Context, block chain.Block, hashes [
 	return placed(ctx, c, func(ctx context.Context) (map[chain.Hash]chain.Receipt, error) {
 		return c.reader.Receipts(ctx, block, hashes)
 	})
+}
+
+// Grants is [Reader.Grants].
+func (c *ClientReader) Grants(ctx context.Context, at chain.Block, keys []chain.AccessKey) ([]chain.Grant, error) {
+	return placed(ctx, c, func(ctx context.Context) ([]chain.Grant, error) { return c.reader.Grants(ctx, at, keys) })
 }
 
 // BlockAt is [Reader.BlockAt].

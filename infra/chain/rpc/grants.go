@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,6 +31,22 @@ func (r *Reader) Grants(ctx context.Context, at chain.Block, keys []chain.Access
 	if err != nil {
 		return nil, err
 	}
+	err = r.confirmGrants(ctx, by, at, keys, grants)
+	var lost *outvoted
+	if other := r.pool.best(by); errors.As(err, &lost) && other != nil && !isOwn(ctx) {
+		// Reads of clients do not move to another endpoint: the next one would fail too.
+		if grants, err = r.grantsAt(ctx, other, at, keys); err == nil {
+			err = r.confirmGrants(ctx, other, at, keys, grants)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return grants, nil
+}
+
+// confirmGrants asks other endpoints to confirm the known keys among an endpoint's grants.
+func (r *Reader) confirmGrants(ctx context.Context, by *endpoint, at chain.Block, keys []chain.AccessKey, grants []chain.Grant) error {
 	var known []chain.AccessKey
 	var said []chain.Grant
 	for i, g := range grants {
@@ -38,7 +55,7 @@ func (r *Reader) Grants(ctx context.Context, at chain.Block, keys []chain.Access
 		}
 	}
 	if len(known) == 0 {
-		return grants, nil
+		return nil
 	}
 	same := func(ctx context.Context, other *endpoint) say {
 		found, err := r.grantsAt(ctx, other, at, known)
@@ -50,14 +67,11 @@ func (r *Reader) Grants(ctx context.Context, at chain.Block, keys []chain.Access
 		}
 		return saysNo
 	}
-	if err := r.pool.borneOut(ctx, by, claim{about: ofKeys, what: fmt.Sprintf("access keys at block %s", at.Hash), check: same}); err != nil {
-		return nil, err
-	}
-	return grants, nil
+	return r.pool.borneOut(ctx, by, claim{about: ofKeys, what: fmt.Sprintf("access keys at block %s", at.Hash), check: same})
 }
 
 func (r *Reader) grantsAt(ctx context.Context, e *endpoint, at chain.Block, keys []chain.AccessKey) ([]chain.Grant, error) {
-	replies, err := r.stateAt(ctx, e, read, at, len(keys), func(i int, state any) call {
+	replies, err := r.stateAt(ctx, e, useOf(ctx), at, len(keys), func(i int, state any) call {
 		const padding = "000000000000000000000000"
 		input := getKey + padding + hex.EncodeToString(keys[i].Account[:]) + padding + hex.EncodeToString(keys[i].Key[:])
 		return call{"eth_call", []any{map[string]string{"to": accountKeychain, "data": input}, state}}
