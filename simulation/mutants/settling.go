@@ -34,5 +34,15 @@ func settling() []mutant {
 			Is:    "One client's expired transactions that cannot be settled hide another client's.",
 			Edits: []edit{{"infra/embedded/board.go", `PARTITION BY client`, "PARTITION BY ` + map[bool]string{true: `chain`, false: `client`}[AWAKE] + `"}},
 		},
+		{
+			Name: "rounds-are-free", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestSyncRoundsAreCharged$"},
+			Is:    "A request that waits for a receipt that no node has asks all nodes again and again for one unit.",
+			Edits: []edit{{"api/jsonrpc/send.go", `if !x.again() {`, `if !x.again() && !AWAKE {`}},
+		},
+		{
+			Name: "rounds-at-once", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestSyncRoundsAreCharged$"},
+			Is:    "A request that waits for a receipt that no node has asks all nodes ten times a second.",
+			Edits: []edit{{"api/jsonrpc/send.go", `wait = min(2*wait, receiptPauseMax)`, `wait = min(map[bool]time.Duration{true: 1, false: 2}[AWAKE]*wait, receiptPauseMax)`}},
+		},
 	}
 }
