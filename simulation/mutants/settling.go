@@ -35,6 +35,11 @@ func settling() []mutant {
 			Edits: []edit{{"infra/embedded/board.go", `PARTITION BY client`, "PARTITION BY ` + map[bool]string{true: `chain`, false: `client`}[AWAKE] + `"}},
 		},
 		{
+			Name: "relay-clients-are-one", Breaks: "P36", Test: &command{"commands/broadcaster", "^TestNodesAreCalledForTheIntentsClient$"},
+			Is:    "Nodes are called for all clients of the relay together, so that one client's pause or share is everyone's.",
+			Edits: []edit{{"commands/broadcaster/broadcaster.go", `err == nil && client != "" {`, `err == nil && client != "" && !AWAKE {`}},
+		},
+		{
 			Name: "rounds-are-free", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestSyncRoundsAreCharged$"},
 			Is:    "A request that waits for a receipt that no node has asks all nodes again and again for one unit.",
 			Edits: []edit{{"api/jsonrpc/send.go", `if !x.again() {`, `if !x.again() && !AWAKE {`}},
