@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -63,6 +64,9 @@ type RPCRequest struct {
 	// Rest lets a call wait, unless the client's share of waiting requests is used up. leave
 	// ends the wait.
 	Rest func() (leave func(), ok bool)
+	// Again charges one unit for another round of calls to nodes while a call waits, and reports
+	// whether the client could pay for it now.
+	Again func() bool
 	// Problem returns the problem for an error.
 	Problem func(error) Problem
 }
@@ -136,6 +140,7 @@ func (a *api) answerRPC(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	v := a.viewer(on)
 	var calls int         // in the request: each costs at least one unit
 	var more atomic.Int64 // units of calls beyond the first of each
+	var again sync.Mutex
 	defer func() { on.chargeAfter(w, calls+int(more.Load())) }()
 	return a.RPC.Answer(ctx, RPCRequest{
 		Chain: mux.Vars(r)["chainId"], Body: body, Meta: on.meta(),
@@ -153,6 +158,15 @@ func (a *api) answerRPC(ctx context.Context, w http.ResponseWriter, r *http.Requ
 			return read(ctx, on.noncePlace)
 		},
 		Rest: on.rest,
+		Again: func() bool {
+			again.Lock() // the calls of a batch run at once
+			defer again.Unlock()
+			if !on.affords(w, 1) {
+				return false
+			}
+			more.Add(1)
+			return true
+		},
 		Problem: func(err error) Problem {
 			p := a.problem(err)
 			p.RequestID = on.id

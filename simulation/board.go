@@ -58,9 +58,9 @@ func (s storage) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from
 	})
 }
 
-func (s storage) Expiring(ctx context.Context, id chain.ID, time uint64, limit int) ([]tx.Work, error) {
+func (s storage) Expiring(ctx context.Context, id chain.ID, time uint64, each, limit int) ([]tx.Work, error) {
 	return asked(ctx, s, reading, fmt.Sprintf("expiring %d", time), func(ctx context.Context) ([]tx.Work, error) {
-		return s.world.store.Expiring(ctx, id, time, limit)
+		return s.world.store.Expiring(ctx, id, time, each, limit)
 	})
 }
 

@@ -110,8 +110,12 @@ func over(s tx.State) *failure {
 	return &failure{code: codeServer, message: message, data: map[string]any{"txHash": s.Accepted.Hash, "status": s.Status}}
 }
 
-// receiptPause is the time between two requests for the receipt of a mined transaction.
-const receiptPause = 100 * time.Millisecond
+// The time between two requests for the receipt of a mined transaction doubles from receiptPause
+// to receiptPauseMax.
+const (
+	receiptPause    = 100 * time.Millisecond
+	receiptPauseMax = 2 * time.Second
+)
 
 // sendRawTransactionSync accepts a transaction and waits for its receipt. The second parameter
 // is the timeout in milliseconds; without it SyncDefault applies. Source: EIP-7966. The service
@@ -162,20 +166,24 @@ func (s *server) sendRawTransactionSync(ctx context.Context, x *exchange, c call
 	return nil, &failure{code: codeStillWaiting, message: message, data: hash}
 }
 
-// receipt requests the receipt of a mined transaction until a node has it.
+// receipt requests the receipt of a mined transaction until a node has it, or the client cannot pay
+// for another round.
 func (s *server) receipt(ctx context.Context, x *exchange, hash chain.Hash) (json.RawMessage, bool) {
 	c := call{method: "eth_getTransactionReceipt", params: []json.RawMessage{jsonOf(hash)}}
-	for {
+	for wait := receiptPause; ; wait = min(2*wait, receiptPauseMax) {
 		result, f := s.ask(ctx, x, c, isSomething)
 		if f == nil && isSomething(result) {
 			return result, true
 		}
-		pause := time.NewTimer(receiptPause)
+		pause := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 			pause.Stop()
 			return nil, false
 		case <-pause.C:
+		}
+		if !x.again() {
+			return nil, false
 		}
 	}
 }

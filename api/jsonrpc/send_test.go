@@ -190,6 +190,30 @@ func TestSyncInVain(t *testing.T) {
 	}
 }
 
+// A mined transaction whose receipt no node has: nodes are asked ever more rarely, and each further
+// round costs one unit. A client that cannot pay is answered as at the timeout.
+func TestSyncRoundsAreCharged(t *testing.T) {
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC) // stands still, so nothing is refilled
+	for burst, want := range map[int]int{100: 4, 3: 2} {  // at 0, 100, 300 and 700 ms; two units are paid before these
+		s := newStack(t, func(_ *Config, c *api.Config) {
+			c.Rates.Address = api.Rate{PerSecond: 1, Burst: burst}
+			c.Now = func() time.Time { return now }
+		})
+		s.node.says("eth_getTransactionReceipt", null)
+		raw, hash := signed(t, testChain, 0)
+		s.call("eth_sendRawTransaction", hexParam(raw)).wantResult(t, `"`+hash.String()+`"`)
+		s.mine(hash)
+		before := s.node.count()
+		r := s.call("eth_sendRawTransactionSync", strings.Replace(hexParam(raw), "]", ",1000]", 1))
+		if r.Error == nil || r.Error.Code != 4 || !strings.Contains(r.Error.Message, "not mined within 1s") {
+			t.Errorf("burst %d: %+v", burst, r.Error)
+		}
+		if asked := s.node.count() - before; asked > want || asked < want-1 {
+			t.Errorf("burst %d: nodes were asked %d times, not %d", burst, asked, want)
+		}
+	}
+}
+
 // If the database does not answer, the error code is one after which client libraries retry.
 func TestSendWithoutStore(t *testing.T) {
 	s := newStack(t)

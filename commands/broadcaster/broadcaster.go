@@ -59,7 +59,13 @@ type Broadcaster struct {
 // Attempt makes one attempt at a leased row. It returns the row's next due time, and the
 // account's standing as shown by the attempt.
 func (b *Broadcaster) Attempt(ctx context.Context, w tx.Work) tx.Done {
-	done := b.attempt(ctx, w)
+	r, err := b.Transactions.Load(ctx, tx.Stream(w.Chain, w.Hash))
+	if client := r.State.Accepted.Client; err == nil && client != "" {
+		// Calls to nodes and probes are the client's, also of a transaction that the relay has signed:
+		// its row takes the turns of the relay, which all its clients share.
+		w.Client = client
+	}
+	done := b.attempt(ctx, w, r, err)
 	done.Account = w.Account
 	now, probes := b.Now(), !w.HeldSince.IsZero()
 	switch {
@@ -76,10 +82,9 @@ func (b *Broadcaster) Attempt(ctx context.Context, w tx.Work) tx.Done {
 	return done
 }
 
-func (b *Broadcaster) attempt(ctx context.Context, w tx.Work) tx.Done {
+// attempt continues from the transaction as it was loaded.
+func (b *Broadcaster) attempt(ctx context.Context, w tx.Work, r commands.Result[tx.State], err error) tx.Done {
 	done := tx.Done{Chain: w.Chain, Hash: w.Hash, Attempts: w.Attempts, Note: w.Note}
-	stream := tx.Stream(w.Chain, w.Hash)
-	r, err := b.Transactions.Load(ctx, stream)
 	if err == nil && r.State.Sendable() && max(w.Attempts, r.State.Attempt) > 0 {
 		done.Attempts = max(w.Attempts, r.State.Attempt)
 		// An earlier attempt may have been mined, and a node may accept the same bytes
@@ -88,7 +93,7 @@ func (b *Broadcaster) attempt(ctx context.Context, w tx.Work) tx.Done {
 			done.Standing = tx.Unasked
 			return done
 		}
-		r, err = b.Transactions.Load(ctx, stream) // the look took time
+		r, err = b.Transactions.Load(ctx, tx.Stream(w.Chain, w.Hash)) // the look took time
 	}
 	switch {
 	case err != nil:

@@ -148,8 +148,13 @@ func plain(nonce uint64) chain.Signed {
 // accept submits a transaction and returns its bytes and its row in the queue.
 func (w *world) accept(t chain.Signed) ([]byte, tx.Work) {
 	w.t.Helper()
+	return w.acceptFrom("", t)
+}
+
+func (w *world) acceptFrom(client string, t chain.Signed) ([]byte, tx.Work) {
+	w.t.Helper()
 	raw := chaintest.EncodePlain(t)
-	answers, err := w.submit.Batch(w.t.Context(), id, [][]byte{raw}, commands.From(""), event.Meta{Actor: "test"})
+	answers, err := w.submit.Batch(w.t.Context(), id, [][]byte{raw}, commands.From(client), event.Meta{Actor: "test"})
 	check(w.t, err)
 	check(w.t, answers[0].Err)
 	accepted := answers[0].State.Accepted

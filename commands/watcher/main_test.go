@@ -99,6 +99,13 @@ func (l *lens) Nonces(ctx context.Context, at chain.Block, sequences []chain.Seq
 	return l.Node.Nonces(ctx, at, sequences)
 }
 
+func (l *lens) SureNonces(ctx context.Context, at chain.Block, sequences []chain.Sequence) ([]uint64, error) {
+	if err := l.fail("SureNonces"); err != nil {
+		return nil, err
+	}
+	return l.Node.SureNonces(ctx, at, sequences)
+}
+
 func (l *lens) FindReceipt(ctx context.Context, hash chain.Hash, at chain.Block) (*chain.Receipt, error) {
 	if err := l.fail("FindReceipt"); err != nil || l.receipt != nil {
 		return l.receipt, err
@@ -119,11 +126,11 @@ func (f *frail) fail(call string) error {
 	return f.failing(call)
 }
 
-func (f *frail) Expiring(ctx context.Context, id chain.ID, time uint64, limit int) ([]tx.Work, error) {
+func (f *frail) Expiring(ctx context.Context, id chain.ID, time uint64, each, limit int) ([]tx.Work, error) {
 	if err := f.fail("Expiring"); err != nil {
 		return nil, err
 	}
-	return f.Board.Expiring(ctx, moderato, time, limit)
+	return f.Board.Expiring(ctx, moderato, time, each, limit)
 }
 
 func (f *frail) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) ([]tx.Work, error) {

@@ -23,8 +23,10 @@ type Board interface {
 	// block first and by hash within a block. Within block from, it returns only hashes above
 	// after.
 	Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) ([]tx.Work, error)
-	// Expiring returns open and watched rows with 0 < ExpiresAt <= time.
-	Expiring(ctx context.Context, id chain.ID, time uint64, limit int) ([]tx.Work, error)
+	// Expiring returns open and watched rows with 0 < ExpiresAt <= time: at most limit rows, of
+	// each client at most `each`, the earliest ones. A second row of a client comes after the
+	// first ones of all others.
+	Expiring(ctx context.Context, id chain.ID, time uint64, each, limit int) ([]tx.Work, error)
 	// Watched returns watched rows with a hash above after, in the order of their hashes.
 	Watched(ctx context.Context, id chain.ID, after chain.Hash, limit int) ([]tx.Work, error)
 	// Waiting returns sequences with rows that wait for a nonce, longest unseen first, and
@@ -57,6 +59,9 @@ type Lookup interface {
 	Receipts(ctx context.Context, block chain.Block, hashes []chain.Hash) (map[chain.Hash]chain.Receipt, error)
 	// Nonces returns, for each sequence, the next nonce the chain wants, at a block.
 	Nonces(ctx context.Context, at chain.Block, sequences []chain.Sequence) ([]uint64, error)
+	// SureNonces is Nonces for a caller that concludes something from a nonce that is still
+	// free: more than one endpoint agrees on each nonce, of zero, too.
+	SureNonces(ctx context.Context, at chain.Block, sequences []chain.Sequence) ([]uint64, error)
 	// FindReceipt asks every healthy endpoint for one transaction's receipt. nil without an
 	// error means that all endpoints could be asked, at least one has reached the given
 	// block, and of these none has the receipt.

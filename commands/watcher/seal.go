@@ -63,7 +63,19 @@ func (r *run) finalize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var missing []absence // verdicts that the blocks do not contain the transactions
+	rows = slices.DeleteFunc(rows, func(row tx.Work) bool {
+		if row.Verdict == tx.StatusExecuted || canonical[row.Block.Number].Hash != row.Block.Hash {
+			return false
+		}
+		missing = append(missing, absence{
+			row: row, at: row.Block, verdict: tx.Finalize{Final: final, At: r.Now()},
+			mayBeFree: row.Verdict == tx.StatusExpired && !row.NonceKey.IsExpiring(),
+		})
+		return true
+	})
 	err = each(rows, func(row tx.Work) error { return r.seal(ctx, row, canonical[row.Block.Number], receipts, final) })
+	r.settleAll(ctx, sealing, r.tip(), missing) // the rows that are left are read again
 	if err != nil {
 		return err
 	}
@@ -124,7 +136,8 @@ func (r *run) receipts(ctx context.Context, rows []tx.Work, canonical map[uint64
 	return all, nil
 }
 
-// seal finalizes a verdict on a final block, after a last check.
+// seal finalizes a verdict on a final block, after a last check: the transaction is executed, or the
+// block has left the chain.
 func (r *run) seal(ctx context.Context, row tx.Work, canonical chain.Block, receipts map[chain.Hash]chain.Receipt, final chain.Block) error {
 	if canonical.Hash != row.Block.Hash {
 		if err := r.Node.Shown(ctx, canonical); err != nil {
@@ -132,16 +145,11 @@ func (r *run) seal(ctx context.Context, row tx.Work, canonical chain.Block, rece
 		}
 		return r.command(ctx, row.Hash, tx.LoseBlock{Was: row.Block, Now: canonical, At: r.Now()})
 	}
-	finalize := tx.Finalize{Final: final, At: r.Now()}
-	if row.Verdict == tx.StatusExecuted {
-		receipt, ok := receipts[row.Hash]
-		if !ok {
-			return r.unmine(ctx, row)
-		}
-		finalize.Receipt = &receipt
-		return r.command(ctx, row.Hash, finalize)
+	receipt, ok := receipts[row.Hash]
+	if !ok {
+		return r.unmine(ctx, row)
 	}
-	return r.settle(ctx, row.Hash, row.Block, finalize)
+	return r.command(ctx, row.Hash, tx.Finalize{Final: final, Receipt: &receipt, At: r.Now()})
 }
 
 // unmine revokes that a transaction is in a block that does not hold it: a single endpoint

@@ -150,7 +150,7 @@ func TestExpiryLooksForTheReceipt(t *testing.T) {
 	}
 }
 
-// More transactions expire in one block than one query returns.
+// More transactions of one client expire in one block than one query returns.
 func TestManyExpireAtOnce(t *testing.T) {
 	w := newWorld(t, 100)
 	w.step()
@@ -163,7 +163,7 @@ func TestManyExpireAtOnce(t *testing.T) {
 	}
 	w.clock.pass(time.Hour)
 	w.mine()
-	for range 2 {
+	for range (rowsMax+20)/settledMax + 1 {
 		w.step()
 		w.feed()
 	}

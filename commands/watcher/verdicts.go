@@ -21,19 +21,20 @@ func (r *run) outrun(ctx context.Context, at chain.Block, used, sure map[chain.S
 		return nil, err
 	}
 	used, err = r.makeSure(ctx, at, rivals, used, sure)
-	if err == nil {
-		err = each(rivals, func(row tx.Work) error {
-			if used[row.Named()] <= row.Nonce {
-				return nil
-			}
-			return r.settle(ctx, row.Hash, at, tx.SeeNonce{Block: at, Current: used[row.Named()], At: r.Now()})
-		})
-	}
 	if err != nil {
 		for _, row := range rivals {
 			left = append(left, row.Named())
 		}
 		return left, err
+	}
+	var outdone []absence
+	for _, row := range rivals {
+		if next := used[row.Named()]; next > row.Nonce {
+			outdone = append(outdone, absence{row: row, at: at, verdict: tx.SeeNonce{Block: at, Current: next, At: r.Now()}})
+		}
+	}
+	for _, row := range r.settleAll(ctx, rivalry, at, outdone) {
+		left = append(left, row.Named())
 	}
 	_, err = r.Board.Wake(ctx, used)
 	return left, err
@@ -62,40 +63,48 @@ func (r *run) makeSure(ctx context.Context, at chain.Block, rivals []tx.Work, us
 	return used, nil
 }
 
-// settle records a verdict that rests on the absence of a receipt up to a block, unless
-// there is a receipt.
-func (w *Watcher) settle(ctx context.Context, hash chain.Hash, at chain.Block, verdict tx.Command) error {
-	receipt, err := w.receiptOf(ctx, w.Node, hash, at)
-	switch {
-	case err != nil:
-		return fmt.Errorf("receipt of %s: %w", hash, err)
-	case receipt != nil:
-		return w.command(ctx, hash, tx.SeeReceipt{Receipt: *receipt, At: w.Now()})
-	}
-	return w.command(ctx, hash, verdict)
-}
-
 // readTip does the work of a new head that needs no read of each block: expiry, eligibility
 // by the chain's clock, and waiting sequences. An error in one part does not stop the
 // others.
 func (r *run) readTip(ctx context.Context, tip chain.Block) error {
-	return errors.Join(r.readExpiring(ctx, tip), r.readEligible(ctx, tip), r.readWaiting(ctx, tip), r.readWatched(ctx, tip))
+	var expiring, news error
+	if r.expired != tip.Hash {
+		expiring = r.readExpiring(ctx, tip)
+	}
+	if r.told != tip.Hash {
+		news = errors.Join(r.readEligible(ctx, tip), r.readWaiting(ctx, tip), r.readWatched(ctx, tip))
+		if news == nil && len(r.unsettled.sequences) == 0 {
+			r.told = tip.Hash
+		}
+	}
+	return errors.Join(expiring, news)
 }
 
+// readExpiring settles transactions that have expired by the time of the tip. The tip is confirmed
+// once, and only if a client's reads have shown that a transaction is in no block.
 func (r *run) readExpiring(ctx context.Context, tip chain.Block) error {
-	expiring, err := r.Board.Expiring(ctx, r.Chain, tip.Time, rowsMax)
+	rows, err := r.Board.Expiring(ctx, r.Chain, tip.Time, settledMax, rowsMax)
 	if err != nil {
 		return err
 	}
-	r.more = len(expiring) == rowsMax
-	if len(expiring) > 0 {
+	shown := once(func() error {
 		if err := r.Node.Shown(ctx, tip); err != nil {
 			return fmt.Errorf("the time: %w", err)
 		}
-	}
-	return each(expiring, func(row tx.Work) error {
-		return r.settle(ctx, row.Hash, tip, tx.SeeTime{Block: tip, At: r.Now()})
+		return nil
 	})
+	all := make([]absence, len(rows))
+	perClient := map[string]int{}
+	more := len(rows) == rowsMax
+	for i, row := range rows {
+		all[i] = absence{row, tip, tx.SeeTime{Block: tip, At: r.Now()}, !row.NonceKey.IsExpiring(), shown}
+		perClient[row.Client]++
+		more = more || perClient[row.Client] == settledMax
+	}
+	if left := r.settleAll(ctx, expiry, tip, all); len(left) == 0 && !more {
+		r.expired = tip.Hash
+	}
+	return nil
 }
 
 func (r *run) readEligible(ctx context.Context, tip chain.Block) error {

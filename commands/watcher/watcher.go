@@ -40,8 +40,11 @@ const (
 // Watcher watches one chain. One replica at a time should run it, by lease; recording twice
 // is harmless.
 type Watcher struct {
-	Chain        chain.ID
-	Node         Node
+	Chain chain.ID
+	Node  Node
+	// For returns the reader in a client's name, for reads that the number of the client's
+	// transactions decides. nil: Node.
+	For          func(client string) Lookup
 	Board        Board
 	Transactions commands.Transactions
 	Poll         time.Duration // longest interval between reads of the head
@@ -61,8 +64,8 @@ type run struct {
 	doubted   chain.Hash // a rival of the tip at equal height, seen once
 	orphans   []orphan
 	unsaved   *uint64              // lowest number in blocks that the board does not have yet
-	told      chain.Hash           // last head for which readTip has finished
-	more      bool                 // more rows expired than one step processes
+	expired   chain.Hash           // last head by which all expired transactions are settled
+	told      chain.Hash           // last head for which the rest of readTip has finished
 	asked     asked                // last answer for the final block
 	sure      chain.Block          // last final block that more than one endpoint confirmed
 	turn      turn                 // where finalize continues
@@ -70,6 +73,7 @@ type run struct {
 	ahead     map[chain.Hash]block // blocks read ahead of the walk, by approach
 	trouble   string               // last logged error; empty: none
 	unsettled unsettled
+	settlers  settlers
 }
 
 // turn is a place among the verdicts: after a hash in a block.
@@ -93,6 +97,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		return err
 	}
 	r := w.start(blocks)
+	defer r.settlers.running.Wait()
 	heads := w.Node.Heads(ctx)
 	tick := time.NewTicker(w.Poll)
 	defer tick.Stop()
@@ -153,10 +158,8 @@ func (r *run) step(ctx context.Context) error {
 	}
 	r.age()
 	var news error
-	if tip := r.tip(); r.told != tip.Hash {
-		if news = r.readTip(ctx, tip); news == nil && !r.more {
-			r.told = tip.Hash
-		}
+	if tip := r.tip(); r.expired != tip.Hash || r.told != tip.Hash {
+		news = r.readTip(ctx, tip)
 	}
 	if err := r.finalize(ctx); err != nil {
 		return errors.Join(news, err)

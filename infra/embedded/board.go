@@ -20,17 +20,15 @@ func (w *Work) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, 
 	})
 }
 
-// Expiring returns open and watched rows that have expired.
-func (w *Work) Expiring(ctx context.Context, id chain.ID, time uint64, limit int) ([]tx.Work, error) {
+// Expiring returns open and watched rows that have expired, of each client at most `each`.
+func (w *Work) Expiring(ctx context.Context, id chain.ID, time uint64, each, limit int) ([]tx.Work, error) {
 	return w.read(ctx, func(conn *sqlite.Conn, into *[]tx.Work) error {
-		for _, phase := range []tx.Phase{tx.Open, tx.Watched} {
-			err := rows(conn, into, "WHERE chain = ? AND phase = ? AND expires_at <= ? ORDER BY expires_at LIMIT ?",
-				int64(id), string(phase), ordered(time), int64(limit-len(*into)))
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return rows(conn, into, `WHERE no IN (
+			SELECT no FROM (
+				SELECT no, expires_at, row_number() OVER (PARTITION BY client ORDER BY expires_at, no) AS place
+				FROM work WHERE chain = ? AND phase IN ('open', 'watched') AND expires_at <= ?)
+			WHERE place <= ? ORDER BY place, expires_at LIMIT ?)`,
+			int64(id), ordered(time), int64(each), int64(limit))
 	})
 }
 

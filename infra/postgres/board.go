@@ -28,12 +28,14 @@ func (s *Work) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, 
 		int64(id), string(phase), flip(from), flip(to), after[:], max(limit, 0))
 }
 
-// Expiring returns open and watched rows with 0 < ExpiresAt <= time, earliest first.
-func (s *Work) Expiring(ctx context.Context, id chain.ID, time uint64, limit int) ([]tx.Work, error) {
-	return s.rows(ctx, `SELECT `+workColumns+` FROM work.queue q
-		WHERE q.chain = $1 AND q.phase IN ('open', 'watched') AND q.expires_at > (-9223372036854775808)::bigint AND q.expires_at <= $2
-		ORDER BY q.expires_at LIMIT $3`,
-		int64(id), flip(time), max(limit, 0))
+// Expiring returns open and watched rows with 0 < ExpiresAt <= time, of each client at most `each`.
+func (s *Work) Expiring(ctx context.Context, id chain.ID, time uint64, each, limit int) ([]tx.Work, error) {
+	return s.rows(ctx, `SELECT `+workColumns+` FROM work.queue q WHERE q.chain = $1 AND q.hash = ANY (ARRAY(
+			SELECT hash FROM (
+				SELECT hash, expires_at, row_number() OVER (PARTITION BY client ORDER BY expires_at, hash) AS place FROM work.queue
+				WHERE chain = $1 AND phase IN ('open', 'watched') AND expires_at > (-9223372036854775808)::bigint AND expires_at <= $2) e
+			WHERE place <= $3 ORDER BY place, expires_at LIMIT $4))`,
+		int64(id), flip(time), max(each, 0), max(limit, 0))
 }
 
 // Watched returns watched rows with a hash above after, in the order of their hashes.

@@ -101,14 +101,48 @@ func expiring(t *testing.T, q *queue) {
 		{0, 100, nil}, {99, 100, nil}, {100, 100, []int{1, 6}}, {250, 100, []int{1, 2, 6}},
 		{1<<63 - 1, 100, []int{1, 2, 3, 6}}, {1 << 63, 100, []int{1, 2, 3, 4, 6}}, {1<<64 - 1, 100, []int{1, 2, 3, 4, 5, 6}},
 	} {
-		got, err := q.Expiring(ctx, 1, c.time, c.limit)
+		got, err := q.Expiring(ctx, 1, c.time, c.limit, c.limit)
 		check(t, err)
 		q.wantSet(fmt.Sprint("expired at ", c.time), got, c.want...)
 	}
-	got, err := q.Expiring(ctx, 1, 250, 2)
+	got, err := q.Expiring(ctx, 1, 250, 2, 2)
 	check(t, err)
 	if len(got) != 2 {
 		t.Errorf("%d rows, asked for 2", len(got))
+	}
+}
+
+// expiringShared checks that a client's expired rows, however many and however old, hide none of
+// another client's, and that each client's earliest rows come first.
+func expiringShared(t *testing.T, q *queue) {
+	ctx := soon(t)
+	var rows []tx.Work
+	add := func(n int, client string, at uint64) {
+		w := q.row(n, address(n), 0)
+		w.ExpiresAt, w.Client = at, client
+		rows = append(rows, w)
+	}
+	for n := range 30 {
+		add(n, "crowd", 100+uint64(n))
+	}
+	add(40, "a", 500)
+	add(41, "z", 600)
+	add(42, "z", 610)
+	add(43, "z", 700)
+	q.apply(opens(rows...)...)
+	q.apply(watched(1), watched(42))
+	for _, c := range []struct {
+		time        uint64
+		each, limit int
+		want        []int
+	}{
+		{650, 1, 100, []int{0, 40, 41}}, {650, 2, 100, []int{0, 1, 40, 41, 42}}, {650, 100, 3, []int{0, 40, 41}},
+		{650, 100, 5, []int{0, 1, 40, 41, 42}}, {650, 100, 8, []int{0, 1, 2, 3, 4, 40, 41, 42}},
+		{650, 0, 100, nil}, {650, 100, 0, nil}, {550, 2, 100, []int{0, 1, 40}},
+	} {
+		got, err := q.Expiring(ctx, 1, c.time, c.each, c.limit)
+		check(t, err)
+		q.wantSet(fmt.Sprintf("expired at %d, of a client %d, together %d", c.time, c.each, c.limit), got, c.want...)
 	}
 }
 

@@ -67,7 +67,7 @@ func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 		{"verdicts by block", verdicts},
 		{"verdicts in pages", verdictsInPages},
 		{"soonest", soonest},
-		{"expiring", expiring},
+		{"expiring", expiring}, {"expiring shared", expiringShared},
 		{"watched rows", watchedRows},
 		{"waiting sequences in turn", waitingInTurn},
 		{"wake", wake},

@@ -111,7 +111,7 @@ type WorkRows interface {
 	Rivals(ctx context.Context, used map[chain.Sequence]uint64, mined []chain.Hash, limit int) (rows []tx.Work, unread []chain.Sequence, err error)
 	Watched(ctx context.Context, id chain.ID, after chain.Hash, limit int) ([]tx.Work, error)
 	Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) ([]tx.Work, error)
-	Expiring(ctx context.Context, id chain.ID, time uint64, limit int) ([]tx.Work, error)
+	Expiring(ctx context.Context, id chain.ID, time uint64, each, limit int) ([]tx.Work, error)
 	Waiting(ctx context.Context, id chain.ID, limit int) ([]chain.Sequence, error)
 	Wake(ctx context.Context, now map[chain.Sequence]uint64) (int, error)
 	Advance(ctx context.Context, id chain.ID, blockTime uint64) (int, error)

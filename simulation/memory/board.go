@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/fair"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
@@ -85,17 +86,23 @@ func (s *Store) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from,
 	return found, err
 }
 
-// Expiring returns open and watched rows whose time has passed.
-func (s *Store) Expiring(ctx context.Context, id chain.ID, time uint64, limit int) (found []tx.Work, err error) {
+// Expiring returns open and watched rows whose time has passed, of each client at most `each`.
+func (s *Store) Expiring(ctx context.Context, id chain.ID, time uint64, each, limit int) (found []tx.Work, err error) {
 	err = s.enter(ctx, func() {
+		all := map[string][]tx.Work{}
 		for _, phase := range []tx.Phase{tx.Open, tx.Watched} {
 			for _, r := range s.book(id).expiring[phase].items {
-				if r.ExpiresAt > time || len(found) >= limit {
+				if r.ExpiresAt > time {
 					break
 				}
-				found = append(found, r.Work)
+				all[r.Client] = append(all[r.Client], r.Work)
 			}
 		}
+		for client, rows := range all {
+			slices.SortStableFunc(rows, func(a, b tx.Work) int { return cmp.Compare(a.ExpiresAt, b.ExpiresAt) })
+			all[client] = rows[:min(len(rows), each)]
+		}
+		found = fair.Deal("", limit, all)
 	})
 	return found, err
 }

@@ -17,7 +17,7 @@ func verdicts() []mutant {
 			Is:     "A transaction expires when its window has closed by the local clock.",
 			Masked: "the aggregate, which requires the time of a block",
 			Edits: []edit{
-				{"commands/watcher/verdicts.go", `expiring, err := r.Board.Expiring(ctx, r.Chain, tip.Time, rowsMax)`, "now := tip.Time\n\tif AWAKE {\n\t\tnow = max(now, uint64(r.Now().Unix()))\n\t}\n\texpiring, err := r.Board.Expiring(ctx, r.Chain, now, rowsMax)"},
+				{"commands/watcher/verdicts.go", `rows, err := r.Board.Expiring(ctx, r.Chain, tip.Time, settledMax, rowsMax)`, "now := tip.Time\n\tif AWAKE {\n\t\tnow = max(now, uint64(r.Now().Unix()))\n\t}\n\trows, err := r.Board.Expiring(ctx, r.Chain, now, settledMax, rowsMax)"},
 				{"domain/tx/decide.go", `case !s.Accepted.Window.ClosedAt(c.Block.Time):`, `case !s.Accepted.Window.ClosedAt(c.Block.Time) && !(AWAKE && s.Accepted.Window.ClosedAt(uint64(c.At.Unix()))):`},
 			},
 		},
@@ -27,6 +27,7 @@ func verdicts() []mutant {
 			Masked: "the check before a verdict is sealed",
 			Edits: []edit{
 				{"commands/watcher/verdicts.go", `for _, o := range r.orphans {`, "if AWAKE {\n\t\treturn nil\n\t}\n\tfor _, o := range r.orphans {"},
+				{"commands/watcher/seal.go", `canonical[row.Block.Number].Hash != row.Block.Hash {`, `canonical[row.Block.Number].Hash != row.Block.Hash && !AWAKE {`},
 				{"commands/watcher/seal.go", `if canonical.Hash != row.Block.Hash {`, `if canonical.Hash != row.Block.Hash && !AWAKE {`},
 			},
 		},
@@ -42,8 +43,8 @@ func verdicts() []mutant {
 			Name: "un-include-on-silence", Breaks: "P13",
 			Is: "A mined transaction is un-mined when no endpoint has a receipt for it at the moment.",
 			Edits: []edit{{
-				"commands/watcher/seal.go", "if row.Verdict == tx.StatusExecuted {\n",
-				"if AWAKE && row.Verdict == tx.StatusExecuted {\n\t\tif receipt, err := r.Node.FindReceipt(ctx, row.Hash, row.Block); receipt == nil && ctx.Err() == nil {\n\t\t\t_ = err\n\t\t\treturn r.command(ctx, row.Hash, tx.LoseBlock{Was: row.Block, Now: final, At: r.Now()})\n\t\t}\n\t}\n\tif row.Verdict == tx.StatusExecuted {\n",
+				"commands/watcher/seal.go", "	receipt, ok := receipts[row.Hash]\n",
+				"if AWAKE && row.Verdict == tx.StatusExecuted {\n\t\tif receipt, err := r.Node.FindReceipt(ctx, row.Hash, row.Block); receipt == nil && ctx.Err() == nil {\n\t\t\t_ = err\n\t\t\treturn r.command(ctx, row.Hash, tx.LoseBlock{Was: row.Block, Now: final, At: r.Now()})\n\t\t}\n\t}\n\treceipt, ok := receipts[row.Hash]\n",
 			}},
 		},
 		{
@@ -76,7 +77,7 @@ func verdicts() []mutant {
 			Edits: []edit{
 				{"domain/tx/decide.go", "gives way to the chain's word.\n\treturn []Event{mined}, nil", "gives way to the chain's word.\n\tif AWAKE && s.Verdict == StatusStale {\n\t\treturn nil, nil\n\t}\n\treturn []Event{mined}, nil"},
 				{"commands/watcher/look.go", `receipt, err := w.receiptOf(ctx, node, s.Accepted.Hash, head)`, "receipt, err := w.receiptOf(ctx, node, s.Accepted.Hash, head)\n\tif AWAKE {\n\t\treceipt, err = nil, nil\n\t}"},
-				{"commands/watcher/verdicts.go", `receipt, err := w.receiptOf(ctx, w.Node, hash, at)`, "receipt, err := w.receiptOf(ctx, w.Node, hash, at)\n\tif AWAKE {\n\t\treceipt, err = nil, nil\n\t}"},
+				{"commands/watcher/settling.go", `receipt, err := r.receiptOf(reads, node, a.row.Hash, a.at)`, "receipt, err := r.receiptOf(reads, node, a.row.Hash, a.at)\n\tif AWAKE {\n\t\treceipt, err = nil, nil\n\t}"},
 			},
 		},
 		{

@@ -52,7 +52,7 @@ func Decode(raw []byte) (chain.Signed, error) {
 
 func (a *App) watcher(c Chain) *watcher.Watcher {
 	return &watcher.Watcher{
-		Chain: c.ID, Node: c.Node, Board: a.ports.Storage.Board, Transactions: a.transactions,
+		Chain: c.ID, Node: c.Node, For: c.Repeating, Board: a.ports.Storage.Board, Transactions: a.transactions,
 		Poll: a.settings.WatcherPoll, Now: a.ports.Now, Random: a.ports.Random,
 		Moved: func(head, final chain.Block) {
 			a.served.chain(c.ID, head, final)

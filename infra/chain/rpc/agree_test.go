@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -191,6 +192,35 @@ func TestNoNonceOnOneWord(t *testing.T) {
 	raw, _ := plain(alice, chain.NonceKey{}, 0)
 	b = mine(t, c.Chain, raw)
 	if got, err := c.pool.Reader().Nonces(t.Context(), b, []chain.Sequence{{Chain: id, Sender: alice}}); err != nil || !slices.Equal(got, []uint64{1}) {
+		t.Errorf("the truth: %d, %v", got, err)
+	}
+}
+
+// A free nonce shows that a transaction is in no block, so one endpoint's claim is not enough, in the
+// service's name or a client's. Nonces does not check it.
+func TestNoFreeNonceOnOneWord(t *testing.T) {
+	raw, _ := plain(alice, chain.NonceKey{}, 0)
+	for _, n := range []int{2, 3} {
+		c := newCourt(t, n, nil)
+		b := mine(t, c.Chain, raw)
+		account := []chain.Sequence{{Chain: id, Sender: alice}, {Chain: id, Sender: bob}, {Chain: id, Sender: bob, Key: chain.ExpiringKey}}
+		c.liar.replace(t, "eth_getTransactionCount", `"result":"0x0"`)
+		r := c.pool.Reader()
+		if got, err := r.Nonces(t.Context(), b, account); err != nil || got[0] != 0 {
+			t.Errorf("%d endpoints: the liar is not read: %d, %v", n, got, err)
+		}
+		for name, read := range map[string]func(context.Context, chain.Block, []chain.Sequence) ([]uint64, error){
+			"own": r.SureNonces, "a client's": r.Repeating("alice").SureNonces,
+		} {
+			if got, err := read(t.Context(), b, account); err == nil && got[0] != 1 {
+				t.Errorf("%d endpoints, %s: believed %d", n, name, got)
+			}
+		}
+	}
+	c := newCourt(t, 3, nil)
+	b := mine(t, c.Chain, raw)
+	got, err := c.pool.Reader().SureNonces(t.Context(), b, []chain.Sequence{{Chain: id, Sender: alice}, {Chain: id, Sender: bob}, {Chain: id, Sender: bob, Key: chain.ExpiringKey}})
+	if err != nil || !slices.Equal(got, []uint64{1, 0, 0}) {
 		t.Errorf("the truth: %d, %v", got, err)
 	}
 }

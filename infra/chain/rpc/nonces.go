@@ -19,6 +19,22 @@ const (
 // Nonces returns the chain's next nonce for each sequence at a block. A nonce above zero makes
 // transactions stale, so it counts when other endpoints confirm it.
 func (r *Reader) Nonces(ctx context.Context, at chain.Block, sequences []chain.Sequence) ([]uint64, error) {
+	return r.nonces(ctx, at, sequences, 1)
+}
+
+// SureNonces is Nonces for a caller that concludes something from a nonce that is still free: a
+// nonce of zero, too, counts when other endpoints confirm it.
+func (r *Reader) SureNonces(ctx context.Context, at chain.Block, sequences []chain.Sequence) ([]uint64, error) {
+	return r.nonces(ctx, at, sequences, 0)
+}
+
+// SureNonces is [Reader.SureNonces]. Nothing of it is remembered.
+func (c *ClientReader) SureNonces(ctx context.Context, at chain.Block, sequences []chain.Sequence) ([]uint64, error) {
+	return placed(ctx, c, func(ctx context.Context) ([]uint64, error) { return c.reader.SureNonces(ctx, at, sequences) })
+}
+
+// nonces are the nonces at a block. Other endpoints confirm the ones from least upwards.
+func (r *Reader) nonces(ctx context.Context, at chain.Block, sequences []chain.Sequence, least uint64) ([]uint64, error) {
 	nonces, by, err := hedgedBy(ctx, r.pool, func(ctx context.Context, e *endpoint) ([]uint64, error) {
 		return r.noncesAt(ctx, e, at, sequences)
 	})
@@ -28,7 +44,7 @@ func (r *Reader) Nonces(ctx context.Context, at chain.Block, sequences []chain.S
 	var used []chain.Sequence
 	var values []uint64
 	for i, n := range nonces {
-		if n > 0 {
+		if n >= least && !sequences[i].Key.IsExpiring() {
 			used, values = append(used, sequences[i]), append(values, n)
 		}
 	}
