@@ -3,6 +3,7 @@ package rpc
 import (
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +34,12 @@ func (a *allowance) allows(now time.Time) bool {
 	return true
 }
 
+func (a *allowance) refusals() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.refused
+}
+
 // The rate that a node allows is learned from its refusals. One client's calls without end leave
 // another's first attempts, and our own reads, a turn, and few calls are refused.
 func TestRateIsLearned(t *testing.T) {
@@ -54,8 +61,8 @@ func TestRateIsLearned(t *testing.T) {
 			return time.Since(began), true
 		}
 		var crowd sync.WaitGroup
-		done, end := make(chan struct{}), 0
-		var mu sync.Mutex
+		done := make(chan struct{})
+		var end atomic.Int64
 		for range clients {
 			crowd.Go(func() {
 				for {
@@ -65,9 +72,7 @@ func TestRateIsLearned(t *testing.T) {
 					default:
 					}
 					if _, ok := made(waiter{use: broadcast, client: "mallory", n: 1}); ok {
-						mu.Lock()
-						end++
-						mu.Unlock()
+						end.Add(1)
 					} else {
 						time.Sleep(250 * time.Millisecond)
 					}
@@ -75,7 +80,7 @@ func TestRateIsLearned(t *testing.T) {
 			})
 		}
 		time.Sleep(10 * time.Second)
-		before, refused, failed := end, node.refused, 0
+		before, refused, failed := end.Load(), node.refusals(), 0
 		const seconds = 60
 		for range seconds {
 			for _, w := range []waiter{{use: broadcast, client: "alice", n: 1}, {use: read, n: 1}} {
@@ -87,11 +92,9 @@ func TestRateIsLearned(t *testing.T) {
 			}
 			time.Sleep(time.Second - 100*time.Millisecond)
 		}
-		mu.Lock()
-		per := float64(end-before) / seconds
-		mu.Unlock()
-		if per < 0.6*allowed || failed > seconds/10 || node.refused-refused > 3*seconds {
-			t.Errorf("%.1f calls per second, %d of another client's and our own failed, %d refused in all", per, failed, node.refused-refused)
+		per, refused := float64(end.Load()-before)/seconds, node.refusals()-refused
+		if per < 0.6*allowed || failed > seconds/10 || refused > 3*seconds {
+			t.Errorf("%.1f calls per second, %d of another client's and our own failed, %d refused in all", per, failed, refused)
 		}
 		close(done)
 		crowd.Wait()
