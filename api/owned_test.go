@@ -91,7 +91,7 @@ func newShared(t *testing.T, change ...func(*Config)) *shared {
 	s.forged = submit(bob, func(t *chain.Signed) { t.Signature, t.AccessKey = chain.Keychain, &chain.Address{6} })
 
 	look := newAPI(s.config)
-	if err := look.reached(t.Context(), look.checkpoint(transactions.Name), look.checkpoint(owners.Name)); err != nil {
+	if err := look.reached(t.Context(), look.Submit.Transactions.Store.Head, look.checkpoint(transactions.Name), look.checkpoint(owners.Name)); err != nil {
 		t.Fatal(err)
 	}
 

@@ -228,7 +228,7 @@ func TestAnotherSubmissionShowsNothing(t *testing.T) {
 		t.Fatal("it was not submitted again")
 	}
 	look := newAPI(s.config)
-	if err := look.reached(t.Context(), look.checkpoint(transactions.Name), look.checkpoint(owners.Name)); err != nil {
+	if err := look.reached(t.Context(), look.Submit.Transactions.Store.Head, look.checkpoint(transactions.Name), look.checkpoint(owners.Name)); err != nil {
 		t.Fatal(err)
 	}
 	for i, path := range []string{target, target + "/events", follow, "/v1/transactions"} {
