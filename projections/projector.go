@@ -59,6 +59,9 @@ func (p *Projector) Run(ctx context.Context) error {
 		batch.Events, gathered, reads = gathered, nil, 0
 		if batch.Next != from {
 			if err := p.apply(ctx, from, batch); err != nil {
+				if ctx.Err() != nil {
+					return ctx.Err() // the database may say instead that the transaction is over
+				}
 				return fmt.Errorf("%s after position %d: %w", p.Name, from, p.before(ctx, from, batch, err))
 			}
 			from = batch.Next
