@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// named records in whose name nodes are called, and refuses all bytes as those of a poor account.
+// named records the client of each call, and refuses all bytes: the account has no funds.
 type named struct {
 	broadcaster.Nodes
 	clients []string

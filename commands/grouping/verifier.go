@@ -99,7 +99,7 @@ func (v *Verifier) Run(ctx context.Context) error {
 }
 
 // step finds new claims and begins the questions about the due claims, one question for each
-// client. It does not wait for the answers. The error includes those of earlier questions.
+// client. It does not wait for the answers. The error includes the errors of earlier questions.
 func (r *round) step(ctx context.Context) error {
 	found := r.find(ctx)
 	for _, q := range r.waiting.take(r.Now(), claimsMax) {

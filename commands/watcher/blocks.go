@@ -34,7 +34,7 @@ func (r *run) readBlocks(ctx context.Context, fresh []block, save bool) error {
 	return nil
 }
 
-// seen is what the board and the node know about a block.
+// seen holds the facts that the board and the node have about a block.
 type seen struct {
 	used, ours map[chain.Sequence]uint64 // the next nonces after those used in it, by any signer and by our transactions
 	receipts   map[chain.Hash]chain.Receipt

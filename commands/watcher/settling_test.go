@@ -113,7 +113,7 @@ func TestExpiryOfAUsedNonceLooksForTheReceipt(t *testing.T) {
 	}
 }
 
-// What is read to settle a client's transactions is read in its name. A client whose reads wait
+// The reads that settle a client's transactions are made in its name. A client whose reads wait
 // delays neither the blocks nor the expiry, the rivals and the sealing of another's transactions.
 func TestSettlingIsInTheClientsName(t *testing.T) {
 	w := newWorld(t, 2)

@@ -221,7 +221,7 @@ func (r *run) follow(ctx context.Context, head chain.Block) error {
 	return r.readBlocks(ctx, fresh, len(left) == 0)
 }
 
-// replacement returns the block among new ones that replaced a block, or the highest if there is none yet.
+// replacement returns the new block with the number of a former block, or else the highest new block.
 func replacement(was chain.Block, fresh []block) chain.Block {
 	for _, b := range fresh {
 		if b.Number == was.Number {
