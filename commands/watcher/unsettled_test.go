@@ -19,8 +19,8 @@ func (w *world) submit(client string, s chain.Signed) (hash chain.Hash) {
 	return hash
 }
 
-// One client's transactions with one nonce, more than one look at the board takes, delay no
-// verdict on another's, which are not sent soon and so are not looked at otherwise.
+// One client has more transactions with one nonce than one read of the board returns. They delay no
+// verdict on another client's transactions. These are not sent soon, so only this read finds them.
 func TestRivalsOfOneHideNoOthers(t *testing.T) {
 	const victims = 8
 	w := newWorld(t, 100)
@@ -65,8 +65,8 @@ func TestRivalsOfOneHideNoOthers(t *testing.T) {
 	}
 }
 
-// Sequences that stay unsettled, more than are asked for at one head, keep no other from being
-// asked for, whatever its sender's address.
+// More sequences stay unsettled than one head's reads include. Every other sequence is read in its
+// turn, wherever its sender's address sorts.
 func TestUnsettledTakeTurns(t *testing.T) {
 	w := newWorld(t, 100)
 	w.step()

@@ -82,8 +82,8 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
-// While the server is away nobody waits past the end of a context, or longer than the
-// log has patience; and when it is back, everything goes on with the same log.
+// While the server is away, no call waits past the end of its context, or longer than the log's
+// patience. When the server is back, all calls succeed with the same log.
 func TestServerAway(t *testing.T) {
 	server := double(t, esdbtest.Options{})
 	const patience = time.Second
@@ -243,8 +243,9 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
-// What a server does not take is refused by us; by it where we know it badly, and why
-// the client tells only if the server said so after the append's end.
+// The log refuses an append that the server would not take. Where it does not know the server's limit
+// well, the server refuses the append. The client shows the server's reason only if the server gave it
+// after the append's end.
 func TestAppendTooLarge(t *testing.T) {
 	large := happened("one", 0, 5)
 	for i := range large {
