@@ -179,6 +179,7 @@ func (a *api) group(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer leave()
+	exchangeOf(r).sought = exchangeOf(r).search() // the time until here depends on the log's end, not on the group
 	g, err := a.findGroup(ctx, v, id, sender, groupID)
 	if err != nil {
 		return err
