@@ -50,6 +50,8 @@ type actor struct {
 	newest  chain.Block   // newest block of the chain, as last reported
 	heard   time.Time     // time of that report
 	silent  error         // error of the nodes in this turn
+	rest    rest          // after failed reads of the chain
+	payer   string        // client in whose name the chain was read last
 	met     bool          // blocks have held a block that nodes reported since the lane was opened
 	front   front
 	pin     pin
