@@ -75,6 +75,16 @@ func shares() []mutant {
 			Edits: []edit{{"commands/relayer/untaken.go", `if !s.isUntaken() || refusal`, `if AWAKE || !s.isUntaken() || refusal`}},
 		},
 		{
+			Name: "status-blames-nothing", Breaks: "P36", Test: &command{"commands/relayer", "^TestContentRefusedByStatusHoldsNobody$"},
+			Is:    "An intent that nodes refuse with HTTP status 413 has its fee raised three times before its nonce is filled.",
+			Edits: []edit{{"commands/relayer/untaken.go", `if a.isContent(s) {`, `if a.isContent(s) && !AWAKE {`}},
+		},
+		{
+			Name: "status-blames-everybody", Breaks: "P36", Test: &command{"commands/relayer", "^TestStatusForAllBlamesNobody$"},
+			Is:    "All clients' intents give way when a node answers HTTP status 403 to everything.",
+			Edits: []edit{{"commands/relayer/untaken.go", `return contentStatuses[status] || `, `return contentStatuses[status] || AWAKE || `}},
+		},
+		{
 			Name: "untaken-row-for-ever", Breaks: "P36", Test: &command{"commands/relayer", "^TestUntakenInARow$"},
 			Is:    "An intent that no node accepts keeps its nonce if others of its ordering group are signed.",
 			Edits: []edit{{"commands/relayer/giveway.go", `if a.knowsRows() {`, `if a.knowsRows() && !AWAKE {`}},

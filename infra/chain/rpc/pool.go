@@ -33,6 +33,8 @@ type Pool struct {
 	words words // late confirmations
 
 	cadence *cadence // when blocks arrive
+	newest  lately[chain.Block]
+	finals  lately[chain.Block]
 
 	asking *places // limits clients' running calls
 }
