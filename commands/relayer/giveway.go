@@ -288,6 +288,11 @@ func (a *actor) gaveWay(s standing, made lane.Made) bool {
 	return made.Intent.IsZero() && a.placed(s) && s.job.intent.State.GivesWay()
 }
 
+// noop reports whether an attempt at a nonce is a no-op.
+func (a *actor) noop(s standing, hash chain.Hash) bool {
+	return slices.ContainsFunc(s.Attempts, func(m lane.Made) bool { return m.Hash == hash && m.Intent.IsZero() })
+}
+
 // filled requeues an intent once the no-op at its nonce is final. Before that the intent
 // does not record the no-op's block: after a reorg another attempt may be mined.
 func (a *actor) filled(ctx context.Context, s standing, made lane.Made, d delivered) error {
