@@ -396,7 +396,3 @@ func (a *actor) known(s standing, hash chain.Hash) bool {
 	}
 	return slices.ContainsFunc(s.job.intent.State.Attempts, func(made intent.Attempted) bool { return made.Hash == hash })
 }
-
-func (a *actor) noop(s standing, hash chain.Hash) bool {
-	return slices.ContainsFunc(s.Attempts, func(m lane.Made) bool { return m.Hash == hash && m.Intent.IsZero() })
-}
