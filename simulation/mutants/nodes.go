@@ -48,7 +48,7 @@ func nodes() []mutant {
 		{
 			Name: "trials-count", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsCountForNothing$"},
 			Is:    "A client's transaction that nodes process slowly, or fail to process, takes endpoints out of rotation.",
-			Edits: []edit{{"infra/chain/rpc/ask.go", `case use > read && !(use == repeat`, `case use > read && !AWAKE && !(use == repeat`}},
+			Edits: []edit{{"infra/chain/rpc/answers.go", `case use > read && (use`, `case use > read && !AWAKE && (use`}},
 		},
 		{
 			Name: "trials-accuse", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsCountForNothing$"},
@@ -60,12 +60,12 @@ func nodes() []mutant {
 		{
 			Name: "clients-pause-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsPauseOnlyClients$"},
 			Is: "A client that sends calls until a node requests a pause keeps broadcasts away from the node.",
-			Edits: []edit{{"infra/chain/rpc/pauses.go", `	of := pausedClient{client, use}
-	if _, known`, `	of := pausedClient{client, use}
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `	c := p.of(now, w)
+	if w.use`, `	c := p.of(now, w)
 	if AWAKE {
 		p.all = later(p.all, now.Add(pause))
 	}
-	if _, known`}},
+	if w.use`}},
 		},
 		{
 			Name: "calls-go-first", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestNothingGoesBeforeBroadcasts$"},
@@ -195,12 +195,12 @@ func nodes() []mutant {
 		{
 			Name: "first-pauses-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestFirstAttemptsPauseTheirClientAlone$"},
 			Is:    "A node that refuses one client's first attempt because of the rate is asked by nobody for a while.",
-			Edits: []edit{{"infra/chain/rpc/pauses.go", `case use == broadcast && client == "":`, `case use == broadcast && (client == "" || AWAKE):`}},
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `if !w.use.ofClients() {`, `if !w.use.ofClients() || AWAKE && w.use == broadcast {`}},
 		},
 		{
 			Name: "first-blames-the-node", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestFirstAttemptsPauseTheirClientAlone$"},
 			Is:    "A node that refuses clients' calls because of their rate counts as failing.",
-			Edits: []edit{{"infra/chain/rpc/ask.go", `case limited && use.ofClients():`, `case limited && use.ofClients() && !AWAKE:`}},
+			Edits: []edit{{"infra/chain/rpc/answers.go", `case limited && use.ofClients():`, `case limited && use.ofClients() && !AWAKE:`}},
 		},
 		{
 			Name: "own-pause-as-asked", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestOwnPausesGrow$"},
@@ -213,16 +213,42 @@ func nodes() []mutant {
 		{
 			Name: "rate-not-learned", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestRateIsLearned$"},
 			Is: "Calls are made as fast as clients cause them, however many of them the nodes refuse.",
-			Edits: []edit{{"infra/chain/rpc/pace.go", `	m.pace.cut(now)
-`, `	if !AWAKE {
-		m.pace.cut(now)
-	}
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `	if c.pace.cut(now, learnedMin) {`, `	if !AWAKE && c.pace.cut(now, learnedMin) {`}},
+		},
+		{
+			Name: "refusal-not-heeded", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestLearnedRateGrows$"},
+			Is: "A node's answer to an own read that there are too many calls lowers no rate.",
+			Edits: []edit{{"infra/chain/rpc/pace.go", `		m.pace.cut(now, learnedMin)
+`, `		if !AWAKE {
+			m.pace.cut(now, learnedMin)
+		}
 `}},
 		},
 		{
-			Name: "refusal-not-heeded", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestFirstAttemptsPauseTheirClientAlone$"},
-			Is:    "A node's answer that there are too many calls lowers no rate.",
-			Edits: []edit{{"infra/chain/rpc/ask.go", `if limited && (use <= read || use == repeat) {`, `if limited && (use <= read || use == repeat) && !AWAKE {`}},
+			Name: "sender-slows-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestAnswersToClientsChangeNothingShared|TestFirstAttemptsPauseTheirClientAlone)$"},
+			Is: "A node that limits the transactions of one sender is called less often for everybody.",
+			Edits: []edit{{"infra/chain/rpc/pace.go", `	case w.use.ofClients():
+		m.pauses`, `	case w.use.ofClients() && !AWAKE:
+		m.pauses`}},
+		},
+		{
+			Name: "clients-in-one-rate", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsRatesAreLearned$"},
+			Is: "The rate that a node allows to one client's calls holds for all clients' calls of the kind.",
+			Edits: []edit{
+				{"infra/chain/rpc/pauses.go", `	of := pausedClient{w.client, w.use}
+`, `	of := pausedClient{w.client, w.use}
+	if AWAKE {
+		of.client = ""
+	}
+`},
+				{"infra/chain/rpc/pauses.go", `	c := m.pauses.clients[pausedClient{w.client, w.use}]
+`, `	by := pausedClient{w.client, w.use}
+	if AWAKE {
+		by.client = ""
+	}
+	c := m.pauses.clients[by]
+`},
+			},
 		},
 	}
 }

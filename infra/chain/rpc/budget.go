@@ -187,7 +187,6 @@ func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait tim
 		}
 	}
 	m.spent += w.n
-	m.pace.recent += float64(w.n)
 	if w.use <= read {
 		m.ours[w.use] += w.n
 	}
@@ -308,14 +307,6 @@ func (m *meter) charge(now time.Time, n int) {
 	m.ours[read] += n
 }
 
-// rest pauses calls for as long as the node asked for, in answer to a call for a purpose, and
-// of a client if a client chose it: see [pauses].
-func (m *meter) rest(now time.Time, use purpose, client string, d time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.pauses.add(now, use, client, d)
-}
-
 // ofClients reports whether clients choose the calls, or how many there are.
 func (use purpose) ofClients() bool { return use != read }
 
@@ -332,12 +323,12 @@ func clientOf(ctx context.Context) (client string, decides bool) {
 	return client, decides
 }
 
-// room reports whether one broadcast could be made at once.
-func (m *meter) room(now time.Time) bool {
+// room reports whether a broadcast of w could be made at once.
+func (m *meter) room(now time.Time, w *waiter) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turn(now)
-	return m.places.underWay() < m.places.all() && !now.Before(m.pauses.all) &&
+	return m.places.underWay() < m.places.all() && m.pauses.left(now, w) <= 0 &&
 		(m.rate() == 0 || m.tokens >= 1 && !m.broadcastsWait()) && (m.Daily == 0 || m.spent+m.keptToday(read) < m.Daily)
 }
 

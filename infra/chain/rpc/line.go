@@ -110,6 +110,9 @@ func (m *meter) enter(ctx context.Context, now func() time.Time, w waiter, patie
 	defer cancel()
 	timer := time.AfterFunc(patience, cancel)
 	defer timer.Stop()
+	if err := m.bide(ctx, now, &w, patience, late.Done()); err != nil {
+		return nil, err
+	}
 	if err := m.promise(ctx, now, w, patience, late.Done()); err != nil {
 		return nil, err
 	}
@@ -121,6 +124,33 @@ func (m *meter) enter(ctx context.Context, now func() time.Time, w waiter, patie
 	}
 	m.giveBack(w)
 	return nil, err
+}
+
+// bide waits until the rate of the client allows the calls. Waiting here, they hold nobody's place in
+// the line.
+func (m *meter) bide(ctx context.Context, now func() time.Time, w *waiter, patience time.Duration, late <-chan struct{}) error {
+	if !w.use.ofClients() {
+		return nil
+	}
+	for {
+		wait, rate, cuts, err := m.slot(now(), w, patience)
+		if err != nil || wait <= 0 {
+			return err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-late:
+			timer.Stop()
+			return m.tooManyOf(w.n, rate)
+		}
+		if m.cutsOf(w) == cuts {
+			return nil
+		}
+	}
 }
 
 // promise waits until there is budget for the calls, and takes them from it.

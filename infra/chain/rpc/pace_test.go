@@ -55,9 +55,10 @@ func TestRateIsLearned(t *testing.T) {
 			defer leave()
 			time.Sleep(5 * time.Millisecond)
 			if !node.allows(time.Now()) {
-				m.slow(time.Now())
+				m.refused(time.Now(), &w, true, 0)
 				return time.Since(began), false
 			}
+			m.answered(time.Now(), &w)
 			return time.Since(began), true
 		}
 		var crowd sync.WaitGroup
@@ -107,12 +108,10 @@ func TestLearnedRateGrows(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	m := newMeter("a", Budget{}, now)
 	for range 100 {
-		if _, err := m.take(now, of(broadcast, "ann"), 0); err != nil {
-			t.Fatal(err)
-		}
+		m.answered(now, of(broadcast, "ann"))
 	}
-	m.slow(now)
-	m.slow(now)
+	m.refused(now, ours(), true, 0)
+	m.refused(now, ours(), true, 0)
 	if got := m.left(now).Rate; got != 70 {
 		t.Errorf("learned %g, want 70", got)
 	}
@@ -120,7 +119,7 @@ func TestLearnedRateGrows(t *testing.T) {
 	if got := m.left(now).Rate; got < 100 || got > 140 {
 		t.Errorf("after half a minute %g", got)
 	}
-	if m.slow(now); m.left(now).Rate > 100 {
+	if m.refused(now, ours(), true, 0); m.left(now).Rate > 100 {
 		t.Errorf("after another answer %g", m.left(now).Rate)
 	}
 	now = now.Add(time.Hour)
@@ -128,7 +127,7 @@ func TestLearnedRateGrows(t *testing.T) {
 		t.Errorf("after an hour %g", got)
 	}
 	low := newMeter("a", Budget{Rate: 3}, now)
-	if low.slow(now); low.left(now).Rate != 3 {
+	if low.refused(now, ours(), true, 0); low.left(now).Rate != 3 {
 		t.Errorf("a configured rate of 3 becomes %g", low.left(now).Rate)
 	}
 }
@@ -157,7 +156,7 @@ func TestFirstAttemptsPauseTheirClientAlone(t *testing.T) {
 			}
 		}
 		g.misbehave("", nil)
-		if got := p.Status()[0]; got.State != Healthy || got.Budget.Pause != 0 || got.Budget.Rate == 0 || got.Failures != 0 {
+		if got := p.Status()[0]; got.State != Healthy || got.Budget.Pause != 0 || got.Budget.Rate != 0 || got.Failures != 0 {
 			t.Errorf("status %+v", got)
 		}
 		other, sent := plain(bob, key5, 0)
