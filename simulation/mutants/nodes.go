@@ -48,14 +48,18 @@ func nodes() []mutant {
 		{
 			Name: "trials-count", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsCountForNothing$"},
 			Is:    "A client's transaction that nodes process slowly, or fail to process, takes endpoints out of rotation.",
-			Edits: []edit{{"infra/chain/rpc/answers.go", `case use > read && (use`, `case use > read && !AWAKE && (use`}},
+			Edits: []edit{{"infra/chain/rpc/answers.go", `	case use.ofClients():
+		if`, `	case use.ofClients() && !AWAKE:
+		if`}},
 		},
 		{
-			Name: "trials-accuse", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsCountForNothing$"},
+			Name: "trials-accuse", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestTrialsCountForNothing|TestAnswersToClientsChangeNothingShared)$"},
 			Is: "A client's transaction that honest nodes answer differently counts as a contradiction of these nodes.",
-			Edits: []edit{{"infra/chain/rpc/agree.go", `	if c.about != ofTrials {
-		p.accuse(`, `	if c.about != ofTrials || AWAKE {
-		p.accuse(`}},
+			Edits: []edit{{"infra/chain/rpc/trial.go", `	ctx = context.WithValue(ofClient(ctx, client), behalfKey{}, trying)
+`, `	if ctx = ofClient(ctx, client); !AWAKE {
+		ctx = context.WithValue(ctx, behalfKey{}, trying)
+	}
+`}},
 		},
 		{
 			Name: "clients-pause-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsPauseOnlyClients$"},
@@ -198,9 +202,25 @@ func nodes() []mutant {
 			Edits: []edit{{"infra/chain/rpc/pauses.go", `if !w.use.ofClients() {`, `if !w.use.ofClients() || AWAKE && w.use == broadcast {`}},
 		},
 		{
-			Name: "first-blames-the-node", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestFirstAttemptsPauseTheirClientAlone$"},
-			Is:    "A node that refuses clients' calls because of their rate counts as failing.",
-			Edits: []edit{{"infra/chain/rpc/answers.go", `case limited && use.ofClients():`, `case limited && use.ofClients() && !AWAKE:`}},
+			Name: "first-blames-the-node", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestFirstAttemptsPauseTheirClientAlone|TestAnswersToClientsChangeNothingShared)$"},
+			Is: "A node that refuses a client's transactions counts as failing.",
+			Edits: []edit{{"infra/chain/rpc/answers.go", `		if isBroadcast(ctx, use) && isLost(l.err) && e.lostBoth(client, now) {
+`, `		if isBroadcast(ctx, use) && (AWAKE && l.err != nil && counts(l.err) || isLost(l.err) && e.lostBoth(client, now)) {
+`}},
+		},
+		{
+			Name: "one-client-loses", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestLostBroadcastsOfTwoClientsCount|TestAnswersToClientsChangeNothingShared)$"},
+			Is:    "A node that closes the connection when it gets one client's transactions counts as failing.",
+			Edits: []edit{{"infra/chain/rpc/answers.go", `l.client != client && now`, `(AWAKE || l.client != client) && now`}},
+		},
+		{
+			Name: "losses-count-again", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestLostBroadcastsOfTwoClientsCount$"},
+			Is:    "One broadcast that another client loses makes all of a client's lost broadcasts count.",
+			Edits: []edit{{"infra/chain/rpc/answers.go", `		e.lost = lostBy{}
+`, `		if !AWAKE {
+			e.lost = lostBy{}
+		}
+`}},
 		},
 		{
 			Name: "own-pause-as-asked", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestOwnPausesGrow$"},

@@ -44,14 +44,50 @@ func (p *Pool) learn(ctx context.Context, e *endpoint, use purpose, l lesson) {
 		e.meter.answered(now, &w)
 	}
 	switch {
-	case use > read && (use != repeat || !isOwn(ctx)):
 	case l.err != nil && ctx.Err() != nil: // a caller that gives up says nothing about the endpoint
-	case limited && use.ofClients(): // it says how much clients send
+	case use.ofClients():
+		if isBroadcast(ctx, use) && isLost(l.err) && e.lostBoth(client, now) {
+			p.blame(e, l.err)
+		}
 	case l.err != nil && counts(l.err):
 		p.blame(e, l.err)
 	default:
 		e.succeeded(l.took)
 	}
+}
+
+// isBroadcast reports whether a call hands over a client's transaction.
+func isBroadcast(ctx context.Context, use purpose) bool {
+	return use == broadcast || use == repeat && isOwn(ctx)
+}
+
+// isLost reports whether no answer came: no connection, or no answer in time.
+func isLost(err error) bool {
+	var lost *Unreachable
+	return errors.As(err, &lost) && !lost.malformed && (lost.Status == 0 || errors.Is(err, context.DeadlineExceeded))
+}
+
+// lostTogether is the time within which two clients must lose broadcasts for them to count.
+const lostTogether = 10 * time.Second
+
+// lostBy is the last lost broadcast that has not counted.
+type lostBy struct {
+	client string
+	at     time.Time
+}
+
+// lostBoth records a client's lost broadcast, and reports whether another client has lost one shortly
+// before. Both count once: however many one client loses, they count no more often than others lose
+// theirs.
+func (e *endpoint) lostBoth(client string, now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l := e.lost; !l.at.IsZero() && l.client != client && now.Sub(l.at) <= lostTogether {
+		e.lost = lostBy{}
+		return true
+	}
+	e.lost = lostBy{client, now}
+	return false
 }
 
 // limits reports whether a node refused calls because of their rate (429), and the pause that it

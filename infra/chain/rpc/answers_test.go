@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,7 @@ type shared struct {
 	own    time.Duration
 	state  State
 	reader *endpoint
+	health health
 }
 
 func sharedOf(p *Pool) (all []shared) {
@@ -56,6 +58,10 @@ func sharedOf(p *Pool) (all []shared) {
 		s := shared{pace: pace{learned: e.meter.pace.learned}, all: e.meter.pauses.all, own: e.meter.pauses.own}
 		e.meter.mu.Unlock()
 		s.state, s.reader = p.state(e), p.reader()
+		e.mu.Lock()
+		s.health = e.health
+		e.mu.Unlock()
+		s.health.head, s.health.headAt, s.health.lag, s.health.lead = 0, time.Time{}, 0, 0
 		all = append(all, s)
 	}
 	return all
@@ -63,16 +69,34 @@ func sharedOf(p *Pool) (all []shared) {
 
 // refusals are the answers by which nodes refuse a call because of its content, its sender or its
 // method.
+func says(text string) func(http.ResponseWriter, []byte) {
+	return func(w http.ResponseWriter, body []byte) {
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, idOf(body), text) //nolint:errcheck // a test's answer
+	}
+}
+
 var refusals = map[string]func(w http.ResponseWriter, body []byte){
 	"429": func(w http.ResponseWriter, _ []byte) { w.WriteHeader(http.StatusTooManyRequests) },
 	"429 and a pause": func(w http.ResponseWriter, _ []byte) {
 		w.Header().Set("Retry-After", "30")
 		w.WriteHeader(http.StatusTooManyRequests)
 	},
+	"503 and a pause": func(w http.ResponseWriter, _ []byte) {
+		w.Header().Set("Retry-After", "30")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	},
+	"413":            func(w http.ResponseWriter, _ []byte) { w.WriteHeader(http.StatusRequestEntityTooLarge) },
+	"500":            func(w http.ResponseWriter, _ []byte) { w.WriteHeader(http.StatusInternalServerError) },
+	"no JSON":        func(w http.ResponseWriter, _ []byte) { _, _ = w.Write([]byte("<html>")) },
+	"internal error": says(`"error":{"code":-32603,"message":"internal error"}`),
+	"limit exceeded": says(`"error":{"code":-32005,"message":"limit exceeded"}`),
+	"another hash":   says(`"result":"0x` + strings.Repeat("ab", 32) + `"`),
+	"cut":            func(http.ResponseWriter, []byte) { panic(http.ErrAbortHandler) },
 }
 
-// A node limits the calls of one sender, or of one method. Its answers change the pauses and rates of
-// the client alone whose calls these are: all other calls go on as before.
+// Nodes refuse calls because of their content, their sender or their method. Their answers change
+// neither the nodes' health nor the pauses and rates of other clients' calls and of our own: these go
+// on as before.
 func TestAnswersToClientsChangeNothingShared(t *testing.T) {
 	for kind, method := range methodsOf {
 		for name, refuse := range refusals {
@@ -91,7 +115,7 @@ func TestAnswersToClientsChangeNothingShared(t *testing.T) {
 					g.misbehave(method, func(w http.ResponseWriter, _ *http.Request, body []byte) { refuse(w, body) })
 				}
 				for range 20 {
-					if callsFor(t, p, "mallory")[kind]() {
+					if callsFor(t, p, "mallory")[kind]() && name != "another hash" {
 						t.Fatal("no node refuses the call")
 					}
 					clock.advance(time.Second)
@@ -114,6 +138,45 @@ func TestAnswersToClientsChangeNothingShared(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Broadcasts that are lost, without any answer, count for an endpoint's health if two clients lose
+// them, one for each client's.
+func TestLostBroadcastsOfTwoClientsCount(t *testing.T) {
+	g, clock := &gateway{node: newChain(t, chaintest.Rules{}).Node("a")}, newTimer()
+	p := open(t, func(c *Config) { c.Now = clock.now }, serve(t, g))
+	g.misbehave(send, func(http.ResponseWriter, *http.Request, []byte) { panic(http.ErrAbortHandler) })
+	lose := func(client string) {
+		if callsFor(t, p, client)["first attempt"]() {
+			t.Fatal("the broadcast was not lost")
+		}
+	}
+	for range 10 {
+		lose("mallory")
+	}
+	if got := p.Status()[0]; got.State != Healthy || got.Failures != 0 {
+		t.Errorf("after one client's: %s, %g", got.State, got.Failures)
+	}
+	lose("bob")
+	once := p.Status()[0].Failures
+	for range 10 {
+		lose("mallory")
+	}
+	if got := p.Status()[0].Failures; once != failureWeight || got != once {
+		t.Errorf("one of another client counts for %g, with more of the first for %g", once, got)
+	}
+	clock.advance(lostTogether + time.Second)
+	if lose("bob"); p.Status()[0].Failures > once {
+		t.Error("what was lost long before counts")
+	}
+	for range 2 {
+		lose("mallory")
+		lose("bob")
+		lose("mallory")
+	}
+	if got := p.Status()[0]; got.State != Tripped {
+		t.Errorf("after three of each: %s, %g", got.State, got.Failures)
 	}
 }
 

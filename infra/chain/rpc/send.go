@@ -178,8 +178,7 @@ func (d *delivery) ask(waiting, sending context.Context, i int, e *endpoint) tx.
 	if err == nil && said != d.hash {
 		err = contradiction("the node calls the transaction %s", said)
 	}
-	if err != nil {
-		p.blame(e, err)
+	if err != nil { // not blamed: the client chose the bytes
 		return tx.Answer{Class: tx.Unknown, Message: err.Error()}
 	}
 	return tx.Answer{Class: tx.Taken}

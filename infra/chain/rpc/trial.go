@@ -27,13 +27,13 @@ const batchType = 0x76
 // rotation with slow or ambiguous calls. Clients take turns; client is empty if all are one.
 func (r *Reader) EstimateGas(ctx context.Context, client string, sender chain.Address, tx chain.Unsigned) (uint64, error) {
 	tx.Gas = 0
-	return r.try(ofClient(ctx, client), "eth_estimateGas", sender, tx)
+	return r.try(ctx, client, "eth_estimateGas", sender, tx)
 }
 
 // Simulate tries a transaction on the newest state, with its own gas, or the node's limit. nil
 // means that it would succeed; errors are like EstimateGas's.
 func (r *Reader) Simulate(ctx context.Context, client string, sender chain.Address, tx chain.Unsigned) error {
-	_, err := r.try(ofClient(ctx, client), "eth_call", sender, tx)
+	_, err := r.try(ctx, client, "eth_call", sender, tx)
 	return err
 }
 
@@ -56,17 +56,37 @@ func (t trial) agrees(other trial) bool {
 	return high-low <= low/estimatesDiffer
 }
 
-func (r *Reader) try(ctx context.Context, method string, sender chain.Address, tx chain.Unsigned) (uint64, error) {
-	at, err := r.Head(ctx)
+func (r *Reader) try(ctx context.Context, client, method string, sender chain.Address, tx chain.Unsigned) (uint64, error) {
+	at, err := r.readerFor(client, trying).Head(ctx)
 	if err != nil {
 		return 0, err
 	}
+	ctx = context.WithValue(ofClient(ctx, client), behalfKey{}, trying)
 	first, by, err := hedgedBy(ctx, r.pool, func(ctx context.Context, e *endpoint) (trial, error) {
 		return r.trialAt(ctx, e, at, method, sender, tx)
 	})
 	if err != nil {
 		return 0, err
 	}
+	err = r.confirmTrial(ctx, by, at, method, sender, tx, first)
+	var lost *outvoted
+	if other := r.pool.best(by); errors.As(err, &lost) && other != nil {
+		// Trials do not move to another endpoint: the next one would fail too.
+		if first, err = r.trialAt(ctx, other, at, method, sender, tx); err == nil {
+			err = r.confirmTrial(ctx, other, at, method, sender, tx, first)
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	if first.reverted != nil {
+		return 0, first.reverted
+	}
+	return first.gas, nil
+}
+
+// confirmTrial asks other endpoints to confirm an endpoint's result.
+func (r *Reader) confirmTrial(ctx context.Context, by *endpoint, at chain.Block, method string, sender chain.Address, tx chain.Unsigned, first trial) error {
 	same := func(ctx context.Context, other *endpoint) say {
 		second, err := r.trialAt(ctx, other, at, method, sender, tx)
 		switch {
@@ -77,13 +97,7 @@ func (r *Reader) try(ctx context.Context, method string, sender chain.Address, t
 		}
 		return saysNo
 	}
-	if err := r.pool.borneOut(ctx, by, claim{about: ofTrials, what: fmt.Sprintf("%s at block %s", method, at.Hash), check: same}); err != nil {
-		return 0, err
-	}
-	if first.reverted != nil {
-		return 0, first.reverted
-	}
-	return first.gas, nil
+	return r.pool.borneOut(ctx, by, claim{about: ofTrials, what: fmt.Sprintf("%s at block %s", method, at.Hash), check: same})
 }
 
 func (r *Reader) trialAt(ctx context.Context, e *endpoint, at chain.Block, method string, sender chain.Address, tx chain.Unsigned) (trial, error) {
