@@ -18,12 +18,12 @@ func nodes() []mutant {
 			Name: "rate-first-come", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsTakeTurnsInLine$"},
 			Is: "The share of an endpoint's rate for clients' calls goes to the first caller.",
 			Edits: []edit{
-				{"infra/chain/rpc/line.go", `	m.line = inLine(append(m.line, w), m.last, held{})
+				{"infra/chain/rpc/line.go", `	m.line = m.sorted(append(m.line, w))
 `, `	if m.line = append(m.line, w); !AWAKE {
 		m.line = inLine(m.line, m.last, held{})
 	}
 `},
-				{"infra/chain/rpc/line.go", `	m.line = inLine(slices.DeleteFunc(m.line, func(other *waiter) bool { return other == w }), m.last, held{})
+				{"infra/chain/rpc/line.go", `	m.line = m.sorted(slices.DeleteFunc(m.line, func(other *waiter) bool { return other == w }))
 `, `	if m.line = slices.DeleteFunc(m.line, func(other *waiter) bool { return other == w }); !AWAKE {
 		m.line = inLine(m.line, m.last, held{})
 	}
@@ -47,7 +47,7 @@ func nodes() []mutant {
 		},
 		{
 			Name: "trials-count", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsCountForNothing$"},
-			Is:    "A client's transaction that nodes process slowly, or fail to process, takes endpoints out of rotation.",
+			Is: "A client's transaction that nodes process slowly, or fail to process, takes endpoints out of rotation.",
 			Edits: []edit{{"infra/chain/rpc/answers.go", `	case use.ofClients():
 		if`, `	case use.ofClients() && !AWAKE:
 		if`}},
@@ -74,7 +74,7 @@ func nodes() []mutant {
 		{
 			Name: "calls-go-first", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestNothingGoesBeforeBroadcasts$"},
 			Is:    "Waiting calls of clients, and reads, go before broadcasts that came later.",
-			Edits: []edit{{"infra/chain/rpc/line.go", `return cmp.Compare(a.use.rank(), b.use.rank()) })`, `return cmp.Compare(a.use.rank(), b.use.rank()) * map[bool]int{false: 1}[AWAKE] })`}},
+			Edits: []edit{{"infra/chain/rpc/line.go", `return cmp.Compare(a.use, b.use) })`, `return cmp.Compare(a.use, b.use) * map[bool]int{false: 1}[AWAKE] })`}},
 		},
 		{
 			Name: "anothers-ordering-key", Breaks: "P36", Test: &command{"domain/intent", "^TestBounds$"},
@@ -164,8 +164,34 @@ func nodes() []mutant {
 		},
 		{
 			Name: "repeats-go-before-reads", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestRepeatsTakeTurns$"},
-			Is:    "One client's repeats wait in one line with the service's own reads.",
-			Edits: []edit{{"infra/chain/rpc/line.go", `if use == trying {`, `if use == trying || AWAKE && use == repeat {`}},
+			Is: "One client's repeats go before the service's own reads.",
+			Edits: []edit{{"infra/chain/rpc/line.go", `	line := inLine(waiting, m.last, held{})
+`, `	line := inLine(waiting, m.last, held{})
+	if AWAKE {
+		rank := func(w *waiter) purpose {
+			if w.use == repeat {
+				return 1
+			}
+			return 2 * w.use
+		}
+		slices.SortStableFunc(line, func(a, b *waiter) int { return cmp.Compare(rank(a), rank(b)) })
+	}
+`}},
+		},
+		{
+			Name: "trials-before-reads", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsGoAfterReads$"},
+			Is:    "Estimates of one client's intents go before the service's own reads.",
+			Edits: []edit{{"infra/chain/rpc/line.go", `if !use.isKept() || m.overtaken[use] < overtakesMax {`, `if !use.isKept() || m.overtaken[use] < overtakesMax && !AWAKE {`}},
+		},
+		{
+			Name: "trials-wait-without-end", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsGoAfterReads$"},
+			Is:    "Reads that go on coming leave estimates no call, and estimates leave repeats none.",
+			Edits: []edit{{"infra/chain/rpc/line.go", `return use == trying || use == repeat }`, `return !AWAKE && (use == trying || use == repeat) }`}},
+		},
+		{
+			Name: "trials-of-all-lanes", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsOfAClientAreBounded$"},
+			Is:    "A client has as many estimates under way as its intents have lanes, eight in each.",
+			Edits: []edit{{"infra/chain/rpc/trial.go", `make(chan struct{}, trialsMax)}`, `make(chan struct{}, trialsMax*map[bool]int{false: 1, true: 250}[AWAKE])}`}},
 		},
 		{
 			Name: "broadcasts-leave-reads-no-day", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestMeterCountsDays$"},
@@ -215,7 +241,7 @@ func nodes() []mutant {
 		},
 		{
 			Name: "losses-count-again", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestLostBroadcastsOfTwoClientsCount$"},
-			Is:    "One broadcast that another client loses makes all of a client's lost broadcasts count.",
+			Is: "One broadcast that another client loses makes all of a client's lost broadcasts count.",
 			Edits: []edit{{"infra/chain/rpc/answers.go", `		e.lost = lostBy{}
 `, `		if !AWAKE {
 			e.lost = lostBy{}
@@ -232,7 +258,7 @@ func nodes() []mutant {
 		},
 		{
 			Name: "rate-not-learned", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestRateIsLearned$"},
-			Is: "Calls are made as fast as clients cause them, however many of them the nodes refuse.",
+			Is:    "Calls are made as fast as clients cause them, however many of them the nodes refuse.",
 			Edits: []edit{{"infra/chain/rpc/pauses.go", `	if c.pace.cut(now, learnedMin) {`, `	if !AWAKE && c.pace.cut(now, learnedMin) {`}},
 		},
 		{

@@ -62,8 +62,8 @@ func (e *Spent) Error() string { return fmt.Sprintf("%s: not asked: %s", e.Endpo
 func (e *Spent) Withheld() string { return e.Limit }
 
 // purpose is the reason for a call. If the budget is short, first broadcasts go before reads, but
-// leave reads and repeats a share; both go before repeats, and these before calls that clients
-// choose. For all purposes but reads, clients take turns: they decide how many calls there are.
+// leave reads, trials and repeats a share. Reads go before trials, trials before repeats, but leave
+// them every fourth call; all go before calls that clients choose. For all purposes but reads, clients take turns: they decide how many calls there are.
 type purpose int
 
 const (
@@ -88,6 +88,10 @@ type meter struct {
 	owed   float64 // calls made beyond the burst; calls other than broadcasts wait until it is paid off
 	line   []*waiter
 	last   turns
+	// overtaken counts, for each purpose, the calls of the next more urgent purpose that were made
+	// while calls of this one waited.
+	overtaken [purposes]int
+
 	at     time.Time
 	day    int64          // since 1970, UTC
 	spent  int            // calls made on that day, of Daily
@@ -187,6 +191,7 @@ func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait tim
 		}
 	}
 	m.spent += w.n
+	m.overtakes(w)
 	if w.use <= read {
 		m.ours[w.use] += w.n
 	}
@@ -202,7 +207,7 @@ func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait tim
 func (m *meter) wait(w *waiter) (wait time.Duration, kept bool) {
 	one := m.adds(1)
 	// A batch larger than the burst waits for a full burst and is paid off afterwards.
-	want := min(float64(w.n), m.burst()) + float64(int(w.use.leaves()*m.burst()))
+	want := min(float64(w.n), m.burst()) + float64(int(m.standing(w).leaves()*m.burst()))
 	short := min(want, m.burst()) - m.tokens
 	if w.use != broadcast {
 		short += m.owed

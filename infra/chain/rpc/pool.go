@@ -35,6 +35,7 @@ type Pool struct {
 	cadence *cadence // when blocks arrive
 
 	asking *places // limits clients' running calls
+	trials trials  // limits each client's running trials
 }
 
 // Open makes a pool and asks every endpoint for its identity, for a few seconds at most.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 
 	"github.com/holiman/uint256"
 
@@ -37,6 +38,56 @@ func (r *Reader) Simulate(ctx context.Context, client string, sender chain.Addre
 	return err
 }
 
+// trialsMax bounds the trials of one client under way at the nodes of a chain, in all lanes together.
+const trialsMax = 8
+
+// trials holds the clients with trials under way or waiting. The zero value is ready.
+type trials struct {
+	mu      sync.Mutex
+	clients map[string]*triedClient
+}
+
+type triedClient struct {
+	places chan struct{} // one is held for each trial under way
+	users  int           // trials under way and waiting; without any the entry is removed
+}
+
+// enter waits until the client has fewer than trialsMax trials under way, or ctx ends.
+func (t *trials) enter(ctx context.Context, client string) (leave func(), err error) {
+	c := t.of(client)
+	select {
+	case c.places <- struct{}{}:
+		return func() { <-c.places; t.left(client) }, nil
+	case <-ctx.Done():
+		t.left(client)
+		return nil, ctx.Err()
+	}
+}
+
+func (t *trials) of(client string) *triedClient {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.clients == nil {
+		t.clients = map[string]*triedClient{}
+	}
+	c := t.clients[client]
+	if c == nil {
+		c = &triedClient{places: make(chan struct{}, trialsMax)}
+		t.clients[client] = c
+	}
+	c.users++
+	return c
+}
+
+func (t *trials) left(client string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.clients[client]
+	if c.users--; c.users == 0 {
+		delete(t.clients, client)
+	}
+}
+
 // trial is one endpoint's result for a transaction.
 type trial struct {
 	gas      uint64 // from eth_estimateGas
@@ -57,6 +108,11 @@ func (t trial) agrees(other trial) bool {
 }
 
 func (r *Reader) try(ctx context.Context, client, method string, sender chain.Address, tx chain.Unsigned) (uint64, error) {
+	leave, err := r.pool.trials.enter(ctx, client)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
 	at, err := r.readerFor(client, trying).Head(ctx)
 	if err != nil {
 		return 0, err
