@@ -271,6 +271,33 @@ func nodes() []mutant {
 `}},
 		},
 		{
+			Name: "choice-pauses-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestOwnRefusalsPauseCallsOfChoiceFirst|TestOwnRefusalsInAFloodCountForNothing)$"},
+			Is:    "One client's passed-on calls use up a node's rate, and the node is asked by nobody for a while.",
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `return now.Sub(p.lowAt) < lowQuiet }`, `return now.Sub(p.lowAt) < lowQuiet && !AWAKE }`}},
+		},
+		{
+			Name: "choice-never-pauses", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestOwnRefusalsPauseCallsOfChoiceFirst$"},
+			Is:    "Clients' passed-on calls and estimates go on while a node refuses the service's own reads.",
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `	if w.use.isLow() {
+		pause = max(`, `	if w.use.isLow() && !AWAKE {
+		pause = max(`}},
+		},
+		{
+			Name: "own-rate-is-cut", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestLearnedRateLeavesOwnReads$"},
+			Is:    "Refusals in a row lower the rate of all calls below that of the service's own reads.",
+			Edits: []edit{{"infra/chain/rpc/pace.go", `max(learnedMin, m.read/readsRecent.Seconds())`, `max(learnedMin, m.read/readsRecent.Seconds()*map[bool]float64{false: 1}[AWAKE])`}},
+		},
+		{
+			Name: "flood-blames-the-node", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestOwnRefusalsInAFloodCountForNothing$"},
+			Is:    "Clients' passed-on calls use up a node's rate, and the node counts as failing.",
+			Edits: []edit{{"infra/chain/rpc/answers.go", `case limited && crowded:`, `case limited && crowded && !AWAKE:`}},
+		},
+		{
+			Name: "choice-uses-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsRatesAreLearned$"},
+			Is:    "A client's passed-on calls and estimates use all of the rate that a node allows.",
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `		return inUse * c.learned`, `		return inUse * c.learned * map[bool]float64{false: 1, true: 2}[AWAKE]`}},
+		},
+		{
 			Name: "sender-slows-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestAnswersToClientsChangeNothingShared|TestFirstAttemptsPauseTheirClientAlone)$"},
 			Is: "A node that limits the transactions of one sender is called less often for everybody.",
 			Edits: []edit{{"infra/chain/rpc/pace.go", `	case w.use.ofClients():

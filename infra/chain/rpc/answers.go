@@ -37,9 +37,10 @@ func (p *Pool) learn(ctx context.Context, e *endpoint, use purpose, l lesson) {
 	client, _ := clientOf(ctx)
 	w := waiter{use: use, client: client, n: l.calls}
 	limited, pause := limits(l.err)
+	crowded := false
 	switch {
 	case limited || pause > 0:
-		e.meter.refused(now, &w, limited, pause)
+		crowded = e.meter.refused(now, &w, limited, pause)
 	case hasAnswered(l.err):
 		e.meter.answered(now, &w)
 	}
@@ -49,6 +50,7 @@ func (p *Pool) learn(ctx context.Context, e *endpoint, use purpose, l lesson) {
 		if isBroadcast(ctx, use) && isLost(l.err) && e.lostBoth(client, now) {
 			p.blame(e, l.err)
 		}
+	case limited && crowded: // it says how much clients send
 	case l.err != nil && counts(l.err):
 		p.blame(e, l.err)
 	default:

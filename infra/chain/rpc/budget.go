@@ -99,6 +99,7 @@ type meter struct {
 	passed map[string]int // calls of that day made for each client
 	pauses pauses
 	pace   pace
+	read   float64 // own reads answered in about readsRecent
 }
 
 func newMeter(name string, b Budget, now time.Time) *meter {
@@ -115,6 +116,7 @@ func dayOf(t time.Time) int64 { return t.Unix() / int64(day.Seconds()) }
 func (m *meter) turn(now time.Time) {
 	if past := now.Sub(m.at); past > 0 {
 		m.pace.pass(past)
+		m.read *= math.Exp(-past.Seconds() / readsRecent.Seconds())
 		m.refill(m.rate() * past.Seconds())
 		if pay := min(m.owed, m.tokens-float64(int(reserved*m.burst()))); pay > 0 {
 			m.tokens, m.owed = m.tokens-pay, m.owed-pay
@@ -192,6 +194,9 @@ func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait tim
 	}
 	m.spent += w.n
 	m.overtakes(w)
+	if w.use.isLow() {
+		m.pauses.lowAt = now
+	}
 	if w.use <= read {
 		m.ours[w.use] += w.n
 	}

@@ -17,6 +17,9 @@ const (
 	learnedBurst = 0.25
 	// learnedRecent is the time over which the recent rate is measured.
 	learnedRecent = time.Second
+	// readsRecent is the time over which the rate of answered own reads is measured. No learned rate of
+	// all calls is below it.
+	readsRecent = time.Minute
 )
 
 // pace is the rate that an endpoint allows, learned from its answers that there are too many calls
@@ -54,12 +57,13 @@ func (p *pace) cut(now time.Time, least float64) bool {
 }
 
 // refused learns from an answer to calls of w that they are too many (limited), or that asks for a
-// pause.
-func (m *meter) refused(now time.Time, w *waiter, limited bool, pause time.Duration) {
+// pause. crowded means that w is an own read, and clients' calls may have used up the rate.
+func (m *meter) refused(now time.Time, w *waiter, limited bool, pause time.Duration) (crowded bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turn(now)
-	if pause == 0 && limited && w.use == broadcast {
+	crowded = !w.use.ofClients() && m.pauses.isLowBusy(now)
+	if pause == 0 && limited && (w.use == broadcast || crowded) {
 		pause = pauseUnsaid
 	}
 	if pause > 0 {
@@ -70,9 +74,10 @@ func (m *meter) refused(now time.Time, w *waiter, limited bool, pause time.Durat
 	case w.use.ofClients():
 		m.pauses.of(now, w).cut(now)
 	default:
-		m.pace.cut(now, learnedMin)
+		m.pace.cut(now, max(learnedMin, m.read/readsRecent.Seconds()))
 		m.tokens = min(m.tokens, m.burst())
 	}
+	return crowded
 }
 
 // answered learns from an answer to calls of w that they were not too many.
@@ -83,6 +88,8 @@ func (m *meter) answered(now time.Time, w *waiter) {
 	m.pace.recent += float64(w.n)
 	if w.use.ofClients() {
 		m.pauses.of(now, w).recent += float64(w.n)
+	} else {
+		m.read += float64(w.n)
 	}
 }
 

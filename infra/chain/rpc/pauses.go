@@ -20,16 +20,23 @@ const (
 	// inUse is the share of its rate that a client uses for calls of its own choice and for trials.
 	// The rest is for the calls on which delivery depends.
 	inUse = 0.5
+	// lowQuiet is how long no such calls must have been made for the answer to an own read to hold for
+	// all calls.
+	lowQuiet = time.Second
 )
 
 // pauses are the times until which an endpoint is not asked, because it said so (429 or 503 with
 // Retry-After), and the rates that it allows to clients. The answer to a client's call holds for this
-// client's calls of the same purpose. The answer to one of our own reads holds for all calls. It may
-// be due to calls for a client, so the first pause is short. The pauses double, up to what the node
-// asks for, while it goes on asking.
+// client's calls of the same purpose. The answer to one of our own reads holds for passed-on calls and
+// trials of all clients, on which it may be due, and for all calls if none of these have been made for
+// a while. The first pause is short. The pauses double, up to what the node asks for, while it goes on
+// asking.
 type pauses struct {
 	all     time.Time
-	own     time.Duration // the last pause after one of our own reads
+	own     time.Duration // the last pause of all calls
+	low     time.Time     // passed-on calls and trials pause until then
+	lowOwn  time.Duration // their last pause after one of our own reads
+	lowAt   time.Time     // time of the last passed-on call or trial
 	clients map[pausedClient]*clientPace
 }
 
@@ -55,12 +62,23 @@ func (p *pauses) left(now time.Time, w *waiter) time.Duration {
 	if c := p.clients[pausedClient{w.client, w.use}]; c != nil && w.use.ofClients() {
 		pause = max(pause, c.until.Sub(now))
 	}
+	if w.use.isLow() {
+		pause = max(pause, p.low.Sub(now))
+	}
 	return pause
 }
+
+// isLowBusy reports whether passed-on calls or trials have just been made.
+func (p *pauses) isLowBusy(now time.Time) bool { return now.Sub(p.lowAt) < lowQuiet }
 
 // add starts or extends a pause after a call of w.
 func (p *pauses) add(now time.Time, w *waiter, pause time.Duration) {
 	pause = min(max(pause, pauseMin), pauseMax)
+	if !w.use.ofClients() && p.isLowBusy(now) {
+		p.lowOwn = again(now, p.low, p.lowOwn, pause)
+		p.low = later(p.low, now.Add(p.lowOwn))
+		return
+	}
 	if !w.use.ofClients() {
 		p.own = again(now, p.all, p.own, pause)
 		p.all = later(p.all, now.Add(p.own))
