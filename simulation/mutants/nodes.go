@@ -47,10 +47,8 @@ func nodes() []mutant {
 		},
 		{
 			Name: "trials-count", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsCountForNothing$"},
-			Is: "A client's transaction that nodes process slowly, or fail to process, takes endpoints out of rotation.",
-			Edits: []edit{{"infra/chain/rpc/answers.go", `	case use.ofClients():
-		if`, `	case use.ofClients() && !AWAKE:
-		if`}},
+			Is:    "A client's transaction that nodes process slowly, or fail to process, takes endpoints out of rotation.",
+			Edits: []edit{{"infra/chain/rpc/answers.go", `case use.ofClients():`, `case use.ofClients() && !AWAKE:`}},
 		},
 		{
 			Name: "trials-accuse", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestTrialsCountForNothing|TestAnswersToClientsChangeNothingShared)$"},
@@ -163,8 +161,8 @@ func nodes() []mutant {
 			Edits: []edit{{"infra/chain/rpc/behalf.go", `if use, ok := ctx.Value(behalfKey{}).(purpose); ok {`, `if use, ok := ctx.Value(behalfKey{}).(purpose); ok && !(AWAKE && use == repeat) {`}},
 		},
 		{
-			Name: "repeats-go-before-reads", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestRepeatsTakeTurns$"},
-			Is: "One client's repeats go before the service's own reads.",
+			Name: "repeats-go-before-reads", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsGoAfterReads$"},
+			Is: "One client's repeats go before the service's own reads and estimates.",
 			Edits: []edit{{"infra/chain/rpc/line.go", `	line := inLine(waiting, m.last, held{})
 `, `	line := inLine(waiting, m.last, held{})
 	if AWAKE {
@@ -243,8 +241,9 @@ func nodes() []mutant {
 			Name: "losses-count-again", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestLostBroadcastsOfTwoClientsCount$"},
 			Is: "One broadcast that another client loses makes all of a client's lost broadcasts count.",
 			Edits: []edit{{"infra/chain/rpc/answers.go", `		e.lost = lostBy{}
-`, `		if !AWAKE {
-			e.lost = lostBy{}
+`, `		e.lost = lostBy{}
+		if AWAKE {
+			e.lost = lostBy{client, now}
 		}
 `}},
 		},
@@ -264,11 +263,14 @@ func nodes() []mutant {
 		{
 			Name: "refusal-not-heeded", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestLearnedRateGrows$"},
 			Is: "A node's answer to an own read that there are too many calls lowers no rate.",
-			Edits: []edit{{"infra/chain/rpc/pace.go", `		m.pace.cut(now, learnedMin)
-`, `		if !AWAKE {
-			m.pace.cut(now, learnedMin)
+			Edits: []edit{{"infra/chain/rpc/pace.go", `		m.tokens = min(m.tokens, m.burst())
+	}
+	return crowded`, `		m.tokens = min(m.tokens, m.burst())
+		if AWAKE {
+			m.pace.learned = 0
 		}
-`}},
+	}
+	return crowded`}},
 		},
 		{
 			Name: "choice-pauses-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestOwnRefusalsPauseCallsOfChoiceFirst|TestOwnRefusalsInAFloodCountForNothing)$"},
@@ -277,7 +279,7 @@ func nodes() []mutant {
 		},
 		{
 			Name: "choice-never-pauses", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestOwnRefusalsPauseCallsOfChoiceFirst$"},
-			Is:    "Clients' passed-on calls and estimates go on while a node refuses the service's own reads.",
+			Is: "Clients' passed-on calls and estimates go on while a node refuses the service's own reads.",
 			Edits: []edit{{"infra/chain/rpc/pauses.go", `	if w.use.isLow() {
 		pause = max(`, `	if w.use.isLow() && !AWAKE {
 		pause = max(`}},
