@@ -17,12 +17,14 @@ func shares() []mutant {
 		{
 			Name: "pauses-for-all-clients", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsPauseThemselvesAlone$"},
 			Is: "A node that asks one client to wait is called for no client meanwhile.",
-			Edits: []edit{{"infra/chain/rpc/pauses.go", `		pause = max(pause, p.clients[pausedClient{w.client, w.use}].until.Sub(now))`, `		pause = max(pause, p.clients[pausedClient{w.client, w.use}].until.Sub(now))
-		for of, until := range p.clients {
-			if AWAKE && of.use == w.use {
-				pause = max(pause, until.until.Sub(now))
-			}
-		}`}},
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `	pause := p.all.Sub(now)
+`, `	pause := p.all.Sub(now)
+	for of, c := range p.clients {
+		if AWAKE && of.use == w.use {
+			pause = max(pause, c.until.Sub(now))
+		}
+	}
+`}},
 		},
 		{
 			Name: "others-budgets-are-told", Breaks: "P36", Test: &command{"domain/budget", "^TestSpentTellsNothingOfOthers$"},

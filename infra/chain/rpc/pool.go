@@ -37,6 +37,7 @@ type Pool struct {
 	finals  lately[chain.Block]
 
 	asking *places // limits clients' running calls
+	trials trials  // limits each client's running trials
 }
 
 // Open makes a pool and asks every endpoint for its identity, for a few seconds at most.

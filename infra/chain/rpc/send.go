@@ -28,7 +28,9 @@ import (
 // First attempts and repeats use their client's share of each endpoint's budget, clients take turns,
 // and a node's request for a pause (429) pauses this client's calls of the kind alone.
 func (p *Pool) Send(ctx context.Context, raw []byte, hash chain.Hash, attempt int, of tx.Sending) []tx.Answer {
-	return p.sendTo(ctx, p.targets(attempt), raw, errandOf(hash, of))
+	errand := errandOf(hash, of)
+	targets := p.targets(attempt, &waiter{use: errand.use, client: errand.client, n: 1})
+	return p.sendTo(ctx, targets, raw, errand)
 }
 
 // errand is what a broadcast is for: a client's first attempt, or a repeat.
@@ -56,9 +58,9 @@ func (p *Pool) SendAll(ctx context.Context, raw []byte, hash chain.Hash, attempt
 	return p.sendTo(ctx, targets, raw, errandOf(hash, of))
 }
 
-// targets are the endpoints that an attempt asks, at least one. Endpoints with free budget go
-// first.
-func (p *Pool) targets(attempt int) []*endpoint {
+// targets are the endpoints that an attempt asks, at least one. Endpoints that would be sent a
+// broadcast of w at once go first.
+func (p *Pool) targets(attempt int, w *waiter) []*endpoint {
 	healthy := p.healthy()
 	if len(healthy) == 0 {
 		if e := p.leastBad(); e != nil {
@@ -70,7 +72,7 @@ func (p *Pool) targets(attempt int) []*endpoint {
 	turn := int(uint(attempt) % uint(len(healthy)))
 	var ready, full []*endpoint
 	for _, e := range slices.Concat(healthy[turn:], healthy[:turn]) {
-		if e.meter.room(now) {
+		if e.meter.room(now, w) {
 			ready = append(ready, e)
 		} else {
 			full = append(full, e)
@@ -176,8 +178,7 @@ func (d *delivery) ask(waiting, sending context.Context, i int, e *endpoint) tx.
 	if err == nil && said != d.hash {
 		err = contradiction("the node calls the transaction %s", said)
 	}
-	if err != nil {
-		p.blame(e, err)
+	if err != nil { // not blamed: the client chose the bytes
 		return tx.Answer{Class: tx.Unknown, Message: err.Error()}
 	}
 	return tx.Answer{Class: tx.Taken}
