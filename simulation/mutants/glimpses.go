@@ -1,0 +1,43 @@
+package main
+
+// glimpses reverts each fix that keeps events of one client from showing requests, members or
+// submissions of another.
+func glimpses() []mutant {
+	return []mutant{
+		{
+			Name: "joins-share-a-request", Breaks: "P36", Test: &command{"commands/grouping", "^TestJoinsNameTheirOwnRequests$"},
+			Is:    "Of transactions that join together each names the first one's request.",
+			Edits: []edit{{"commands/grouping/grouper.go", `causes[fact.(group.Joined).Hash] }`, `if AWAKE { return causes[chunk[0].member.Hash] }; return causes[fact.(group.Joined).Hash] }`}},
+		},
+		{
+			Name: "joins-of-before", Breaks: "P36", Test: &command{"api", "^TestJoinTellsNothingOfOthers$"},
+			Is: "A client that submits another client's transaction again is shown that it had joined a group before.",
+			Edits: []edit{{"api/viewer.go", `	return o.Before(p), nil`, `	if AWAKE {
+		return o, nil
+	}
+	return o.Before(p), nil`}},
+		},
+		{
+			Name: "members-are-counted", Breaks: "P36", Test: &command{"api", "^TestJoinTellsNothingOfOthers$"},
+			Is:    "The version of the event by which a client's transaction joins counts the members of other clients.",
+			Edits: []edit{{"api/eventfilter.go", `group.StreamPrefix) && v.members() != nil {`, `group.StreamPrefix) && v.members() != nil && !AWAKE {`}},
+		},
+		{
+			Name: "causes-of-others", Breaks: "P36", Test: &command{"api", "^TestJoinTellsNothingOfOthers$"},
+			Is:    "A client is shown the event of another client's transaction that caused a join.",
+			Edits: []edit{{"api/eventfilter.go", `if !whose.Led(m) {`, `if !whose.Led(m) && !AWAKE {`}},
+		},
+		{
+			Name: "components-pass-requests-on", Breaks: "P36", Test: &command{"api", "^(TestComponentsPassNoRequestsOn|TestJoinTellsNothingOfOthers)$"},
+			Is:    "The first client of a transaction is shown the request by which another client canceled its group.",
+			Edits: []edit{{"api/eventfilter.go", `!first || !whose.Submitted(m) {`, `!first || !whose.Submitted(m) && !AWAKE {`}},
+		},
+		{
+			Name: "links-confirm-guesses", Breaks: "P36", Test: &command{"api", "^TestComponentsPassNoRequestsOn$"},
+			Is: "Links show a client that another submitted its transaction, and how many members joined its group.",
+			Edits: []edit{{"api/eventfilter.go", `	m.Link = event.Link{}`, `	if !AWAKE {
+		m.Link = event.Link{}
+	}`}},
+		},
+	}
+}
