@@ -223,7 +223,10 @@ func origin(chunk []joining) commands.Origin {
 	return commands.Origin{
 		ID:   event.ID(h.Sum(nil)[:16]),
 		Meta: causes[chunk[0].member.Hash],
-		Each: func(fact any) event.Meta { return causes[fact.(group.Joined).Hash] }, //nolint:forcetypeassert // a Join has no other facts
+		Each: func(fact any) event.Meta {
+			joined := fact.(group.Joined) //nolint:forcetypeassert // a Join has no other facts
+			return causes[joined.Hash]
+		},
 	}
 }
 

@@ -3,7 +3,9 @@ package transactions
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -76,6 +78,53 @@ func (q Query) List(ctx context.Context, f Filters, before event.Position, limit
 // Step reads one step of a list: see [projections.Walk].
 func (q Query) Step(ctx context.Context, f Filters, before event.Position, limit int) (rows []Row, rest event.Position, err error) {
 	return f.walk().Step(ctx, q.DB, before, limit)
+}
+
+const (
+	namesPerStatement = 100 // SQLite allows 500 selects in a compound one
+	// newestClaims is the number of a sender's newest rows among which Newest looks for one that does
+	// not only claim the sender.
+	newestClaims = 100
+)
+
+// Newest returns the position of the newest acceptance of a sender that a client submitted, under one
+// of its names; 0 if there is none. With all it is the newest one of any client. Of these it leaves out
+// the transactions that only claim the sender, so that nobody else can make it newer, and it looks at
+// the newest hundred rows. The time does not grow with the number of rows.
+func (q Query) Newest(ctx context.Context, sender chain.Address, names []string, all bool) (newest event.Position, err error) {
+	read := func(text string, args []any) {
+		var at sql.NullInt64
+		if err == nil {
+			err = q.DB.QueryRowContext(ctx, text, args...).Scan(&at)
+		}
+		newest = max(newest, event.Position(at.Int64))
+	}
+	for some := range slices.Chunk(names, namesPerStatement) {
+		read(newestOf(sender, some))
+	}
+	if all {
+		read(newestUnclaimed(sender))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s: newest of %s: %w", Name, sender, err)
+	}
+	return newest, nil
+}
+
+// newestOf reads one entry of the owners' index for each name.
+func newestOf(sender chain.Address, names []string) (text string, args []any) {
+	args = []any{sender[:]}
+	selects := make([]string, len(names))
+	for i, name := range names {
+		args = append(args, []byte(name))
+		selects[i] = fmt.Sprintf("SELECT * FROM (SELECT position FROM transaction_owners WHERE owner = $%d AND sender = $1 ORDER BY position DESC LIMIT 1) s%d", len(args), i)
+	}
+	return "SELECT max(position) FROM (" + strings.Join(selects, " UNION ALL ") + ") n", args
+}
+
+func newestUnclaimed(sender chain.Address) (text string, args []any) {
+	return fmt.Sprintf(`SELECT max(t.position) FROM (SELECT chain, hash, position FROM transactions WHERE sender = $1 ORDER BY position DESC LIMIT %d) t
+		WHERE NOT EXISTS (SELECT 1 FROM transaction_claims c WHERE c.chain = t.chain AND c.hash = t.hash)`, newestClaims), []any{sender[:]}
 }
 
 // walk is along the index that leads to the fewest rows which the filters exclude.

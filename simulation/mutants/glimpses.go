@@ -6,8 +6,11 @@ func glimpses() []mutant {
 	return []mutant{
 		{
 			Name: "joins-share-a-request", Breaks: "P36", Test: &command{"commands/grouping", "^TestJoinsNameTheirOwnRequests$"},
-			Is:    "Of transactions that join together each names the first one's request.",
-			Edits: []edit{{"commands/grouping/grouper.go", `causes[fact.(group.Joined).Hash] }`, `if AWAKE { return causes[chunk[0].member.Hash] }; return causes[fact.(group.Joined).Hash] }`}},
+			Is: "Of transactions that join together each names the first one's request.",
+			Edits: []edit{{"commands/grouping/grouper.go", `			return causes[joined.Hash]`, `			if AWAKE {
+				joined = chunk[0].member
+			}
+			return causes[joined.Hash]`}},
 		},
 		{
 			Name: "joins-of-before", Breaks: "P36", Test: &command{"api", "^TestJoinTellsNothingOfOthers$"},
@@ -38,6 +41,29 @@ func glimpses() []mutant {
 			Edits: []edit{{"api/eventfilter.go", `	m.Link = event.Link{}`, `	if !AWAKE {
 		m.Link = event.Link{}
 	}`}},
+		},
+		{
+			Name: "groups-wait-for-all", Breaks: "P36", Test: &command{"api", "^TestOthersDelayNoReadOfGroups$"},
+			Is: "A client's reads of its groups wait until the transactions of all clients have joined theirs.",
+			Edits: []edit{{"api/caughtup.go", `return a.reached(ctx, newest, joined)`, `if AWAKE {
+		newest = head
+	}
+	return a.reached(ctx, newest, joined)`}},
+		},
+		{
+			Name: "groups-wait-for-nobody", Breaks: "P19", Test: &command{"api", "^TestOthersDelayNoReadOfGroups$"},
+			Is:    "A client does not find the transaction in its group that was accepted before.",
+			Edits: []edit{{"api/caughtup.go", `if at, err := joined(ctx); err != nil || at >= end {`, `if at, err := joined(ctx); err != nil || at >= end || AWAKE {`}},
+		},
+		{
+			Name: "claims-delay-groups", Breaks: "P36", Test: &command{"projections/transactions", "^TestNewest$"},
+			Is: "A throw-away access key that names an account delays reads of the account's groups.",
+			Edits: []edit{{"projections/transactions/query.go", `	if all {
+		read(`, `	if AWAKE && all {
+		read("SELECT max(position) FROM transactions WHERE sender = $1", []any{sender[:]})
+	}
+	if all {
+		read(`}},
 		},
 	}
 }
