@@ -6,10 +6,7 @@ import "github.com/tempo-watchtower/watchtower/domain/chain"
 // databases carry it out.
 func ListStatement(f Filters, limit int) (text string, args []any) { return f.walk().Statement(limit) }
 
-// NewestStatements are the statements of [Query.Newest].
-func NewestStatements(sender chain.Address, names []string) map[string]func() (text string, args []any) {
-	return map[string]func() (string, []any){
-		"of a client": func() (string, []any) { return newestOf(sender, names) },
-		"of a sender": func() (string, []any) { return newestUnclaimed(sender) },
-	}
+// NewestStatement is the statement of [Query.Newest].
+func NewestStatement(sender chain.Address, names []string) (text string, args []any) {
+	return newestOf(sender, names)
 }

@@ -2,12 +2,16 @@ package transactions_test
 
 import (
 	"database/sql"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
+	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
@@ -18,8 +22,8 @@ func TestNewest(t *testing.T) {
 		db := migrate(t, view(t))
 		fill(t, db) // row n is at position n+1
 		claim := func(n int) {
-			hash := hashOf(n)
-			_, err := db.ExecContext(t.Context(), `INSERT INTO transaction_claims (hash, chain, position) VALUES ($1, 1, $2)`, hash[:], n+1)
+			hash, sender := hashOf(n), senderOf(n)
+			_, err := db.ExecContext(t.Context(), `DELETE FROM ownership WHERE hash = $1 AND owner = $2`, hash[:], sender[:])
 			check(t, err)
 		}
 		q := transactions.Query{DB: db}
@@ -48,12 +52,50 @@ func TestNewest(t *testing.T) {
 				t.Errorf("%s: %d, want %d", c.name, got, c.want)
 			}
 		}
-		for name, statement := range transactions.NewestStatements(senderOf(6), []string{"client 6", "nobody"}) {
-			text, args := statement()
-			explained := testenv.Explain(t, db, text, args...)
-			index := map[string]string{"of a client": "transaction_owners_sender", "of a sender": "transactions_sender"}[name]
-			if whole := strings.ReplaceAll(explained, "Seq Scan on transaction_claims", ""); !strings.Contains(explained, index) || strings.Contains(whole, "Seq Scan") {
-				t.Errorf("%s: not by %s:\n%s", name, index, explained)
+		text, args := transactions.NewestStatement(senderOf(6), []string{"client 6", "nobody"})
+		if explained := testenv.Explain(t, db, text, args...); !strings.Contains(explained, "ownership_sender") || strings.Contains(explained, "Seq Scan") {
+			t.Errorf("not by the index of senders:\n%s", explained)
+		}
+	})
+}
+
+// A list of a key that is bound to a sender reads no claim of another client: its first step has all of
+// the rows, whatever the number of claims. Claims of the client itself are listed.
+func TestBoundListReadsNoClaims(t *testing.T) {
+	const claims, own = 3 * projections.StepRows, 5
+	engines(t, func(t *testing.T, view func(t *testing.T) *sql.DB) {
+		db := migrate(t, view(t))
+		sender, others := chain.Address{1}, chain.Address{2}
+		insert := func(n int, owners ...string) {
+			hash := hashOf(n)
+			_, err := db.ExecContext(t.Context(), `INSERT INTO transactions (chain, hash, position, version, sender, nonce_key, status, data)
+				VALUES (1, $1, $2, 1, $3, $4, 'queued', $5)`, hash[:], n+1, sender[:], make([]byte, 32), fmt.Appendf(nil, `{"position":%d}`, n+1))
+			check(t, err)
+			for _, owner := range owners {
+				_, err := db.ExecContext(t.Context(), `INSERT INTO ownership (hash, chain, owner, position, sender) VALUES ($1, 1, $2, $3, $4)`,
+					hash[:], []byte(owner), n+1, sender[:])
+				check(t, err)
+			}
+		}
+		for n := range own {
+			insert(n, "ann", string(sender[:]))
+		}
+		insert(own, "ann") // a claim
+		for n := own + 1; n <= own+claims; n++ {
+			insert(n, "bob")
+		}
+		q := transactions.Query{DB: db}
+		for name, within := range map[string]transactions.Within{
+			"one sender":  {Owners: []string{"ann"}, Senders: []chain.Address{sender}},
+			"two senders": {Owners: []string{"ann", "older name"}, Senders: []chain.Address{others, sender}},
+		} {
+			for limit, more := range map[int]bool{100: false, 2: true} {
+				rows, rest, err := q.Step(t.Context(), transactions.Filters{Within: &within}, 0, limit)
+				check(t, err)
+				want := []event.Position{6, 5, 4, 3, 2, 1}[:min(limit, own+1)]
+				if d := cmp.Diff(want, positions(rows)); d != "" || (rest != 0) != more {
+					t.Errorf("%s, at most %d: the first step ends at %d, and has (-want +got):\n%s", name, limit, rest, d)
+				}
 			}
 		}
 	})

@@ -59,11 +59,37 @@ func glimpses() []mutant {
 			Name: "claims-delay-groups", Breaks: "P36", Test: &command{"projections/transactions", "^TestNewest$"},
 			Is: "A throw-away access key that names an account delays reads of the account's groups.",
 			Edits: []edit{{"projections/transactions/query.go", `	if all {
-		read(`, `	if AWAKE && all {
-		read("SELECT max(position) FROM transactions WHERE sender = $1", []any{sender[:]})
+		names`, `	if AWAKE && all {
+		err := q.DB.QueryRowContext(ctx, "SELECT max(position) FROM transactions WHERE sender = $1", sender[:]).Scan(&newest)
+		return newest, err
 	}
 	if all {
-		read(`}},
+		names`}},
+		},
+		{
+			Name: "claims-in-lists", Breaks: "P36", Test: &command{"projections/transactions", "^TestBoundListReadsNoClaims$"},
+			Is: "A list of a key that is bound to a sender reads, and pays for, the claims of other clients.",
+			Edits: []edit{{"projections/transactions/query.go", `	switch {
+	case len(senders) > 0:`, `	if in := f.Within; AWAKE && in != nil && len(in.Senders) > 0 {
+		w.Table, w.Equal, w.Empty = "transactions", nil, nil
+		w.Where.And("EXISTS (SELECT 1 FROM ownership o WHERE o.chain = t.chain AND o.hash = t.hash AND o.owner IN (%s))",
+			append(projections.Names(in.Owners), addresses(in.Senders)...)...)
+	}
+	switch {
+	case len(senders) > 0:`}},
+		},
+		{
+			Name: "claims-are-the-senders", Breaks: "P36", Test: &command{"projections/owners", "^TestWithin$"},
+			Is:    "A key that is bound to a sender lists transactions that only claim the sender.",
+			Edits: []edit{{"projections/owners/project.go", `			c.claims[k] = r.Position`, `			c.claims[k] = r.Position
+			if AWAKE {
+				c.own(k, senderName(e.Sender))
+			}`}},
+		},
+		{
+			Name: "confirmed-are-hidden", Breaks: "P36", Test: &command{"projections/owners", "^TestWithin$"},
+			Is:    "A key that is bound to a sender does not list the sender's transactions that an access key signed.",
+			Edits: []edit{{"projections/owners/project.go", `	if c.confirmed[k] {`, `	if c.confirmed[k] && !AWAKE {`}},
 		},
 	}
 }
