@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"io/fs"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -32,6 +33,12 @@ func olderView(t *testing.T) fs.FS {
 	return older
 }
 
+// named is the tables as text. SQLite reads the empty name as null, and Postgres does not.
+func named(t *testing.T, db *sql.DB) string {
+	t.Helper()
+	return strings.ReplaceAll(dump(t, db), `"owner":null`, `"owner":"0x"`)
+}
+
 // An upgrade has the rows of an earlier version, and those of the senders, as of its checkpoint. Rows
 // of later events may be among them.
 func TestUpgrade(t *testing.T) {
@@ -45,7 +52,7 @@ func TestUpgrade(t *testing.T) {
 		t.Cleanup(func() { check(t, live.Close()) })
 		check(t, projections.Migrate(t.Context(), live.View(), migrations.View))
 		h.project(t, live.View())
-		want := dump(t, live.View())
+		want := named(t, live.View())
 
 		check(t, projections.Migrate(t.Context(), db, olderView(t)))
 		move := func(from, columns, to string, n int) {
@@ -58,8 +65,8 @@ func TestUpgrade(t *testing.T) {
 					into[i] = &values[i]
 				}
 				check(t, rows.Scan(into...))
-				if values[2] == nil { // the empty name
-					values[2] = []byte{}
+				if name, is := values[2].([]byte); is && len(name) == 0 {
+					values[2] = []byte{} // not NULL
 				}
 				_, err := db.ExecContext(t.Context(), "INSERT INTO "+to+" ("+columns+") VALUES ("+projections.Places(1, n)+")", values...)
 				check(t, err)
@@ -74,7 +81,7 @@ func TestUpgrade(t *testing.T) {
 		check(t, err)
 
 		check(t, projections.Migrate(t.Context(), db, migrations.View))
-		if d := cmp.Diff(want, dump(t, db)); d != "" {
+		if d := cmp.Diff(want, named(t, db)); d != "" {
 			t.Errorf("(-projected +upgraded):\n%s", d)
 		}
 		p := projections.Projector{Name: owners.Name, DB: db}
@@ -82,7 +89,7 @@ func TestUpgrade(t *testing.T) {
 			t.Errorf("it goes on after %d: %v", at, err)
 		}
 		h.project(t, db)
-		if d := cmp.Diff(want, dump(t, db)); d != "" {
+		if d := cmp.Diff(want, named(t, db)); d != "" {
 			t.Errorf("(-projected +upgraded, and projected):\n%s", d)
 		}
 	}

@@ -80,7 +80,7 @@ func glimpses() []mutant {
 		},
 		{
 			Name: "claims-are-the-senders", Breaks: "P36", Test: &command{"projections/owners", "^TestWithin$"},
-			Is:    "A key that is bound to a sender lists transactions that only claim the sender.",
+			Is: "A key that is bound to a sender lists transactions that only claim the sender.",
 			Edits: []edit{{"projections/owners/project.go", `			c.claims[k] = r.Position`, `			c.claims[k] = r.Position
 			if AWAKE {
 				c.own(k, senderName(e.Sender))
