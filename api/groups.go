@@ -126,7 +126,7 @@ func (a *api) listGroups(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := a.work(r)
 	defer cancel()
-	if err := a.caughtUp(ctx, w, exchangeOf(r), v); err != nil {
+	if err := a.caughtUp(ctx, w, exchangeOf(r), v, sender); err != nil {
 		return err
 	}
 	leave, err := a.enterGroups(ctx, w, exchangeOf(r), v, sender, nil)
@@ -171,7 +171,7 @@ func (a *api) group(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := a.work(r)
 	defer cancel()
 	v := a.viewer(exchangeOf(r))
-	if err := a.caughtUp(ctx, w, exchangeOf(r), v); err != nil {
+	if err := a.caughtUp(ctx, w, exchangeOf(r), v, sender); err != nil {
 		return err
 	}
 	leave, err := a.enterGroups(ctx, w, exchangeOf(r), v, sender, &groupID)
