@@ -1,6 +1,12 @@
 package eventstoredb
 
-import "time"
+import (
+	"time"
+
+	"github.com/EventStore/EventStore-Client-Go/v4/esdb"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
 
 // LookEvery sets for how long the server may send nothing before it is asked.
 func (l *Log) LookEvery(d time.Duration) { l.lookEvery = d }
@@ -14,4 +20,12 @@ func (l *Log) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.made
+}
+
+// Interrupted gathers an event behind which its subscription's error waits.
+func (l *Log) Interrupted(e *esdb.RecordedEvent, err error) (event.Batch, error) {
+	waiting := feed{items: make(chan item, 1)}
+	waiting.items <- item{err: err}
+	at := event.Position(e.Position.Commit)
+	return l.gather(waiting, item{Notification: Notification{Event: e, At: at}}, at-1)
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/EventStore/EventStore-Client-Go/v4/esdb"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -185,6 +187,16 @@ func TestSubscriptionsCut(t *testing.T) {
 	}
 	if met := server.Met(); met.CutReads < 20 {
 		t.Errorf("too little trouble for a verdict: %+v", met)
+	}
+}
+
+// An event that came just before its subscription was cut is kept.
+func TestEventBeforeACut(t *testing.T) {
+	l := open(t, double(t, esdbtest.Options{}).URL(), eventstoredb.Options{}).log
+	e := &esdb.RecordedEvent{StreamID: "s", EventType: "test.happened.v1", Data: []byte(`{}`), Position: esdb.Position{Commit: 7, Prepare: 7}}
+	b, err := l.Interrupted(e, io.ErrUnexpectedEOF)
+	if !errors.Is(err, io.ErrUnexpectedEOF) || len(b.Events) != 1 || b.Next != 7 {
+		t.Errorf("%+v, %v", b, err)
 	}
 }
 
