@@ -234,7 +234,9 @@ func (f *Fold) join(row *folded, o Owner) {
 	if o.Client == row.Client {
 		return
 	}
-	o.NextAt = f.first(row.Work, o.NextAt)
+	if o.NextAt = f.first(row.Work, o.NextAt); row.handed() && row.NextAt.After(o.NextAt) {
+		o.NextAt = row.NextAt // no attempt shows the other owners that there is another one
+	}
 	f.joined = append(f.joined, Joined{Ref{row.Chain, row.Hash}, o})
 	if row.Shared {
 		return

@@ -83,6 +83,12 @@ func (w Work) Apart() bool {
 	return w.Claimed && w.Verdict != StatusExecuted && !w.NonceKey.IsExpiring()
 }
 
+// handed reports whether a node accepted the bytes at the last attempt, so that no owner has to send
+// them before the next one.
+func (w Work) handed() bool {
+	return w.Phase == Open && w.Attempts > 0 && w.Note == Outcome{Class: Taken}.String()
+}
+
 // Owner is another client that has submitted a row's bytes. The row is due in its turn too, at a
 // time of its own and under its own hold, as if the other owners did not exist. But only one of the
 // owners' leases runs at a time.

@@ -374,7 +374,7 @@ func noteStanding(conn *sqlite.Conn, now time.Time, d tx.Done) error {
 	case d.Standing == tx.Unable:
 		return exec(conn, `INSERT INTO holds (account, chain, since, until, grants, client)
 			VALUES (?1, ?2, ?3, ?4, 0, coalesce(
-				(SELECT client FROM work_owners WHERE chain = ?2 AND hash = ?5 AND account = ?1),
+				(SELECT client FROM work_owners WHERE chain = ?2 AND hash = ?5 AND account = ?1 LIMIT 1),
 				(SELECT client FROM work WHERE chain = ?2 AND hash = ?5), ''))
 			ON CONFLICT (account) DO UPDATE SET until = ?4, grants = 0`,
 			d.Account[:], int64(d.Chain), micros(now), micros(d.NextAt), d.Hash[:])

@@ -267,11 +267,13 @@ func tellWait(conn *sqlite.Conn, r *tx.Work, now time.Time) error {
 		}, int64(s.Chain), s.Sender[:], s.Key[:])
 }
 
-// Unfilled lists rows that were written before the queue stored clients, after one reference,
-// in order.
+// Unfilled lists rows that were written before the queue stored clients, or further owners, after
+// one reference, in order.
 func (w *Work) Unfilled(ctx context.Context, after tx.Ref, limit int) (refs []tx.Ref, err error) {
 	err = w.file.readers.read(ctx, func(conn *sqlite.Conn) error {
-		return query(conn, "SELECT chain, hash FROM work INDEXED BY work_unfilled WHERE bytes = 0 AND (chain, hash) > (?, ?) ORDER BY chain, hash LIMIT ?",
+		return query(conn, `SELECT chain, hash FROM work INDEXED BY work_unfilled WHERE bytes = 0 AND (chain, hash) > (?1, ?2)
+			UNION SELECT chain, hash FROM work INDEXED BY work_unknown WHERE shared IS NULL AND phase = 'open' AND (chain, hash) > (?1, ?2)
+			ORDER BY chain, hash LIMIT ?3`,
 			func(row *sqlite.Stmt) bool {
 				ref := tx.Ref{Chain: chain.ID(row.ColumnInt64(0))}
 				row.ColumnBytes(1, ref.Hash[:])

@@ -114,7 +114,9 @@ func ownersApart(t *testing.T, q *queue) {
 
 // ownersTogether checks what concerns all owners: attempts that all count, waking, verdicts.
 func ownersTogether(t *testing.T, q *queue) {
-	q.apply(opens(q.row(1, address(1), 0), q.row(2, address(1), 1))...)
+	row := q.row(2, address(1), 1)
+	row.Account = accountOf("", 2)
+	q.apply(opens(q.row(1, address(1), 0), row)...)
 	q.apply(announce(1, block(1)))
 	q.apply(append(opens(q.row(3, address(1), 2)), q.joins(2, "a")...)...)
 	turns := func(what string, want ...string) {
@@ -149,13 +151,13 @@ func ownersTogether(t *testing.T, q *queue) {
 	turns("when it is used", "", "a")
 
 	q.apply(closed(2))
-	q.apply(opens(q.row(2, address(1), 1))...)
+	q.apply(opens(row)...)
 	turns("closed and opened again", "")
 	q.apply(q.joins(2, "a")...)
 	q.apply(seal(2, block(4)))
 	_, err := q.DropSealed(soon(t), 1, 100)
 	check(t, err)
-	q.apply(opens(q.row(2, address(1), 1))...)
+	q.apply(opens(row)...)
 	turns("dropped and opened again", "")
 }
 
