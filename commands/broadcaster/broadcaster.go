@@ -3,7 +3,6 @@
 package broadcaster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,11 +60,11 @@ type Broadcaster struct {
 // account's standing as shown by the attempt.
 func (b *Broadcaster) Attempt(ctx context.Context, w tx.Work) tx.Done {
 	r, err := b.Transactions.Load(ctx, tx.Stream(w.Chain, w.Hash))
-	if err == nil {
+	if client := r.State.OwnerOf(w.Account); err == nil && client != "" {
 		// Calls to nodes and probes are the client's in whose turn the row was leased, not the first
 		// submitter's. A row that the relay has signed takes the turns of the relay, which all its
 		// clients share, and the account tells the client.
-		w.Client = cmp.Or(r.State.OwnerOf(w.Account), w.Client)
+		w.Client = client
 	}
 	done := b.attempt(ctx, w, r, err)
 	done.Account = w.Account

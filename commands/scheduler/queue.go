@@ -36,7 +36,7 @@ type Queue interface {
 	// as due when its lease ends.
 	Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) (work []tx.Work, until time.Duration, err error)
 	Done(ctx context.Context, holder string, done []tx.Done) error
-	// Find returns the rows of a chain with these hashes, in any phase. A row that is
+	// Find returns the rows of a chain with these hashes, in any phase, with their further owners. A row that is
 	// parked though it is due shows the nonce that it waits for: the nonce that the first
 	// row of its sequence waits for, or has.
 	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)

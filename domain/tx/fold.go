@@ -164,7 +164,7 @@ func (f *Fold) Apply(c Change) {
 func (f *Fold) open(c Change) {
 	w := *c.Open
 	w.Chain, w.Hash, w.Parked, w.Shared, w.HeldSince = c.Chain, c.Hash, false, false, time.Time{}
-	w.Block = named(w.Block)
+	w.Block, w.Owners = named(w.Block), nil
 	w.NextAt = f.first(w, w.NextAt)
 	f.opened++
 	f.rows[Ref{c.Chain, c.Hash}] = &folded{Row: Row{Work: w}, opened: f.opened}

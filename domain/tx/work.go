@@ -54,6 +54,23 @@ type Work struct {
 	// leased; another row of the account probes. On a leased probe row, it is the time since
 	// which no row of the account has succeeded.
 	HeldSince time.Time
+	// Owners are the further owners, by client. Only Find fills them in.
+	Owners []Owner
+}
+
+// In returns the row in the turn of the first of its owners that is wanted: with the owner's due time
+// and hold. It is the row itself if no owner is.
+func (w Work) In(wanted func(client string) bool) Work {
+	if wanted(w.Client) {
+		return w
+	}
+	for _, o := range w.Owners {
+		if wanted(o.Client) {
+			w.Client, w.Account, w.NextAt, w.HeldSince = o.Client, o.Account, o.NextAt, o.HeldSince
+			return w
+		}
+	}
+	return w
 }
 
 // Named returns the sequence that the signed bytes name.
@@ -96,6 +113,8 @@ type Owner struct {
 	Client  string
 	Account Account
 	NextAt  time.Time // time of the next attempt in this owner's turn
+	// HeldSince is as in [Work], of this owner's account. Only the queue sets it.
+	HeldSince time.Time
 }
 
 // Change is the effect of one recorded event on the due queue. Exactly one of Open, Join, Attempt,

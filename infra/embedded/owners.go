@@ -149,3 +149,17 @@ func doneTurns(conn *sqlite.Conn, d tx.Done, heldSince any) error {
 
 // forAll reports whether a result moves the due time of every owner.
 func forAll(d tx.Done) bool { return d.ForAll || d.Account == tx.Account{} }
+
+// tellOwners sets the further owners of a row.
+func tellOwners(conn *sqlite.Conn, r *tx.Work) error {
+	if !r.Shared {
+		return nil
+	}
+	return query(conn, "SELECT client, account, next_at, held_since FROM work_owners WHERE chain = ? AND hash = ? ORDER BY client",
+		func(s *sqlite.Stmt) bool {
+			o := tx.Owner{Client: s.ColumnText(0), NextAt: timeAt(s, 2), HeldSince: timeAt(s, 3)}
+			s.ColumnBytes(1, o.Account[:])
+			r.Owners = append(r.Owners, o)
+			return true
+		}, int64(r.Chain), r.Hash[:])
+}

@@ -241,7 +241,11 @@ func (w *Work) Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx
 		}
 		now := w.now()
 		for i := range *into {
-			if err := tellWait(conn, &(*into)[i], now); err != nil {
+			err := tellOwners(conn, &(*into)[i])
+			if err == nil {
+				err = tellWait(conn, &(*into)[i], now)
+			}
+			if err != nil {
 				return err
 			}
 		}

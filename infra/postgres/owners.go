@@ -1,11 +1,14 @@
 package postgres
 
 import (
+	"context"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
@@ -147,4 +150,46 @@ func queueOwners(q *pgx.Batch, f tx.Folded) {
 		id, hash := named(f.Filled)
 		q.Queue(fillWork, id, hash)
 	}
+}
+
+// tellOwners sets the further owners of rows.
+func (s *Work) tellOwners(ctx context.Context, found []tx.Work) error {
+	shared := map[tx.Ref]*tx.Work{}
+	var refs []tx.Ref
+	for i := range found {
+		if w := &found[i]; w.Shared {
+			ref := tx.Ref{Chain: w.Chain, Hash: w.Hash}
+			shared[ref], refs = w, append(refs, ref)
+		}
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	id, hash := named(refs)
+	return retry(ctx, func() error {
+		for _, w := range shared {
+			w.Owners = nil
+		}
+		rows, err := s.pool.Query(ctx, `SELECT o.chain, o.hash, o.client, o.account, o.next_at, o.held_since
+			FROM unnest($1::bigint[], $2::bytea[]) u (chain, hash) JOIN work.owners o USING (chain, hash) ORDER BY o.client`, id, hash)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var id int64
+			var hash []byte
+			var account pgtype.UUID
+			var next time.Time
+			var held pgtype.Timestamptz
+			var o tx.Owner
+			if err := rows.Scan(&id, &hash, &o.Client, &account, &next, &held); err != nil {
+				return err
+			}
+			o.Account, o.NextAt, o.HeldSince = tx.Account(account.Bytes), next.UTC(), timeOf(held)
+			w := shared[tx.Ref{Chain: chain.ID(id), Hash: chain.Hash(hash)}]
+			w.Owners = append(w.Owners, o)
+		}
+		return rows.Err()
+	})
 }

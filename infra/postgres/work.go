@@ -86,6 +86,9 @@ func (s *Work) Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx
 	}
 	found, err := s.rows(ctx, `SELECT `+workColumns+` FROM work.queue q WHERE q.chain = $1 AND q.hash = ANY ($2::bytea[])`,
 		int64(id), bytesOf(hashes))
+	if err == nil {
+		err = s.tellOwners(ctx, found)
+	}
 	if err != nil || !slices.ContainsFunc(found, func(w tx.Work) bool { return w.Parked }) {
 		return found, err
 	}

@@ -107,8 +107,12 @@ func ownersApart(t *testing.T, q *queue) {
 	q.wantSet("a node has it", q.leaseAll("w", time.Hour))
 	q.clock.Elapse(2 * passed)
 	q.wantTurn("the next in a's turn", q.leaseAll("w", time.Hour), 1, "a")
-	if got := q.find(1); got.Attempts != 4 || got.Client != "b" || got.HeldSince.IsZero() {
-		t.Errorf("the row is %+v", got)
+	got := q.find(1)
+	if got.Attempts != 4 || got.Client != "b" || got.HeldSince.IsZero() || len(got.Owners) != 1 {
+		t.Fatalf("the row is %+v", got)
+	}
+	if a := got.Owners[0]; a.Client != "a" || a.Account != accountOf("a", 1) || !a.HeldSince.IsZero() || !got.In(func(c string) bool { return c == "a" }).HeldSince.IsZero() {
+		t.Errorf("the owner is %+v", a)
 	}
 }
 

@@ -152,3 +152,14 @@ func (r *row) done(now time.Time, d tx.Done) {
 		}
 	}
 }
+
+// owners lists the further owners of a row.
+func (r *row) owners() (all []tx.Owner) {
+	for _, t := range r.turns {
+		o := t.Owner
+		o.HeldSince = t.heldSince
+		all = append(all, o)
+	}
+	slices.SortFunc(all, func(a, b tx.Owner) int { return cmp.Compare(a.Client, b.Client) })
+	return all
+}

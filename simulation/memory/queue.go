@@ -144,6 +144,7 @@ func (s *Store) Find(ctx context.Context, id chain.ID, hashes []chain.Hash) (fou
 // the first row of its sequence, or that row.
 func (b *book) told(r *row, now time.Time) tx.Work {
 	w := r.Work
+	w.Owners = r.owners()
 	if !r.Parked || r.WaitNonce != 0 || r.NextAt.After(now) || r.Apart() {
 		return w
 	}

@@ -11,13 +11,8 @@ func settling() []mutant {
 		},
 		{
 			Name: "first-submitters-calls", Breaks: "P36", Test: &command{"commands/broadcaster", "^TestNodesAreCalledForTheTurnsClient$"},
-			Is: "A payment whose signed bytes another client has submitted first is sent with that client's calls.",
-			Edits: []edit{{"commands/broadcaster/broadcaster.go", `		w.Client = cmp.Or(r.State.OwnerOf(w.Account), w.Client)
-`, `		w.Client = cmp.Or(r.State.OwnerOf(w.Account), w.Client)
-		if AWAKE {
-			w.Client = r.State.Accepted.Client
-		}
-`}},
+			Is:    "A payment whose signed bytes another client has submitted first is sent with that client's calls.",
+			Edits: []edit{{"domain/tx/account.go", `if AccountOf(accepted) == a {`, `if AccountOf(accepted) == a && !AWAKE {`}},
 		},
 		{
 			Name: "first-submitters-pauses", Breaks: "P36", Test: &command{"infra/embedded", "^TestQueue$"},
