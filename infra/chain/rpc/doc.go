@@ -29,7 +29,8 @@
 // nodes' answers to them. So an answer changes what all calls share only if it answers a read of our
 // own, whose content and number no client decides: the endpoint's health, its pause and its learned
 // rate, the features it is known to lack, and the endpoint that reads use. The function learn holds
-// to this rule.
+// to this rule. A broadcast proves one thing: if two endpoints call the same bytes by different
+// hashes, one of which is the transaction's, the other endpoint lies.
 //
 // URLs often hold keys. They appear in no name, error, log or metric: an endpoint is shown by
 // its configured name, or by its host and port.

@@ -133,19 +133,44 @@ type delivery struct {
 	handed  []bool      // the bytes may have been sent to the endpoint
 	left    int         // missing answers
 	has     bool        // taken is closed
+	proven  bool        // an endpoint took the bytes, and called the transaction by its hash
+	lies    []lie       // other hashes that endpoints have told, until another endpoint proves them false
 	over    bool        // reported: no endpoint is sent the bytes any more
 }
 
+// lie is another hash of the transaction, told by an endpoint.
+type lie struct {
+	by  *endpoint
+	err error
+}
+
 // to sends the bytes to one endpoint and records its answer. last reports whether it was the
-// last one.
+// last one. An endpoint that tells another hash is blamed only if another endpoint tells the hash
+// of the same bytes: then the bytes, which a client chose, are not to blame.
 func (d *delivery) to(waiting, sending context.Context, i int) (last bool) {
 	e := d.targets[i]
-	answer := d.ask(waiting, sending, i, e)
+	answer, otherHash := d.ask(waiting, sending, i, e)
 	answer.Endpoint, answer.Took = e.name, d.pool.config.Now().Sub(d.began)
 	answer.Message = cut(e.clean(answer.Message), tx.MaxMessageBytes)
+	last, proven := d.record(i, answer, otherHash)
+	for _, l := range proven {
+		d.pool.blame(l.by, l.err)
+	}
+	return last
+}
+
+// record records an endpoint's answer, with the error of another hash in it. It returns the lies
+// that are proven now.
+func (d *delivery) record(i int, answer tx.Answer, otherHash error) (last bool, proven []lie) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.answers[i] = answer
+	if otherHash != nil {
+		d.lies = append(d.lies, lie{d.targets[i], otherHash})
+	}
+	if d.proven = d.proven || answer.Class == tx.Taken; d.proven {
+		proven, d.lies = d.lies, nil
+	}
 	if d.left--; d.left == 0 {
 		close(d.all)
 	}
@@ -153,35 +178,37 @@ func (d *delivery) to(waiting, sending context.Context, i int) (last bool) {
 		d.has = true
 		close(d.taken)
 	}
-	return d.left == 0
+	return d.left == 0, proven
 }
 
-func (d *delivery) ask(waiting, sending context.Context, i int, e *endpoint) tx.Answer {
+// ask sends the bytes to an endpoint. otherHash is the error of an answer with another hash.
+func (d *delivery) ask(waiting, sending context.Context, i int, e *endpoint) (answer tx.Answer, otherHash error) {
 	p := d.pool
 	leave, err := p.enter(waiting, e, waiter{use: d.use, client: d.client, n: 1}, p.config.SendTimeout)
 	if err != nil {
-		return answerOf(err)
+		return answerOf(err), nil
 	}
 	defer leave()
 	if !d.hand(i) {
-		return tx.Answer{Class: tx.Retry, Message: notAsked}
+		return tx.Answer{Class: tx.Retry, Message: notAsked}, nil
 	}
 	replies, err := p.perform(sending, e, d.use, p.config.SendTimeout, maxSmallReply, d.call)
 	if err == nil {
 		err = replies[0].err
 	}
 	if err != nil {
-		return answerOf(err)
+		return answerOf(err), nil
 	}
 	var said chain.Hash
 	err = replies[0].into(&said)
 	if err == nil && said != d.hash {
-		err = contradiction("the node calls the transaction %s", said)
+		otherHash = contradiction("the node calls the transaction %s", said)
+		err = otherHash
 	}
-	if err != nil { // not blamed: the client chose the bytes
-		return tx.Answer{Class: tx.Unknown, Message: err.Error()}
+	if err != nil {
+		return tx.Answer{Class: tx.Unknown, Message: err.Error()}, otherHash
 	}
-	return tx.Answer{Class: tx.Taken}
+	return tx.Answer{Class: tx.Taken}, nil
 }
 
 // Messages for endpoints that have not answered.

@@ -244,6 +244,24 @@ func TestSendAfterACutReplyIsKnown(t *testing.T) {
 	}
 }
 
+// An endpoint that calls a transaction by another hash is blamed if another endpoint calls it by
+// its own. Alone it is not: the client chose the bytes.
+func TestAnotherHashIsProven(t *testing.T) {
+	c := newCourt(t, 3, nil)
+	c.liar.replace(t, send, `"result":"`+chain.Hash{1}.String()+`"`)
+	raw, hash := plain(alice, key5, 0)
+	lies := func() uint64 { return c.pool.Status()[0].Lies }
+	if got := c.pool.sendTo(t.Context(), c.pool.endpoints[:1], raw, errandOf(hash, tx.Sending{})); got[0].Class != tx.Unknown || lies() != 0 {
+		t.Errorf("alone: %+v, %d lies", got, lies())
+	}
+	c.pool.SendAll(t.Context(), raw, hash, 1, tx.Sending{})
+	for began := time.Now(); lies() == 0; { // it may answer after the others
+		if time.Since(began) > 10*time.Second {
+			t.Fatal("no lie was noticed")
+		}
+	}
+}
+
 func TestSendRotates(t *testing.T) {
 	c := newChain(t, chaintest.Rules{})
 	p := open(t, nil, serve(t, c.Node("a")), serve(t, c.Node("b")), serve(t, c.Node("c")))
