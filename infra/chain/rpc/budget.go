@@ -169,8 +169,8 @@ func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait tim
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turn(now)
-	if pause := m.pauses.left(now, w); pause > 0 {
-		return 0, m.refuse(w.n, "the node's own", fmt.Sprintf("it requested a pause of another %s", pause.Round(time.Millisecond)))
+	if err := m.paused(now, w); err != nil {
+		return 0, err
 	}
 	if err := m.today(now, w); err != nil {
 		return 0, err

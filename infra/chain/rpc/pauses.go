@@ -190,6 +190,9 @@ func (m *meter) slot(now time.Time, w *waiter, patience time.Duration) (wait tim
 	if c == nil {
 		return 0, 0, 0, nil
 	}
+	if err := m.paused(now, w); err != nil {
+		return 0, 0, 0, err // without a wait that ends in the same refusal
+	}
 	c.turn(now)
 	if rate = c.rate(w.use); rate == 0 {
 		return 0, 0, c.cuts, nil
@@ -201,6 +204,14 @@ func (m *meter) slot(now time.Time, w *waiter, patience time.Duration) (wait tim
 	}
 	c.free = at.Add(calls(float64(w.n)))
 	return wait, rate, c.cuts, nil
+}
+
+// paused refuses calls of w while they pause.
+func (m *meter) paused(now time.Time, w *waiter) error {
+	if pause := m.pauses.left(now, w); pause > 0 {
+		return m.refuse(w.n, "the node's own", fmt.Sprintf("it requested a pause of another %s", pause.Round(time.Millisecond)))
+	}
+	return nil
 }
 
 // tooManyOf refuses calls for which the rate of their client has no room.
