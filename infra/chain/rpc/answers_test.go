@@ -191,6 +191,7 @@ func TestClientsRatesAreLearned(t *testing.T) {
 				m.answered(now, of(use, "mallory"))
 			}
 			m.refused(now, of(use, "mallory"), true, 0)
+			now = now.Add(max(0, m.pauses.left(now, of(use, "mallory"))))
 			made := 0.0
 			for {
 				wait, _, _, err := m.slot(now, of(use, "mallory"), time.Second)
