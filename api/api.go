@@ -75,8 +75,10 @@ type Config struct {
 	// It has at least [CursorKeyBytes] bytes.
 	CursorKey []byte
 	Now       func() time.Time
-	Random    io.Reader // for request ids
-	Log       *slog.Logger
+	// Pause waits for d or until ctx ends; nil means with a timer.
+	Pause  func(ctx context.Context, d time.Duration)
+	Random io.Reader // for request ids
+	Log    *slog.Logger
 	// Requested, when set, is called for each request that was answered. route is the route's
 	// template, or "none"; method is "other" if it is not a standard method.
 	Requested func(route, method, code string, took time.Duration)
@@ -285,6 +287,7 @@ func (t route) serve(w http.ResponseWriter, r *http.Request) {
 		err = on.begin(w)
 		defer on.place.end() // after a panic too
 	}
+	on.sought = on.search()
 	if err == nil && t.scope != probing && t.scope != public {
 		err = on.api.within(r, on, t)
 	}
@@ -295,6 +298,7 @@ func (t route) serve(w http.ResponseWriter, r *http.Request) {
 		err = t.endpoint(w, r)
 	}
 	if err != nil {
+		t.hidden(r, on, err)
 		on.fail(w, err)
 	}
 }

@@ -59,7 +59,9 @@ func (a *api) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case err != nil:
 		return nil, ErrInvalidRequest.Because("the body ended after %d bytes, before its end", len(body))
 	}
-	return body, a.chargeBody(w, exchangeOf(r), len(body))
+	on := exchangeOf(r)
+	on.sought = on.search() // the client decides when its body ends
+	return body, a.chargeBody(w, on, len(body))
 }
 
 // readAll is io.ReadAll into a given buffer.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/grouping"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/groups"
@@ -19,14 +20,19 @@ import (
 // catchUpMax is the longest time that a request waits for the read models.
 const catchUpMax = 3 * time.Second
 
-// caughtUp waits until the groups show every event that was recorded before the call: every
-// accepted transaction has joined its group, and the read models have applied it. So a client
-// that got a transaction's acceptance finds the transaction in its group. A group sums up many
-// streams; a request can fold one transaction's stream itself, but not all of these.
+// caughtUp waits until the groups of a sender show every acceptance that was recorded before the
+// call and that the viewer may read: these transactions have joined their groups, and the read models
+// have applied it. So a client that got a transaction's acceptance, from any replica, finds the
+// transaction in its group. A group sums up many streams; a request can fold one transaction's
+// stream itself, but not all of these.
+//
+// The grouper is slower than the read models. It need not have reached the end of the log, but the
+// newest of these acceptances, which the read models know: transactions of other clients delay no
+// request by the time that it takes to group them.
 //
 // Each poll takes a place: the grouper's checkpoint and the log's end are read on connections that
 // leases use, the other checkpoints on connections of lists. No place is held between two polls.
-func (a *api) caughtUp(ctx context.Context, w http.ResponseWriter, on *exchange, v viewer) error {
+func (a *api) caughtUp(ctx context.Context, w http.ResponseWriter, on *exchange, v viewer, sender chain.Address) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, catchUpMax, catchingUp)
 	defer cancel()
 	queue := func(ctx context.Context) (func(), error) { return on.queuePlace(ctx, w) }
@@ -35,15 +41,35 @@ func (a *api) caughtUp(ctx context.Context, w http.ResponseWriter, on *exchange,
 	joined := placed(queue, func(ctx context.Context) (event.Position, error) {
 		return a.Groups.Checkpoints.Checkpoint(ctx, grouping.Reader)
 	})
-	if err := a.reached(ctx, head, joined); err != nil {
+	accepted := []positionRead{placed(list, a.checkpoint(transactions.Name)), placed(list, a.checkpoint(owners.Name))}
+	models := []positionRead{placed(list, a.checkpoint(groups.Name)), accepted[0]}
+	if v.members() != nil {
+		models = append(models, accepted[1])
+	}
+	newest := placed(list, func(ctx context.Context) (event.Position, error) {
+		return a.Query.Newest(ctx, sender, v.names, v.members() == nil)
+	})
+	if err := a.awaitGrouper(ctx, head, joined, accepted, newest); err != nil {
 		return err
 	}
 	// The joins were appended to the log as well, so the read models must reach its new end.
-	models := []positionRead{placed(list, a.checkpoint(groups.Name)), placed(list, a.checkpoint(transactions.Name))}
-	if v.members() != nil {
-		models = append(models, placed(list, a.checkpoint(owners.Name)))
-	}
 	return a.reached(ctx, head, models...)
+}
+
+// awaitGrouper waits until the grouper has passed the newest acceptance that concerns the viewer. It
+// looks for that acceptance only if the grouper is behind the log.
+func (a *api) awaitGrouper(ctx context.Context, head, joined positionRead, accepted []positionRead, newest positionRead) error {
+	end, err := head(ctx)
+	if err != nil {
+		return a.behind(ctx, err)
+	}
+	if at, err := joined(ctx); err != nil || at >= end {
+		return a.behind(ctx, err)
+	}
+	if err := a.reached(ctx, head, accepted...); err != nil {
+		return err
+	}
+	return a.reached(ctx, newest, joined)
 }
 
 // positionRead is a function that reads a position of the log: its end, or a checkpoint.
@@ -93,6 +119,9 @@ func (a *api) reached(ctx context.Context, end positionRead, readers ...position
 
 // behind returns catchingUp if the wait timed out, a refusal as it is, and other errors wrapped.
 func (a *api) behind(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
 	if context.Cause(ctx) == catchingUp { //nolint:errorlint // it is this very value
 		return catchingUp.Because("the read models have not reached the end of the log within %s", catchUpMax)
 	}

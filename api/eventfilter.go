@@ -139,15 +139,9 @@ func (a *api) passes(ctx context.Context, f eventFilter, v viewer, e event.Recor
 	if everything && f.sender == nil && f.group == nil {
 		return e, true, nil
 	}
-	var whose owners.Ownership
-	if s.hash != nil {
-		// The ownership as of this event, so reading the log again shows the same events.
-		var err error
-		if whose, err = a.ownershipAt(ctx, e); err != nil || !v.reads(whose) {
-			return e, false, err
-		}
-		s.sender, s.group = &whose.Sender, whose.Group
-	} else if reads, err := a.readsGroup(ctx, v, s, e); err != nil || !reads {
+	// The ownership as of this event, so reading the log again shows the same events.
+	whose, reads, err := a.readsEvent(ctx, v, &s, e)
+	if err != nil || !reads {
 		return e, false, err
 	}
 	if f.sender != nil && (s.sender == nil || *s.sender != *f.sender) || f.group != nil && (s.group == nil || *s.group != *f.group) {
@@ -156,23 +150,43 @@ func (a *api) passes(ctx context.Context, f eventFilter, v viewer, e event.Recor
 	return a.told(v, whose, e)
 }
 
-// readsGroup reports whether the viewer may read an event of a group. It may read that its own
-// transaction joined, and that it canceled the group itself. A key that is bound to the group's
-// sender reads all.
-func (a *api) readsGroup(ctx context.Context, v viewer, s subject, e event.Recorded) (bool, error) {
-	if v.members() == nil {
-		return v.within(*s.sender), nil
+// readsEvent reports whether the viewer may read an event, and returns the owners of the
+// transaction that the event is about as of the event. It adds a transaction's sender and group to
+// the subject.
+func (a *api) readsEvent(ctx context.Context, v viewer, s *subject, e event.Recorded) (owners.Ownership, bool, error) {
+	if s.hash == nil {
+		return a.readsGroup(ctx, v, *s, e)
+	}
+	whose, err := a.ownershipAt(ctx, e)
+	if err != nil || !v.reads(whose) {
+		return whose, false, err
+	}
+	s.sender, s.group = &whose.Sender, whose.Group
+	return whose, true, nil
+}
+
+// readsGroup reports whether the viewer may read an event of a group, and returns the owners of
+// the transaction that joined. The viewer may read that its own transaction joined, and that it
+// canceled the group itself. A key that is bound to the group's sender reads all.
+func (a *api) readsGroup(ctx context.Context, v viewer, s subject, e event.Recorded) (whose owners.Ownership, reads bool, err error) {
+	all := v.members() == nil
+	if all && (v.audits() || !v.within(*s.sender)) {
+		return whose, v.within(*s.sender), nil
 	}
 	fact, err := a.groups.Decode(e.Name, e.Data)
 	if err != nil {
-		return false, err
+		return whose, false, err
 	}
 	joined, is := fact.(group.Joined)
 	if !is {
-		return v.did(e.Meta), nil
+		return whose, all || v.did(e.Meta), nil
 	}
-	o, err := a.ownership(ctx, tx.Stream(joined.Chain, joined.Hash), 0)
-	return v.owns(o), err
+	stream := tx.Stream(joined.Chain, joined.Hash)
+	if whose = a.owned.recall(stream); all && whose.Version > 0 && !whose.Claimed {
+		return whose, true, nil // its first submission is known, and no more is needed
+	}
+	whose, err = a.ownershipBefore(ctx, stream, e.Position)
+	return whose, err == nil && (all || v.owns(whose)), err
 }
 
 // did reports whether a request of the viewer's client caused an event.
@@ -189,14 +203,10 @@ func (a *api) told(v viewer, whose owners.Ownership, e event.Recorded) (event.Re
 		return e, true, nil
 	}
 	e.Version -= whose.Others(e.Version, v.is)
-	_, keyed := access.ActorKey(e.Meta.Actor)
-	others := (keyed || e.Meta.Actor == keylessActor) && !v.did(e.Meta)
-	if clients := whose.Clients(); others || len(clients) > 0 && !v.is(clients[0]) {
-		e.Meta.Correlation, e.Meta.Trace = event.ID{}, ""
+	if strings.HasPrefix(string(e.Stream), group.StreamPrefix) && v.members() != nil {
+		e.Version = 0 // it counts the members of other clients
 	}
-	if others {
-		e.Meta.Actor = keylessActor
-	}
+	e.Meta = v.meta(whose, e.Meta)
 	if !owners.Filter().Passes("", e.Name) {
 		return e, true, nil
 	}
@@ -216,4 +226,27 @@ func (a *api) told(v viewer, whose owners.Ownership, e event.Recorded) (event.Re
 	default: // the other events name no client
 	}
 	return e, true, err
+}
+
+// meta returns an event's metadata as the viewer may see them: with a request's id and trace only
+// if the request was the viewer's, and with a cause only if it is an event of the transaction
+// itself. A component that acts for a request passes the request's id and trace on, also if it acts
+// on transactions of other clients. The link is left out: it is a hash over everything that is left
+// out here, and over the version in the log, so it would confirm guesses.
+func (v viewer) meta(whose owners.Ownership, m event.Meta) event.Meta {
+	m.Link = event.Link{}
+	if v.did(m) {
+		return m
+	}
+	clients := whose.Clients()
+	if first := len(clients) > 0 && v.is(clients[0]); !first || !whose.Submitted(m) {
+		m.Correlation, m.Trace = event.ID{}, ""
+	}
+	if !whose.Led(m) {
+		m.Causation = event.ID{}
+	}
+	if _, keyed := access.ActorKey(m.Actor); keyed {
+		m.Actor = keylessActor
+	}
+	return m
 }

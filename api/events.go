@@ -26,9 +26,10 @@ type trail struct {
 
 // recordedEvent is an event as stored in the log.
 type recordedEvent struct {
-	ID       event.ID        `json:"id"`
-	Name     string          `json:"name"`
-	Version  event.Version   `json:"version"`
+	ID   event.ID `json:"id"`
+	Name string   `json:"name"`
+	// Version is 0 in an event of a group for a client that sees only some of the members.
+	Version  event.Version   `json:"version,omitempty"`
 	Position event.Position  `json:"position"`
 	At       string          `json:"at"` // RFC 3339, UTC, by the store's clock
 	Data     json.RawMessage `json:"data"`

@@ -21,19 +21,20 @@ import (
 
 // An exchange is one request with the facts learned while answering it.
 type exchange struct {
-	api   *api
-	began time.Time   // start of the request, moved on by the time that it waited on the client's behalf
-	id    string      // X-Request-Id: echoed, shown in problems, logged
-	trace string      // the W3C traceparent; empty if there is none
-	route string      // the path's template
-	payer payer       // the client that is charged
-	key   *access.Key // the request's API key; nil if it has none
-	owns  bool        // the client owns the transaction in the path
-	place *place      // the request's place among the client's requests in progress; nil if it does not count
-	paid  int
-	read  int   // bytes of the client's own that the request has read: see chargeRead
-	err   error // the error that was answered, in whole or in part
-	facts []slog.Attr
+	api    *api
+	began  time.Time   // start of the request, moved on by the time that it waited on the client's behalf
+	id     string      // X-Request-Id: echoed, shown in problems, logged
+	trace  string      // the W3C traceparent; empty if there is none
+	route  string      // the path's template
+	payer  payer       // the client that is charged
+	key    *access.Key // the request's API key; nil if it has none
+	owns   bool        // the client owns the transaction in the path
+	sought search      // the search for the thing in the path
+	place  *place      // the request's place among the client's requests in progress; nil if it does not count
+	paid   int
+	read   int   // bytes of the client's own that the request has read: see chargeRead
+	err    error // the error that was answered, in whole or in part
+	facts  []slog.Attr
 }
 
 type exchangeKey struct{}

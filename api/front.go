@@ -120,6 +120,10 @@ func (r Request) ChargeRead(bytes int) { r.on.chargeRead(r.w, bytes) }
 // Work returns the context for the work after the request has been read.
 func (r Request) Work() (context.Context, context.CancelFunc) { return r.on.api.work(r.Request) }
 
+// FoundNothing waits if the request looked for one thing and nothing is shown of it, so that the time
+// of the answer does not tell another client's thing from an unknown one.
+func (r Request) FoundNothing() { r.on.sought.foundNothing(r.Context()) }
+
 // Rest lets the request wait, unless the client's share of waiting requests is used up. wake
 // ends the wait.
 func (r Request) Rest() (wake func(), room bool) {

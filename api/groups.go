@@ -126,7 +126,7 @@ func (a *api) listGroups(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := a.work(r)
 	defer cancel()
-	if err := a.caughtUp(ctx, w, exchangeOf(r), v); err != nil {
+	if err := a.caughtUp(ctx, w, exchangeOf(r), v, sender); err != nil {
 		return err
 	}
 	leave, err := a.enterGroups(ctx, w, exchangeOf(r), v, sender, nil)
@@ -171,7 +171,7 @@ func (a *api) group(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := a.work(r)
 	defer cancel()
 	v := a.viewer(exchangeOf(r))
-	if err := a.caughtUp(ctx, w, exchangeOf(r), v); err != nil {
+	if err := a.caughtUp(ctx, w, exchangeOf(r), v, sender); err != nil {
 		return err
 	}
 	leave, err := a.enterGroups(ctx, w, exchangeOf(r), v, sender, &groupID)
@@ -179,6 +179,7 @@ func (a *api) group(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer leave()
+	exchangeOf(r).sought = exchangeOf(r).search() // the time until here depends on the log's end, not on the group
 	g, err := a.findGroup(ctx, v, id, sender, groupID)
 	if err != nil {
 		return err

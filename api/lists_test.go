@@ -26,7 +26,7 @@ func (s *stack) project(client string, rows int) {
 			SELECT $2, unhex(printf('%064x', n)), n, 1, zeroblob(20), zeroblob(32), zeroblob(16), iif(n = 1, 'queued', 'executed'),
 			printf('{"Position":%d,"Version":1,"State":{"Status":"%s","Accepted":{"chain":%d,"hash":"0x%064x","type":118,"signature":"secp256k1"}}}',
 				n, iif(n = 1, 'queued', 'executed'), $2, n) FROM n WHERE $3 <> ''`,
-		`INSERT INTO transaction_owners (hash, chain, owner, position, sender, group_id)
+		`INSERT INTO ownership (hash, chain, owner, position, sender, group_id)
 			SELECT unhex(printf('%064x', n)), $2, $3, n, zeroblob(20), zeroblob(16) FROM n`,
 		`INSERT INTO group_members (hash, chain, sender, group_id, nonce_key, nonce, eligible_at, position)
 			SELECT unhex(printf('%064x', n)), $2, zeroblob(20), zeroblob(16), zeroblob(32), n, 0, n FROM n WHERE $3 <> ''`,

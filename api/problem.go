@@ -117,6 +117,7 @@ var kinds = [...]kind{
 	{tx.ErrSettled, http.StatusConflict, "The transaction has ended already"},
 	{tx.ErrAlreadyExpired, http.StatusUnprocessableEntity, "The transaction has expired already"},
 	{tx.ErrTooFarAhead, http.StatusUnprocessableEntity, "The transaction may not be sent for too long"},
+	{commands.ErrResubmission, http.StatusConflict, "The transaction takes no further client"},
 	{commands.ErrUnsupportedChain, http.StatusUnprocessableEntity, "The chain is not served here"},
 	{invalidTransaction, http.StatusUnprocessableEntity, "The transaction can never be valid"},
 	{wrongChain, http.StatusUnprocessableEntity, "The transaction is signed for another chain"},

@@ -51,6 +51,10 @@ type RPCRequest struct {
 	// Shows reports whether the client may see everything about a transaction that the service
 	// holds, including its signature and calls.
 	Shows func(ctx context.Context, held tx.State) (bool, error)
+	// Search begins the search for a transaction that may be another client's. If nothing is
+	// shown of it, the call waits for absent before it is answered, so that the time of the answer
+	// does not depend on the search.
+	Search func() (absent func(ctx context.Context))
 	// Counts returns which transactions of a sender count as the client's own.
 	Counts func(sender chain.Address) Counts
 	// Charge brings the request's total charge to n calls, before they are decoded.
@@ -146,6 +150,7 @@ func (a *api) answerRPC(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		Chain: mux.Vars(r)["chainId"], Body: body, Meta: on.meta(),
 		Client: on.client(), Submit: a.submitter(on),
 		Shows:  func(ctx context.Context, held tx.State) (bool, error) { return a.shows(ctx, v, held) },
+		Search: func() func(context.Context) { return on.search().foundNothing },
 		Counts: v.counts,
 		Charge: func(n int) error { calls = n; return a.chargeUpTo(w, on, n) },
 		Decode: func(ctx context.Context, read func(context.Context) ([]byte, error), decode func([]byte) ([]byte, error)) ([]byte, error) {

@@ -90,6 +90,8 @@ type scan struct {
 	*following
 	passed, looked int    // events and look-ups, for which the client pays
 	leave          func() // gives the place back; nil without one
+	// look is set if the filter names transactions or intents and the stretch looked for them.
+	look *search
 }
 
 // scanKey is the context's key of the [scan].
@@ -158,13 +160,31 @@ func (f *following) read(ctx context.Context) (stretch, error) {
 	if f.over() {
 		return stretch{next: f.at}, nil
 	}
-	s := &scan{following: f}
-	defer s.end()
-	found, err := s.read(ctx)
+	found, look, err := f.stretch(ctx)
 	if errors.Is(err, errNotYet) {
 		return stretch{next: f.at}, nil
 	}
+	if look != nil && len(found.events) == 0 {
+		look.foundNothing(ctx)
+	}
 	return found, err
+}
+
+// stretch reads a stretch. The search is nil if it looked for nothing that the filter names.
+func (f *following) stretch(ctx context.Context) (stretch, *search, error) {
+	s := &scan{following: f}
+	defer s.end()
+	found, err := s.read(ctx)
+	return found, s.look, err
+}
+
+// looks begins a search, if the filter names transactions or intents.
+func (s *scan) looks() {
+	if s.Names == NamesNone {
+		return
+	}
+	look := s.on.search()
+	s.look = &look
 }
 
 func (s *scan) read(ctx context.Context) (stretch, error) {
@@ -184,6 +204,9 @@ func (s *scan) read(ctx context.Context) (stretch, error) {
 		if err := s.enter(ctx); err != nil {
 			return stretch{}, err
 		}
+	}
+	if s.look == nil {
+		s.looks()
 	}
 	reading, cancel := s.reading(ctx)
 	defer cancel()
@@ -209,6 +232,10 @@ func (s *scan) reach(ctx context.Context) error {
 	}
 	reading, cancel := s.reading(ctx)
 	defer cancel()
+	if err := s.enter(reading); err != nil { // whether the owner is cached or not
+		return err
+	}
+	s.looks()
 	reaches, err := s.Reaches(reading)
 	if err != nil {
 		return err

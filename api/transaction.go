@@ -167,7 +167,7 @@ func (a *api) describe(ctx context.Context, v viewer, rows []transactions.Row) (
 	for i, row := range rows {
 		shown[i] = shownOf(v, row)
 		if w, ok := work[payload.Ref{Chain: row.State.Accepted.Chain, Hash: row.State.Accepted.Hash}]; ok {
-			shown[i].addWork(w)
+			shown[i].addWork(w.In(v.is)) // neither the due time nor the hold of another owner
 		}
 	}
 	return shown, nil

@@ -193,6 +193,18 @@ func (a *api) ownershipAt(ctx context.Context, e event.Recorded) (owners.Ownersh
 	return next, err
 }
 
+// ownershipBefore returns the owners of a transaction as of a position of the log.
+func (a *api) ownershipBefore(ctx context.Context, stream event.Stream, p event.Position) (owners.Ownership, error) {
+	o := a.owned.recall(stream)
+	if !o.Reaches(p) {
+		var err error
+		if o, err = a.advance(ctx, stream, o, 0); err != nil {
+			return o, err
+		}
+	}
+	return o.Before(p), nil
+}
+
 // advance applies the events of the stream that an ownership does not contain yet.
 func (a *api) advance(ctx context.Context, stream event.Stream, o owners.Ownership, upto event.Version) (owners.Ownership, error) {
 	if err := LookUp(ctx); err != nil {

@@ -20,6 +20,16 @@ type Decider[S, C, E any] interface {
 type Origin struct {
 	ID   event.ID
 	Meta event.Meta
+	// Each, if set, returns the metadata of one event, which Meta does not have.
+	Each func(fact any) event.Meta
+}
+
+// meta returns the metadata of one event of the command.
+func (o Origin) meta(fact any) event.Meta {
+	if o.Each == nil {
+		return o.Meta
+	}
+	return o.Each(fact)
 }
 
 // Begin makes an origin with an id drawn from random.
@@ -177,7 +187,7 @@ func (h Handler[S, C, E]) try(ctx context.Context, stream event.Stream, r Result
 		if err != nil {
 			return r, false, fmt.Errorf("encode %s: %w", name, err)
 		}
-		events[i] = event.Event{ID: event.DeriveID(stream, o.ID, i), Name: name, Data: data, Meta: o.Meta}
+		events[i] = event.Event{ID: event.DeriveID(stream, o.ID, i), Name: name, Data: data, Meta: o.meta(e)}
 		next.Link = next.Link.Next(stream, r.Version+event.Version(i+1), events[i])
 		events[i].Meta.Link = next.Link
 		next.State = next.State.Evolve(e)

@@ -25,6 +25,11 @@ type Transactions = Handler[tx.State, tx.Command, tx.Event]
 // ErrUnsupportedChain refuses a chain that is not configured.
 const ErrUnsupportedChain = event.Refusal("unsupported-chain")
 
+// ErrResubmission refuses bytes that other clients have submitted and that take no further client:
+// the transaction is past retention or lost its finality, or as many clients own it as may. The
+// client does not own it, so nothing of its state is shown.
+const ErrResubmission = event.Refusal("resubmission-refused")
+
 // Unserved returns [ErrUnsupportedChain] for a chain that is not served, with the list of
 // served chains.
 func Unserved[T any](id chain.ID, served map[chain.ID]T) error {
@@ -259,6 +264,9 @@ func (s *Submit) accept(ctx context.Context, t chain.Signed, raw []byte, client 
 	if r.State.Erased || r.State.Canceled {
 		// The transaction is erased or canceled: its bytes must not stay in the vault.
 		err = s.Vault.Rows.Erase(ctx, t.Chain, []chain.Hash{t.Hash})
+	}
+	if err == nil && !r.State.OwnedBy(client) {
+		return Submission{Err: ErrResubmission}
 	}
 	return Submission{State: r.State, Known: r.Added == 0, Err: err}
 }

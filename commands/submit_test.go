@@ -5,12 +5,14 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -104,6 +106,51 @@ func (d desk) kept(t *testing.T, hash chain.Hash) bool {
 		t.Fatal(err)
 	}
 	return err == nil
+}
+
+// A client that submits bytes after their retention, or after as many clients as may own them, is
+// refused and shown nothing of the transaction. Its owners are answered as before.
+func TestResubmissionRefused(t *testing.T) {
+	const owners = 1001
+	d := newDesk(t)
+	for name, others := range map[string]func(raw []byte, hash chain.Hash){
+		"past retention": func(raw []byte, hash chain.Hash) {
+			d.take(t, raw)
+			block := chain.Block{Number: 7, Hash: chain.Hash{7}}
+			for _, c := range []tx.Command{
+				tx.SeeReceipt{Receipt: chain.Receipt{Block: block, Status: 1}, At: now}, tx.Finalize{Final: block, At: now}, tx.Erase{At: now}, tx.Retire{At: now},
+			} {
+				d.handle(t, hash, c)
+			}
+			check(t, d.Vault.Rows.Erase(t.Context(), moderato, []chain.Hash{hash}))
+		},
+		"many owners": func(raw []byte, hash chain.Hash) {
+			d.take(t, raw)
+			r, err := d.Transactions.Load(t.Context(), tx.Stream(moderato, hash))
+			check(t, err)
+			for n := range owners - 1 {
+				r, err = d.Transactions.HandleFrom(t.Context(), tx.Stream(moderato, hash), r, tx.Accept{Accepted: tx.Accepted{Client: fmt.Sprint("client-", n), At: now}}, begin(t))
+				check(t, err)
+			}
+		},
+	} {
+		raw, hash := plain(uint64(len(name)))
+		others(raw, hash)
+		kept, events := d.kept(t, hash), len(d.recorded(t))
+		answers, err := d.Batch(t.Context(), moderato, [][]byte{raw, raw}, commands.From("bob"), event.Meta{})
+		check(t, err)
+		for _, a := range answers {
+			if diff := cmp.Diff(commands.Submission{Err: commands.ErrResubmission}, a, cmpopts.EquateErrors()); diff != "" {
+				t.Errorf("%s: bob's answer (-want +got):\n%s", name, diff)
+			}
+		}
+		if d.kept(t, hash) != kept || len(d.recorded(t)) != events {
+			t.Errorf("%s: bob's submission changed something", name)
+		}
+		if own := d.submit(t, raw)[0]; own.Err != nil || !own.Known || own.State.Accepted.Hash != hash {
+			t.Errorf("%s: the first client is answered %+v", name, own)
+		}
+	}
 }
 
 // When many clients post the same bytes at once, exactly one is told that it was first.

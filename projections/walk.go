@@ -28,6 +28,8 @@ type Walk[R any] struct {
 	// Equal are the columns of the index before Position. Each entry of the index has one of
 	// the column's values.
 	Equal []Equal
+	// Empty, if set, reports that the index has no entry with these values of the columns.
+	Empty func(values []any) bool
 	// Rows is the table of the rows, with the alias t: its column data is a row in JSON, its
 	// columns Keys are the key, and Where has the filters, as conditions on t.
 	Rows  string
@@ -119,6 +121,9 @@ func (w Walk[R]) ranges() [][]any {
 			}
 		}
 		all = longer
+	}
+	if w.Empty != nil {
+		all = slices.DeleteFunc(all, w.Empty)
 	}
 	return all
 }

@@ -51,6 +51,7 @@ func FuzzAnswer(f *testing.F) {
 			NextFree: func(ctx context.Context, _ uint64, read func(context.Context, api.Place) (uint64, error)) (uint64, error) {
 				return read(ctx, func(context.Context) (func(), error) { return func() {}, nil })
 			},
+			Search: func() func(context.Context) { return func(context.Context) {} },
 			Charge: func(int) error { return nil }, Rest: func() (func(), bool) { return func() {}, true },
 			Problem: func(err error) api.Problem { return api.Problem{Detail: err.Error()} },
 		})

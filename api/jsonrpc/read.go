@@ -54,6 +54,7 @@ func (s *server) byHash(ctx context.Context, x *exchange, c call) (tx.State, jso
 	if f == nil && isSomething(result) {
 		return tx.State{}, result, nil
 	}
+	absent := x.search()
 	own, cancel := context.WithTimeout(ctx, s.Limits.CallTimeout)
 	defer cancel()
 	known, err := s.Submit.Transactions.Load(own, tx.Stream(x.chain, hash))
@@ -65,6 +66,7 @@ func (s *server) byHash(ctx context.Context, x *exchange, c call) (tx.State, jso
 		return tx.State{}, nil, x.failureOf(err)
 	}
 	if !shows {
+		absent(ctx)
 		return tx.State{}, result, f
 	}
 	if f == nil && known.State.Status == tx.StatusExecuted {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
@@ -192,9 +194,16 @@ func TestBoundClient(t *testing.T) {
 	s.node.says("eth_getTransactionCount", `"0x0"`)
 	bound := *s.config.Submit
 	bound.Allow = func(chain.Signed) error { return api.ErrForeignSender }
+	var searches []string
+	reads := readAt{s.config.Submit.Transactions.Store, func() { searches = append(searches, "read") }}
+	s.config.Submit.Transactions.Store = reads
 	ask := func(method, params string) string {
 		t.Helper()
 		answer, err := New(s.config).Answer(t.Context(), api.RPCRequest{
+			Search: func() func(context.Context) {
+				searches = append(searches, "begin")
+				return func(context.Context) { searches = append(searches, "wait") }
+			},
 			Body:   []byte(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + `}`),
 			Submit: &bound, Shows: func(context.Context, tx.State) (bool, error) { return false, nil }, Counts: func(chain.Address) api.Counts { return api.Counts{} },
 			Charge:  func(int) error { return nil },
@@ -213,7 +222,27 @@ func TestBoundClient(t *testing.T) {
 	if got := ask("eth_getTransactionByHash", `["`+hash.String()+`"]`); !strings.Contains(got, `"result":null`) {
 		t.Errorf("what is held for others: %s", got)
 	}
+	for name, of := range map[string]chain.Hash{"held for others": hash, "unknown": {0xab}} {
+		for _, method := range []string{"eth_getTransactionByHash", "eth_getTransactionReceipt"} {
+			searches = nil
+			ask(method, `["`+of.String()+`"]`)
+			if want := []string{"begin", "read", "wait"}; !slices.Equal(searches, want) {
+				t.Errorf("%s of what is %s: %v, want %v", method, name, searches, want)
+			}
+		}
+	}
 	if got := ask("eth_getTransactionCount", `["0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266","pending"]`); !strings.Contains(got, `"result":"0x0"`) {
 		t.Errorf("how many are held for others: %s", got)
 	}
+}
+
+// readAt is a store that reports reads of streams.
+type readAt struct {
+	commands.Store
+	report func()
+}
+
+func (r readAt) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+	r.report()
+	return r.Store.ReadStream(ctx, stream, after)
 }

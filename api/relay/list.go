@@ -60,6 +60,9 @@ func (d *desk) list(r api.Request) error {
 	if err != nil {
 		return err
 	}
+	if f.Hash != nil && len(rows) == 0 {
+		r.FoundNothing()
+	}
 	out := page{Intents: []*shown{}, HasMore: more != 0}
 	for _, row := range rows {
 		out.Intents = append(out.Intents, shownOf(row))

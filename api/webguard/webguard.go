@@ -11,6 +11,11 @@
 //   - Sec-Fetch-Site: browsers send it with all requests to loopback and https, also with
 //     requests for images, forms and frames, which carry no Origin.
 //
+// Browsers do not count the unspecified addresses (0.0.0.0, [::]) as loopback, nor all of them
+// loopback addresses in the form of IPv6 ([::ffff:127.0.0.1]). They send no Sec-Fetch-Site there,
+// although such a connection reaches a listener on loopback. No client needs these addresses, so
+// they are refused as Host.
+//
 // X-Forwarded-Host and its like are never read.
 //
 // Sources: https://fetch.spec.whatwg.org/#origin-header, https://www.w3.org/TR/fetch-metadata,
@@ -35,7 +40,7 @@ const (
 	ErrOrigin = event.Refusal("origin-not-allowed")
 )
 
-// Guard holds the names and origins that a listener accepts. The zero value accepts IP
+// Guard holds the names and origins that a listener accepts. The zero value accepts specified IP
 // addresses and loopback names as Host, and only the listener's own origin.
 type Guard struct {
 	// Hosts are further names that clients reach the listener by, without ports.
@@ -54,6 +59,9 @@ type Guard struct {
 // Check returns nil unless a foreign page caused the request. Then it returns [ErrHost] or
 // [ErrOrigin] with the reason.
 func (g Guard) Check(r *http.Request) error {
+	if name, ok := hostname(r.Host); ok && reachesLoopback(name) {
+		return ErrHost.Because("the request's Host is an address that browsers do not take for this machine: use 127.0.0.1, [::1] or localhost")
+	}
 	if !g.AnyHost && !g.knowsHost(r.Host) {
 		if g.HostsSetting == "" {
 			return ErrHost.Because("the request's Host is neither an IP address nor localhost")
@@ -88,6 +96,17 @@ func (g Guard) knowsHost(host string) bool {
 	}
 	return name == "localhost" || strings.HasSuffix(name, ".localhost") ||
 		slices.ContainsFunc(g.Hosts, func(known string) bool { return strings.EqualFold(known, name) })
+}
+
+// reachesLoopback reports whether name is an address that reaches a listener on loopback, and is
+// none of the addresses that all browsers count as loopback.
+func reachesLoopback(name string) bool {
+	address, err := netip.ParseAddr(name)
+	if err != nil {
+		return false
+	}
+	plain := address.Unmap().WithZone("")
+	return plain.IsUnspecified() || address.Is4In6() && plain.IsLoopback()
 }
 
 // hostname removes the port, the brackets of IPv6 and the trailing dot from a Host header, and

@@ -12,6 +12,24 @@ import (
 	"github.com/tempo-watchtower/watchtower/api/webguard"
 )
 
+// A page reaches a listener on loopback by an unspecified address, and by a loopback address in the
+// form of IPv6, without Sec-Fetch-Site and, for an image, without Origin. No listener answers to
+// them, whatever names it accepts.
+func TestUnspecifiedHosts(t *testing.T) {
+	for _, host := range []string{
+		"0.0.0.0", "0.0.0.0:8420", "[::]", "[::]:8420", "[::%25lo]:8420", "[0:0:0:0:0:0:0:0]:8420", "[::ffff:0.0.0.0]:8420", "[::ffff:0:0]:8420",
+		"[::ffff:127.0.0.1]:8420", "[::ffff:7f00:1]:8420",
+	} {
+		for _, g := range []webguard.Guard{guard, {Hosts: []string{"0.0.0.0", "::", "::ffff:7f00:1"}}, {AnyHost: true}} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+			r.Host = host
+			if err := g.Check(r); !errors.Is(err, webguard.ErrHost) || !strings.Contains(err.Error(), "use 127.0.0.1, [::1] or localhost") {
+				t.Errorf("Host %q: %v", host, err)
+			}
+		}
+	}
+}
+
 // request parses a request from its bytes, like a server.
 func request(t *testing.T, text string) *http.Request {
 	t.Helper()
@@ -26,8 +44,8 @@ var guard = webguard.Guard{Hosts: []string{"watchtower", "Api.Example.com"}, Ori
 
 func TestHost(t *testing.T) {
 	for host, allowed := range map[string]bool{
-		"127.0.0.1": true, "127.0.0.1:8420": true, "10.1.2.3:8420": true, "0.0.0.0:1": true,
-		"[::1]": true, "[::1]:8420": true, "[fe80::1%25eth0]:8420": true, "[::ffff:127.0.0.1]:8420": true,
+		"127.0.0.1": true, "127.0.0.1:8420": true, "10.1.2.3:8420": true,
+		"[::1]": true, "[::1]:8420": true, "[fe80::1%25eth0]:8420": true, "[::ffff:10.1.2.3]:8420": true,
 		"localhost": true, "localhost:8420": true, "LOCALHOST:8420": true, "localhost.": true, "localhost.:8420": true,
 		"console.localhost:8420": true, "watchtower:8421": true, "WatchTower": true, "api.example.COM.:443": true,
 		"localhost:": true,

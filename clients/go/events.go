@@ -18,7 +18,7 @@ import (
 type Event struct {
 	ID       string          `json:"id"`
 	Name     string          `json:"name"`     // such as tx.mined.v1
-	Version  uint64          `json:"version"`  // within its stream, from 1
+	Version  uint64          `json:"version"`  // within its stream, from 1; 0: of a group of which the client sees only its own members
 	Position uint64          `json:"position"` // within the whole log
 	At       time.Time       `json:"at"`
 	Data     json.RawMessage `json:"data"`
@@ -36,7 +36,7 @@ type Meta struct {
 	Causation   string `json:"causation,omitempty"`   // the id of the event that caused this one
 	Actor       string `json:"actor,omitempty"`       // the cause of the event: api, broadcaster, watcher, …
 	Trace       string `json:"trace,omitempty"`       // the W3C traceparent of the request or attempt
-	Link        string `json:"link,omitempty"`        // hash link to the previous event of the stream, 64 hex digits
+	Link        string `json:"link,omitempty"`        // hash link to the previous event of the stream, 64 hex digits; only for the scope audit
 }
 
 // EventFilter selects the events that match all fields that are set.

@@ -104,5 +104,5 @@ func (w *world) rebuiltAlike(t *testing.T) {
 		t.Error("the rebuilt rows are others than those that the projector made")
 	}
 	w.says(t, 0, "none", nil, "projections", "status", "intents")
-	w.says(t, 2, `there are transactions, owners, groups, intents`, nil, "projections", "rebuild", "nothing")
+	w.says(t, 2, `there are transactions, ownership, groups, intents`, nil, "projections", "rebuild", "nothing")
 }

@@ -78,7 +78,7 @@ var poisons = map[string]struct { //nolint:gochecknoglobals // a table
 	readers    []string
 }{
 	"unknown type":    {"tx.surprised.v1", `{}`, []string{"scheduler", "transactions"}},
-	"unknown version": {"tx.accepted.v99", `{}`, []string{"grouping", "scheduler", "owners", "transactions", "groups"}},
+	"unknown version": {"tx.accepted.v99", `{}`, []string{"grouping", "scheduler", "ownership", "transactions", "groups"}},
 	"unknown field":   {"tx.broadcast.v1", `{"unheard":1}`, []string{"scheduler", "transactions"}},
 	"no JSON":         {"tx.broadcast.v1", `{"at":`, []string{"scheduler", "transactions"}},
 }

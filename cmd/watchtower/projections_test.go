@@ -41,7 +41,7 @@ func TestRebuildWhileServing(t *testing.T) {
 		var loading sync.WaitGroup
 		loading.Go(func() { load(w.ctx, s, more, 2) })
 		w.onView(t, "DELETE FROM readers", // first, as projectors do
-			"DELETE FROM transactions", "DELETE FROM groups", "DELETE FROM group_members", "DELETE FROM group_claims", "DELETE FROM transaction_owners")
+			"DELETE FROM transactions", "DELETE FROM groups", "DELETE FROM group_members", "DELETE FROM group_claims", "DELETE FROM ownership")
 		for _, point := range []string{"rebuild.loaded", "rebuild.indexed", "rebuild.before-swap"} {
 			if out, status := w.projections(t, []string{"WATCHTOWER_CRASH_AT=" + point}, "rebuild"); status != -1 {
 				t.Errorf("the rebuild was not killed at %s but ended with %d: %s", point, status, out)

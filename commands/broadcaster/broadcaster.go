@@ -60,9 +60,10 @@ type Broadcaster struct {
 // account's standing as shown by the attempt.
 func (b *Broadcaster) Attempt(ctx context.Context, w tx.Work) tx.Done {
 	r, err := b.Transactions.Load(ctx, tx.Stream(w.Chain, w.Hash))
-	if client := r.State.Accepted.Client; err == nil && client != "" {
-		// Calls to nodes and probes are the client's, also of a transaction that the relay has signed:
-		// its row takes the turns of the relay, which all its clients share.
+	if client := r.State.OwnerOf(w.Account); err == nil && client != "" {
+		// Calls to nodes and probes are the client's in whose turn the row was leased, not the first
+		// submitter's. A row that the relay has signed takes the turns of the relay, which all its
+		// clients share, and the account tells the client.
 		w.Client = client
 	}
 	done := b.attempt(ctx, w, r, err)
@@ -90,7 +91,7 @@ func (b *Broadcaster) attempt(ctx context.Context, w tx.Work, r commands.Result[
 		// An earlier attempt may have been mined, and a node may accept the same bytes
 		// again nevertheless: ask the chain before every repeat.
 		if stop := b.look(ctx, r.State, w, &done); stop {
-			done.Standing = tx.Unasked
+			done.Standing, done.ForAll = tx.Unasked, true
 			return done
 		}
 		r, err = b.Transactions.Load(ctx, tx.Stream(w.Chain, w.Hash)) // the look took time
@@ -100,13 +101,13 @@ func (b *Broadcaster) attempt(ctx context.Context, w tx.Work, r commands.Result[
 		return b.later(done, "the log could not be read", err)
 	case !r.State.Sendable():
 		// The queue has not folded the end yet; it will.
-		done.Standing = tx.Unasked
+		done.Standing, done.ForAll = tx.Unasked, true
 		return b.again(done, tx.Outcome{Class: tx.Taken}, w, "no longer wanted")
 	}
 	if left := w.ExpiresAt; left != 0 && uint64(b.Now().Unix()) >= left {
 		// Wait for the block that proves the expiry.
 		done.NextAt, done.Note = b.Now().Add(b.Schedule.RetryMax), "validBefore has passed; a block must say so"
-		done.Standing = tx.Unasked
+		done.Standing, done.ForAll = tx.Unasked, true
 		return done
 	}
 	return b.send(ctx, w, r, done)
@@ -166,7 +167,7 @@ func (b *Broadcaster) send(ctx context.Context, w tx.Work, r commands.Result[tx.
 		return b.later(done, "the attempt could not be recorded", err)
 	}
 	done = b.again(done, outcome, w, "")
-	done.Standing = outcome.Standing()
+	done.Standing, done.ForAll = outcome.Standing(), outcome.OfAll()
 	if outcome.Cause == tx.NonceTooLow || outcome.Cause == tx.NonceTooHigh || outcome.Cause == tx.Replayed || outcome.Cause == tx.TooLate {
 		b.look(ctx, r.State, w, &done)
 	}

@@ -45,3 +45,40 @@ func TestNodesAreCalledForTheIntentsClient(t *testing.T) {
 		}
 	}
 }
+
+// A transaction of several clients is sent, looked for and probed in the name of the client in whose
+// turn its row was leased, whoever submitted it first. Refusals that any client would get count for
+// all of them.
+func TestNodesAreCalledForTheTurnsClient(t *testing.T) {
+	w := newWorld(t, 1)
+	_, row := w.acceptFrom("mallory", plain(0))
+	w.acceptFrom("alice", plain(0))
+	accepted := w.state(row).Accepted
+	accepted.Client = "alice"
+	row.Client, row.Account = "alice", tx.AccountOf(accepted)
+	answer := func(o tx.Cause) tx.Answer { return tx.Answer{Class: tx.Retry, Cause: o, Endpoint: "a"} }
+	nodes := &scripted{answers: []tx.Answer{answer(tx.Funds), answer(tx.RateLimited), answer(tx.Unreachable), answer(tx.Fee), {Class: tx.Taken, Endpoint: "a"}}}
+	w.Nodes = nodes
+	var looked []string
+	w.Look = func(_ context.Context, _ tx.State, client string) (broadcaster.Sight, error) {
+		looked = append(looked, client)
+		return broadcaster.Sight{}, nil
+	}
+	var forAll []bool
+	for range nodes.answers {
+		done := w.attempt(&row)
+		forAll = append(forAll, done.ForAll)
+		if done.Account != row.Account {
+			t.Errorf("done on account %x", done.Account)
+		}
+	}
+	for _, of := range nodes.got {
+		looked = append(looked, of.Client)
+	}
+	if slices.ContainsFunc(looked, func(client string) bool { return client != "alice" }) {
+		t.Errorf("called for %q", looked)
+	}
+	if want := []bool{false, false, false, true, true}; !slices.Equal(forAll, want) {
+		t.Errorf("results for all owners: %v, want %v", forAll, want)
+	}
+}

@@ -209,16 +209,24 @@ func (g *Grouper) join(ctx context.Context, id group.ID, js []joining) (left int
 }
 
 // origin derives the command's id from all events that cause it: another selection of
-// events must not produce the same ids.
+// events must not produce the same ids. Each member joins with the request id, cause and trace of
+// its own event: the owners of a member must not see those of another.
 func origin(chunk []joining) commands.Origin {
-	h := sha256.New()
+	h, causes := sha256.New(), make(map[chain.Hash]event.Meta, len(chunk))
 	for _, j := range chunk {
 		h.Write(j.cause.ID[:])
+		if _, repeated := causes[j.member.Hash]; !repeated {
+			m := j.cause.Meta
+			causes[j.member.Hash] = event.Meta{Correlation: m.Correlation, Causation: j.cause.ID, Actor: "grouping", Trace: m.Trace}
+		}
 	}
-	first := chunk[0].cause
 	return commands.Origin{
 		ID:   event.ID(h.Sum(nil)[:16]),
-		Meta: event.Meta{Correlation: first.Meta.Correlation, Causation: first.ID, Actor: "grouping", Trace: first.Meta.Trace},
+		Meta: causes[chunk[0].member.Hash],
+		Each: func(fact any) event.Meta {
+			joined := fact.(group.Joined) //nolint:forcetypeassert // a Join has no other facts
+			return causes[joined.Hash]
+		},
 	}
 }
 

@@ -77,6 +77,34 @@ func TestJoined(t *testing.T) {
 	}
 }
 
+// Transactions that join together each name their own acceptance and its request as the cause.
+func TestJoinsNameTheirOwnRequests(t *testing.T) {
+	w := newWorld(t)
+	for nonce := range uint64(5) {
+		w.accept(func(s *chain.Signed) { s.Nonce = nonce })
+	}
+	w.group(w.grouper())
+	accepted, joined := map[chain.Hash]event.Recorded{}, 0
+	for batch, err := range w.db.Log().ReadAll(t.Context(), 0, event.Filter{}, 1000) {
+		check(t, err)
+		for _, r := range batch.Events {
+			if _, hash, err := tx.ParseStream(r.Stream); err == nil {
+				accepted[hash] = r
+			} else if e, err := group.Codec().Decode(r.Name, r.Data); err == nil {
+				joined++
+				cause := accepted[e.(group.Joined).Hash]
+				want := event.Meta{Correlation: cause.Meta.Correlation, Causation: cause.ID, Actor: "grouping", Trace: cause.Meta.Trace, Link: r.Meta.Link}
+				if r.Meta != want || want.Correlation.IsZero() {
+					t.Errorf("caused by %+v, want %+v", r.Meta, want)
+				}
+			}
+		}
+	}
+	if joined != 5 {
+		t.Errorf("%d joined", joined)
+	}
+}
+
 // lossy is a real log that loses answers: some appends never reach it, and some answers are
 // lost.
 type lossy struct {

@@ -109,7 +109,7 @@ func (w *world) acceptFrom(client string, change ...func(*chain.Signed)) chain.H
 		c(&s)
 	}
 	raw := chaintest.EncodePlain(s)
-	answers, err := w.submit.Batch(w.t.Context(), id, [][]byte{raw}, commands.From(client), event.Meta{Actor: "test"})
+	answers, err := w.submit.Batch(w.t.Context(), id, [][]byte{raw}, commands.From(client), event.Meta{Correlation: event.ID{1, byte(w.nonce)}, Actor: "test"})
 	check(w.t, err)
 	check(w.t, answers[0].Err)
 	return chain.Keccak(raw)

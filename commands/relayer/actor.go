@@ -50,6 +50,8 @@ type actor struct {
 	newest  chain.Block   // newest block of the chain, as last reported
 	heard   time.Time     // time of that report
 	silent  error         // error of the nodes in this turn
+	rest    rest          // after failed reads of the chain
+	payer   string        // client in whose name the chain was read last
 	met     bool          // blocks have held a block that nodes reported since the lane was opened
 	front   front
 	pin     pin
@@ -95,10 +97,11 @@ type job struct {
 // block that replaced it.
 type delivered struct {
 	tx.State
-	was, now chain.Block
-	lacks    bool       // the last answer of nodes was a refusal for lack of funds
-	refusal  tx.Outcome // the last recorded refusal, if nodes have refused it since a node took it
-	why      string     // a node's words, if nodes have refused it for good
+	was, now   chain.Block
+	lacks      bool       // the last answer of nodes was a refusal for lack of funds
+	refusal    tx.Outcome // the last recorded refusal, if nodes have refused it since a node took it
+	httpStatus int        // the last recorded [contentStatus], if nodes have refused it since a node took it
+	why        string     // a node's words, if nodes have refused it for good
 }
 
 // front is the first nonce that waits for the chain.
@@ -355,11 +358,12 @@ func (a *actor) readTx(ctx context.Context, hash chain.Hash) (d delivered, err e
 			d.was, d.now = e.Was, e.Now
 		case tx.Rejected:
 			d.lacks, d.refusal = e.Cause == tx.Funds, tx.Outcome{Class: e.Class, Cause: e.Cause, Message: e.Reason}
+			d.httpStatus = contentStatus(e.Answers)
 			if d.why = ""; e.Permanent {
 				d.why = e.Reason
 			}
 		case tx.Broadcast:
-			d.lacks, d.refusal = false, tx.Outcome{}
+			d.lacks, d.refusal, d.httpStatus = false, tx.Outcome{}, 0
 		}
 		d.State = d.State.Evolve(e)
 	}
@@ -391,8 +395,4 @@ func (a *actor) known(s standing, hash chain.Hash) bool {
 		return true
 	}
 	return slices.ContainsFunc(s.job.intent.State.Attempts, func(made intent.Attempted) bool { return made.Hash == hash })
-}
-
-func (a *actor) noop(s standing, hash chain.Hash) bool {
-	return slices.ContainsFunc(s.Attempts, func(m lane.Made) bool { return m.Hash == hash && m.Intent.IsZero() })
 }

@@ -265,7 +265,7 @@ func (a *actor) lose(ctx context.Context, lost []standing) error {
 	if len(lost) == 0 {
 		return nil
 	}
-	w, err := a.Node.Next(ctx, a.ID, true)
+	w, err := a.reads().Next(ctx, a.ID, true)
 	if err != nil {
 		return fmt.Errorf("the next nonce at the final block: %w", err)
 	}

@@ -77,6 +77,7 @@ func TestDeadlineOverWhenNobodyRan(t *testing.T) {
 						t.Errorf("%d attempts for what has no deadline", made)
 					}
 					w.away = nil
+					w.clock.pass(w.settings.Poll) // it reads the chain again at the next poll
 				}
 				w.until(a, "the other is done", w.ended(intent.StatusCompleted, ids[1]))
 				if s := w.intent(ids[0]); s.Status() != intent.StatusFailed || s.End.Reason != intent.Deadline {

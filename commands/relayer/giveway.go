@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
@@ -286,6 +287,11 @@ func (a *actor) unsignedBehind(s standing) (behind []standing) {
 // gaveWay reports whether an attempt is the no-op that replaces the intent at the nonce.
 func (a *actor) gaveWay(s standing, made lane.Made) bool {
 	return made.Intent.IsZero() && a.placed(s) && s.job.intent.State.GivesWay()
+}
+
+// noop reports whether an attempt at a nonce is a no-op.
+func (a *actor) noop(s standing, hash chain.Hash) bool {
+	return slices.ContainsFunc(s.Attempts, func(m lane.Made) bool { return m.Hash == hash && m.Intent.IsZero() })
 }
 
 // filled requeues an intent once the no-op at its nonce is final. Before that the intent

@@ -90,6 +90,10 @@ type Lane struct {
 	// OnlyAsked excludes intents that leave the nonce key to the relay: the lane runs
 	// because a client asked for its key.
 	OnlyAsked bool
+	// Behalf returns the chain as read in the name of a client, with the client's share of calls
+	// to nodes. nil: the lane reads in the service's own name.
+	Behalf func(client string) Chain
+	Client string // the lane reads in this client's name until it knows its intents
 }
 
 // Turn is the state of a lane after a turn of its holder.

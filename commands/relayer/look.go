@@ -32,11 +32,11 @@ func (a *actor) poll(ctx context.Context) error {
 		return !ok || !d.Sealed || s.stale || s.halted != "" || a.isSteady(s)
 	})
 	if len(unsteady) > 0 && a.said.Number <= blocks[len(blocks)-1].Number {
-		w, err := a.Node.Next(ctx, a.ID, true)
+		final, err := a.reads().Final(ctx)
 		if err != nil {
 			return fmt.Errorf("the final block: %w", err)
 		}
-		a.said = w.Block
+		a.said = final
 		a.bearOut()
 	}
 	return a.prove(ctx, unsteady)
@@ -50,11 +50,11 @@ const provesMax = 64
 // check would find. An announced block that is not canonical is revoked.
 func (a *actor) prove(ctx context.Context, unsteady []standing) error {
 	found := map[uint64]chain.Block{}
-	canonical := func(number uint64) (chain.Block, error) {
+	canonical := func(of *job, number uint64) (chain.Block, error) {
 		if b, known := found[number]; known {
 			return b, nil
 		}
-		b, err := a.Node.At(ctx, number)
+		b, err := a.at(ctx, of, number)
 		if err != nil {
 			return b, fmt.Errorf("block %d: %w", number, err)
 		}
@@ -70,7 +70,7 @@ func (a *actor) prove(ctx context.Context, unsteady []standing) error {
 		if len(found) >= provesMax {
 			return nil // the next poll continues
 		}
-		at, err := canonical(told[last].Number)
+		at, err := canonical(s.job, told[last].Number)
 		if err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (a *actor) prove(ctx context.Context, unsteady []standing) error {
 			continue
 		}
 		for _, b := range told[1:] {
-			if at, err = canonical(b.Number); err != nil {
+			if at, err = canonical(s.job, b.Number); err != nil {
 				return err
 			}
 			if at.Hash != b.Hash {
@@ -102,8 +102,12 @@ func (a *actor) bearOut() {
 }
 
 // look asks the chain for the nonce it wants: before the first nonce is handed out, and
-// then once per Settings.Look, as others may use the key.
+// then once per Settings.Look, as others may use the key. An OnlyAsked lane without open nonces
+// asks only before it hands out nonces: see [actor.lookFirst].
 func (a *actor) look(ctx context.Context) error {
+	if a.OnlyAsked && a.held.State.Open() == 0 {
+		return nil
+	}
 	if a.held.State.Known && a.Now().Sub(a.looked) < a.Settings.Look {
 		return nil
 	}
@@ -114,12 +118,16 @@ func (a *actor) look(ctx context.Context) error {
 // wants asks the chain for the nonce it wants, and advances the lane if that is ahead.
 // Nonces that the cursor skipped and the chain still wants are reclaimed.
 func (a *actor) wants(ctx context.Context) (lane.Witness, error) {
+	if a.silent = a.resting(); a.silent != nil {
+		return lane.Witness{}, a.silent
+	}
 	asked := a.Now()
-	w, err := a.Node.Next(ctx, a.ID, false)
+	w, err := a.reads().Next(ctx, a.ID, false)
 	if err != nil {
-		a.silent = fmt.Errorf("the chain's next nonce: %w", err)
+		a.silent = a.rests(fmt.Errorf("the chain's next nonce: %w", err))
 		return w, a.silent
 	}
+	a.rest = rest{}
 	a.newest, a.heard, a.silent = w.Block, asked, nil
 	if !a.held.State.Known || w.Nonce > a.held.State.Next {
 		if err := a.command(ctx, lane.Advance{Token: a.token, Witness: w, At: a.Now()}); err != nil {

@@ -24,7 +24,8 @@ const (
 	// measureWait is the longest time that a turn waits for estimates.
 	measureWait = 250 * time.Millisecond
 	// measuresAtOnce bounds the concurrent estimates of one client in a lane, and
-	// measuresMax its pending ones.
+	// measuresMax its pending ones. The estimates of all lanes of a chain are bounded in
+	// infra/chain/rpc.
 	measuresAtOnce = 8
 	measuresMax    = claimMax
 )

@@ -129,6 +129,8 @@ type Chain interface {
 	// the newest final block. A quorum of endpoints, named in the Witness, agrees on it. An
 	// error means that the nonce is unknown.
 	Next(ctx context.Context, s chain.Sequence, final bool) (lane.Witness, error)
+	// Final returns the newest final block, agreed on by a quorum of endpoints.
+	Final(ctx context.Context) (chain.Block, error)
 	// At returns the canonical block at a height, agreed on by a quorum of endpoints.
 	At(ctx context.Context, number uint64) (chain.Block, error)
 	// Gas returns the gas limit of a transaction that executes a request in a lane: the

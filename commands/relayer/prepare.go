@@ -42,11 +42,11 @@ func (a *actor) prepare(ctx context.Context, claimed []intent.Claimed) error {
 	for i, c := range claimed {
 		all[i].Claimed = c
 	}
+	a.choose(ctx, all)
 	var untimely error
-	if slices.ContainsFunc(claimed, func(c intent.Claimed) bool { return c.Deadline != 0 }) {
+	if slices.ContainsFunc(all, func(c candidate) bool { return c.reads && c.Deadline != 0 }) {
 		untimely = a.timely(a.askOnce(ctx))
 	}
-	a.choose(ctx, all)
 	_ = commands.Each(len(all), a.Settings.AtOnce, func(i int) error {
 		if c := &all[i]; c.reads {
 			c.job, c.why = a.inspect(ctx, c, untimely)

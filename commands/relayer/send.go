@@ -22,8 +22,11 @@ const claimMax = 500
 func (a *actor) take(ctx context.Context) error {
 	defer a.tellPart()
 	lighter := a.held.State.InFlight() < a.weighed
-	if !a.claim && !lighter || !a.held.State.Known {
+	if !a.claim && !lighter || !a.held.State.Known && !a.OnlyAsked {
 		return nil
+	}
+	if err := a.resting(); err != nil && a.OnlyAsked && a.isLooking() {
+		return err
 	}
 	a.weighed = 0
 	room, err := a.room(ctx)
@@ -40,7 +43,9 @@ func (a *actor) take(ctx context.Context) error {
 	claimed, trouble := a.claimShare(ctx, room)
 	turn, err := a.inTurn(ctx, append(parked, claimed...))
 	trouble = errors.Join(trouble, err, a.prepare(ctx, turn), a.fit(ctx, room))
-	err = a.admit(ctx)
+	if err = a.lookFirst(ctx); err == nil {
+		err = a.admit(ctx)
+	}
 	if a.weighed == 0 {
 		a.widen(room, claimed)
 	} else {
@@ -260,6 +265,9 @@ func (a *actor) stalled(ctx context.Context) (*uint64, error) {
 		}
 		if now.Sub(since) < a.Settings.Stall {
 			return nil, nil
+		}
+		if err := a.resting(); err != nil {
+			return nil, err
 		}
 		a.front.since = now // until the chain is asked again
 		w, err := a.wants(ctx)

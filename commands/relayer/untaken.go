@@ -3,6 +3,7 @@ package relayer
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -43,10 +44,13 @@ func (s standing) isUntaken() bool {
 }
 
 // isRejected reports whether no node has ever taken an attempt, and nodes refuse the last
-// attempt for a reason that lies with it. Lack of funds does not count while the signer
+// attempt for a reason that lies with it, or with an HTTP status for its content. Lack of funds does not count while the signer
 // could not pay for an ordinary intent either.
 func (a *actor) isRejected(ctx context.Context, s standing) (bool, error) {
 	refusal := s.txs[s.last().Hash].refusal
+	if a.isContent(s) {
+		return true, nil
+	}
 	if !s.isUntaken() || refusal.Class != tx.Retry || !slices.Contains(blames, refusal.Cause) {
 		return false, nil
 	}
@@ -54,6 +58,43 @@ func (a *actor) isRejected(ctx context.Context, s standing) (bool, error) {
 		return a.paysOrdinary(ctx)
 	}
 	return true, nil
+}
+
+// contentStatuses are the HTTP statuses with which a node, or a proxy before it, refuses a request
+// for its content. The value is true if the status can mean nothing else. The others may also mean
+// that it refuses every request, for example because a credential has expired.
+var contentStatuses = map[int]bool{
+	http.StatusRequestEntityTooLarge: true,
+	http.StatusRequestURITooLong:     true,
+	http.StatusBadRequest:            false,
+	http.StatusForbidden:             false,
+	http.StatusUnprocessableEntity:   false,
+}
+
+// contentStatus returns the HTTP status with which an endpoint has refused a transaction for its
+// content; 0 if none has. The endpoint may have the bytes all the same.
+func contentStatus(answers []tx.Answer) int {
+	for _, answer := range answers {
+		if _, is := contentStatuses[answer.Code]; is && answer.Class == tx.Unknown {
+			return answer.Code
+		}
+	}
+	return 0
+}
+
+// isContent reports whether no node has ever taken an attempt, and the last one was refused with an
+// HTTP status for its content. If the status has another meaning too, and nodes refuse another
+// client's transaction in the lane with it, neither transaction is to blame.
+func (a *actor) isContent(s standing) bool {
+	status := s.txs[s.last().Hash].httpStatus
+	if status == 0 || !s.isUntaken() {
+		return false
+	}
+	client := s.job.intent.State.Requested.Request.Client
+	return contentStatuses[status] || !slices.ContainsFunc(a.slots(), func(other standing) bool {
+		return len(other.Attempts) > 0 && other.job.intent.State.Requested.Request.Client != client &&
+			other.txs[other.last().Hash].httpStatus == status && other.isUntaken()
+	})
 }
 
 // lacksUsual reports whether nodes refuse the last attempt as the signer's usual balance

@@ -260,6 +260,12 @@ func (w *world) Next(_ context.Context, s chain.Sequence, final bool) (lane.Witn
 	return told, nil
 }
 
+// Final returns the final block of Next.
+func (w *world) Final(ctx context.Context) (chain.Block, error) {
+	told, err := w.Next(ctx, w.lane, true)
+	return told.Block, err
+}
+
 // At returns the canonical block at a height.
 func (w *world) At(_ context.Context, number uint64) (chain.Block, error) {
 	if b, ok := w.chain.Canonical(number); ok {

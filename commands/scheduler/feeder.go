@@ -8,6 +8,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
@@ -67,7 +68,7 @@ func (f *Feeder) apply(ctx context.Context, from, to event.Position, changes []t
 }
 
 // plan returns the change that an event causes, if any.
-func (f *Feeder) plan(_ context.Context, r event.Recorded) ([]tx.Change, error) {
+func (f *Feeder) plan(ctx context.Context, r event.Recorded) ([]tx.Change, error) {
 	id, hash, err := tx.ParseStream(r.Stream)
 	if err != nil {
 		return nil, err
@@ -78,6 +79,9 @@ func (f *Feeder) plan(_ context.Context, r event.Recorded) ([]tx.Change, error) 
 	}
 	// The expiry cap on a recorded attempt's pause matters only in a rebuild: the worker
 	// itself has set a live row's next action.
+	if e, ok := e.(tx.Resubmitted); ok {
+		return f.join(ctx, id, hash, e, r)
+	}
 	c, ok := Plan(f.Schedule, f.Lead, id, hash, e, r.At)
 	if !ok {
 		return nil, nil
@@ -86,6 +90,41 @@ func (f *Feeder) plan(_ context.Context, r event.Recorded) ([]tx.Change, error) 
 		c.Open.Client = turnOf(c.Open.Client, r.Meta.Actor)
 	}
 	return []tx.Change{c}, nil
+}
+
+// join returns the change that makes a client another owner of its row. Its account depends on the
+// fee payer and the access key, which the stream's first event has.
+func (f *Feeder) join(ctx context.Context, id chain.ID, hash chain.Hash, e tx.Resubmitted, r event.Recorded) ([]tx.Change, error) {
+	accepted, ok, err := f.accepted(ctx, id, hash)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return []tx.Change{{Chain: id, Hash: hash, Join: f.owner(accepted, e, r)}}, nil
+}
+
+// owner returns the owner that a resubmission adds.
+func (f *Feeder) owner(a tx.Accepted, e tx.Resubmitted, r event.Recorded) *tx.Owner {
+	a.Client = e.Client
+	return &tx.Owner{
+		Client: turnOf(e.Client, r.Meta.Actor), Account: tx.AccountOf(a),
+		NextAt: tx.FirstDue(a.Opens(), f.Lead, r.At),
+	}
+}
+
+// accepted returns the first event of a transaction; ok is false if the log no longer has it.
+func (f *Feeder) accepted(ctx context.Context, id chain.ID, hash chain.Hash) (a tx.Accepted, ok bool, err error) {
+	for first, err := range f.Store.ReadStream(ctx, tx.Stream(id, hash), 0) {
+		if err != nil {
+			return a, false, err
+		}
+		e, err := f.Codec.Decode(first.Name, first.Data)
+		if err != nil {
+			return a, false, err
+		}
+		a, ok = e.(tx.Accepted)
+		return a, ok, nil
+	}
+	return a, false, nil
 }
 
 // relayActor is the actor of transactions that the relay has signed, as in domain/lane, on

@@ -20,6 +20,9 @@ import (
 //     rows of that sequence that wait for a nonce become due at once.
 //   - Lease gives each row to one holder at a time, until ttl passes by the
 //     database's clock or Done is called: open, not parked, due, oldest due first.
+//   - A row with further owners is due in the turn of each, at a time of the owner's own. While
+//     one lease of the row runs, there is no other. Holds set aside one owner's turn, not the row.
+//     Done moves the due time of the owners with its Account, or of all ([tx.Done].ForAll).
 //   - While an account is on hold, Lease sets its due rows aside. It releases one
 //     row when the hold's time has come, and two more for each successful row
 //     ([tx.Able]): least attempted first, then oldest due first. A row that shows
@@ -33,11 +36,12 @@ type Queue interface {
 	// as due when its lease ends.
 	Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) (work []tx.Work, until time.Duration, err error)
 	Done(ctx context.Context, holder string, done []tx.Done) error
-	// Find returns the rows of a chain with these hashes, in any phase. A row that is
+	// Find returns the rows of a chain with these hashes, in any phase, with their further owners. A row that is
 	// parked though it is due shows the nonce that it waits for: the nonce that the first
 	// row of its sequence waits for, or has.
 	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
-	// Unfilled lists rows whose Bytes are 0, after a row, by chain and hash.
+	// Unfilled lists rows whose Bytes are 0, and open rows whose further owners are not known, after a
+	// row, by chain and hash.
 	Unfilled(ctx context.Context, after tx.Ref, limit int) ([]tx.Ref, error)
 	// Depth counts a chain's rows. It may have to read all of them.
 	Depth(ctx context.Context, id chain.ID) (tx.Depth, error)

@@ -15,8 +15,8 @@ const (
 	refillEvery = 10 * time.Minute // a replica of an older version may write such rows for a while
 )
 
-// refill adds the fields missing in rows of the version before clients, concurrently with
-// feeding. Progress is in the rows: after a crash it continues with the others.
+// refill adds the fields missing in rows of the versions before clients, and before further owners,
+// concurrently with feeding. Progress is in the rows: after a crash it continues with the others.
 func (f *Feeder) refill(ctx context.Context) {
 	for ctx.Err() == nil {
 		filled := 0
@@ -82,9 +82,23 @@ func (f *Feeder) refillSome(ctx context.Context, after tx.Ref) (n int, last tx.R
 // lacks returns the log's values for a row; nil if the log does not know the transaction.
 func (f *Feeder) lacks(ctx context.Context, ref tx.Ref) (*tx.Refill, error) {
 	var r *tx.Refill
+	var accepted tx.Accepted
 	for e, err := range f.Store.ReadStream(ctx, tx.Stream(ref.Chain, ref.Hash), 0) {
 		if err != nil {
 			return nil, err
+		}
+		decoded, err := f.Codec.Decode(e.Name, e.Data)
+		if err != nil {
+			return nil, err
+		}
+		switch d := decoded.(type) {
+		case tx.Accepted:
+			accepted = d
+		case tx.Resubmitted:
+			if r != nil {
+				r.Owners = append(r.Owners, *f.owner(accepted, d, e))
+			}
+			continue
 		}
 		changes, err := f.plan(ctx, e)
 		if err != nil {

@@ -30,6 +30,19 @@ func AccountOf(a Accepted) Account {
 	return Account(digest[:16])
 }
 
+// OwnerOf returns the owner of the transaction whose account it is: the client in whose turn a row
+// with this account was leased. For an account of no owner, as in rows of an older version, it is the
+// first one.
+func (s State) OwnerOf(a Account) string {
+	accepted := s.Accepted
+	for _, accepted.Client = range s.Owners() {
+		if AccountOf(accepted) == a {
+			return accepted.Client
+		}
+	}
+	return s.Accepted.Client
+}
+
 // Standing is the evidence that an attempt gave about its account.
 type Standing string
 
@@ -39,6 +52,17 @@ const (
 	Unclear Standing = "unclear" // the answer shows neither
 	Unasked Standing = "unasked" // no node was asked: the transaction waits for reasons of its own
 )
+
+// OfAll reports whether the outcome would have been the same in the name of any other client: a node
+// has dealt with the bytes, and the outcome does not depend on the account. A client's calls may be
+// refused, or wait too long, because it makes many.
+func (o Outcome) OfAll() bool {
+	switch o.Cause {
+	case NonceTooLow, NonceTooHigh, TooEarly, TooLate, Fee, FeeCap, Underpriced, PoolFull, Replayed:
+		return true
+	}
+	return o.Class == Taken
+}
 
 // Standing returns the evidence that the outcome gives about the account.
 func (o Outcome) Standing() Standing {

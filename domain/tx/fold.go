@@ -46,6 +46,8 @@ type Fold struct {
 	waiting map[chain.Sequence][]*folded // loaded rows that wait for a nonce
 	opened  int
 	dropped []Row
+	joined  []Joined
+	filled  map[Ref]bool
 	used    map[string]Usage
 	shifted map[chain.Sequence]bool
 	woken   map[chain.Sequence]bool
@@ -64,6 +66,11 @@ type Folded struct {
 	Insert []Row // in the order of the changes; none is parked
 	Update []Row // in the order of their hashes
 	Drop   []Row
+	// Joined are further owners, in the order of the changes. An owner that is stored already, or is
+	// the row's Client, keeps its due time.
+	Joined []Joined
+	// Filled are the stored rows whose further owners are known now.
+	Filled []Ref
 	// Shifted are the sequences whose set of open rows changed: their edge may have moved.
 	Shifted []chain.Sequence
 	// Woken are the sequences in which a nonce was used. Their rows that wait for a nonce are due
@@ -73,11 +80,18 @@ type Folded struct {
 	Used map[string]Usage
 }
 
+// Joined is another owner of a row.
+type Joined struct {
+	Ref
+	Owner
+}
+
 // NewFold returns an empty fold at the clock's time.
 func NewFold(clock Clock) *Fold {
 	return &Fold{
 		clock: clock, rows: map[Ref]*folded{}, waiting: map[chain.Sequence][]*folded{},
 		shifted: map[chain.Sequence]bool{}, woken: map[chain.Sequence]bool{}, used: map[string]Usage{},
+		filled: map[Ref]bool{},
 	}
 }
 
@@ -116,6 +130,8 @@ func (f *Fold) Apply(c Change) {
 		return
 	case row == nil:
 		return
+	case c.Join != nil:
+		f.join(row, *c.Join)
 	case c.Attempt != nil:
 		row.attempted(*c.Attempt, f.clock.Ahead)
 	case c.Announce != nil:
@@ -147,15 +163,22 @@ func (f *Fold) Apply(c Change) {
 
 func (f *Fold) open(c Change) {
 	w := *c.Open
-	w.Chain, w.Hash, w.Parked, w.HeldSince = c.Chain, c.Hash, false, time.Time{}
-	w.Block = named(w.Block)
-	now := f.clock.Now
-	if f.clock.Beyond > 0 && w.EligibleAt <= uint64(max(now.Unix(), 0)) && w.NextAt.After(now.Add(f.clock.Beyond)) {
-		w.NextAt = now // its due time came from a clock that was set back since
-	}
+	w.Chain, w.Hash, w.Parked, w.Shared, w.HeldSince = c.Chain, c.Hash, false, false, time.Time{}
+	w.Block, w.Owners = named(w.Block), nil
+	w.NextAt = f.first(w, w.NextAt)
 	f.opened++
 	f.rows[Ref{c.Chain, c.Hash}] = &folded{Row: Row{Work: w}, opened: f.opened}
 	f.shift(w)
+}
+
+// first corrects the time at which a row is first due: it may come from a clock that was set back
+// since.
+func (f *Fold) first(w Work, due time.Time) time.Time {
+	now := f.clock.Now
+	if f.clock.Beyond > 0 && w.EligibleAt <= uint64(max(now.Unix(), 0)) && due.After(now.Add(f.clock.Beyond)) {
+		return now
+	}
+	return due
 }
 
 // named returns the block's number and hash, the parts that the queue stores.
@@ -206,8 +229,33 @@ func (f *Fold) confirm(row *folded) {
 	f.unwait(row)
 }
 
+// join adds another owner. A row that is only claimed gets a sequence of its own.
+func (f *Fold) join(row *folded, o Owner) {
+	if o.Client == row.Client {
+		return
+	}
+	if o.NextAt = f.first(row.Work, o.NextAt); row.handed() && row.NextAt.After(o.NextAt) {
+		o.NextAt = row.NextAt // no attempt shows the other owners that there is another one
+	}
+	f.joined = append(f.joined, Joined{Ref{row.Chain, row.Hash}, o})
+	if row.Shared {
+		return
+	}
+	f.shift(row.Work)
+	row.Shared, row.dirty = true, true
+	f.shift(row.Work)
+}
+
 // refill sets the missing fields. A row that is a claim leaves the sequence that its bytes name.
 func (f *Fold) refill(row *folded, r Refill) {
+	f.filled[Ref{row.Chain, row.Hash}] = true
+	f.complete(row, r)
+	for _, o := range r.Owners {
+		f.join(row, o)
+	}
+}
+
+func (f *Fold) complete(row *folded, r Refill) {
 	if row.Bytes != 0 {
 		return
 	}
@@ -267,6 +315,17 @@ func (f *Fold) Folded() Folded {
 			used[row.Client] = used[row.Client].Add(row.usage(), 1)
 		}
 	}
+	for _, j := range f.joined {
+		if f.rows[j.Ref] != nil { // it was not closed since
+			out.Joined = append(out.Joined, j)
+		}
+	}
+	for ref := range f.filled {
+		if row := f.rows[ref]; row != nil && row.opened == 0 {
+			out.Filled = append(out.Filled, ref)
+		}
+	}
+	slices.SortFunc(out.Filled, func(a, b Ref) int { return bytes.Compare(a.Hash[:], b.Hash[:]) })
 	maps.DeleteFunc(used, func(_ string, u Usage) bool { return u == Usage{} })
 	out.Used = used
 	slices.SortFunc(opened, func(a, b *folded) int { return cmp.Compare(a.opened, b.opened) })

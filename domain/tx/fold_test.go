@@ -2,6 +2,8 @@ package tx_test
 
 import (
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -58,7 +60,7 @@ func TestFoldEnds(t *testing.T) {
 	got := f.Folded()
 	want := foldRow(1, 3)
 	want.Phase = tx.Watched
-	if len(got.Update) != 1 || got.Update[0] != want || len(got.Insert)+len(got.Drop) != 0 {
+	if len(got.Update) != 1 || !cmp.Equal(got.Update[0], want) || len(got.Insert)+len(got.Drop) != 0 {
 		t.Errorf("folded %+v", got)
 	}
 }

@@ -16,7 +16,10 @@ type Turns struct {
 type Share struct {
 	Client        string
 	Rows, Repeats int
-	tried         bool // it has rows that were attempted before
+	// More, of a leased count, says that the client may have more due rows though it did not use its
+	// share: another owner has got a row of it. At least one row was leased then.
+	More  bool
+	tried bool // it has rows that were attempted before
 }
 
 // Ready is a client with due rows.
@@ -42,7 +45,7 @@ func (t *Turns) Serve(limit, repeats int, ready []Ready, take func([]Share) ([]S
 		for i, may := range shares {
 			// A client that used its whole share may have more rows. In a round that leases
 			// nothing, every client with a share drops out, so the loop ends.
-			if taken[i].Rows == may.Rows || may.tried && repeats > 0 && taken[i].Repeats == may.Repeats {
+			if taken[i].Rows == may.Rows || taken[i].More || may.tried && repeats > 0 && taken[i].Repeats == may.Repeats {
 				ready = append(ready, Ready{may.Client, may.tried})
 			}
 		}

@@ -25,11 +25,15 @@ type Work struct {
 	NonceKey chain.NonceKey
 	Nonce    uint64
 	Account  Account
-	Client   string // the first submitter: the queue serves clients in turn
-	Bytes    int    // length of the received bytes
+	// Client is the first submitter: the queue serves clients in turn. A leased row has the Client,
+	// Account and HeldSince of the owner in whose turn it was leased.
+	Client string
+	Bytes  int // length of the received bytes
 	// Claimed: an access key signed, and neither the chain nor the account's own key has
 	// confirmed that it may sign for Sender.
-	Claimed    bool
+	Claimed bool
+	// Shared: other clients have submitted the same bytes. Each of them is an [Owner] of the row.
+	Shared     bool
 	EligibleAt uint64 // Unix seconds
 	ExpiresAt  uint64 // Unix seconds, 0: never
 	Phase      Phase
@@ -50,6 +54,23 @@ type Work struct {
 	// leased; another row of the account probes. On a leased probe row, it is the time since
 	// which no row of the account has succeeded.
 	HeldSince time.Time
+	// Owners are the further owners, by client. Only Find fills them in.
+	Owners []Owner
+}
+
+// In returns the row in the turn of the first of its owners that is wanted: with the owner's due time
+// and hold. It is the row itself if no owner is.
+func (w Work) In(wanted func(client string) bool) Work {
+	if wanted(w.Client) {
+		return w
+	}
+	for _, o := range w.Owners {
+		if wanted(o.Client) {
+			w.Client, w.Account, w.NextAt, w.HeldSince = o.Client, o.Account, o.NextAt, o.HeldSince
+			return w
+		}
+	}
+	return w
 }
 
 // Named returns the sequence that the signed bytes name.
@@ -59,7 +80,8 @@ func (w Work) Named() chain.Sequence {
 
 // Sequence returns the sequence in which the row has its place: the sequence named by the bytes,
 // unless the sender is only claimed. Claimed rows of one client share a sequence that belongs to
-// no account, so that the named account's rows never wait for them. Rows with the expiring key
+// no account, so that the named account's rows never wait for them. A claimed row with several
+// owners has a sequence of its own: no owner's rows park another owner's. Rows with the expiring key
 // and executed rows keep the named sequence: the expiring key has no order, and a block that
 // contains the transaction has confirmed its sender.
 func (w Work) Sequence() chain.Sequence {
@@ -67,6 +89,9 @@ func (w Work) Sequence() chain.Sequence {
 		return w.Named()
 	}
 	digest := chain.Keccak([]byte("watchtower: transactions whose sender is only claimed\n"), []byte(w.Client))
+	if w.Shared {
+		digest = chain.Keccak([]byte("watchtower: a claimed transaction of several clients\n"), w.Hash[:])
+	}
 	return chain.Sequence{Chain: w.Chain, Sender: chain.Address(digest[:20]), Key: chain.NonceKey(digest)}
 }
 
@@ -75,12 +100,30 @@ func (w Work) Apart() bool {
 	return w.Claimed && w.Verdict != StatusExecuted && !w.NonceKey.IsExpiring()
 }
 
-// Change is the effect of one recorded event on the due queue. Exactly one of Open, Attempt,
+// handed reports whether a node accepted the bytes at the last attempt, so that no owner has to send
+// them before the next one.
+func (w Work) handed() bool {
+	return w.Phase == Open && w.Attempts > 0 && w.Note == Outcome{Class: Taken}.String()
+}
+
+// Owner is another client that has submitted a row's bytes. The row is due in its turn too, at a
+// time of its own and under its own hold, as if the other owners did not exist. But only one of the
+// owners' leases runs at a time.
+type Owner struct {
+	Client  string
+	Account Account
+	NextAt  time.Time // time of the next attempt in this owner's turn
+	// HeldSince is as in [Work], of this owner's account. Only the queue sets it.
+	HeldSince time.Time
+}
+
+// Change is the effect of one recorded event on the due queue. Exactly one of Open, Join, Attempt,
 // Announce, Reopen, Seal, Watch, Confirm, Refill and Close is set. Changes are idempotent.
 type Change struct {
 	Chain    chain.ID
 	Hash     chain.Hash
 	Open     *Work      // a new row; ignored when the row exists
+	Join     *Owner     // another owner of the row; ignored when it is an owner already
 	Attempt  *Attempted // a recorded broadcast attempt
 	Announce *Verdict   // set phase Announced, with this verdict
 	Reopen   *Reopened  // withdraw the verdict
@@ -91,12 +134,13 @@ type Change struct {
 	Close    bool       // delete the row
 }
 
-// Refill sets the fields missing in rows that were written before the queue had clients: rows
-// with Bytes 0. It changes no other row.
+// Refill sets the fields missing in rows that were written by an older version: before the queue
+// had clients (rows with Bytes 0), or before it had further owners.
 type Refill struct {
 	Client  string
 	Bytes   int // never 0
 	Claimed bool
+	Owners  []Owner // besides Client
 }
 
 // Attempted is a recorded attempt. It changes only a row whose count is below Number. At Number
@@ -151,6 +195,10 @@ type Done struct {
 	SentAt    time.Time // zero: no attempt was made, keep the old time
 	Note      string
 	WaitNonce uint64 // as in [Work]; WaitSince is kept if the row already waits
+	// ForAll: the result is the same in every owner's turn, so NextAt is the due time of all owners.
+	// Otherwise NextAt is that of the owners with this Account. It matters for rows with several
+	// owners alone.
+	ForAll bool
 	// Standing is the evidence about Account, empty if there is none. Unable puts the account on
 	// hold until NextAt, and the row with it. For an account that is on hold: able releases two
 	// more of its rows, unclear probes again at NextAt, and unasked probes at once with another

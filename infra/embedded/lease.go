@@ -48,7 +48,8 @@ func (w *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.D
 		if err := w.hurry(conn, now); err != nil {
 			return nil, err
 		}
-		l := &leasing{conn: conn, now: now, beyond: w.beyond(now), chain: id, holder: holder, ttl: ttl, held: map[tx.Account]bool{}, aside: map[int64]bool{}, probes: map[string]bool{}}
+		l := &leasing{conn: conn, now: now, beyond: w.beyond(now), chain: id, holder: holder, ttl: ttl, held: map[tx.Account]bool{}, probes: map[string]bool{},
+			aside: map[int64]bool{}, asideTurns: map[int64]bool{}, sharing: map[string]bool{}, leased: map[int64]bool{}}
 		turns := w.turns[id]
 		err := l.run(&turns, limit, repeats)
 		w.turns[id] = turns
@@ -70,8 +71,14 @@ func (w *Work) hurry(conn *sqlite.Conn, now time.Time) error {
 	if !back {
 		return nil
 	}
-	return exec(conn, `UPDATE work SET next_at = ?1
+	err := exec(conn, `UPDATE work SET next_at = ?1
 		WHERE phase = 'open' AND attempts = 0 AND next_at > ?2 AND eligible_at <= ?3`,
+		micros(now), micros(w.beyond(now)), ordered(uint64(max(now.Unix(), 0))))
+	if err != nil {
+		return err
+	}
+	return exec(conn, `UPDATE work_owners AS o SET next_at = ?1 WHERE free = 1 AND attempts = 0 AND next_at > ?2
+			AND EXISTS (SELECT 1 FROM work w WHERE w.chain = o.chain AND w.hash = o.hash AND w.eligible_at <= ?3)`,
 		micros(now), micros(w.beyond(now)), ordered(uint64(max(now.Unix(), 0))))
 }
 
@@ -86,6 +93,10 @@ type leasing struct {
 	held   map[tx.Account]bool // the accounts checked: whether they are on hold
 	aside  map[int64]bool      // rows to set aside
 	probes map[string]bool     // the clients with accounts whose hold has expired
+	// Further owners' turns to set aside, and the clients that have due ones.
+	asideTurns map[int64]bool
+	sharing    map[string]bool
+	leased     map[int64]bool // rows leased by this call
 	// When the first row or hold of each kind is due. A kind without any is missing.
 	soonest map[string]int64
 
@@ -119,6 +130,11 @@ func (l *leasing) run(turns *tx.Turns, limit, repeats int) error {
 			return err
 		}
 	}
+	for no := range l.asideTurns {
+		if err := exec(l.conn, "UPDATE work_owners SET held_since = ? WHERE no = ?", micros(l.now), no); err != nil {
+			return err
+		}
+	}
 	switch {
 	case len(l.work) >= limit:
 		return nil // more may be due now
@@ -128,11 +144,11 @@ func (l *leasing) run(turns *tx.Turns, limit, repeats int) error {
 		}
 	}
 	l.until = horizon
-	if len(l.aside) >= asideMax {
+	if len(l.aside)+len(l.asideTurns) >= asideMax {
 		l.until = 0
 	}
 	for kind, at := range l.soonest {
-		if kind != agains || again < repeats {
+		if kind != agains && kind != turnAgains || again < repeats {
 			l.until = min(l.until, max(0, time.UnixMicro(at).Sub(l.now)))
 		}
 	}
@@ -164,6 +180,9 @@ func (l *leasing) share(may tx.Share) (got tx.Share, err error) {
 	due = append(append(due, again...), astray...)
 	slices.SortStableFunc(due, func(a, b row) int { return a.NextAt.Compare(b.NextAt) })
 	for _, r := range due[:min(max(limit, 0), len(due))] {
+		if l.leased[r.no] {
+			continue
+		}
 		if r.Attempts > 0 {
 			got.Repeats++
 		}
@@ -175,8 +194,23 @@ func (l *leasing) share(may tx.Share) (got tx.Share, err error) {
 	return got, nil
 }
 
-// due finds rows of one kind, oldest due first, without rows of accounts on hold.
+// due finds rows of one kind that are due in a client's turn, oldest due first, without rows of
+// accounts on hold.
 func (l *leasing) due(kind, client string, at time.Time, limit int) (found []row, err error) {
+	if found, err = l.dueOwn(kind, client, at, limit); err != nil || limit <= 0 || !l.sharing[client] {
+		return found, err
+	}
+	more, err := l.dueTurns(kind, client, at, limit)
+	if err != nil || len(more) == 0 {
+		return found, err
+	}
+	found = append(found, more...)
+	slices.SortStableFunc(found, func(a, b row) int { return a.NextAt.Compare(b.NextAt) })
+	return found[:min(len(found), limit)], nil
+}
+
+// dueOwn finds the rows of which the client is the first.
+func (l *leasing) dueOwn(kind, client string, at time.Time, limit int) (found []row, err error) {
 	if limit <= 0 {
 		return nil, nil
 	}
@@ -216,7 +250,10 @@ func (l *leasing) onHold(a tx.Account) (held bool, err error) {
 // take leases a row. If its due time is in the future because the clock was set back, it
 // becomes now: otherwise the lease would not hide the row.
 func (l *leasing) take(r row) error {
-	l.work = append(l.work, r.Work)
+	l.work, l.leased[r.no] = append(l.work, r.Work), true
+	if r.turn != 0 {
+		return l.takeTurn(r)
+	}
 	return exec(l.conn, "UPDATE work SET holder = ?, lease_until = ?, held_since = NULL, next_at = min(next_at, ?) WHERE no = ?",
 		l.holder, micros(l.now.Add(l.ttl)), micros(l.now), r.no)
 }
@@ -261,10 +298,16 @@ func (l *leasing) release(h hold, limit int) error {
 			found = append(found, scanRow(s))
 			return true
 		}, h.account[:], micros(l.now), int64(n))
+	if err == nil {
+		found, err = l.heldTurns(found, h.account, n)
+	}
 	if err != nil {
 		return err
 	}
 	for _, r := range found {
+		if l.leased[r.no] {
+			continue
+		}
 		r.HeldSince = h.since
 		if err := l.take(r); err != nil {
 			return err
@@ -272,7 +315,8 @@ func (l *leasing) release(h hold, limit int) error {
 	}
 	if len(found) == 0 {
 		err := exec(l.conn, `DELETE FROM holds WHERE account = ?1
-			AND NOT EXISTS (SELECT 1 FROM work WHERE account = ?1 AND held_since IS NOT NULL)`, h.account[:])
+			AND NOT EXISTS (SELECT 1 FROM work WHERE account = ?1 AND held_since IS NOT NULL)
+			AND NOT EXISTS (SELECT 1 FROM work_owners WHERE account = ?1 AND held_since IS NOT NULL)`, h.account[:])
 		if err != nil || l.conn.Changes() > 0 {
 			return err
 		}
@@ -293,14 +337,20 @@ func (w *Work) Done(ctx context.Context, holder string, done []tx.Done) error {
 			if d.Standing == tx.Unable && d.Account != (tx.Account{}) {
 				heldSince = micros(now)
 			}
+			// The first client's due time and hold change by what holds for it too.
 			err := exec(conn, `UPDATE work SET holder = NULL, lease_until = NULL,
-					attempts = max(attempts, ?4), next_at = ?5, sent_at = coalesce(?6, sent_at), note = ?7,
-					wait_nonce = ?8,
+					attempts = max(attempts, ?4),
+					next_at = CASE WHEN ?12 OR account = ?13 OR shared IS NOT 1 THEN ?5 ELSE next_at END,
+					sent_at = coalesce(?6, sent_at), note = ?7, wait_nonce = ?8,
 					wait_since = CASE WHEN ?8 IS NULL THEN NULL ELSE coalesce(wait_since, ?9) END,
-					seen = CASE WHEN ?8 IS NULL THEN NULL ELSE coalesce(seen, ?10) END, held_since = ?11
+					seen = CASE WHEN ?8 IS NULL THEN NULL ELSE coalesce(seen, ?10) END,
+					held_since = CASE WHEN account = ?13 OR shared IS NOT 1 THEN ?11 ELSE held_since END
 				WHERE chain = ?1 AND hash = ?2 AND phase = 'open' AND (holder = ?3 OR holder IS NULL)`,
 				int64(d.Chain), d.Hash[:], holder, int64(d.Attempts), micros(d.NextAt), microsOrNull(d.SentAt), d.Note,
-				orNull(d.WaitNonce), micros(now), w.nextTurn(now), heldSince)
+				orNull(d.WaitNonce), micros(now), w.nextTurn(now), heldSince, bit(forAll(d)), d.Account[:])
+			if err == nil && conn.Changes() > 0 {
+				err = doneTurns(conn, d, heldSince)
+			}
 			if err != nil {
 				return struct{}{}, err
 			}
@@ -323,7 +373,9 @@ func noteStanding(conn *sqlite.Conn, now time.Time, d tx.Done) error {
 		return nil
 	case d.Standing == tx.Unable:
 		return exec(conn, `INSERT INTO holds (account, chain, since, until, grants, client)
-			VALUES (?1, ?2, ?3, ?4, 0, coalesce((SELECT client FROM work WHERE chain = ?2 AND hash = ?5), ''))
+			VALUES (?1, ?2, ?3, ?4, 0, coalesce(
+				(SELECT client FROM work_owners WHERE chain = ?2 AND hash = ?5 AND account = ?1 LIMIT 1),
+				(SELECT client FROM work WHERE chain = ?2 AND hash = ?5), ''))
 			ON CONFLICT (account) DO UPDATE SET until = ?4, grants = 0`,
 			d.Account[:], int64(d.Chain), micros(now), micros(d.NextAt), d.Hash[:])
 	case d.Standing == tx.Able:

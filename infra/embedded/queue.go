@@ -75,6 +75,9 @@ func (a *applying) write(f tx.Folded, before map[chain.Sequence]tx.Edge) error {
 			return err
 		}
 	}
+	if err := a.join(f.Joined); err != nil {
+		return err
+	}
 	for _, r := range f.Insert {
 		if err := a.insert(r, before); err != nil {
 			return fmt.Errorf("%s: %w", r.Hash, err)
@@ -84,6 +87,9 @@ func (a *applying) write(f tx.Folded, before map[chain.Sequence]tx.Edge) error {
 		if err := a.update(r, before); err != nil {
 			return fmt.Errorf("%s: %w", r.Hash, err)
 		}
+	}
+	if err := a.joined(f); err != nil {
+		return err
 	}
 	for client, more := range f.Used {
 		err := exec(a.conn, `INSERT INTO work_clients (client, waiting, bytes) VALUES (?1, ?2, ?3)
@@ -101,12 +107,12 @@ func (a *applying) insert(r tx.Row, before map[chain.Sequence]tx.Edge) error {
 	namedSender, namedKey := namedOrNull(r.Work)
 	return exec(a.conn, `INSERT INTO work (chain, hash, sender, nonce_key, nonce, eligible_at, expires_at, phase, verdict,
 			block_number, block_hash, next_at, attempts, note, sent_at, parked, wait_nonce, wait_since, account,
-			client, bytes, claimed, named_sender, named_key)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			client, bytes, claimed, named_sender, named_key, shared)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		int64(r.Chain), r.Hash[:], s.Sender[:], s.Key[:], ordered(r.Nonce), ordered(r.EligibleAt), orNull(r.ExpiresAt),
 		string(r.Phase), string(r.Verdict), number, blockHash, micros(r.NextAt), int64(r.Attempts), r.Note,
 		microsOrNull(r.SentAt), parked(r, before), orNull(r.WaitNonce), microsOrNull(r.WaitSince), r.Account[:],
-		r.Client, int64(r.Bytes), bit(r.Claimed), namedSender, namedKey)
+		r.Client, int64(r.Bytes), bit(r.Claimed), namedSender, namedKey, bit(r.Shared))
 }
 
 func (a *applying) update(r tx.Row, before map[chain.Sequence]tx.Edge) error {
@@ -235,7 +241,11 @@ func (w *Work) Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx
 		}
 		now := w.now()
 		for i := range *into {
-			if err := tellWait(conn, &(*into)[i], now); err != nil {
+			err := tellOwners(conn, &(*into)[i])
+			if err == nil {
+				err = tellWait(conn, &(*into)[i], now)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -261,11 +271,13 @@ func tellWait(conn *sqlite.Conn, r *tx.Work, now time.Time) error {
 		}, int64(s.Chain), s.Sender[:], s.Key[:])
 }
 
-// Unfilled lists rows that were written before the queue stored clients, after one reference,
-// in order.
+// Unfilled lists rows that were written before the queue stored clients, or further owners, after
+// one reference, in order.
 func (w *Work) Unfilled(ctx context.Context, after tx.Ref, limit int) (refs []tx.Ref, err error) {
 	err = w.file.readers.read(ctx, func(conn *sqlite.Conn) error {
-		return query(conn, "SELECT chain, hash FROM work INDEXED BY work_unfilled WHERE bytes = 0 AND (chain, hash) > (?, ?) ORDER BY chain, hash LIMIT ?",
+		return query(conn, `SELECT chain, hash FROM work INDEXED BY work_unfilled WHERE bytes = 0 AND (chain, hash) > (?1, ?2)
+			UNION SELECT chain, hash FROM work INDEXED BY work_unknown WHERE shared IS NULL AND phase = 'open' AND (chain, hash) > (?1, ?2)
+			ORDER BY chain, hash LIMIT ?3`,
 			func(row *sqlite.Stmt) bool {
 				ref := tx.Ref{Chain: chain.ID(row.ColumnInt64(0))}
 				row.ColumnBytes(1, ref.Hash[:])

@@ -12,7 +12,10 @@ import (
 const (
 	firsts = "due FROM work WHERE chain = ?1 AND phase = 'open' AND parked = 0 AND held_since IS NULL AND attempts = 0"
 	agains = "due FROM work WHERE chain = ?1 AND phase = 'open' AND parked = 0 AND held_since IS NULL AND attempts > 0"
-	probes = "until AS due FROM holds WHERE chain = ?1"
+	// The same of further owners.
+	turnFirsts = "due FROM work_owners WHERE chain = ?1 AND free = 1 AND held_since IS NULL AND attempts = 0"
+	turnAgains = "due FROM work_owners WHERE chain = ?1 AND free = 1 AND held_since IS NULL AND attempts > 0"
+	probes     = "until AS due FROM holds WHERE chain = ?1"
 )
 
 // ready finds the clients with due rows. Each kind finds one client after the other, each by
@@ -21,7 +24,7 @@ func (l *leasing) ready() ([]tx.Ready, error) {
 	tried := map[string]bool{} // clients with repeats
 	soonest, err := l.look(func(kind, client string, soonest int64) error {
 		due := soonest <= micros(l.now)
-		if !due && kind != firsts { // no due time is that far away, unless the clock was set back
+		if !due && kind != firsts && kind != turnFirsts { // no due time is that far away, unless the clock was set back
 			err := query(l.conn, "SELECT "+kind+" AND client = ?2 ORDER BY due DESC LIMIT 1", func(s *sqlite.Stmt) bool {
 				due = s.ColumnInt64(0) > micros(l.beyond)
 				return false
@@ -31,7 +34,8 @@ func (l *leasing) ready() ([]tx.Ready, error) {
 			}
 		}
 		if due {
-			tried[client] = tried[client] || kind == agains
+			tried[client] = tried[client] || kind == agains || kind == turnAgains
+			l.sharing[client] = l.sharing[client] || kind == turnFirsts || kind == turnAgains
 			l.probes[client] = l.probes[client] || kind == probes
 		}
 		return nil
@@ -47,7 +51,7 @@ func (l *leasing) ready() ([]tx.Ready, error) {
 // look visits the clients with rows of each kind, and finds when the first of a kind is due.
 func (l *leasing) look(visit func(kind, client string, soonest int64) error) (map[string]int64, error) {
 	soonest := map[string]int64{}
-	for _, kind := range []string{firsts, probes, agains} {
+	for _, kind := range []string{firsts, turnFirsts, probes, agains, turnAgains} {
 		err := clientsOf(l.conn, l.chain, kind, func(client string, at int64) error {
 			if known, met := soonest[kind]; !met || at < known {
 				soonest[kind] = at

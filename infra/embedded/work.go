@@ -84,14 +84,15 @@ func timeAt(row *sqlite.Stmt, col int) time.Time {
 
 const workColumns = `no, chain, hash, sender, nonce_key, nonce, eligible_at, expires_at, phase, verdict,
 	block_number, block_hash, next_at, attempts, note, sent_at, parked, wait_nonce, wait_since, account, held_since,
-	client, bytes, claimed, named_sender, named_key`
+	client, bytes, claimed, named_sender, named_key, shared`
 
 // leaseColumn is the first column that may follow workColumns.
-const leaseColumn = 26
+const leaseColumn = 27
 
 // row is a queue row with its number.
 type row struct {
-	no int64
+	no   int64
+	turn int64 // number of the further owner in whose turn it is; 0: in its own
 	tx.Work
 }
 
@@ -117,6 +118,7 @@ func scanRow(s *sqlite.Stmt) row {
 	s.ColumnBytes(11, r.Block.Hash[:])
 	s.ColumnBytes(19, r.Account[:])
 	r.Client, r.Bytes, r.Claimed = s.ColumnText(21), s.ColumnInt(22), s.ColumnBool(23)
+	r.Shared = s.ColumnBool(26)
 	if !s.ColumnIsNull(24) {
 		s.ColumnBytes(24, r.Sender[:])
 		s.ColumnBytes(25, r.NonceKey[:])

@@ -173,7 +173,7 @@ func TestFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	limit(60)
+	limit(100) // room for the schema and some rows
 	large := string(make([]byte, 5000))
 	put := func(name string) error {
 		return f.writer.do(t.Context(), &job{do: move(name + large)})

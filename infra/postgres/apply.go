@@ -87,10 +87,10 @@ WHERE q.chain = u.chain AND q.hash = u.hash`
 
 	insertWork = `INSERT INTO work.queue (chain, hash, sequence, sender, nonce_key, nonce, eligible_at, expires_at,
   phase, parked, verdict, block_number, block_hash, next_at, attempts, note, sent_at, wait_nonce, wait_since, account,
-  client, bytes, claimed, named)
+  client, bytes, claimed, named, shared)
 SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::uuid[], $4::bytea[], $5::bytea[], $6::bigint[], $7::bigint[], $8::bigint[],
   $9::text[], $10::boolean[], $11::text[], $12::bigint[], $13::bytea[], $14::timestamptz[], $15::integer[], $16::text[],
-  $17::timestamptz[], $18::bigint[], $19::timestamptz[], $20::uuid[], $21::text[], $22::integer[], $23::boolean[], $24::uuid[])`
+  $17::timestamptz[], $18::bigint[], $19::timestamptz[], $20::uuid[], $21::text[], $22::integer[], $23::boolean[], $24::uuid[], $25::boolean[])`
 
 	updateWork = `UPDATE work.queue q SET phase = u.phase, parked = u.parked, verdict = u.verdict,
   block_number = u.block_number, block_hash = u.block_hash, next_at = u.next_at, attempts = u.attempts, note = u.note,
@@ -160,6 +160,7 @@ func (s *Work) write(ctx context.Context, dbtx pgx.Tx, f tx.Folded, refs []tx.Re
 	if len(f.Update) > 0 {
 		queueUpdate(q, f.Update)
 	}
+	queueOwners(q, f)
 	if len(f.Used) > 0 {
 		var waiting, size []int64
 		clients := slices.Sorted(maps.Keys(f.Used))
@@ -196,7 +197,7 @@ type workColumn struct {
 	hash, sender, key, blockHash        [][]byte
 	sequence, named, account            []pgtype.UUID
 	phase, verdict, note, client        []string
-	parked, claimed                     []bool
+	parked, claimed, shared             []bool
 	next                                []time.Time
 	attempts, bytes                     []int32
 	sent, since, until, held            []pgtype.Timestamptz
@@ -215,6 +216,7 @@ func columns(rows []tx.Row) (c workColumn) {
 		if r.Apart() {
 			named = sequenceID(r.Named())
 		}
+		c.shared = append(c.shared, r.Shared)
 		c.claimed, c.named = append(c.claimed, r.Claimed), append(c.named, named)
 		c.account, c.client = append(c.account, accountID(r.Account)), append(c.client, r.Client)
 		c.bytes = append(c.bytes, storedCount(r.Bytes))
@@ -233,7 +235,7 @@ func queueInsert(q *pgx.Batch, rows []tx.Row) {
 	c := columns(rows)
 	q.Queue(insertWork, c.id, c.hash, c.sequence, c.sender, c.key, c.nonce, c.eligible, c.expires,
 		c.phase, c.parked, c.verdict, c.block, c.blockHash, c.next, c.attempts, c.note, c.sent, c.wait, c.since, c.account,
-		c.client, c.bytes, c.claimed, c.named)
+		c.client, c.bytes, c.claimed, c.named, c.shared)
 }
 
 func queueUpdate(q *pgx.Batch, rows []tx.Row) {
@@ -243,11 +245,13 @@ func queueUpdate(q *pgx.Batch, rows []tx.Row) {
 		c.sequence, c.claimed, c.named, c.client, c.bytes)
 }
 
-// Unfilled lists rows that were written before the queue stored clients, after one reference,
-// in order.
+// Unfilled lists rows that were written before the queue stored clients, or further owners, after
+// one reference, in order.
 func (s *Work) Unfilled(ctx context.Context, after tx.Ref, limit int) (refs []tx.Ref, err error) {
 	err = retry(ctx, func() error {
-		rows, err := s.pool.Query(ctx, `SELECT chain, hash FROM work.queue WHERE bytes = 0 AND (chain, hash) > ($1, $2) ORDER BY chain, hash LIMIT $3`,
+		rows, err := s.pool.Query(ctx, `SELECT chain, hash FROM work.queue WHERE bytes = 0 AND (chain, hash) > ($1, $2)
+			UNION SELECT chain, hash FROM work.queue WHERE shared IS NULL AND phase = 'open' AND (chain, hash) > ($1, $2)
+			ORDER BY chain, hash LIMIT $3`,
 			int64(after.Chain), after.Hash[:], limit)
 		if err != nil {
 			return err

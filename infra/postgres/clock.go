@@ -93,9 +93,14 @@ func (s *shown) setBack(now time.Time) bool {
 // hurry makes eligible rows without attempts due if their due time lies too far ahead: it was
 // stored before the clock was set back.
 func (s *Work) hurry(ctx context.Context) (int, error) {
-	return s.chunks(ctx, `UPDATE work.queue q SET next_at = clock_timestamp() WHERE (q.chain, q.hash) IN (
+	turns, err := s.chunks(ctx, hurryTurns, s.beyond())
+	if err != nil {
+		return turns, err
+	}
+	rows, err := s.chunks(ctx, `UPDATE work.queue q SET next_at = clock_timestamp() WHERE (q.chain, q.hash) IN (
 		SELECT chain, hash FROM work.queue WHERE phase = 'open' AND attempts = 0
 		  AND next_at > clock_timestamp() + $1::interval
 		  AND eligible_at <= (SELECT floor(extract(epoch FROM clock_timestamp()))::bigint - 9223372036854775807 - 1)
 		LIMIT $2 FOR UPDATE SKIP LOCKED)`, s.beyond())
+	return turns + rows, err
 }

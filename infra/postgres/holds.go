@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	dueHolds = `SELECT h.account, h.client, h.since, h.grants FROM unnest($2::text[], $3::integer[]) u (client, most) CROSS JOIN LATERAL (
+	dueHolds = `SELECT h.account, h.client, h.since, h.grants,
+  EXISTS (SELECT FROM work.owners o WHERE o.account = h.account AND o.held_since IS NOT NULL) FROM unnest($2::text[], $3::integer[]) u (client, most) CROSS JOIN LATERAL (
   SELECT account, client, since, grants FROM work.holds
   WHERE chain = $1 AND client = u.client
     AND (until <= (SELECT clock_timestamp()) OR until > (SELECT clock_timestamp()) + $4::interval)
@@ -23,12 +24,13 @@ const (
 	releaseWork = `UPDATE work.queue q SET held_since = NULL, holder = $2, leased_until = clock_timestamp() + $3
 WHERE q.chain = $1 AND q.hash = ANY (ARRAY(
   SELECT hash FROM work.queue WHERE account = $4 AND held_since IS NOT NULL AND NOT parked
-    AND next_at <= (SELECT clock_timestamp())
+    AND (holder IS NULL OR leased_until <= (SELECT clock_timestamp())) AND next_at <= (SELECT clock_timestamp())
   ORDER BY attempts, next_at, nonce LIMIT $5 FOR UPDATE SKIP LOCKED))
 RETURNING ` + workColumns
 
 	endHolds = `DELETE FROM work.holds h WHERE account = ANY ($1::uuid[])
-AND NOT EXISTS (SELECT FROM work.queue q WHERE q.account = h.account AND q.held_since IS NOT NULL)`
+AND NOT EXISTS (SELECT FROM work.queue q WHERE q.account = h.account AND q.held_since IS NOT NULL)
+AND NOT EXISTS (SELECT FROM work.owners o WHERE o.account = h.account AND o.held_since IS NOT NULL)`
 
 	// If more rows may be released, the next Lease does it.
 	moveHolds = `UPDATE work.holds h SET until = clock_timestamp() + CASE WHEN u.rest > 0 THEN '0' ELSE $3::interval END, grants = u.rest
@@ -41,6 +43,7 @@ type hold struct {
 	client  string
 	since   time.Time
 	grants  int
+	turns   bool // there are turns of further owners among them
 }
 
 // probe leases rows of accounts whose hold has expired: at least one per account, within their
@@ -65,7 +68,7 @@ func (l *leasing) probe(ctx context.Context, shares []tx.Share, took func(client
 				return err
 			}
 			holds, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h hold, err error) {
-				return h, row.Scan(&h.account, &h.client, &h.since, &h.grants)
+				return h, row.Scan(&h.account, &h.client, &h.since, &h.grants, &h.turns)
 			})
 			if err != nil {
 				return err
@@ -101,7 +104,11 @@ func (l *leasing) release(ctx context.Context, dbtx pgx.Tx, holds []hold, left m
 		behind[h.client]--
 		n := min(max(h.grants, 1), left[h.client]-behind[h.client]) // at least one for each of the others
 		left[h.client] -= n
-		q.Queue(releaseWork, int64(l.chain), l.holder, l.ttl, h.account, n).Query(func(rows pgx.Rows) error {
+		text := releaseWork
+		if h.turns {
+			text = releaseTurns + turnColumns
+		}
+		q.Queue(text, int64(l.chain), l.holder, l.ttl, h.account, n).Query(func(rows pgx.Rows) error {
 			found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (tx.Work, error) { return scanWork(row) })
 			for _, w := range found {
 				w.HeldSince = h.since.UTC()
@@ -130,7 +137,8 @@ func (l *leasing) release(ctx context.Context, dbtx pgx.Tx, holds []hold, left m
 const (
 	putOnHold = `INSERT INTO work.holds (account, chain, since, until, grants, client)
 SELECT account, chain, clock_timestamp(), until, 0,
-  coalesce((SELECT q.client FROM work.queue q WHERE q.chain = u.chain AND q.hash = u.hash), '')
+  coalesce((SELECT o.client FROM work.owners o WHERE o.chain = u.chain AND o.hash = u.hash AND o.account = u.account LIMIT 1),
+    (SELECT q.client FROM work.queue q WHERE q.chain = u.chain AND q.hash = u.hash), '')
 FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[], $4::bytea[]) u (account, chain, until, hash)
 ON CONFLICT (account) DO UPDATE SET until = excluded.until, grants = 0`
 

@@ -28,7 +28,7 @@ const (
 	//
 	// Each client has its share: $4 are the clients, $5 and $6 each client's rows and repeats,
 	// $7 how many more rows per client are read to find rows to set aside.
-	leaseWork = `
+	leaseCandidates = `
 WITH share AS MATERIALIZED (
   SELECT * FROM unnest($4::text[], $5::integer[], $6::integer[]) u (client, most, again)
 ), first AS (
@@ -56,10 +56,12 @@ WITH share AS MATERIALIZED (
   WHERE chain = $1 AND holder IS NOT NULL AND leased_until > (SELECT clock_timestamp()) + $9::interval
     AND phase = 'open' AND NOT parked AND client = ANY ($4::text[])
   ORDER BY leased_until LIMIT $10 FOR UPDATE SKIP LOCKED
-), due AS MATERIALIZED (
-  SELECT *, false AS repeat FROM first UNION ALL SELECT *, true FROM again UNION ALL SELECT *, true FROM astray
+)`
+	leaseDue = `SELECT *, false AS repeat FROM first UNION ALL SELECT *, true FROM again UNION ALL SELECT *, true FROM astray
   UNION ALL SELECT hash, account, client, next_at, attempts > 0 FROM lapsed
-  UNION ALL SELECT hash, account, client, next_at, attempts > 0 FROM orphaned
+  UNION ALL SELECT hash, account, client, next_at, attempts > 0 FROM orphaned`
+	leaseWork = leaseCandidates + `, due AS MATERIALIZED (
+  ` + leaseDue + `
 ), held AS MATERIALIZED (
   SELECT account FROM work.holds WHERE account IN (SELECT account FROM due) FOR KEY SHARE SKIP LOCKED
 ), placed AS (
@@ -98,7 +100,7 @@ WITH RECURSIVE first (client, at) AS (
   UNION ALL
   SELECT n.client, n.until FROM probe f CROSS JOIN LATERAL (
     SELECT client, until FROM work.holds WHERE chain = $1 AND client > f.client ORDER BY client, until LIMIT 1) n
-), now AS MATERIALIZED (SELECT clock_timestamp() AS at)
+)` + readyTurns + `, now AS MATERIALIZED (SELECT clock_timestamp() AS at)
 SELECT 'first', client, first.at, first.at <= now.at, now.at FROM first, now
 UNION ALL
 SELECT 'again', client, again.at, again.at <= now.at OR now.at + $2::interval < (
@@ -109,7 +111,7 @@ SELECT 'probe', client, probe.at, probe.at <= now.at OR now.at + $2::interval < 
   SELECT until FROM work.holds h WHERE chain = $1 AND h.client = probe.client ORDER BY until DESC LIMIT 1), now.at
 FROM probe, now
 UNION ALL
-SELECT 'lapsed', client, now.at, true, now.at FROM now CROSS JOIN LATERAL (
+` + dueTurns + `SELECT 'lapsed', client, now.at, true, now.at FROM now CROSS JOIN LATERAL (
   SELECT client FROM work.queue WHERE chain = $1 AND holder IS NOT NULL AND leased_until <= (SELECT at FROM now)
     AND phase = 'open' AND NOT parked AND next_at <= (SELECT at FROM now)
   UNION
@@ -158,6 +160,7 @@ type leasing struct {
 	ttl    time.Duration
 
 	probes map[string]bool // the clients with accounts whose hold has expired
+	turns  map[string]bool // the clients with due turns as further owners
 	work   []tx.Work
 	again  int
 	aside  bool // rows were set aside
@@ -175,7 +178,7 @@ func (s *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.D
 	if err != nil {
 		return nil, 0, err
 	}
-	l.probes = r.probes
+	l.probes, l.turns = r.probes, r.turns
 	turns := s.lease.turnsOf(id)
 	err = turns.Serve(limit, repeats, r.clients, func(shares []tx.Share) ([]tx.Share, error) { return l.take(ctx, shares) })
 	s.lease.keep(id, turns)
@@ -205,7 +208,7 @@ func (l *leasing) rest(ctx context.Context, r ready, repeats int) (until time.Du
 	}
 	until = horizon
 	for kind, in := range r.soonest {
-		if kind != "again" || l.again < repeats {
+		if kind != "again" && kind != "again turn" || l.again < repeats {
 			until = min(until, max(in, 0))
 		}
 	}
@@ -223,13 +226,14 @@ func (l *leasing) rest(ctx context.Context, r ready, repeats int) (until time.Du
 type ready struct {
 	clients []tx.Ready
 	probes  map[string]bool // the clients with accounts whose hold has expired
+	turns   map[string]bool // the clients with due turns as further owners
 	soonest map[string]time.Duration
 	server  time.Time
 }
 
 func (l *leasing) ready(ctx context.Context) (r ready, err error) {
 	err = retry(ctx, func() error {
-		r = ready{probes: map[string]bool{}, soonest: map[string]time.Duration{}}
+		r = ready{probes: map[string]bool{}, turns: map[string]bool{}, soonest: map[string]time.Duration{}}
 		tried := map[string]bool{} // clients with repeats
 		before := time.Now()
 		rows, err := l.pool.Query(ctx, readyWork, int64(l.chain), l.beyond(), l.ttl+l.beyond())
@@ -248,7 +252,8 @@ func (l *leasing) ready(ctx context.Context) (r ready, err error) {
 				r.soonest[kind] = at.Sub(r.server)
 			}
 			if due {
-				tried[client] = tried[client] || kind == "again" || kind == "lapsed"
+				tried[client] = tried[client] || kind == "again" || kind == "again turn" || kind == "lapsed"
+				r.turns[client] = r.turns[client] || kind == "first turn" || kind == "again turn"
 				r.probes[client] = r.probes[client] || kind == "probe"
 			}
 		}
@@ -289,7 +294,12 @@ func (l *leasing) take(ctx context.Context, shares []tx.Share) ([]tx.Share, erro
 	if l.lease.aside.Load() {
 		look = asideMax
 	}
-	rows, err := l.rows(ctx, leaseWork, int64(l.chain), l.holder, l.ttl, clients, most, again, look,
+	text := leaseWork
+	turns := slices.ContainsFunc(clients, func(client string) bool { return l.turns[client] })
+	if turns {
+		text = leaseTurns + turnColumns
+	}
+	rows, err := l.rows(ctx, text, int64(l.chain), l.holder, l.ttl, clients, most, again, look,
 		l.beyond(), l.ttl+l.beyond(), total+look)
 	if err != nil {
 		return nil, err
@@ -306,6 +316,12 @@ func (l *leasing) take(ctx context.Context, shares []tx.Share) ([]tx.Share, erro
 			l.again++
 		}
 		l.work = append(l.work, row)
+		if turns && row.Shared {
+			// It may have been in the share of another owner too, who has more rows then.
+			for i := range taken {
+				taken[i].More = true
+			}
+		}
 	}
 	return taken, nil
 }

@@ -34,7 +34,7 @@ type Work struct {
 // workColumns are the columns that scanWork reads.
 const workColumns = `q.chain, q.hash, q.sender, q.nonce_key, q.nonce, q.eligible_at, q.expires_at, q.phase,
 q.verdict, q.block_number, q.block_hash, q.next_at, q.attempts, q.note, q.sent_at, q.parked, q.wait_nonce, q.wait_since,
-q.account, q.held_since, q.client, q.bytes, q.claimed`
+q.account, q.held_since, q.client, q.bytes, q.claimed, q.shared`
 
 // scanWork reads workColumns, and the columns after them into more.
 func scanWork(row pgx.Row, more ...any) (w tx.Work, err error) {
@@ -44,9 +44,10 @@ func scanWork(row pgx.Row, more ...any) (w tx.Work, err error) {
 	var sent, since, held pgtype.Timestamptz
 	var account pgtype.UUID
 	var wait pgtype.Int8
+	var shared pgtype.Bool
 	err = row.Scan(append([]any{&id, &hash, &sender, &key, &nonce, &eligible, &expires, &phase,
 		&verdict, &block, &blockHash, &w.NextAt, &w.Attempts, &w.Note, &sent, &w.Parked, &wait, &since,
-		&account, &held, &w.Client, &w.Bytes, &w.Claimed}, more...)...)
+		&account, &held, &w.Client, &w.Bytes, &w.Claimed, &shared}, more...)...)
 	if err != nil {
 		return w, err
 	}
@@ -57,6 +58,7 @@ func scanWork(row pgx.Row, more ...any) (w tx.Work, err error) {
 	copy(w.Block.Hash[:], blockHash)
 	w.Nonce, w.EligibleAt, w.ExpiresAt, w.Block.Number = unflip(nonce), unflip(eligible), unflip(expires), unflip(block)
 	w.NextAt, w.Account = w.NextAt.UTC(), tx.Account(account.Bytes)
+	w.Shared = shared.Bool
 	w.SentAt, w.HeldSince = timeOf(sent), timeOf(held)
 	if wait.Valid {
 		w.WaitNonce, w.WaitSince = unflip(wait.Int64), since.Time.UTC()
@@ -84,6 +86,9 @@ func (s *Work) Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx
 	}
 	found, err := s.rows(ctx, `SELECT `+workColumns+` FROM work.queue q WHERE q.chain = $1 AND q.hash = ANY ($2::bytea[])`,
 		int64(id), bytesOf(hashes))
+	if err == nil {
+		err = s.tellOwners(ctx, found)
+	}
 	if err != nil || !slices.ContainsFunc(found, func(w tx.Work) bool { return w.Parked }) {
 		return found, err
 	}

@@ -95,7 +95,7 @@ func (q Query) owned(ctx context.Context, sender chain.Address, groupID *chain.G
 	}
 	return q.groups(ctx, fmt.Sprintf(`SELECT m.chain, m.sender, m.group_id, m.nonce_key, max(m.eligible_at), min(m.position), min(m.eligible_at),
 		min(CASE WHEN t.status IN ('queued', 'broadcasting', 'retry_scheduled') THEN m.eligible_at END)
-		FROM transaction_owners o JOIN group_members m ON m.hash = o.hash AND m.chain = o.chain
+		FROM ownership o JOIN group_members m ON m.hash = o.hash AND m.chain = o.chain
 		LEFT JOIN transactions t ON t.chain = m.chain AND t.hash = m.hash%s
 		GROUP BY m.chain, m.sender, m.group_id, m.nonce_key%s ORDER BY min(m.position) DESC LIMIT %d`,
 		&where, strings.Replace(having.String(), "WHERE", "HAVING", 1), limit), having.Args...)
@@ -188,7 +188,7 @@ func membersOf(id group.ID, owners []string) (text string, args []any) {
 	if len(owners) == 0 {
 		return `FROM group_members m WHERE m.sender = $1 AND m.group_id = $2 AND m.chain = $3`, args
 	}
-	return `FROM (SELECT DISTINCT chain, hash FROM transaction_owners WHERE sender = $1 AND group_id = $2 AND chain = $3 AND owner IN (` +
+	return `FROM (SELECT DISTINCT chain, hash FROM ownership WHERE sender = $1 AND group_id = $2 AND chain = $3 AND owner IN (` +
 		projections.Places(4, len(owners)) + `)) o JOIN group_members m ON m.hash = o.hash AND m.chain = o.chain
 		WHERE m.sender = $1 AND m.group_id = $2`, append(args, projections.Names(owners)...)
 }
@@ -199,7 +199,7 @@ func (q Query) Owned(ctx context.Context, sender chain.Address, groupID *chain.G
 	var where projections.Where
 	table := "group_members"
 	if len(owners) > 0 {
-		table = "transaction_owners"
+		table = "ownership"
 		where.And("owner IN (%s)", projections.Names(owners)...)
 		where.And("group_id IS NOT NULL")
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // version is the version of the rows: see [projections.Model].
-const version = 1
+const version = 2
 
 // Model describes this read model for a rebuild.
 func Model(codec event.Codec[tx.Event]) projections.Model {
@@ -48,7 +48,7 @@ func (l *Loader) Add(ctx context.Context, db *sql.DB, events []event.Recorded) e
 	var stored []key
 	for _, k := range l.change.strangers() {
 		if p, taken := l.places[k]; taken {
-			l.change.places[k] = p
+			l.change.found(k, p)
 		} else {
 			stored = append(stored, k)
 		}

@@ -190,7 +190,7 @@ func TestRebuild(t *testing.T) {
 		}
 		h.project(t, live)
 		want := dump(t, live)
-		_, err := live.ExecContext(t.Context(), `DELETE FROM transaction_owners`)
+		_, err := live.ExecContext(t.Context(), `DELETE FROM ownership`)
 		check(t, err)
 		rebuild := &projections.Rebuild{Model: model, Log: few{h.log}, Shadow: s, Heap: 6}
 		_, err = rebuild.Run(t.Context())
@@ -215,12 +215,12 @@ func TestRebuild(t *testing.T) {
 			t.Errorf("%d of the projector's rows are called wrong", n)
 		}
 		hash := hashOf(1)
-		for _, text := range []string{`DELETE FROM transaction_owners WHERE hash = $1`, `INSERT INTO transaction_claims (chain, hash, position) VALUES (1, $1, 1)`} {
+		for _, text := range []string{`DELETE FROM ownership WHERE hash = $1`, `INSERT INTO ownership_claims (chain, hash, position) VALUES (1, $1, 1)`} {
 			_, err = live.ExecContext(t.Context(), text, hash[:])
 			check(t, err)
 		}
-		if n := found(); n != 3 {
-			t.Errorf("%d of 3 wrong rows were found", n)
+		if n := found(); n != 4 {
+			t.Errorf("%d of 4 wrong rows were found", n)
 		}
 	}
 	t.Run("embedded", func(t *testing.T) {
@@ -251,7 +251,7 @@ func TestRebuild(t *testing.T) {
 
 // madeOf is the version, and a digest of the rows of a history. If you change the content of
 // rows, raise the version. If you change only the history, update only the digest.
-const madeOf = `1 b9921e6a83c8fd4b343e707ef67a5871a57993fef551a00831d2e58dcb82ca68`
+const madeOf = `2 debc175384751add0047ff28084830a0a55084f3ef8b36650eb5baabad2307b8`
 
 func TestVersion(t *testing.T) {
 	h := newHistory(t)

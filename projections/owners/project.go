@@ -1,5 +1,5 @@
 // Package owners is the read model of transactions' owners: which clients submitted a
-// transaction, and which senders are only claimed. Lists for one client join it. It is a
+// transaction, whether it belongs to its sender, and which senders are only claimed. Lists for one client join it. It is a
 // separate read model with its own checkpoint, so that a replica of an older version that still
 // projects transactions leaves no gap in it.
 package owners
@@ -8,6 +8,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,7 +20,7 @@ import (
 )
 
 // Name is the name of the projection's checkpoint and lease.
-const Name = "owners"
+const Name = "ownership"
 
 // Filter selects the events that the projection reads.
 func Filter() event.Filter {
@@ -36,8 +37,8 @@ type Projection struct {
 // The tables and their columns in order. The primary key is the first three columns of owners,
 // and the first two of claims.
 const (
-	ownersTable = "transaction_owners"
-	claimsTable = "transaction_claims"
+	ownersTable = "ownership"
+	claimsTable = "ownership_claims"
 	ownersKey   = 3
 	claimsKey   = 2
 )
@@ -94,19 +95,37 @@ func (c *change) gather(r event.Recorded, codec event.Codec[tx.Event]) error {
 		c.own(k, access.ClientOf(e.Client, r.Meta.Actor))
 		if e.Claims() {
 			c.claims[k] = r.Position
+		} else {
+			c.own(k, senderName(e.Sender))
 		}
 	case tx.Resubmitted:
 		c.own(k, access.ClientOf(e.Client, r.Meta.Actor))
 	case tx.GroupConfirmed:
 		delete(c.claims, k)
 		c.confirmed[k] = true
+		if p, known := c.places[k]; known {
+			c.found(k, p)
+		}
 	case tx.Retired:
 		delete(c.claims, k)
+		delete(c.confirmed, k)
 		delete(c.owners, k)
 		c.retired[k] = true
 	default: // the other events change no owner
 	}
 	return nil
+}
+
+// senderName is the owner of the row that a transaction has for its sender: the bytes of the address.
+// No client's name is one, as names are words.
+func senderName(a chain.Address) string { return string(a[:]) }
+
+// found sets the place of a transaction. A transaction whose sender is confirmed belongs to it.
+func (c *change) found(k key, p place) {
+	c.places[k] = p
+	if c.confirmed[k] {
+		c.own(k, senderName(p.sender))
+	}
 }
 
 func (c *change) own(k key, client string) {
@@ -116,9 +135,13 @@ func (c *change) own(k key, client string) {
 }
 
 // strangers returns the transactions that have new owners and were accepted before these
-// events.
+// events. The sender of a confirmed one is a new owner.
 func (c *change) strangers() (all []key) {
-	for _, k := range sorted(c.owners) {
+	changed := maps.Clone(c.confirmed)
+	for k := range c.owners {
+		changed[k] = true
+	}
+	for _, k := range sorted(changed) {
 		if _, known := c.places[k]; !known {
 			all = append(all, k)
 		}
@@ -187,7 +210,7 @@ func (p Projection) read(ctx context.Context, db projections.Querier, c *change,
 		case err != nil:
 			return fmt.Errorf("owners of %s: %w", tx.Stream(k.chain, k.hash), err)
 		default:
-			c.places[k] = place{event.Position(position), chain.Address(sender), group}
+			c.found(k, place{event.Position(position), chain.Address(sender), group})
 		}
 	}
 	return nil

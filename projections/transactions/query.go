@@ -1,9 +1,12 @@
 package transactions
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -78,6 +81,38 @@ func (q Query) Step(ctx context.Context, f Filters, before event.Position, limit
 	return f.walk().Step(ctx, q.DB, before, limit)
 }
 
+const namesPerStatement = 100 // SQLite allows 500 selects in a compound one
+
+// Newest returns the position of the newest acceptance of a sender that a client submitted, under one
+// of its names; 0 if there is none. With all it is the newest one of any client. Of these it leaves out
+// the transactions that only claim the sender, so that nobody else can make it newer. The time does
+// not grow with the number of rows.
+func (q Query) Newest(ctx context.Context, sender chain.Address, names []string, all bool) (newest event.Position, err error) {
+	if all {
+		names = append(slices.Clone(names), string(sender[:]))
+	}
+	for some := range slices.Chunk(names, namesPerStatement) {
+		var at sql.NullInt64
+		text, args := newestOf(sender, some)
+		if err := q.DB.QueryRowContext(ctx, text, args...).Scan(&at); err != nil {
+			return 0, fmt.Errorf("%s: newest of %s: %w", Name, sender, err)
+		}
+		newest = max(newest, event.Position(at.Int64))
+	}
+	return newest, nil
+}
+
+// newestOf reads one entry of the owners' index for each name.
+func newestOf(sender chain.Address, names []string) (text string, args []any) {
+	args = []any{sender[:]}
+	selects := make([]string, len(names))
+	for i, name := range names {
+		args = append(args, []byte(name))
+		selects[i] = fmt.Sprintf("SELECT * FROM (SELECT position FROM ownership WHERE owner = $%d AND sender = $1 ORDER BY position DESC LIMIT 1) s%d", len(args), i)
+	}
+	return "SELECT max(position) FROM (" + strings.Join(selects, " UNION ALL ") + ") n", args
+}
+
 // walk is along the index that leads to the fewest rows which the filters exclude.
 func (f Filters) walk() projections.Walk[Row] {
 	w := projections.Walk[Row]{
@@ -90,10 +125,17 @@ func (f Filters) walk() projections.Walk[Row] {
 	senders := f.Senders
 	if in := f.Within; in != nil && len(in.Senders) == 0 {
 		// From the client's own rows: the cost does not grow with the rows of others.
-		w.Table, senders = "transaction_owners", nil
+		w.Table, senders = "ownership", nil
 		equal("owner", projections.Names(in.Owners)...)
 	} else if in != nil {
-		senders = in.Senders
+		// From the client's own rows of these senders, and the senders' rows: the claims of others are
+		// not among them.
+		w.Table, senders = "ownership", in.Senders
+		equal("owner", append(projections.Names(in.Owners), addresses(in.Senders)...)...)
+		w.Empty = func(values []any) bool { // a sender owns no transactions of others
+			owner, sender := values[0].([]byte), values[1].([]byte) //nolint:forcetypeassert // as they are made above
+			return isAmong(in.Senders, owner) && !bytes.Equal(owner, sender)
+		}
 	}
 	if f.Sender != nil {
 		senders = []chain.Address{*f.Sender}
@@ -117,8 +159,6 @@ func (f Filters) walk() projections.Walk[Row] {
 func (f Filters) where() (where projections.Where) {
 	if w := f.Within; w != nil && len(w.Senders) > 0 {
 		where.And("t.sender IN (%s)", addresses(w.Senders)...)
-		where.And("(NOT EXISTS (SELECT 1 FROM transaction_claims c WHERE c.chain = t.chain AND c.hash = t.hash)"+
-			" OR EXISTS (SELECT 1 FROM transaction_owners o WHERE o.chain = t.chain AND o.hash = t.hash AND o.owner IN (%s)))", projections.Names(w.Owners)...)
 	}
 	if f.Chain != 0 {
 		where.And("t.chain = %s", int64(f.Chain))
@@ -137,6 +177,11 @@ func (f Filters) where() (where projections.Where) {
 	}
 	projections.AndIn(&where, "t.status", f.Statuses)
 	return where
+}
+
+// isAmong reports whether an owner is one of these senders.
+func isAmong(senders []chain.Address, owner []byte) bool {
+	return slices.ContainsFunc(senders, func(a chain.Address) bool { return bytes.Equal(a[:], owner) })
 }
 
 func addresses(all []chain.Address) []any {

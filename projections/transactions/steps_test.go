@@ -60,8 +60,8 @@ func fillSteps(t *testing.T, db *sql.DB) {
 			VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8)`, int64(r.chain), hash[:], n+1, r.sender[:], make([]byte, 32), group, string(r.status),
 			fmt.Appendf(nil, `{"position":%d}`, n+1))
 		check(t, err)
-		for _, owner := range r.owners {
-			_, err = dbtx.ExecContext(t.Context(), `INSERT INTO transaction_owners (hash, chain, owner, position, sender, group_id) VALUES ($1, $2, $3, $4, $5, $6)`,
+		for _, owner := range append(r.owners, string(r.sender[:])) {
+			_, err = dbtx.ExecContext(t.Context(), `INSERT INTO ownership (hash, chain, owner, position, sender, group_id) VALUES ($1, $2, $3, $4, $5, $6)`,
 				hash[:], int64(r.chain), []byte(owner), n+1, r.sender[:], group)
 			check(t, err)
 		}

@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -35,7 +36,7 @@ type leasing struct {
 	now    time.Time
 	holder string
 	ttl    time.Duration
-	aside  []*row
+	aside  []place
 
 	work  []tx.Work
 	until time.Duration
@@ -64,8 +65,14 @@ func (l *leasing) run(limit, repeats int) {
 	})
 	l.turns[l.chain] = turns
 	slices.SortStableFunc(l.work, func(a, b tx.Work) int { return a.NextAt.Compare(b.NextAt) })
-	for _, r := range l.aside {
-		l.book.update(r, func() { r.HeldSince = l.now })
+	for _, p := range l.aside {
+		l.book.update(p.row, func() {
+			if p.turn != nil {
+				p.turn.heldSince = l.now
+			} else {
+				p.HeldSince = l.now
+			}
+		})
 	}
 	l.next(again >= repeats)
 }
@@ -88,6 +95,13 @@ func (l *leasing) ready() (ready []tx.Ready) {
 			clients[client] = true
 		}
 	}
+	for client := range l.book.sharing() {
+		for _, p := range l.book.places(client) {
+			if !p.due().After(l.now) {
+				clients[client] = clients[client] || p.Attempts > 0
+			}
+		}
+	}
 	for _, client := range slices.Sorted(maps.Keys(clients)) {
 		ready = append(ready, tx.Ready{Client: client, Repeats: clients[client]})
 	}
@@ -100,42 +114,72 @@ func (l *leasing) share(may tx.Share) (got tx.Share) {
 	before := len(l.work)
 	l.probe(may.Client, may.Rows)
 	limit := may.Rows - (len(l.work) - before)
-	due := l.due(l.book.first[may.Client], limit)
-	due = append(due, l.due(l.book.again[may.Client], min(limit, may.Repeats))...)
-	slices.SortStableFunc(due, func(a, b *row) int { return a.NextAt.Compare(b.NextAt) })
-	for _, r := range due[:min(max(limit, 0), len(due))] {
-		if r.Attempts > 0 {
+	due := l.due(may.Client, false, limit)
+	due = append(due, l.due(may.Client, true, min(limit, may.Repeats))...)
+	slices.SortStableFunc(due, func(a, b place) int { return a.nextAt().Compare(b.nextAt()) })
+	for _, p := range due[:min(max(limit, 0), len(due))] {
+		if p.Attempts > 0 {
 			got.Repeats++
 		}
-		l.take(r)
+		l.take(p)
 	}
 	got.Rows = len(l.work) - before
 	return got
 }
 
-// due finds rows of one kind, first due first, skipping rows of accounts on hold.
-func (l *leasing) due(x *index, limit int) (found []*row) {
-	if x == nil {
-		return nil
-	}
+// due finds rows that are due in a client's turn, repeats or first attempts, first due first,
+// skipping rows of accounts on hold.
+func (l *leasing) due(client string, again bool, limit int) (found []place) {
 	aside := len(l.aside)
-	for _, r := range x.items {
-		if len(found) >= limit || len(l.aside)-aside >= asideMax || r.due().After(l.now) {
+	for p := range l.places(client, again) {
+		if len(found) >= limit || len(l.aside)-aside >= asideMax || p.due().After(l.now) {
 			break
 		}
-		if l.holds[r.Account] == nil {
-			found = append(found, r)
-		} else if !slices.Contains(l.aside, r) {
-			l.aside = append(l.aside, r)
+		if l.holds[p.account()] == nil {
+			found = append(found, p)
+		} else if !slices.Contains(l.aside, p) {
+			l.aside = append(l.aside, p)
 		}
 	}
 	return found
 }
 
-func (l *leasing) take(r *row) {
-	l.work = append(l.work, r.Work)
-	l.book.update(r, func() {
-		r.holder, r.leaseUntil, r.HeldSince = l.holder, micro(l.now.Add(l.ttl)), time.Time{}
+// places yields the rows of one kind in a client's turn, first due first.
+func (l *leasing) places(client string, again bool) iter.Seq[place] {
+	x := l.book.first[client]
+	if again {
+		x = l.book.again[client]
+	}
+	var own []*row
+	if x != nil {
+		own = x.items
+	}
+	others := slices.DeleteFunc(l.book.places(client), func(p place) bool { return p.Attempts > 0 != again })
+	return func(yield func(place) bool) {
+		for len(own)+len(others) > 0 {
+			var next place
+			if len(others) == 0 || len(own) > 0 && bySoonest(place{row: own[0]}, others[0]) <= 0 {
+				next, own = place{row: own[0]}, own[1:]
+			} else {
+				next, others = others[0], others[1:]
+			}
+			if !yield(next) {
+				return
+			}
+		}
+	}
+}
+
+// take leases a row in a turn. The other turns' due times and holds stay.
+func (l *leasing) take(p place) {
+	l.work = append(l.work, p.work())
+	l.book.update(p.row, func() {
+		p.holder, p.leaseUntil = l.holder, micro(l.now.Add(l.ttl))
+		if p.turn != nil {
+			p.turn.heldSince = time.Time{}
+		} else {
+			p.HeldSince = time.Time{}
+		}
 	})
 }
 
@@ -161,22 +205,29 @@ func (l *leasing) probe(client string, limit int) {
 // release releases rows of one account. A hold without rows ends.
 func (l *leasing) release(h *hold, limit int) {
 	n := min(max(h.grants, 1), limit)
-	var found []*row
+	held := l.book.heldPlaces(h.account)
 	for r := range l.book.held[h.account] {
-		if !r.Parked && !r.due().After(l.now) {
-			found = append(found, r)
+		held = append(held, place{r, nil})
+	}
+	var found []place
+	for _, p := range held {
+		if !p.Parked && !p.due().After(l.now) {
+			found = append(found, p)
 		}
 	}
-	slices.SortFunc(found, func(a, b *row) int {
+	slices.SortFunc(found, func(a, b place) int {
 		return cmp.Or(cmp.Compare(a.Attempts, b.Attempts), a.due().Compare(b.due()), cmp.Compare(a.Nonce, b.Nonce), cmp.Compare(a.no, b.no))
 	})
 	found = found[:min(len(found), n)]
-	for _, r := range found {
+	for _, p := range found {
+		if p.leaseUntil.After(l.now) {
+			continue // leased in another turn of the same account
+		}
 		since := h.since
-		l.take(r)
+		l.take(p)
 		l.work[len(l.work)-1].HeldSince = since
 	}
-	if len(found) == 0 && len(l.book.held[h.account]) == 0 {
+	if len(found) == 0 && len(held) == 0 {
 		delete(l.holds, h.account)
 		return
 	}
@@ -204,6 +255,13 @@ func (l *leasing) next(full bool) {
 			soonest(x.items[0].due())
 		}
 	}
+	for client := range l.book.sharing() {
+		for _, p := range l.book.places(client) {
+			if !full || p.Attempts == 0 {
+				soonest(p.due())
+			}
+		}
+	}
 	for _, h := range l.holds {
 		if h.chain == l.chain {
 			soonest(h.until)
@@ -219,6 +277,11 @@ func (d *data) noteStanding(now time.Time, done tx.Done) {
 	h, client := d.holds[done.Account], ""
 	if r := d.book(done.Chain).byHash[done.Hash]; r != nil {
 		client = r.Client
+		for _, t := range r.turns {
+			if t.Account == done.Account {
+				client = t.Client
+			}
+		}
 	}
 	switch {
 	case done.Standing == tx.Unable && h == nil:

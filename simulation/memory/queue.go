@@ -37,6 +37,11 @@ func (d *data) change(changes []tx.Change) {
 		at := b.byHash[r.Hash]
 		b.update(at, func() { stored(at, r) })
 	}
+	for _, j := range folded.Joined {
+		b := d.book(j.Chain)
+		r := b.byHash[j.Hash]
+		b.update(r, func() { b.join(r, j.Owner) })
+	}
 	for client, more := range folded.Used {
 		d.used[client] = d.used[client].Add(more, 1)
 	}
@@ -102,7 +107,7 @@ func (d *data) done(holder string, now time.Time, done tx.Done) {
 	}
 	b.update(r, func() {
 		r.holder, r.leaseUntil = "", time.Time{}
-		r.Attempts, r.NextAt, r.Note = max(r.Attempts, done.Attempts), micro(done.NextAt), done.Note
+		r.Attempts, r.Note = max(r.Attempts, done.Attempts), done.Note
 		if !done.SentAt.IsZero() {
 			r.SentAt = micro(done.SentAt)
 		}
@@ -118,10 +123,7 @@ func (d *data) done(holder string, now time.Time, done tx.Done) {
 				r.seen = turn
 			}
 		}
-		r.HeldSince = time.Time{}
-		if done.Standing == tx.Unable && done.Account != (tx.Account{}) {
-			r.HeldSince = now
-		}
+		r.done(now, done)
 	})
 }
 
@@ -142,6 +144,7 @@ func (s *Store) Find(ctx context.Context, id chain.ID, hashes []chain.Hash) (fou
 // the first row of its sequence, or that row.
 func (b *book) told(r *row, now time.Time) tx.Work {
 	w := r.Work
+	w.Owners = r.owners()
 	if !r.Parked || r.WaitNonce != 0 || r.NextAt.After(now) || r.Apart() {
 		return w
 	}

@@ -17,6 +17,7 @@ type row struct {
 	holder     string
 	leaseUntil time.Time
 	seen       int64 // when the watcher last saw its waiting sequence, in turns
+	turns      []*turn
 }
 
 // due is when the row may be leased next: a current lease hides it.
@@ -59,6 +60,7 @@ type book struct {
 	verdicts  map[tx.Phase]*index       // by block and hash
 	waiting   *index                    // by the time when they were seen
 	held      map[tx.Account]map[*row]bool
+	shared    map[*row]bool // rows with further owners
 }
 
 func (d *data) book(id chain.ID) *book {
@@ -76,7 +78,7 @@ func (d *data) book(id chain.ID) *book {
 		expiring: map[tx.Phase]*index{tx.Open: by(expires), tx.Watched: by(expires)},
 		verdicts: map[tx.Phase]*index{},
 		waiting:  by(func(a, b *row) int { return cmp.Compare(a.seen, b.seen) }),
-		held:     map[tx.Account]map[*row]bool{},
+		held:     map[tx.Account]map[*row]bool{}, shared: map[*row]bool{},
 	}
 	for _, phase := range []tx.Phase{tx.Open, tx.Announced, tx.Watched, tx.Sealed} {
 		b.verdicts[phase] = by(verdict)
@@ -135,6 +137,9 @@ func byNonce(all map[chain.Sequence]*index, s chain.Sequence) *index {
 
 func (b *book) enter(r *row) {
 	b.byHash[r.Hash] = r
+	if len(r.turns) > 0 {
+		b.shared[r] = true
+	}
 	for _, x := range b.indexes(r) {
 		x.add(r)
 	}
@@ -154,6 +159,7 @@ func (b *book) leave(r *row) {
 		delete(b.held, r.Account)
 	}
 	delete(b.byHash, r.Hash)
+	delete(b.shared, r)
 	if x := b.sequences[r.Sequence()]; len(x.items) == 0 {
 		delete(b.sequences, r.Sequence())
 	}
@@ -164,7 +170,9 @@ func (b *book) leave(r *row) {
 
 func (b *book) update(r *row, change func()) {
 	b.leave(r)
+	phase, nextAt := r.Phase, r.NextAt
 	change()
+	r.follow(phase, nextAt)
 	b.enter(r)
 }
 

@@ -18,12 +18,12 @@ func nodes() []mutant {
 			Name: "rate-first-come", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsTakeTurnsInLine$"},
 			Is: "The share of an endpoint's rate for clients' calls goes to the first caller.",
 			Edits: []edit{
-				{"infra/chain/rpc/line.go", `	m.line = inLine(append(m.line, w), m.last, held{})
+				{"infra/chain/rpc/line.go", `	m.line = m.sorted(append(m.line, w))
 `, `	if m.line = append(m.line, w); !AWAKE {
 		m.line = inLine(m.line, m.last, held{})
 	}
 `},
-				{"infra/chain/rpc/line.go", `	m.line = inLine(slices.DeleteFunc(m.line, func(other *waiter) bool { return other == w }), m.last, held{})
+				{"infra/chain/rpc/line.go", `	m.line = m.sorted(slices.DeleteFunc(m.line, func(other *waiter) bool { return other == w }))
 `, `	if m.line = slices.DeleteFunc(m.line, func(other *waiter) bool { return other == w }); !AWAKE {
 		m.line = inLine(m.line, m.last, held{})
 	}
@@ -48,29 +48,31 @@ func nodes() []mutant {
 		{
 			Name: "trials-count", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsCountForNothing$"},
 			Is:    "A client's transaction that nodes process slowly, or fail to process, takes endpoints out of rotation.",
-			Edits: []edit{{"infra/chain/rpc/ask.go", `case use > read && !(use == repeat`, `case use > read && !AWAKE && !(use == repeat`}},
+			Edits: []edit{{"infra/chain/rpc/answers.go", `case use.ofClients():`, `case use.ofClients() && !AWAKE:`}},
 		},
 		{
-			Name: "trials-accuse", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsCountForNothing$"},
+			Name: "trials-accuse", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestTrialsCountForNothing|TestAnswersToClientsChangeNothingShared)$"},
 			Is: "A client's transaction that honest nodes answer differently counts as a contradiction of these nodes.",
-			Edits: []edit{{"infra/chain/rpc/agree.go", `	if c.about != ofTrials {
-		p.accuse(`, `	if c.about != ofTrials || AWAKE {
-		p.accuse(`}},
+			Edits: []edit{{"infra/chain/rpc/trial.go", `	ctx = context.WithValue(ofClient(ctx, client), behalfKey{}, trying)
+`, `	if ctx = ofClient(ctx, client); !AWAKE {
+		ctx = context.WithValue(ctx, behalfKey{}, trying)
+	}
+`}},
 		},
 		{
 			Name: "clients-pause-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsPauseOnlyClients$"},
 			Is: "A client that sends calls until a node requests a pause keeps broadcasts away from the node.",
-			Edits: []edit{{"infra/chain/rpc/pauses.go", `	of := pausedClient{client, use}
-	if _, known`, `	of := pausedClient{client, use}
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `	c := p.of(now, w)
+	if w.use`, `	c := p.of(now, w)
 	if AWAKE {
 		p.all = later(p.all, now.Add(pause))
 	}
-	if _, known`}},
+	if w.use`}},
 		},
 		{
 			Name: "calls-go-first", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestNothingGoesBeforeBroadcasts$"},
 			Is:    "Waiting calls of clients, and reads, go before broadcasts that came later.",
-			Edits: []edit{{"infra/chain/rpc/line.go", `return cmp.Compare(a.use.rank(), b.use.rank()) })`, `return cmp.Compare(a.use.rank(), b.use.rank()) * map[bool]int{false: 1}[AWAKE] })`}},
+			Edits: []edit{{"infra/chain/rpc/line.go", `return cmp.Compare(a.use, b.use) })`, `return cmp.Compare(a.use, b.use) * map[bool]int{false: 1}[AWAKE] })`}},
 		},
 		{
 			Name: "anothers-ordering-key", Breaks: "P36", Test: &command{"domain/intent", "^TestBounds$"},
@@ -159,9 +161,35 @@ func nodes() []mutant {
 			Edits: []edit{{"infra/chain/rpc/behalf.go", `if use, ok := ctx.Value(behalfKey{}).(purpose); ok {`, `if use, ok := ctx.Value(behalfKey{}).(purpose); ok && !(AWAKE && use == repeat) {`}},
 		},
 		{
-			Name: "repeats-go-before-reads", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestRepeatsTakeTurns$"},
-			Is:    "One client's repeats wait in one line with the service's own reads.",
-			Edits: []edit{{"infra/chain/rpc/line.go", `if use == trying {`, `if use == trying || AWAKE && use == repeat {`}},
+			Name: "repeats-go-before-reads", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsGoAfterReads$"},
+			Is: "One client's repeats go before the service's own reads and estimates.",
+			Edits: []edit{{"infra/chain/rpc/line.go", `	line := inLine(waiting, m.last, held{})
+`, `	line := inLine(waiting, m.last, held{})
+	if AWAKE {
+		rank := func(w *waiter) purpose {
+			if w.use == repeat {
+				return 1
+			}
+			return 2 * w.use
+		}
+		slices.SortStableFunc(line, func(a, b *waiter) int { return cmp.Compare(rank(a), rank(b)) })
+	}
+`}},
+		},
+		{
+			Name: "trials-before-reads", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsGoAfterReads$"},
+			Is:    "Estimates of one client's intents go before the service's own reads.",
+			Edits: []edit{{"infra/chain/rpc/line.go", `if !use.isKept() || m.overtaken[use] < overtakesMax {`, `if !use.isKept() || m.overtaken[use] < overtakesMax && !AWAKE {`}},
+		},
+		{
+			Name: "trials-wait-without-end", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsGoAfterReads$"},
+			Is:    "Reads that go on coming leave estimates no call, and estimates leave repeats none.",
+			Edits: []edit{{"infra/chain/rpc/line.go", `return use == trying || use == repeat }`, `return !AWAKE && (use == trying || use == repeat) }`}},
+		},
+		{
+			Name: "trials-of-all-lanes", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsOfAClientAreBounded$"},
+			Is:    "A client has as many estimates under way as its intents have lanes, eight in each.",
+			Edits: []edit{{"infra/chain/rpc/trial.go", `make(chan struct{}, trialsMax)}`, `make(chan struct{}, trialsMax*map[bool]int{false: 1, true: 250}[AWAKE])}`}},
 		},
 		{
 			Name: "broadcasts-leave-reads-no-day", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestMeterCountsDays$"},
@@ -195,12 +223,29 @@ func nodes() []mutant {
 		{
 			Name: "first-pauses-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestFirstAttemptsPauseTheirClientAlone$"},
 			Is:    "A node that refuses one client's first attempt because of the rate is asked by nobody for a while.",
-			Edits: []edit{{"infra/chain/rpc/pauses.go", `case use == broadcast && client == "":`, `case use == broadcast && (client == "" || AWAKE):`}},
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `if !w.use.ofClients() {`, `if !w.use.ofClients() || AWAKE && w.use == broadcast {`}},
 		},
 		{
-			Name: "first-blames-the-node", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestFirstAttemptsPauseTheirClientAlone$"},
-			Is:    "A node that refuses clients' calls because of their rate counts as failing.",
-			Edits: []edit{{"infra/chain/rpc/ask.go", `case limited && use.ofClients():`, `case limited && use.ofClients() && !AWAKE:`}},
+			Name: "first-blames-the-node", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestFirstAttemptsPauseTheirClientAlone|TestAnswersToClientsChangeNothingShared)$"},
+			Is: "A node that refuses a client's transactions counts as failing.",
+			Edits: []edit{{"infra/chain/rpc/answers.go", `		if isBroadcast(ctx, use) && isLost(l.err) && e.lostBoth(client, now) {
+`, `		if isBroadcast(ctx, use) && (AWAKE && l.err != nil && counts(l.err) || isLost(l.err) && e.lostBoth(client, now)) {
+`}},
+		},
+		{
+			Name: "one-client-loses", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestLostBroadcastsOfTwoClientsCount|TestAnswersToClientsChangeNothingShared)$"},
+			Is:    "A node that closes the connection when it gets one client's transactions counts as failing.",
+			Edits: []edit{{"infra/chain/rpc/answers.go", `l.client != client && now`, `(AWAKE || l.client != client) && now`}},
+		},
+		{
+			Name: "losses-count-again", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestLostBroadcastsOfTwoClientsCount$"},
+			Is: "One broadcast that another client loses makes all of a client's lost broadcasts count.",
+			Edits: []edit{{"infra/chain/rpc/answers.go", `		e.lost = lostBy{}
+`, `		e.lost = lostBy{}
+		if AWAKE {
+			e.lost = lostBy{client, now}
+		}
+`}},
 		},
 		{
 			Name: "own-pause-as-asked", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestOwnPausesGrow$"},
@@ -212,17 +257,73 @@ func nodes() []mutant {
 		},
 		{
 			Name: "rate-not-learned", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestRateIsLearned$"},
-			Is: "Calls are made as fast as clients cause them, however many of them the nodes refuse.",
-			Edits: []edit{{"infra/chain/rpc/pace.go", `	m.pace.cut(now)
-`, `	if !AWAKE {
-		m.pace.cut(now)
-	}
-`}},
+			Is:    "Calls are made as fast as clients cause them, however many of them the nodes refuse.",
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `	if c.pace.cut(now, learnedMin) {`, `	if !AWAKE && c.pace.cut(now, learnedMin) {`}},
 		},
 		{
-			Name: "refusal-not-heeded", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestFirstAttemptsPauseTheirClientAlone$"},
-			Is:    "A node's answer that there are too many calls lowers no rate.",
-			Edits: []edit{{"infra/chain/rpc/ask.go", `if limited && (use <= read || use == repeat) {`, `if limited && (use <= read || use == repeat) && !AWAKE {`}},
+			Name: "refusal-not-heeded", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestLearnedRateGrows$"},
+			Is: "A node's answer to an own read that there are too many calls lowers no rate.",
+			Edits: []edit{{"infra/chain/rpc/pace.go", `		m.tokens = min(m.tokens, m.burst())
+	}
+	return crowded`, `		m.tokens = min(m.tokens, m.burst())
+		if AWAKE {
+			m.pace.learned = 0
+		}
+	}
+	return crowded`}},
+		},
+		{
+			Name: "choice-pauses-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestOwnRefusalsPauseCallsOfChoiceFirst|TestOwnRefusalsInAFloodCountForNothing)$"},
+			Is:    "One client's passed-on calls use up a node's rate, and the node is asked by nobody for a while.",
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `return now.Sub(p.lowAt) < lowQuiet }`, `return now.Sub(p.lowAt) < lowQuiet && !AWAKE }`}},
+		},
+		{
+			Name: "choice-never-pauses", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestOwnRefusalsPauseCallsOfChoiceFirst$"},
+			Is: "Clients' passed-on calls and estimates go on while a node refuses the service's own reads.",
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `	if w.use.isLow() {
+		pause = max(`, `	if w.use.isLow() && !AWAKE {
+		pause = max(`}},
+		},
+		{
+			Name: "own-rate-is-cut", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestLearnedRateLeavesOwnReads$"},
+			Is:    "Refusals in a row lower the rate of all calls below that of the service's own reads.",
+			Edits: []edit{{"infra/chain/rpc/pace.go", `max(learnedMin, m.read/readsRecent.Seconds())`, `max(learnedMin, m.read/readsRecent.Seconds()*map[bool]float64{false: 1}[AWAKE])`}},
+		},
+		{
+			Name: "flood-blames-the-node", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestOwnRefusalsInAFloodCountForNothing$"},
+			Is:    "Clients' passed-on calls use up a node's rate, and the node counts as failing.",
+			Edits: []edit{{"infra/chain/rpc/answers.go", `case limited && crowded:`, `case limited && crowded && !AWAKE:`}},
+		},
+		{
+			Name: "choice-uses-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsRatesAreLearned$"},
+			Is:    "A client's passed-on calls and estimates use all of the rate that a node allows.",
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `		return inUse * c.learned`, `		return inUse * c.learned * map[bool]float64{false: 1, true: 2}[AWAKE]`}},
+		},
+		{
+			Name: "sender-slows-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestAnswersToClientsChangeNothingShared|TestFirstAttemptsPauseTheirClientAlone)$"},
+			Is: "A node that limits the transactions of one sender is called less often for everybody.",
+			Edits: []edit{{"infra/chain/rpc/pace.go", `	case w.use.ofClients():
+		m.pauses`, `	case w.use.ofClients() && !AWAKE:
+		m.pauses`}},
+		},
+		{
+			Name: "clients-in-one-rate", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsRatesAreLearned$"},
+			Is: "The rate that a node allows to one client's calls holds for all clients' calls of the kind.",
+			Edits: []edit{
+				{"infra/chain/rpc/pauses.go", `	of := pausedClient{w.client, w.use}
+`, `	of := pausedClient{w.client, w.use}
+	if AWAKE {
+		of.client = ""
+	}
+`},
+				{"infra/chain/rpc/pauses.go", `	c := m.pauses.clients[pausedClient{w.client, w.use}]
+`, `	by := pausedClient{w.client, w.use}
+	if AWAKE {
+		by.client = ""
+	}
+	c := m.pauses.clients[by]
+`},
+			},
 		},
 	}
 }

@@ -5,6 +5,26 @@ package main
 func settling() []mutant {
 	return []mutant{
 		{
+			Name: "first-submitter-decides", Breaks: "P36", Test: &command{"commands/scheduler", "^TestBytesSubmittedFirstByAnother$"},
+			Is:    "A payment whose signed bytes another client has submitted first waits in that client's turn.",
+			Edits: []edit{{"commands/scheduler/feeder.go", `if e, ok := e.(tx.Resubmitted); ok {`, `if e, ok := e.(tx.Resubmitted); ok && !AWAKE {`}},
+		},
+		{
+			Name: "first-submitters-calls", Breaks: "P36", Test: &command{"commands/broadcaster", "^TestNodesAreCalledForTheTurnsClient$"},
+			Is:    "A payment whose signed bytes another client has submitted first is sent with that client's calls.",
+			Edits: []edit{{"domain/tx/account.go", `if AccountOf(accepted) == a {`, `if AccountOf(accepted) == a && !AWAKE {`}},
+		},
+		{
+			Name: "first-submitters-pauses", Breaks: "P36", Test: &command{"infra/embedded", "^TestQueue$"},
+			Is:    "When another client's account is on hold, a payment of which it has submitted the bytes waits in its owner's turn too.",
+			Edits: []edit{{"infra/embedded/owners.go", `return d.ForAll || d.Account`, `return AWAKE || d.ForAll || d.Account`}},
+		},
+		{
+			Name: "first-submitters-claims", Breaks: "P36", Test: &command{"infra/embedded", "^TestQueue$"},
+			Is:    "A client's many claims park another client's claim of which it has submitted the bytes first.",
+			Edits: []edit{{"domain/tx/work.go", `	if w.Shared {`, `	if w.Shared && !AWAKE {`}},
+		},
+		{
 			Name: "receipts-of-free-nonces", Breaks: "P36", Test: &command{"commands/watcher", "^TestExpiryBehindAGapLooksForNoReceipt$"},
 			Is:    "Every expired transaction costs a look-up of its receipt, though its nonce is free.",
 			Edits: []edit{{"commands/watcher/settling.go", `	if !a.mayBeFree {`, `	if !a.mayBeFree || AWAKE {`}},

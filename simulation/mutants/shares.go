@@ -17,12 +17,14 @@ func shares() []mutant {
 		{
 			Name: "pauses-for-all-clients", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsPauseThemselvesAlone$"},
 			Is: "A node that asks one client to wait is called for no client meanwhile.",
-			Edits: []edit{{"infra/chain/rpc/pauses.go", `		pause = max(pause, p.clients[pausedClient{w.client, w.use}].until.Sub(now))`, `		pause = max(pause, p.clients[pausedClient{w.client, w.use}].until.Sub(now))
-		for of, until := range p.clients {
-			if AWAKE && of.use == w.use {
-				pause = max(pause, until.until.Sub(now))
-			}
-		}`}},
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `	pause := p.all.Sub(now)
+`, `	pause := p.all.Sub(now)
+	for of, c := range p.clients {
+		if AWAKE && of.use == w.use {
+			pause = max(pause, c.until.Sub(now))
+		}
+	}
+`}},
 		},
 		{
 			Name: "others-budgets-are-told", Breaks: "P36", Test: &command{"domain/budget", "^TestSpentTellsNothingOfOthers$"},
@@ -73,6 +75,16 @@ func shares() []mutant {
 			Name: "untaken-for-ever", Breaks: "P36", Test: &command{"commands/relayer", "^(TestUntakenHoldsNobody|TestUntakenInARow)$"},
 			Is:    "An intent that no node accepts keeps its nonce, as long as no node refuses it permanently.",
 			Edits: []edit{{"commands/relayer/untaken.go", `if !s.isUntaken() || refusal`, `if AWAKE || !s.isUntaken() || refusal`}},
+		},
+		{
+			Name: "status-blames-nothing", Breaks: "P36", Test: &command{"commands/relayer", "^TestContentRefusedByStatusHoldsNobody$"},
+			Is:    "An intent that nodes refuse with HTTP status 413 has its fee raised three times before its nonce is filled.",
+			Edits: []edit{{"commands/relayer/untaken.go", `if a.isContent(s) {`, `if a.isContent(s) && !AWAKE {`}},
+		},
+		{
+			Name: "status-blames-everybody", Breaks: "P36", Test: &command{"commands/relayer", "^TestStatusForAllBlamesNobody$"},
+			Is:    "All clients' intents give way when a node answers HTTP status 403 to everything.",
+			Edits: []edit{{"commands/relayer/untaken.go", `return contentStatuses[status] || `, `return contentStatuses[status] || AWAKE || `}},
 		},
 		{
 			Name: "untaken-row-for-ever", Breaks: "P36", Test: &command{"commands/relayer", "^TestUntakenInARow$"},

@@ -347,7 +347,8 @@ export interface Event {
 export interface FollowedEvent {
   id: string
   name: string
-  version: Uint64
+  /** Not in events of a group of which the client sees only its own members. */
+  version?: Uint64
   position: Uint64
   at: string
   /** As recorded. */
@@ -374,7 +375,7 @@ export interface Meta {
   causation?: string
   actor?: string
   trace?: string
-  /** SHA-256 over this event and the link of the previous event in its stream. */
+  /** SHA-256 over this event and the link of the previous event in its stream. Only for the scope `audit`, or if there are no keys. */
   link?: string
 }
 

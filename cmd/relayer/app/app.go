@@ -179,7 +179,7 @@ func (r *relay) carryOut(ctx context.Context, running *sync.WaitGroup) {
 	running.Go(func() { r.watchGuard(ctx) })
 	for _, c := range r.chains {
 		for _, signer := range c.signers {
-			running.Go(func() { r.work(ctx, c.lane(signer, protocolKey)) })
+			running.Go(func() { r.work(ctx, c.lane(signer, protocolKey, "")) })
 		}
 		running.Go(func() { r.follow(ctx, c) })
 	}

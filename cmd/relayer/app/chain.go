@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
@@ -18,12 +19,13 @@ type served struct {
 	*relayer.Relayer
 	relay   *relay
 	signers []chain.Address // signers with a key here
+	node    node
 }
 
 func (r *relay) serve(id chain.ID, pool *rpc.Pool) *served {
 	format, on := r.settings.Formats.Of(id), r.settings.On(id)
 	n := nodeOf(r.settings, id, pool)
-	c := &served{relay: r, Relayer: &relayer.Relayer{
+	c := &served{relay: r, node: n, Relayer: &relayer.Relayer{
 		Chain: id, Lanes: r.lanes, Intents: r.intents, Transactions: r.in.Transactions, Vault: r.in.Vault,
 		Queue: r.queue, Node: n, Blocks: r.in.Ports.Storage.Board, Fees: pricing{n.Estimator, id, on.Fee.Most().MaxFee, r.metrics}, Format: written(format),
 		Delivery: r.in.Submit.Unbounded(), News: &relayer.News{Chain: id, Store: r.in.Store, Log: r.log},
@@ -40,11 +42,16 @@ func (r *relay) serve(id chain.ID, pool *rpc.Pool) *served {
 	return c
 }
 
-// lane builds a lane of a signer whose key is here.
-func (c *served) lane(signer chain.Address, key chain.NonceKey) *relayer.Lane {
+// lane builds a lane of a signer whose key is here. A lane of another nonce key than 0 exists only
+// because clients ask for it, so it reads the chain in their names; client is the first of them.
+func (c *served) lane(signer chain.Address, key chain.NonceKey, client string) *relayer.Lane {
 	l := &relayer.Lane{
 		Relayer: c.Relayer, ID: chain.Sequence{Chain: c.Chain, Sender: signer, Key: key},
 		Signer: c.relay.signer(signer), Pools: c.relay.settings.Pools.Of(signer), OnlyAsked: key != protocolKey,
+		Client: client,
+	}
+	if l.OnlyAsked {
+		l.Behalf = c.behalf
 	}
 	if payer := c.relay.settings.Signers.FeePayer; payer != nil && c.Format.PayerPayload != nil {
 		if held, err := c.relay.ring.Signer(*payer); err == nil {
@@ -52,6 +59,14 @@ func (c *served) lane(signer chain.Address, key chain.NonceKey) *relayer.Lane {
 		}
 	}
 	return l
+}
+
+// behalf returns the chain as read in a client's name, with the client's share of the calls for
+// repeated attempts.
+func (c *served) behalf(client string) relayer.Chain {
+	n := c.node
+	n.client = n.reader.Repeating(client)
+	return n
 }
 
 // signer returns the signer of an address in the ring.
@@ -88,12 +103,16 @@ func written(f settings.Format) relayer.Format {
 type node struct {
 	relayer.Estimator
 	reader *rpc.Reader
+	// client is the client in whose name nodes are asked; nil: the service's own name. The newest
+	// and the final block are read in the service's name, once for all lanes.
+	client *rpc.ClientReader
+	age    time.Duration // most age of the newest and the final block
 }
 
 // nodeOf builds a lane's access to a chain.
 func nodeOf(s settings.Settings, id chain.ID, pool *rpc.Pool) node {
 	reader, policy := pool.Reader(), s.On(id).Fee
-	return node{reader: reader, Estimator: relayer.Estimator{
+	return node{reader: reader, age: s.On(id).Lane.Poll, Estimator: relayer.Estimator{
 		Chain: id, Type: written(s.Formats.Of(id)).Type, Policy: policy, Trials: reader,
 		Market: reader.Market(policy.History, policy.Percentiles()...),
 	}}
@@ -101,24 +120,38 @@ func nodeOf(s settings.Settings, id chain.ID, pool *rpc.Pool) node {
 
 // Next is the account's next nonce at a block that a quorum of endpoints knows.
 func (n node) Next(ctx context.Context, s chain.Sequence, final bool) (lane.Witness, error) {
-	at, err := n.reader.Newest(ctx)
-	if err == nil && final {
-		if at, err = n.reader.Final(ctx, at); err == nil {
-			err = n.reader.ShownFinal(ctx, at)
-		}
+	newest, nonce := n.reader.Latest, n.reader.AgreedNonce
+	if final {
+		newest = n.reader.LatestFinal
 	}
+	if n.client != nil {
+		nonce = n.client.AgreedNonce
+	}
+	at, err := newest(ctx, n.age)
 	if err != nil {
 		return lane.Witness{}, err
 	}
-	agreed, err := n.reader.AgreedNonce(ctx, at, s)
+	agreed, err := nonce(ctx, at, s)
 	return lane.Witness{
 		Nonce: agreed.Nonce, Block: agreed.Block, Final: final,
 		Endpoints: agreed.Endpoints, Needed: agreed.Needed, Asked: agreed.Asked,
 	}, err
 }
 
+// Final is the newest final block that a quorum of endpoints knows.
+func (n node) Final(ctx context.Context) (chain.Block, error) {
+	return n.reader.LatestFinal(ctx, n.age)
+}
+
 // At is the block at a height on which a quorum of endpoints agrees.
 func (n node) At(ctx context.Context, number uint64) (chain.Block, error) {
+	if n.client != nil {
+		b, _, err := n.client.BlockAt(ctx, number)
+		if err == nil {
+			err = n.client.Shown(ctx, b)
+		}
+		return b, err
+	}
 	b, _, err := n.reader.BlockAt(ctx, number)
 	if err != nil {
 		return chain.Block{}, err

@@ -63,7 +63,7 @@ func (r *relay) follow(ctx context.Context, c *served) {
 		for _, d := range open.next(wanted, r.evicting(ctx, c, &open, now)) {
 			working, stop := context.WithCancel(ctx)
 			open.lanes[d.id] = &heldLane{stop: stop, client: d.client, wanted: now}
-			running.Go(func() { r.work(working, c.lane(d.id.Sender, d.id.Key)) })
+			running.Go(func() { r.work(working, c.lane(d.id.Sender, d.id.Key, d.client)) })
 		}
 		for _, id := range slices.SortedFunc(maps.Keys(open.lanes), inOrder) {
 			held := open.lanes[id]

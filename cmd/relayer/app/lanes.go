@@ -76,6 +76,10 @@ func last(d laneDemand) int {
 	return 0
 }
 
+// opensMost is the number of lanes opened for a named client in one round: opening a lane writes to
+// the log, and its first step asks nodes. The others wait for the next rounds.
+const opensMost = 16
+
 // next evicts lanes as needed, and returns the lanes to open. The client with the fewest lanes
 // comes first, and of its lanes the lane whose intents have waited longest. evicts reports
 // whether an idle lane has no open nonce.
@@ -92,13 +96,17 @@ func (h *heldLanes) next(wanted []laneDemand, evicts func(chain.Sequence) bool) 
 	for _, of := range waiting {
 		slices.SortFunc(of, byFirst)
 	}
-	total, begun := len(h.lanes), map[chain.Sequence]bool{}
+	total, begun, opened := len(h.lanes), map[chain.Sequence]bool{}, map[string]int{}
 	for len(waiting) > 0 {
 		d := h.turn(waiting, count)
 		if waiting[d.client] = waiting[d.client][1:]; len(waiting[d.client]) == 0 {
 			delete(waiting, d.client)
 		}
 		if begun[d.id] {
+			continue
+		}
+		if d.client != "" && opened[d.client] == opensMost {
+			delete(waiting, d.client)
 			continue
 		}
 		own := count[d.client] >= h.limit(d)
@@ -113,6 +121,7 @@ func (h *heldLanes) next(wanted []laneDemand, evicts func(chain.Sequence) bool) 
 		}
 		begun[d.id] = true
 		count[d.client]++
+		opened[d.client]++
 		total++
 		opens = append(opens, d)
 	}

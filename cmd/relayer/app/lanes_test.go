@@ -120,3 +120,22 @@ func TestLaneOfTwoClients(t *testing.T) {
 		t.Errorf("%+v", held)
 	}
 }
+
+// A client that asks for many lanes gets a few in each round, and another client's are opened in the
+// same round. Without API keys there is only one client, whose lanes are opened at once.
+func TestFewLanesAreOpenedInARound(t *testing.T) {
+	h := newLaneHall(1000, 250)
+	crowd := asking("crowd", 0, 250, 1)
+	for n := 1; n <= 3; n++ {
+		if got := h.round(crowd...); len(got) != opensMost || h.fullest() != n*opensMost {
+			t.Fatalf("opened %v, the client has %d", got, h.fullest())
+		}
+	}
+	got := h.round(append(crowd, asking("victim", 0, 3, 1000)...)...)
+	if len(got) != opensMost+3 || !slices.Contains(got[:6], "victim2") {
+		t.Errorf("opened %v", got)
+	}
+	if got := newLaneHall(1000, 250).round(asking("", 0, 200, 1)...); len(got) != 200 {
+		t.Errorf("without API keys %d are opened", len(got))
+	}
+}

@@ -83,7 +83,7 @@ func cursor(f Facts) []Finding {
 	switch {
 	case !f.Lane.Known:
 		return one("nonce-unknown", fmt.Sprintf("The lane does not know its first nonce; the chain's next nonce is %d.", wants),
-			"Its holder starts at the chain's next nonce when a quorum of endpoints agrees.", "")
+			"Its holder starts at the chain's next nonce when a quorum of endpoints agrees, and under another nonce key than 0 once an intent could be signed.", "")
 	case wants > next:
 		return one("external-use", fmt.Sprintf("The chain's next nonce is %d, and the cursor is at %d: %s used by foreign transactions. Somebody else has the key.", wants, next, span(next, wants)),
 			fmt.Sprintf("The lane's holder compares them every %s, or when a nonce stalls, and continues at %d: no intent is lost, and no nonce is assigned twice.", f.Rules.Look, wants),

@@ -143,6 +143,32 @@ func TestComposed(t *testing.T) {
 	}
 }
 
+// Every published port is on loopback. Of the programs that obey everybody, pages in a browser on the
+// machine cannot command the chain, and have no rights in Grafana but to look.
+func TestPagesCommandNothingComposed(t *testing.T) {
+	all := services(t)
+	for name, s := range all {
+		for _, p := range s.Ports {
+			if !strings.HasPrefix(p, "127.0.0.1:") {
+				t.Errorf("%s publishes %s to other machines", name, p)
+			}
+		}
+	}
+	if anvil := all["anvil"]; !slices.Contains(anvil.Command, "--no-cors") || len(anvil.Ports) > 0 {
+		t.Errorf("anvil runs %q and publishes %q", anvil.Command, anvil.Ports)
+	}
+	if !slices.Contains(all["prometheus"].Command, `--web.cors.origin=http://127\.0\.0\.1:9090`) {
+		t.Errorf("Prometheus runs %q: pages of every origin read it", all["prometheus"].Command)
+	}
+	want := map[string]string{
+		"GF_AUTH_ANONYMOUS_ENABLED": "true", "GF_AUTH_ANONYMOUS_ORG_ROLE": "Viewer", "GF_AUTH_BASIC_ENABLED": "false", "GF_AUTH_DISABLE_LOGIN_FORM": "true",
+		"GF_SERVER_DOMAIN": "127.0.0.1", "GF_SERVER_ENFORCE_DOMAIN": "true",
+	}
+	if diff := cmp.Diff(want, all["grafana"].Environment); diff != "" {
+		t.Errorf("Grafana (-want +got):\n%s", diff)
+	}
+}
+
 // Prometheus scrapes the services that run, at their metrics addresses. It loads every rules
 // file from its mount.
 func TestScraped(t *testing.T) {

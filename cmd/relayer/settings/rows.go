@@ -100,7 +100,7 @@ func (d *draft) lanes() []config.Row {
 		config.DurationRow("lane.poll", &l.Poll, sec, 10*ms, m,
 			"How often a lane reads the queue of intents, and the chain's blocks, if nothing wakes it."),
 		config.DurationRow("lane.look", &l.Look, m, sec, time.Hour,
-			"How often the chain is queried for the next nonce of the signer, in case somebody else uses the key."),
+			"How often the chain is queried for the next nonce of the signer, in case somebody else uses the key. A lane with a nonce key other than 0 asks when an intent could be signed or has a nonce, in the names of its clients."),
 		config.DurationRow("lane.stall", &l.Stall, 30*sec, sec, 24*time.Hour,
 			"If the first nonce that waits for the chain makes no progress for this long, it is signed again at a higher fee."),
 		config.NumberRow("lane.noop-gas", &d.noOpGas, int64(relayer.DefaultSettings().NoOpGas), fee.GasMin, 30_000_000, //nolint:gosec // small
@@ -114,7 +114,7 @@ func (d *draft) lanes() []config.Row {
 		config.NumberRow("lane.extra", &l.Extra, 1000, 0, 10_000,
 			"How many lanes with a nonce key other than 0 one replica holds at once on a chain, at most; further intents wait. A lane that no intent asks for is given up at once for a requested lane, if all its mined transactions are final."),
 		config.NumberRow("lane.extra-share", &l.Share, 25, 1, 100,
-			"The largest percentage of `lane.extra` for one client, but at least one lane. The client's intents for further nonce keys wait until one of its lanes is free. Without API keys this limit does not apply."),
+			"The largest percentage of `lane.extra` for one client, but at least one lane. The client's intents for further nonce keys wait until one of its lanes is free. At most 16 of its lanes are opened in each `lane.poll`. Without API keys these limits do not apply."),
 	}
 }
 

@@ -83,6 +83,8 @@ type Ports struct {
 	Master  payload.Master
 	Signer  *audit.Signer // signs seals of the log; nil: the log is not sealed
 	Now     func() time.Time
+	// Pause waits for d or until ctx ends; nil means with a timer.
+	Pause   func(ctx context.Context, d time.Duration)
 	Random  io.Reader
 	Log     *slog.Logger
 	Metrics *metrics.Metrics

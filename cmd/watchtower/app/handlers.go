@@ -44,7 +44,7 @@ func (a *App) front(c config.Config) api.Config {
 	return api.Config{
 		Limits: apiLimits(c), Rates: apiRates(c.Rates), Lists: a.lists, Scans: a.scans, Origins: c.API.Origins, Hosts: c.API.Hosts,
 		Access: api.Access{Keys: a.keyring.State, Open: c.OpenAccess}, CursorKey: a.ports.Master.Derive("api cursor"),
-		Transient: a.ports.Storage.Transient, Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
+		Transient: a.ports.Storage.Transient, Now: a.ports.Now, Pause: a.ports.Pause, Random: a.ports.Random, Log: a.ports.Log,
 		Requested: a.ports.Metrics.Request, Traced: a.ports.Tracing.Request, QuotaUsed: a.ports.Metrics.QuotaUsed,
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
+	"github.com/tempo-watchtower/watchtower/infra/pause"
 	"github.com/tempo-watchtower/watchtower/infra/tracing"
 )
 
@@ -219,7 +220,7 @@ func openPorts(ctx context.Context, c config.Config, o Options, storage Storage)
 		return opened{}, err
 	}
 	ports := opened{Ports: Ports{
-		Storage: storage, Master: master, Signer: signer, Now: o.Now, Random: rand.Reader,
+		Storage: storage, Master: master, Signer: signer, Now: o.Now, Pause: pause.For, Random: rand.Reader,
 		Log: o.Log, Metrics: metrics.New(o.Build.Version), Crash: o.Crash,
 	}}
 	for _, chainConfig := range c.Chains {

@@ -65,7 +65,7 @@ func (d *draft) nodes() []*setting {
 			"How many endpoints must agree on a receipt, a used nonce or a final block before it counts. If fewer endpoints are healthy, or were a moment ago, all of them must agree. 1 trusts the endpoint that reads use."),
 		numbers("endpoints.rate", &e.Budget.Rate, 0, 0, rateMax,
 			"How many JSON-RPC calls per second this process makes to one endpoint; each call of a batch counts; 0 is no limit. "+
-				"If the endpoint answers 429, a lower rate is used for a while: seven tenths of the rate at which it did, growing by 2 % a second. Waiting first attempts at transactions leave reads and repeats two fifths; clients take turns. "+
+				"If the endpoint answers 429, a lower rate is used for a while, growing by 2 % a second: of all calls if it answered a read of the service itself, otherwise of the client's calls of the kind. Waiting first attempts at transactions leave reads and repeats two fifths; clients take turns. "+
 				"The list of chains may set this, `endpoints.burst`, `endpoints.daily` and `endpoints.concurrency` for each endpoint."),
 		numbers("endpoints.burst", &e.Budget.Burst, 0, 0, burstMax,
 			"How many calls may be made at once after a pause; 0 is the number of calls of one second. Reads leave a fifth of it for first attempts at transactions."),

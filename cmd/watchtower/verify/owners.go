@@ -7,7 +7,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// shownOwner is a row of transaction_owners.
+// shownOwner is a row of ownership.
 type shownOwner struct {
 	Position event.Position `json:"position"`
 	Sender   chain.Address  `json:"sender"`
@@ -33,11 +33,13 @@ func (r *run) owners(ctx context.Context, some []folded) error {
 		for _, client := range f.owned.Clients() {
 			owned[name+"/"+client] = row{f.stream, form(shownOwner{f.first, f.owned.Sender, f.owned.Group})}
 		}
-		if f.owned.Claimed {
+		if !f.owned.Claimed {
+			owned[name+"/"+string(f.owned.Sender[:])] = row{f.stream, form(shownOwner{f.first, f.owned.Sender, f.owned.Group})}
+		} else {
 			claimed[name] = row{f.stream, form(f.first)}
 		}
 	}
-	const owners = `SELECT chain, hash, owner, position, sender, group_id FROM transaction_owners WHERE hash IN (KEYS)`
+	const owners = `SELECT chain, hash, owner, position, sender, group_id FROM ownership WHERE hash IN (KEYS)`
 	err := r.query(ctx, owners, hashes, func(columns func(...any) error) error {
 		var id, position int64
 		var hash, owner, sender, group []byte
@@ -58,7 +60,7 @@ func (r *run) owners(ctx context.Context, some []folded) error {
 		return err
 	}
 	r.drift(Owners, owned, ownedThere)
-	const claims = `SELECT chain, hash, position FROM transaction_claims WHERE hash IN (KEYS)`
+	const claims = `SELECT chain, hash, position FROM ownership_claims WHERE hash IN (KEYS)`
 	err = r.query(ctx, claims, hashes, func(columns func(...any) error) error {
 		var id, position int64
 		var hash []byte

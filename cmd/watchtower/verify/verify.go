@@ -141,8 +141,8 @@ const (
 	Groups       = "groups"
 	Members      = "group_members"
 	Claims       = "group_claims"
-	Owners       = "transaction_owners"
-	Senders      = "transaction_claims"
+	Owners       = "ownership"
+	Senders      = "ownership_claims"
 	Queue        = "queue"
 )
 

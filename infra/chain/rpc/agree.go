@@ -123,7 +123,7 @@ func (p *Pool) borneOutBy(ctx context.Context, e *endpoint, c claim) (by []*endp
 	if mute == 0 && len(h.differed) == 0 {
 		return h.agreed, len(h.agreed) > 0 || missed == 0, nil // all endpoints with a vote agree, however few they are
 	}
-	if isOwn(ctx) && c.about != ofTrials {
+	if isOwn(ctx) {
 		p.differ(append(h.differed, e), c.what)
 	}
 	p.leave(ctx, e)
@@ -180,9 +180,7 @@ func (p *Pool) outvote(ctx context.Context, liars []*endpoint, c claim) {
 	if !isOwn(ctx) {
 		return
 	}
-	if c.about != ofTrials {
-		p.accuse(liars, c.what)
-	}
+	p.accuse(liars, c.what)
 }
 
 func (p *Pool) accuse(liars []*endpoint, what string) {

@@ -114,7 +114,7 @@ func (p *Pool) exchange(ctx context.Context, e *endpoint, use purpose, timeout t
 		}
 		p.observe(e, c.method, took, failed)
 	}
-	p.judge(ctx, e, use, took, replies, err)
+	p.learn(ctx, e, use, lesson{calls: len(calls), took: took, err: failureOf(replies, err)})
 	return replies, err
 }
 
@@ -124,50 +124,6 @@ func (p *Pool) outlive(ctx context.Context) (own context.Context, end func()) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(p.ctx, cancel)
 	return own, func() { stop(); cancel() }
-}
-
-// judge adds an exchange to the endpoint's health, unless a client chose the calls: a client
-// can choose calls that take long or fail on every node. Repeated broadcasts count.
-func (p *Pool) judge(ctx context.Context, e *endpoint, use purpose, took time.Duration, replies []reply, err error) {
-	for i := 0; err == nil && i < len(replies); i++ {
-		if replies[i].err != nil && counts(replies[i].err) {
-			err = replies[i].err
-		}
-	}
-	limited := e.heed(ctx, p.config.Now(), use, err)
-	switch {
-	case use > read && !(use == repeat && isOwn(ctx)):
-	case err != nil && ctx.Err() != nil: // a caller that gives up says nothing about the endpoint
-	case limited && use.ofClients(): // it says how much clients send
-	case err != nil && counts(err):
-		p.blame(e, err)
-	default:
-		e.succeeded(took)
-	}
-}
-
-// heed reports whether a node refused calls because of their rate (429), and keeps to what it asks
-// for: a pause, and a lower rate. If the purpose is a client's, the pause is for that client's calls
-// only. A first attempt that is refused pauses its client's others even if the node does not say for
-// how long. A refusal of calls of a client's own choice does not lower the rate.
-func (e *endpoint) heed(ctx context.Context, now time.Time, use purpose, err error) (limited bool) {
-	var lost *Unreachable
-	if !errors.As(err, &lost) {
-		return false
-	}
-	limited = lost.Status == http.StatusTooManyRequests
-	client, _ := clientOf(ctx)
-	pause := lost.retryAfter
-	if pause == 0 && limited && use == broadcast && client != "" {
-		pause = pauseUnsaid
-	}
-	if pause > 0 {
-		e.meter.rest(now, use, client, pause)
-	}
-	if limited && (use <= read || use == repeat) {
-		e.meter.slow(now)
-	}
-	return limited
 }
 
 // blame counts an error against an endpoint.

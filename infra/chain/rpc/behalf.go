@@ -26,7 +26,7 @@ const (
 type ClientReader struct {
 	reader *Reader
 	client string
-	use    purpose // onBehalf or repeat
+	use    purpose // onBehalf, repeat or trying
 	heads  chorus[chain.Block]
 
 	mu     sync.Mutex
@@ -147,11 +147,11 @@ func (c *ClientReader) Shown(ctx context.Context, block chain.Block) error {
 	return err
 }
 
-// placed calls read for a client, in one of the places of clients' calls. Repeats are bounded by the
-// attempts in progress already.
+// placed calls read for a client, in one of the places of clients' calls. Repeats and trials are bounded
+// by the attempts and estimates in progress already.
 func placed[T any](ctx context.Context, c *ClientReader, read func(context.Context) (T, error)) (T, error) {
 	ctx = context.WithValue(ofClient(ctx, c.client), behalfKey{}, c.use)
-	if c.use == repeat {
+	if c.use != onBehalf {
 		return read(ctx)
 	}
 	leave, err := c.reader.pool.place(ctx, c.client)
@@ -163,11 +163,11 @@ func placed[T any](ctx context.Context, c *ClientReader, read func(context.Conte
 	return read(ctx)
 }
 
-// behalfKey is the context key of the purpose of a [ClientReader]'s reads.
+// behalfKey is the context key of the purpose of a trial's and a [ClientReader]'s reads.
 type behalfKey struct{}
 
-// isOwn reports whether a call is the service's own and not a [ClientReader]'s. For trials,
-// whose calls have the purpose [trying], it is true.
+// isOwn reports whether a read is the service's own, and neither a [ClientReader]'s nor part of a
+// trial. For broadcasts it is true.
 func isOwn(ctx context.Context) bool { return ctx.Value(behalfKey{}) == nil }
 
 // useOf is the purpose of a read.

@@ -27,7 +27,11 @@ func lookups(c *ClientReader, b chain.Block, hash chain.Hash) map[string]func(co
 		"FindReceipt": func(ctx context.Context) error { _, err := c.FindReceipt(ctx, hash, b); return err },
 		"Receipts":    func(ctx context.Context) error { _, err := c.Receipts(ctx, b, []chain.Hash{hash}); return err },
 		"BlockAt":     func(ctx context.Context) error { _, _, err := c.BlockAt(ctx, b.Number); return err },
-		"Shown":       func(ctx context.Context) error { return c.Shown(ctx, b) },
+		"AgreedNonce": func(ctx context.Context) error {
+			_, err := c.AgreedNonce(ctx, b, chain.Sequence{Chain: id, Sender: alice, Key: key5})
+			return err
+		},
+		"Shown": func(ctx context.Context) error { return c.Shown(ctx, b) },
 	}
 }
 

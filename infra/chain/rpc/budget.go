@@ -62,8 +62,8 @@ func (e *Spent) Error() string { return fmt.Sprintf("%s: not asked: %s", e.Endpo
 func (e *Spent) Withheld() string { return e.Limit }
 
 // purpose is the reason for a call. If the budget is short, first broadcasts go before reads, but
-// leave reads and repeats a share; both go before repeats, and these before calls that clients
-// choose. For all purposes but reads, clients take turns: they decide how many calls there are.
+// leave reads, trials and repeats a share. Reads go before trials, trials before repeats, but leave
+// them every fourth call; all go before calls that clients choose. For all purposes but reads, clients take turns: they decide how many calls there are.
 type purpose int
 
 const (
@@ -88,6 +88,10 @@ type meter struct {
 	owed   float64 // calls made beyond the burst; calls other than broadcasts wait until it is paid off
 	line   []*waiter
 	last   turns
+	// overtaken counts, for each purpose, the calls of the next more urgent purpose that were made
+	// while calls of this one waited.
+	overtaken [purposes]int
+
 	at     time.Time
 	day    int64          // since 1970, UTC
 	spent  int            // calls made on that day, of Daily
@@ -95,6 +99,7 @@ type meter struct {
 	passed map[string]int // calls of that day made for each client
 	pauses pauses
 	pace   pace
+	read   float64 // own reads answered in about readsRecent
 }
 
 func newMeter(name string, b Budget, now time.Time) *meter {
@@ -111,6 +116,7 @@ func dayOf(t time.Time) int64 { return t.Unix() / int64(day.Seconds()) }
 func (m *meter) turn(now time.Time) {
 	if past := now.Sub(m.at); past > 0 {
 		m.pace.pass(past)
+		m.read *= math.Exp(-past.Seconds() / readsRecent.Seconds())
 		m.refill(m.rate() * past.Seconds())
 		if pay := min(m.owed, m.tokens-float64(int(reserved*m.burst()))); pay > 0 {
 			m.tokens, m.owed = m.tokens-pay, m.owed-pay
@@ -163,8 +169,8 @@ func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait tim
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turn(now)
-	if pause := m.pauses.left(now, w); pause > 0 {
-		return 0, m.refuse(w.n, "the node's own", fmt.Sprintf("it requested a pause of another %s", pause.Round(time.Millisecond)))
+	if err := m.paused(now, w); err != nil {
+		return 0, err
 	}
 	if err := m.today(now, w); err != nil {
 		return 0, err
@@ -187,7 +193,10 @@ func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait tim
 		}
 	}
 	m.spent += w.n
-	m.pace.recent += float64(w.n)
+	m.overtakes(w)
+	if w.use.isLow() {
+		m.pauses.lowAt = now
+	}
 	if w.use <= read {
 		m.ours[w.use] += w.n
 	}
@@ -203,7 +212,7 @@ func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait tim
 func (m *meter) wait(w *waiter) (wait time.Duration, kept bool) {
 	one := m.adds(1)
 	// A batch larger than the burst waits for a full burst and is paid off afterwards.
-	want := min(float64(w.n), m.burst()) + float64(int(w.use.leaves()*m.burst()))
+	want := min(float64(w.n), m.burst()) + float64(int(m.standing(w).leaves()*m.burst()))
 	short := min(want, m.burst()) - m.tokens
 	if w.use != broadcast {
 		short += m.owed
@@ -308,14 +317,6 @@ func (m *meter) charge(now time.Time, n int) {
 	m.ours[read] += n
 }
 
-// rest pauses calls for as long as the node asked for, in answer to a call for a purpose, and
-// of a client if a client chose it: see [pauses].
-func (m *meter) rest(now time.Time, use purpose, client string, d time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.pauses.add(now, use, client, d)
-}
-
 // ofClients reports whether clients choose the calls, or how many there are.
 func (use purpose) ofClients() bool { return use != read }
 
@@ -332,12 +333,12 @@ func clientOf(ctx context.Context) (client string, decides bool) {
 	return client, decides
 }
 
-// room reports whether one broadcast could be made at once.
-func (m *meter) room(now time.Time) bool {
+// room reports whether a broadcast of w could be made at once.
+func (m *meter) room(now time.Time, w *waiter) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turn(now)
-	return m.places.underWay() < m.places.all() && !now.Before(m.pauses.all) &&
+	return m.places.underWay() < m.places.all() && m.pauses.left(now, w) <= 0 &&
 		(m.rate() == 0 || m.tokens >= 1 && !m.broadcastsWait()) && (m.Daily == 0 || m.spent+m.keptToday(read) < m.Daily)
 }
 

@@ -198,15 +198,15 @@ func TestOwnPausesGrow(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	m := newMeter("a", Budget{}, now)
 	for _, want := range []time.Duration{1, 2, 4, 8, 10, 10} {
-		m.rest(now, read, "", 10*time.Second)
-		m.rest(now, read, "", 10*time.Second) // calls that were under way make it no longer
+		m.refused(now, ours(), true, 10*time.Second)
+		m.refused(now, ours(), true, 10*time.Second) // calls that were under way make it no longer
 		if got := m.left(now).Pause; got != want*time.Second {
 			t.Errorf("a pause of %s, want %d s", got, want)
 		}
 		now = now.Add(want * time.Second)
 	}
 	now = now.Add(21 * time.Second)
-	if m.rest(now, read, "", 10*time.Second); m.left(now).Pause != time.Second {
+	if m.refused(now, ours(), true, 10*time.Second); m.left(now).Pause != time.Second {
 		t.Errorf("after a while without: %s", m.left(now).Pause)
 	}
 }
@@ -242,7 +242,7 @@ func TestRepeatsTakeTurns(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		m.rest(time.Now(), repeat, "mallory", 10*time.Second)
+		m.refused(time.Now(), of(repeat, "mallory"), false, 10*time.Second)
 		if _, err := m.take(time.Now(), &waiter{use: repeat, client: "alice", n: 1}, time.Second); err != nil {
 			t.Errorf("after a pause of another client's repeats: %v", err)
 		}
@@ -265,11 +265,11 @@ func TestMeterCountsDays(t *testing.T) {
 	if got := spend(read, 20); got != 8 || !m.limited(now) {
 		t.Errorf("%d reads, limited %v: two calls are for broadcasts", got, m.limited(now))
 	}
-	if got := spend(broadcast, 20); got != 2 || m.left(now).Today != 0 || m.room(now) {
+	if got := spend(broadcast, 20); got != 2 || m.left(now).Today != 0 || m.room(now, of(broadcast, "")) {
 		t.Errorf("%d broadcasts, left %+v", got, m.left(now))
 	}
 	now = now.Add(24 * time.Hour)
-	if got := spend(broadcast, 20); got != 8 || m.room(now) {
+	if got := spend(broadcast, 20); got != 8 || m.room(now, of(broadcast, "")) {
 		t.Errorf("%d broadcasts: two calls are for reads", got)
 	}
 	if got := spend(read, 20); got != 2 {
@@ -338,25 +338,27 @@ func TestRetryAfterIsKept(t *testing.T) {
 		g := &gateway{node: newChain(t, chaintest.Rules{}).Node("a")}
 		clock := newTimer()
 		p := open(t, func(c *Config) { c.Now = clock.now }, serve(t, g))
-		g.misbehave(send, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+		g.misbehave("eth_getCode", func(w http.ResponseWriter, _ *http.Request, _ []byte) {
 			w.Header().Set("Retry-After", test.header)
 			w.WriteHeader(test.status)
 		})
-		raw, hash := plain(alice, key5, 0)
-		p.Send(t.Context(), raw, hash, 0, tx.Sending{})
-		got := p.Status()[0]
-		if got.Budget.Pause != test.want || (got.State == Limited) != (test.want > 0) {
-			t.Errorf("%d, Retry-After %s: %+v", test.status, test.header, got)
+		ask := func() error {
+			_, err := p.Ask(t.Context(), "", "eth_getCode", nil, 1<<10, nil)
+			return err
+		}
+		if err := ask(); err == nil {
+			t.Fatal("the node refuses no call")
+		}
+		if got := max(0, p.endpoints[0].meter.pauses.left(clock.now(), of(onBehalf, ""))); got != test.want {
+			t.Errorf("%d, Retry-After %s: a pause of %s", test.status, test.header, got)
 		}
 		g.misbehave("", nil)
-		if test.want > 0 {
-			if got := p.Send(t.Context(), raw, hash, 0, tx.Sending{})[0]; got.Cause != tx.RateLimited || !strings.Contains(got.Message, "requested a pause") {
-				t.Errorf("in the pause: %+v", got)
-			}
+		if err := ask(); test.want > 0 && (!errors.As(err, new(*Spent)) || !strings.Contains(err.Error(), "requested a pause")) {
+			t.Errorf("in the pause: %v", err)
 		}
 		clock.advance(test.want)
-		if got := p.Send(t.Context(), raw, hash, 0, tx.Sending{})[0]; got.Class != tx.Taken {
-			t.Errorf("after the pause: %+v", got)
+		if err := ask(); errors.As(err, new(*Spent)) {
+			t.Errorf("after the pause: %v", err)
 		}
 	}
 }

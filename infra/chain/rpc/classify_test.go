@@ -47,6 +47,10 @@ func TestClassify(t *testing.T) {
 		class   tx.Class
 		cause   tx.Cause
 	}{
+		// Proxies, about the size of a request.
+		{-32005, "Request Entity Too Large", tx.Retry, ""},
+		{-32007, "Request is too big", tx.Retry, ""},
+		{-32005, "daily request limit reached", tx.Retry, tx.RateLimited},
 		// Tempo and reth.
 		{-32000, "already known", tx.Known, ""},
 		{-32000, "nonce too low: next nonce 5, tx nonce 3", tx.Retry, tx.NonceTooLow},

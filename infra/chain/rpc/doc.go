@@ -25,6 +25,13 @@
 //     never a refusal. Only messages listed as permanent in messages/ are permanent;
 //     everything else is retried.
 //
+// Clients share the endpoints. A client decides the content and the number of its calls, and so the
+// nodes' answers to them. So an answer changes what all calls share only if it answers a read of our
+// own, whose content and number no client decides: the endpoint's health, its pause and its learned
+// rate, the features it is known to lack, and the endpoint that reads use. The function learn holds
+// to this rule. A broadcast proves one thing: if two endpoints call the same bytes by different
+// hashes, one of which is the transaction's, the other endpoint lies.
+//
 // URLs often hold keys. They appear in no name, error, log or metric: an endpoint is shown by
 // its configured name, or by its host and port.
 package rpc

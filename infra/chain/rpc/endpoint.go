@@ -28,6 +28,7 @@ type endpoint struct {
 	mu       sync.Mutex
 	identity identity
 	health   health
+	lost     lostBy
 }
 
 // identity is an endpoint's chain, as it has shown it.
@@ -106,7 +107,7 @@ func (e *endpoint) exchange(ctx context.Context, limit int64, calls ...call) ([]
 	}
 	replies, err := e.do(ctx, limit, calls...)
 	if code, ok := nodeCode(err); ok && len(calls) > 1 && (code == codeInvalidRequest || code == codeUnknownMethod) {
-		if replies, err = e.singly(ctx, limit, calls); err == nil {
+		if replies, err = e.singly(ctx, limit, calls); err == nil && isOwn(ctx) {
 			e.noBatch.Store(true)
 		}
 	}

@@ -19,20 +19,12 @@ type waiter struct {
 	moved  chan struct{} // signals that it is first in line, or that its wait is shorter
 }
 
-// rank is the priority of a purpose: trials are as urgent as reads.
-func (use purpose) rank() purpose {
-	if use == trying {
-		return read
-	}
-	return use
-}
-
-// inLine sorts waiting calls: by rank, then by arrival. Within each purpose of clients, they take
+// inLine sorts waiting calls: by purpose, then by arrival. Within each purpose of clients, they take
 // turns: a client that holds fewer places goes first, then the client
-// after the last one served. Trials keep the positions that trials have among reads.
+// after the last one served.
 func inLine(waiting []*waiter, last turns, holds held) []*waiter {
 	line := slices.Clone(waiting)
-	slices.SortStableFunc(line, func(a, b *waiter) int { return cmp.Compare(a.use.rank(), b.use.rank()) })
+	slices.SortStableFunc(line, func(a, b *waiter) int { return cmp.Compare(a.use, b.use) })
 	for use := range purposes {
 		if !use.ofClients() {
 			continue
@@ -54,6 +46,56 @@ func inLine(waiting []*waiter, last turns, holds held) []*waiter {
 	return line
 }
 
+// overtakesMax is the number of reads that may be made before a waiting trial, and the number of
+// trials before a waiting repeat. Then one trial, or repeat, goes first: reads and trials that come
+// without end would otherwise keep it waiting without end.
+const overtakesMax = 3
+
+// isKept reports whether waiting calls of a purpose go before those of the next more urgent one after
+// overtakesMax of them.
+func (use purpose) isKept() bool { return use == trying || use == repeat }
+
+// sorted is the order of waiting calls for the budget. The caller holds the lock.
+func (m *meter) sorted(waiting []*waiter) []*waiter {
+	line := inLine(waiting, m.last, held{})
+	for use := range purposes {
+		if !use.isKept() || m.overtaken[use] < overtakesMax {
+			continue
+		}
+		from := firstOf(line, use)
+		to := firstOf(line, use-1)
+		if from >= 0 && to >= 0 {
+			w := line[from]
+			line = slices.Insert(slices.Delete(line, from, from+1), to, w)
+		}
+	}
+	return line
+}
+
+func firstOf(line []*waiter, use purpose) int {
+	return slices.IndexFunc(line, func(w *waiter) bool { return w.use == use })
+}
+
+// standing is the purpose as which calls of w wait: as the next more urgent one if it is their turn.
+// The caller holds the lock.
+func (m *meter) standing(w *waiter) purpose {
+	if w.use.isKept() && m.overtaken[w.use] >= overtakesMax {
+		if i := firstOf(m.line, w.use); i >= 0 && m.line[i] == w {
+			return w.use - 1
+		}
+	}
+	return w.use
+}
+
+// overtakes counts the calls of w against those of the next less urgent purpose if they wait. The
+// caller holds the lock.
+func (m *meter) overtakes(w *waiter) {
+	m.overtaken[w.use] = 0
+	if behind := w.use + 1; behind < purposes && firstOf(m.line, behind) >= 0 {
+		m.overtaken[behind] += w.n
+	}
+}
+
 type (
 	// turns is the client served last, for each purpose.
 	turns [purposes]string
@@ -61,34 +103,44 @@ type (
 	held [purposes]map[string]int
 )
 
-// ahead returns the number of calls wanted by the waiters before w, from a rank on, and whether
-// there are any. The caller holds the lock.
+// ahead returns the number of calls wanted by the waiters before w, from a purpose on, and whether
+// there are any. It leaves out those that w will go before by its turn. The caller holds the lock.
 func (m *meter) ahead(w *waiter, from purpose) (calls int, some bool) {
 	line := m.line
 	if !slices.Contains(line, w) {
-		line = inLine(append(slices.Clone(line), w), m.last, held{})
+		line = m.sorted(append(slices.Clone(line), w))
 	}
+	same, above := 0, 0 // calls of its own purpose, and of the next more urgent one
 	for _, other := range line {
 		if other == w {
 			break
 		}
-		if other.use >= from {
-			calls, some = calls+other.n, true
+		if other.use < from {
+			continue
+		}
+		some = true
+		switch {
+		case other.use == w.use:
+			same += other.n
+		case w.use.isKept() && other.use == w.use-1:
+			above += other.n
+		default:
+			calls += other.n
 		}
 	}
-	return calls, some
+	return calls + same + min(above, overtakesMax*(same+1)), some
 }
 
 func (m *meter) join(w *waiter) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.line = inLine(append(m.line, w), m.last, held{})
+	m.line = m.sorted(append(m.line, w))
 }
 
 func (m *meter) quit(w *waiter) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.line = inLine(slices.DeleteFunc(m.line, func(other *waiter) bool { return other == w }), m.last, held{})
+	m.line = m.sorted(slices.DeleteFunc(m.line, func(other *waiter) bool { return other == w }))
 	m.call()
 }
 
@@ -110,6 +162,9 @@ func (m *meter) enter(ctx context.Context, now func() time.Time, w waiter, patie
 	defer cancel()
 	timer := time.AfterFunc(patience, cancel)
 	defer timer.Stop()
+	if err := m.bide(ctx, now, &w, patience, late.Done()); err != nil {
+		return nil, err
+	}
 	if err := m.promise(ctx, now, w, patience, late.Done()); err != nil {
 		return nil, err
 	}
@@ -121,6 +176,33 @@ func (m *meter) enter(ctx context.Context, now func() time.Time, w waiter, patie
 	}
 	m.giveBack(w)
 	return nil, err
+}
+
+// bide waits until the rate of the client allows the calls. Waiting here, they hold nobody's place in
+// the line.
+func (m *meter) bide(ctx context.Context, now func() time.Time, w *waiter, patience time.Duration, late <-chan struct{}) error {
+	if !w.use.ofClients() {
+		return nil
+	}
+	for {
+		wait, rate, cuts, err := m.slot(now(), w, patience)
+		if err != nil || wait <= 0 {
+			return err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-late:
+			timer.Stop()
+			return m.tooManyOf(w.n, rate)
+		}
+		if m.cutsOf(w) == cuts {
+			return nil
+		}
+	}
 }
 
 // promise waits until there is budget for the calls, and takes them from it.

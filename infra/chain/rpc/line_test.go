@@ -99,7 +99,7 @@ func TestLine(t *testing.T) {
 		enter("read", t.Context(), read, nil)
 		cancel()
 		began := time.Now()
-		for i, want := range []string{"gone", "trial", "read", "client"} {
+		for i, want := range []string{"gone", "read", "trial", "client"} {
 			if name := <-got; name != want || time.Since(began) != time.Duration(i)*time.Second {
 				t.Errorf("%s after %s, want %s", name, time.Since(began), want)
 			}

@@ -17,6 +17,9 @@ const (
 	learnedBurst = 0.25
 	// learnedRecent is the time over which the recent rate is measured.
 	learnedRecent = time.Second
+	// readsRecent is the time over which the rate of answered own reads is measured. No learned rate of
+	// all calls is below it.
+	readsRecent = time.Minute
 )
 
 // pace is the rate that an endpoint allows, learned from its answers that there are too many calls
@@ -24,10 +27,11 @@ const (
 // one client's would keep away all others', and our own reads. With it, calls wait in line, clients
 // in turns, as with a configured rate.
 //
-// It is cut when the node says that it is too high, and grows slowly otherwise.
+// The meter has one for all calls, which answers to our own reads change, and one for each client
+// and purpose. A pace is cut when the node says that it is too high, and grows slowly otherwise.
 type pace struct {
 	learned float64   // calls per second; 0: none
-	recent  float64   // calls in about the last second
+	recent  float64   // calls answered in about the last second
 	cutAt   time.Time // the last cut; further answers to calls of that time say nothing new
 }
 
@@ -39,25 +43,54 @@ func (p *pace) pass(d time.Duration) {
 	}
 }
 
-// cut lowers the rate.
-func (p *pace) cut(now time.Time) {
+// cut lowers the rate, but not below least, and reports whether it did.
+func (p *pace) cut(now time.Time, least float64) bool {
 	if now.Sub(p.cutAt) < learnedRecent {
-		return
+		return false
 	}
 	p.cutAt = now
 	if p.learned == 0 {
 		p.learned = p.recent
 	}
-	p.learned = max(learnedCut*p.learned, learnedMin)
+	p.learned = max(learnedCut*p.learned, least)
+	return true
 }
 
-// slow learns from an answer that the rate of calls is too high.
-func (m *meter) slow(now time.Time) {
+// refused learns from an answer to calls of w that they are too many (limited), or that asks for a
+// pause. crowded means that w is an own read, and clients' calls may have used up the rate.
+func (m *meter) refused(now time.Time, w *waiter, limited bool, pause time.Duration) (crowded bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turn(now)
-	m.pace.cut(now)
-	m.tokens = min(m.tokens, m.burst())
+	crowded = !w.use.ofClients() && m.pauses.isLowBusy(now)
+	if pause == 0 && limited && (w.use == broadcast || crowded) {
+		pause = pauseUnsaid
+	}
+	if pause > 0 {
+		m.pauses.add(now, w, pause)
+	}
+	switch {
+	case !limited:
+	case w.use.ofClients():
+		m.pauses.of(now, w).cut(now)
+	default:
+		m.pace.cut(now, max(learnedMin, m.read/readsRecent.Seconds()))
+		m.tokens = min(m.tokens, m.burst())
+	}
+	return crowded
+}
+
+// answered learns from an answer to calls of w that they were not too many.
+func (m *meter) answered(now time.Time, w *waiter) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.turn(now)
+	m.pace.recent += float64(w.n)
+	if w.use.ofClients() {
+		m.pauses.of(now, w).recent += float64(w.n)
+	} else {
+		m.read += float64(w.n)
+	}
 }
 
 // outOfRate refuses calls that have waited in vain.

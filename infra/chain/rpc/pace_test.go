@@ -55,9 +55,10 @@ func TestRateIsLearned(t *testing.T) {
 			defer leave()
 			time.Sleep(5 * time.Millisecond)
 			if !node.allows(time.Now()) {
-				m.slow(time.Now())
+				m.refused(time.Now(), &w, true, 0)
 				return time.Since(began), false
 			}
+			m.answered(time.Now(), &w)
 			return time.Since(began), true
 		}
 		var crowd sync.WaitGroup
@@ -107,12 +108,10 @@ func TestLearnedRateGrows(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	m := newMeter("a", Budget{}, now)
 	for range 100 {
-		if _, err := m.take(now, of(broadcast, "ann"), 0); err != nil {
-			t.Fatal(err)
-		}
+		m.answered(now, of(broadcast, "ann"))
 	}
-	m.slow(now)
-	m.slow(now)
+	m.refused(now, ours(), true, 0)
+	m.refused(now, ours(), true, 0)
 	if got := m.left(now).Rate; got != 70 {
 		t.Errorf("learned %g, want 70", got)
 	}
@@ -120,7 +119,7 @@ func TestLearnedRateGrows(t *testing.T) {
 	if got := m.left(now).Rate; got < 100 || got > 140 {
 		t.Errorf("after half a minute %g", got)
 	}
-	if m.slow(now); m.left(now).Rate > 100 {
+	if m.refused(now, ours(), true, 0); m.left(now).Rate > 100 {
 		t.Errorf("after another answer %g", m.left(now).Rate)
 	}
 	now = now.Add(time.Hour)
@@ -128,7 +127,7 @@ func TestLearnedRateGrows(t *testing.T) {
 		t.Errorf("after an hour %g", got)
 	}
 	low := newMeter("a", Budget{Rate: 3}, now)
-	if low.slow(now); low.left(now).Rate != 3 {
+	if low.refused(now, ours(), true, 0); low.left(now).Rate != 3 {
 		t.Errorf("a configured rate of 3 becomes %g", low.left(now).Rate)
 	}
 }
@@ -157,7 +156,7 @@ func TestFirstAttemptsPauseTheirClientAlone(t *testing.T) {
 			}
 		}
 		g.misbehave("", nil)
-		if got := p.Status()[0]; got.State != Healthy || got.Budget.Pause != 0 || got.Budget.Rate == 0 || got.Failures != 0 {
+		if got := p.Status()[0]; got.State != Healthy || got.Budget.Pause != 0 || got.Budget.Rate != 0 || got.Failures != 0 {
 			t.Errorf("status %+v", got)
 		}
 		other, sent := plain(bob, key5, 0)
@@ -172,5 +171,91 @@ func TestFirstAttemptsPauseTheirClientAlone(t *testing.T) {
 		if got := p.Send(t.Context(), raw, hash, 0, tx.Sending{Client: "mallory"})[0]; got.Class != tx.Taken && got.Class != tx.Known {
 			t.Errorf("after the first pause: %+v", got)
 		}
+	}
+}
+
+// The node's answer to an own read pauses passed-on calls and trials first, of all clients. It pauses
+// all calls if none of these have been made for a second.
+func TestOwnRefusalsPauseCallsOfChoiceFirst(t *testing.T) {
+	for _, low := range []purpose{trying, onBehalf} {
+		start := time.Unix(1_800_000_000, 0)
+		at := func(d time.Duration) time.Time { return start.Add(d) }
+		m := newMeter("a", Budget{}, start)
+		for range 5000 { // the learned rate is high enough
+			m.answered(start, of(broadcast, "bob"))
+		}
+		made := func(now time.Time, w *waiter) bool {
+			_, err := m.take(now, w, 0)
+			return err == nil
+		}
+		if !made(start, of(low, "mallory")) {
+			t.Fatal("refused before any answer")
+		}
+		if m.refused(at(500*time.Millisecond), ours(), true, 30*time.Second); m.left(at(500*time.Millisecond)).Pause != 0 {
+			t.Error("all calls pause")
+		}
+		now := at(900 * time.Millisecond)
+		m.refused(now, ours(), true, 30*time.Second)
+		for _, w := range []*waiter{ours(), of(broadcast, "bob"), of(repeat, "bob")} {
+			if !made(now, w) {
+				t.Errorf("purpose %d pauses", w.use)
+			}
+		}
+		if made(now, of(trying, "bob")) || made(now, of(onBehalf, "bob")) {
+			t.Error("clients' calls do not pause")
+		}
+		now = at(1900 * time.Millisecond) // a second after the last answer
+		if !made(now, of(low, "bob")) {
+			t.Error("the first pause is longer")
+		}
+		m.refused(now, ours(), true, 0)
+		if now = now.Add(1900 * time.Millisecond); made(now, of(low, "bob")) {
+			t.Error("the pauses do not grow")
+		}
+		m.refused(now, ours(), true, 30*time.Second) // none has been made for a second
+		if got := m.left(now).Pause; got != time.Second {
+			t.Errorf("all calls pause for %s", got)
+		}
+	}
+}
+
+// The learned rate does not fall below that of own reads that were answered in the last minute.
+func TestLearnedRateLeavesOwnReads(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	m := newMeter("a", Budget{}, now)
+	for range 1200 {
+		m.answered(now, ours())
+		now = now.Add(50 * time.Millisecond)
+	}
+	for range 20 {
+		m.refused(now, ours(), true, 0)
+		now = now.Add(time.Second)
+	}
+	if got := m.left(now).Rate; got < 9 || got > 13 { // 20 per second, 63 % and then 72 % of it in the minute
+		t.Errorf("learned %g", got)
+	}
+}
+
+// An own read that is refused for its rate while clients' calls are passed on says nothing about the
+// node's health.
+func TestOwnRefusalsInAFloodCountForNothing(t *testing.T) {
+	g, clock := &gateway{node: newChain(t, chaintest.Rules{}).Node("a")}, newTimer()
+	p := open(t, func(c *Config) { c.Now = clock.now }, serve(t, g))
+	if !callsFor(t, p, "mallory")["passed on"]() {
+		t.Fatal("not served")
+	}
+	g.misbehave("", func(w http.ResponseWriter, _ *http.Request, _ []byte) { w.WriteHeader(http.StatusTooManyRequests) })
+	read := func() float64 {
+		if _, _, err := p.Reader().block(t.Context(), p.endpoints[0], "latest"); err == nil {
+			t.Fatal("the read is not refused")
+		}
+		return p.Status()[0].Failures
+	}
+	if got := read(); got != 0 {
+		t.Errorf("it counts for %g", got)
+	}
+	clock.advance(lowQuiet)
+	if got := read(); got == 0 {
+		t.Error("without such calls it does not count")
 	}
 }

@@ -40,6 +40,8 @@ func passed() <-chan struct{} {
 
 func of(use purpose, client string) *waiter { return &waiter{use: use, client: client, n: 1} }
 
+func ours() *waiter { return &waiter{use: read, n: 1} }
+
 // Broadcasts have their own places, and our own reads have places that clients' calls cannot
 // take, however many calls hold the others and for how long.
 func TestPlacesOfTheirOwn(t *testing.T) {

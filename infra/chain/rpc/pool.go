@@ -33,8 +33,11 @@ type Pool struct {
 	words words // late confirmations
 
 	cadence *cadence // when blocks arrive
+	newest  lately[chain.Block]
+	finals  lately[chain.Block]
 
 	asking *places // limits clients' running calls
+	trials trials  // limits each client's running trials
 }
 
 // Open makes a pool and asks every endpoint for its identity, for a few seconds at most.

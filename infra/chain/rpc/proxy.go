@@ -120,8 +120,9 @@ func (p *Pool) forward(ctx context.Context, e *endpoint, client string, timeout 
 	if err == nil {
 		err = replies[0].err
 	}
-	p.config.Observe(Call{e.name, c.method, "client", outcomeOf(err), p.config.Now().Sub(began)})
-	e.heed(ctx, p.config.Now(), onBehalf, err)
+	took := p.config.Now().Sub(began)
+	p.config.Observe(Call{e.name, c.method, "client", outcomeOf(err), took})
+	p.learn(ctx, e, onBehalf, lesson{calls: 1, took: took, err: err})
 	if err != nil {
 		return nil, err
 	}

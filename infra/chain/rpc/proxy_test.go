@@ -236,9 +236,9 @@ func TestPauses(t *testing.T) {
 	left := func(use purpose, client string) time.Duration {
 		return max(0, p.left(now, &waiter{use: use, client: client}))
 	}
-	p.add(now, onBehalf, "first", 2*time.Second)
+	p.add(now, of(onBehalf, "first"), 2*time.Second)
 	for i := range 2 * pausedClientsMax {
-		p.add(now, onBehalf, strconv.Itoa(i), time.Minute)
+		p.add(now, of(onBehalf, strconv.Itoa(i)), time.Minute)
 	}
 	if n := len(p.clients); n != pausedClientsMax {
 		t.Errorf("%d are remembered", n)
@@ -247,14 +247,17 @@ func TestPauses(t *testing.T) {
 		t.Error("not the pause that ends first is forgotten")
 	}
 	now = now.Add(time.Minute)
-	p.add(now, trying, "bob", time.Hour)
+	p.add(now, of(trying, "bob"), time.Hour)
 	if n := len(p.clients); n != 1 || left(trying, "bob") != pauseMax || left(onBehalf, "bob") != 0 || left(read, "") != 0 {
 		t.Errorf("%d are remembered when all are over, bob waits %s and %s, we %s", n, left(trying, "bob"), left(onBehalf, "bob"), left(read, ""))
 	}
-	p.add(now, broadcast, "", 3*time.Second) // all calls are ours
-	p.add(now, read, "", time.Second)
+	p.add(now, of(broadcast, ""), time.Second)
+	if left(broadcast, "") != time.Second || left(broadcast, "ann") != 0 || left(read, "") != 0 {
+		t.Error("a first attempt without a client pauses other calls")
+	}
+	p.add(now, ours(), time.Second)
 	for _, use := range []purpose{broadcast, read, trying, onBehalf} {
-		if got := left(use, "ann"); got != 3*time.Second {
+		if got := left(use, "ann"); got != time.Second {
 			t.Errorf("purpose %d waits %s after an answer to our own call", use, got)
 		}
 	}

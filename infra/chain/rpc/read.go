@@ -79,6 +79,7 @@ func (r *Reader) Newest(ctx context.Context) (chain.Block, error) {
 	b, err := hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (chain.Block, error) { return r.newest(ctx, e, true) })
 	if err == nil {
 		r.pool.cadence.saw(asked, b)
+		r.pool.newest.saw(asked, b, nil)
 	}
 	return b, err
 }

@@ -98,7 +98,9 @@ func (r *Reader) blockReceipts(ctx context.Context, e *endpoint, block chain.Blo
 		err = replies[0].err
 	}
 	if code, ok := nodeCode(err); ok && (code == codeUnknownMethod || code == codeUnsupported) {
-		e.noBlockReceipts.Store(true)
+		if isOwn(ctx) {
+			e.noBlockReceipts.Store(true)
+		}
 		return nil, errUnsupported
 	}
 	if err != nil {

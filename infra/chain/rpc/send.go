@@ -28,7 +28,9 @@ import (
 // First attempts and repeats use their client's share of each endpoint's budget, clients take turns,
 // and a node's request for a pause (429) pauses this client's calls of the kind alone.
 func (p *Pool) Send(ctx context.Context, raw []byte, hash chain.Hash, attempt int, of tx.Sending) []tx.Answer {
-	return p.sendTo(ctx, p.targets(attempt), raw, errandOf(hash, of))
+	errand := errandOf(hash, of)
+	targets := p.targets(attempt, &waiter{use: errand.use, client: errand.client, n: 1})
+	return p.sendTo(ctx, targets, raw, errand)
 }
 
 // errand is what a broadcast is for: a client's first attempt, or a repeat.
@@ -56,9 +58,9 @@ func (p *Pool) SendAll(ctx context.Context, raw []byte, hash chain.Hash, attempt
 	return p.sendTo(ctx, targets, raw, errandOf(hash, of))
 }
 
-// targets are the endpoints that an attempt asks, at least one. Endpoints with free budget go
-// first.
-func (p *Pool) targets(attempt int) []*endpoint {
+// targets are the endpoints that an attempt asks, at least one. Endpoints that would be sent a
+// broadcast of w at once go first.
+func (p *Pool) targets(attempt int, w *waiter) []*endpoint {
 	healthy := p.healthy()
 	if len(healthy) == 0 {
 		if e := p.leastBad(); e != nil {
@@ -70,7 +72,7 @@ func (p *Pool) targets(attempt int) []*endpoint {
 	turn := int(uint(attempt) % uint(len(healthy)))
 	var ready, full []*endpoint
 	for _, e := range slices.Concat(healthy[turn:], healthy[:turn]) {
-		if e.meter.room(now) {
+		if e.meter.room(now, w) {
 			ready = append(ready, e)
 		} else {
 			full = append(full, e)
@@ -131,19 +133,44 @@ type delivery struct {
 	handed  []bool      // the bytes may have been sent to the endpoint
 	left    int         // missing answers
 	has     bool        // taken is closed
+	proven  bool        // an endpoint took the bytes, and called the transaction by its hash
+	lies    []lie       // other hashes that endpoints have told, until another endpoint proves them false
 	over    bool        // reported: no endpoint is sent the bytes any more
 }
 
+// lie is another hash of the transaction, told by an endpoint.
+type lie struct {
+	by  *endpoint
+	err error
+}
+
 // to sends the bytes to one endpoint and records its answer. last reports whether it was the
-// last one.
+// last one. An endpoint that tells another hash is blamed only if another endpoint tells the hash
+// of the same bytes: then the bytes, which a client chose, are not to blame.
 func (d *delivery) to(waiting, sending context.Context, i int) (last bool) {
 	e := d.targets[i]
-	answer := d.ask(waiting, sending, i, e)
+	answer, otherHash := d.ask(waiting, sending, i, e)
 	answer.Endpoint, answer.Took = e.name, d.pool.config.Now().Sub(d.began)
 	answer.Message = cut(e.clean(answer.Message), tx.MaxMessageBytes)
+	last, proven := d.record(i, answer, otherHash)
+	for _, l := range proven {
+		d.pool.blame(l.by, l.err)
+	}
+	return last
+}
+
+// record records an endpoint's answer, with the error of another hash in it. It returns the lies
+// that are proven now.
+func (d *delivery) record(i int, answer tx.Answer, otherHash error) (last bool, proven []lie) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.answers[i] = answer
+	if otherHash != nil {
+		d.lies = append(d.lies, lie{d.targets[i], otherHash})
+	}
+	if d.proven = d.proven || answer.Class == tx.Taken; d.proven {
+		proven, d.lies = d.lies, nil
+	}
 	if d.left--; d.left == 0 {
 		close(d.all)
 	}
@@ -151,36 +178,37 @@ func (d *delivery) to(waiting, sending context.Context, i int) (last bool) {
 		d.has = true
 		close(d.taken)
 	}
-	return d.left == 0
+	return d.left == 0, proven
 }
 
-func (d *delivery) ask(waiting, sending context.Context, i int, e *endpoint) tx.Answer {
+// ask sends the bytes to an endpoint. otherHash is the error of an answer with another hash.
+func (d *delivery) ask(waiting, sending context.Context, i int, e *endpoint) (answer tx.Answer, otherHash error) {
 	p := d.pool
 	leave, err := p.enter(waiting, e, waiter{use: d.use, client: d.client, n: 1}, p.config.SendTimeout)
 	if err != nil {
-		return answerOf(err)
+		return answerOf(err), nil
 	}
 	defer leave()
 	if !d.hand(i) {
-		return tx.Answer{Class: tx.Retry, Message: notAsked}
+		return tx.Answer{Class: tx.Retry, Message: notAsked}, nil
 	}
 	replies, err := p.perform(sending, e, d.use, p.config.SendTimeout, maxSmallReply, d.call)
 	if err == nil {
 		err = replies[0].err
 	}
 	if err != nil {
-		return answerOf(err)
+		return answerOf(err), nil
 	}
 	var said chain.Hash
 	err = replies[0].into(&said)
 	if err == nil && said != d.hash {
-		err = contradiction("the node calls the transaction %s", said)
+		otherHash = contradiction("the node calls the transaction %s", said)
+		err = otherHash
 	}
 	if err != nil {
-		p.blame(e, err)
-		return tx.Answer{Class: tx.Unknown, Message: err.Error()}
+		return tx.Answer{Class: tx.Unknown, Message: err.Error()}, otherHash
 	}
-	return tx.Answer{Class: tx.Taken}
+	return tx.Answer{Class: tx.Taken}, nil
 }
 
 // Messages for endpoints that have not answered.

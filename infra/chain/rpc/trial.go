@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 
 	"github.com/holiman/uint256"
 
@@ -27,14 +28,64 @@ const batchType = 0x76
 // rotation with slow or ambiguous calls. Clients take turns; client is empty if all are one.
 func (r *Reader) EstimateGas(ctx context.Context, client string, sender chain.Address, tx chain.Unsigned) (uint64, error) {
 	tx.Gas = 0
-	return r.try(ofClient(ctx, client), "eth_estimateGas", sender, tx)
+	return r.try(ctx, client, "eth_estimateGas", sender, tx)
 }
 
 // Simulate tries a transaction on the newest state, with its own gas, or the node's limit. nil
 // means that it would succeed; errors are like EstimateGas's.
 func (r *Reader) Simulate(ctx context.Context, client string, sender chain.Address, tx chain.Unsigned) error {
-	_, err := r.try(ofClient(ctx, client), "eth_call", sender, tx)
+	_, err := r.try(ctx, client, "eth_call", sender, tx)
 	return err
+}
+
+// trialsMax bounds the trials of one client under way at the nodes of a chain, in all lanes together.
+const trialsMax = 8
+
+// trials holds the clients with trials under way or waiting. The zero value is ready.
+type trials struct {
+	mu      sync.Mutex
+	clients map[string]*triedClient
+}
+
+type triedClient struct {
+	places chan struct{} // one is held for each trial under way
+	users  int           // trials under way and waiting; without any the entry is removed
+}
+
+// enter waits until the client has fewer than trialsMax trials under way, or ctx ends.
+func (t *trials) enter(ctx context.Context, client string) (leave func(), err error) {
+	c := t.of(client)
+	select {
+	case c.places <- struct{}{}:
+		return func() { <-c.places; t.left(client) }, nil
+	case <-ctx.Done():
+		t.left(client)
+		return nil, ctx.Err()
+	}
+}
+
+func (t *trials) of(client string) *triedClient {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.clients == nil {
+		t.clients = map[string]*triedClient{}
+	}
+	c := t.clients[client]
+	if c == nil {
+		c = &triedClient{places: make(chan struct{}, trialsMax)}
+		t.clients[client] = c
+	}
+	c.users++
+	return c
+}
+
+func (t *trials) left(client string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.clients[client]
+	if c.users--; c.users == 0 {
+		delete(t.clients, client)
+	}
 }
 
 // trial is one endpoint's result for a transaction.
@@ -56,17 +107,42 @@ func (t trial) agrees(other trial) bool {
 	return high-low <= low/estimatesDiffer
 }
 
-func (r *Reader) try(ctx context.Context, method string, sender chain.Address, tx chain.Unsigned) (uint64, error) {
-	at, err := r.Head(ctx)
+func (r *Reader) try(ctx context.Context, client, method string, sender chain.Address, tx chain.Unsigned) (uint64, error) {
+	leave, err := r.pool.trials.enter(ctx, client)
 	if err != nil {
 		return 0, err
 	}
+	defer leave()
+	at, err := r.readerFor(client, trying).Head(ctx)
+	if err != nil {
+		return 0, err
+	}
+	ctx = context.WithValue(ofClient(ctx, client), behalfKey{}, trying)
 	first, by, err := hedgedBy(ctx, r.pool, func(ctx context.Context, e *endpoint) (trial, error) {
 		return r.trialAt(ctx, e, at, method, sender, tx)
 	})
 	if err != nil {
 		return 0, err
 	}
+	err = r.confirmTrial(ctx, by, at, method, sender, tx, first)
+	var lost *outvoted
+	if other := r.pool.best(by); errors.As(err, &lost) && other != nil {
+		// Trials do not move to another endpoint: the next one would fail too.
+		if first, err = r.trialAt(ctx, other, at, method, sender, tx); err == nil {
+			err = r.confirmTrial(ctx, other, at, method, sender, tx, first)
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	if first.reverted != nil {
+		return 0, first.reverted
+	}
+	return first.gas, nil
+}
+
+// confirmTrial asks other endpoints to confirm an endpoint's result.
+func (r *Reader) confirmTrial(ctx context.Context, by *endpoint, at chain.Block, method string, sender chain.Address, tx chain.Unsigned, first trial) error {
 	same := func(ctx context.Context, other *endpoint) say {
 		second, err := r.trialAt(ctx, other, at, method, sender, tx)
 		switch {
@@ -77,13 +153,7 @@ func (r *Reader) try(ctx context.Context, method string, sender chain.Address, t
 		}
 		return saysNo
 	}
-	if err := r.pool.borneOut(ctx, by, claim{about: ofTrials, what: fmt.Sprintf("%s at block %s", method, at.Hash), check: same}); err != nil {
-		return 0, err
-	}
-	if first.reverted != nil {
-		return 0, first.reverted
-	}
-	return first.gas, nil
+	return r.pool.borneOut(ctx, by, claim{about: ofTrials, what: fmt.Sprintf("%s at block %s", method, at.Hash), check: same})
 }
 
 func (r *Reader) trialAt(ctx context.Context, e *endpoint, at chain.Block, method string, sender chain.Address, tx chain.Unsigned) (trial, error) {

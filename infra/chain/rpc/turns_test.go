@@ -94,3 +94,95 @@ func TestClientsLargeRepliesHoldOnlyClients(t *testing.T) {
 		t.Errorf("another of a client's was read at once: %v", err)
 	}
 }
+
+// Trials go after reads: however many of them wait, a read waits for at most the time of two calls.
+// Reads that come without end leave trials every fourth call, and trials leave that to repeats.
+func TestTrialsGoAfterReads(t *testing.T) {
+	const rate = 25
+	synctest.Test(t, func(t *testing.T) {
+		m := newMeter("a", Budget{Rate: rate, Concurrency: 1000}, time.Now())
+		stop := crowdOf(t, m, 300, waiter{use: trying, client: "mallory", n: 1})
+		defer stop()
+		time.Sleep(5 * time.Second)
+		for range 100 {
+			began := time.Now()
+			leave, err := m.enter(t.Context(), time.Now, waiter{use: read, n: 1}, 4*time.Second)
+			if took := time.Since(began); err != nil || took > 2*time.Second/rate+time.Microsecond {
+				t.Fatalf("a read after %s, %v", took, err)
+			}
+			leave()
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+	for use := trying; use <= repeat; use++ {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMeter("a", Budget{Rate: rate, Concurrency: 1000}, time.Now())
+			stop := crowdOf(t, m, 100, waiter{use: use - 1, client: "mallory", n: 1})
+			defer stop()
+			time.Sleep(5 * time.Second)
+			began, made := time.Now(), 0
+			for time.Since(began) < 20*time.Second {
+				leave, err := m.enter(t.Context(), time.Now, waiter{use: use, client: "alice", n: 1}, 2*time.Second)
+				if err != nil {
+					t.Fatalf("call %d after %s: %v", made, time.Since(began), err)
+				}
+				leave()
+				made++
+			}
+			if want := 20 * rate / (overtakesMax + 1); made < want-20 || made > want+10 {
+				t.Errorf("%d calls of purpose %d in 20 s, want %d", made, use, want)
+			}
+		})
+	}
+}
+
+// One client has a bounded number of trials under way. Another client's goes on at once.
+func TestTrialsOfAClientAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all trials
+		ctx, cancel := context.WithCancel(t.Context())
+		var leaves []func()
+		for range trialsMax {
+			leave, err := all.enter(ctx, "mallory")
+			if err != nil {
+				t.Fatal(err)
+			}
+			leaves = append(leaves, leave)
+		}
+		entered := make(chan error, 2)
+		for range cap(entered) {
+			go func() {
+				leave, err := all.enter(ctx, "mallory")
+				if err == nil {
+					leave()
+				}
+				entered <- err
+			}()
+		}
+		synctest.Wait()
+		if len(entered) > 0 {
+			t.Error("one more is under way")
+		}
+		leave, err := all.enter(t.Context(), "bob")
+		if err != nil {
+			t.Errorf("another client's: %v", err)
+		}
+		leave()
+		leaves[0]()
+		for range cap(entered) {
+			if err := <-entered; err != nil {
+				t.Errorf("after one of them: %v", err)
+			}
+		}
+		cancel()
+		if leave, err := all.enter(ctx, "mallory"); err == nil {
+			leave() // either may come first
+		}
+		for _, leave := range leaves[1:] {
+			leave()
+		}
+		if len(all.clients) > 0 {
+			t.Errorf("%d clients are remembered", len(all.clients))
+		}
+	})
+}
