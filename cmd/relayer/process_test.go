@@ -208,6 +208,9 @@ func (w *world) relayer(t *testing.T, env ...string) *rig.Service {
 	t.Helper()
 	s := &rig.Service{Program: w.program, Env: append(env, keys...), Args: w.flags, Log: filepath.Join(w.dir, "log-"+testenv.Random(4))}
 	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("log of the relayer:\n%s", s.Autopsy())
+		}
 		s.Kill()
 		log, err := os.ReadFile(s.Log)
 		if err == nil && bytes.Contains(log, []byte("WARNING: DATA RACE")) {
@@ -217,9 +220,6 @@ func (w *world) relayer(t *testing.T, env ...string) *rig.Service {
 			if _, digits, _ := strings.Cut(secret, "="); bytes.Contains(log, []byte(digits)) {
 				t.Error("a private key is in the log")
 			}
-		}
-		if t.Failed() {
-			t.Logf("log of the relayer:\n%s", s.Tail())
 		}
 	})
 	return s

@@ -141,12 +141,12 @@ func (w *world) service(t *testing.T, env ...string) *rig.Service {
 		s.Args = append(s.Args, "--chains", w.chains)
 	}
 	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("log of the service:\n%s", s.Autopsy())
+		}
 		s.Kill()
 		if log, err := os.ReadFile(s.Log); err == nil && bytes.Contains(log, []byte("WARNING: DATA RACE")) {
 			t.Errorf("the service has a data race:\n%s", log)
-		}
-		if t.Failed() {
-			t.Logf("log of the service:\n%s", s.Tail())
 		}
 	})
 	return s
