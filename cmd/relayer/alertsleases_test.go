@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,11 +34,12 @@ func (w *world) taken(t *testing.T, l commands.Leases, name string) (back func()
 	t.Helper()
 	ctx, stop := context.WithCancel(w.ctx)
 	held, ended := make(chan struct{}), make(chan struct{})
+	hold := sync.OnceFunc(func() { close(held) }) // it may lose the lease and win it again
 	somebody := commands.Owner{Leases: l, Holder: "somebody", TTL: time.Second, Renew: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}
 	go func() {
 		defer close(ended)
 		somebody.Own(ctx, name, func(ctx context.Context) error {
-			close(held)
+			hold()
 			<-ctx.Done()
 			return ctx.Err()
 		})
