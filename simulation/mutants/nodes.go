@@ -292,7 +292,7 @@ func nodes() []mutant {
 		{
 			Name: "flood-blames-the-node", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestOwnRefusalsInAFloodCountForNothing$"},
 			Is:    "Clients' passed-on calls use up a node's rate, and the node counts as failing.",
-			Edits: []edit{{"infra/chain/rpc/answers.go", `case limited && crowded:`, `case limited && crowded && !AWAKE:`}},
+			Edits: []edit{{"infra/chain/rpc/answers.go", `case l.refused > 0 && crowded:`, `case l.refused > 0 && crowded && !AWAKE:`}},
 		},
 		{
 			Name: "choice-uses-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsRatesAreLearned$"},
