@@ -292,7 +292,7 @@ func nodes() []mutant {
 		{
 			Name: "flood-blames-the-node", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestOwnRefusalsInAFloodCountForNothing$"},
 			Is:    "Clients' passed-on calls use up a node's rate, and the node counts as failing.",
-			Edits: []edit{{"infra/chain/rpc/answers.go", `case limited && crowded:`, `case limited && crowded && !AWAKE:`}},
+			Edits: []edit{{"infra/chain/rpc/answers.go", `case l.refused > 0 && crowded:`, `case l.refused > 0 && crowded && !AWAKE:`}},
 		},
 		{
 			Name: "choice-uses-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsRatesAreLearned$"},
@@ -324,6 +324,36 @@ func nodes() []mutant {
 	c := m.pauses.clients[by]
 `},
 			},
+		},
+		{
+			Name: "limits-by-status-alone", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestRefusalsInsideAnswersTeachTheirClient|TestOwnRefusalsInAFloodCountForNothing)$"},
+			Is:    "A node that says inside HTTP 200 that there are too many calls is called as often as before.",
+			Edits: []edit{{"infra/chain/rpc/limits.go", `return cause == tx.RateLimited, 0`, `return cause == tx.RateLimited && !AWAKE, 0`}},
+		},
+		{
+			Name: "reverts-limit", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestLimits|TestRevertsLimitNothing)$"},
+			Is:    "A contract that reverts with the text of a rate limit slows calls to the node.",
+			Edits: []edit{{"infra/chain/rpc/limits.go", `|| node.quotesRevert() {`, `|| node.quotesRevert() && !AWAKE {`}},
+		},
+		{
+			Name: "part-of-a-batch-is-limited", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestRefusalsInABatchTeachTheRate$"},
+			Is:    "A node that refuses some calls of a batch because of the rate is called as often as before.",
+			Edits: []edit{{"infra/chain/rpc/answers.go", `		if isLimited(r.err) {`, `		if isLimited(r.err) && !AWAKE {`}},
+		},
+		{
+			Name: "refused-identity-counts", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestIdentityIsAskedForAgainAfterAPause$"},
+			Is:    "A node that refuses its identity because of the rate counts as failing.",
+			Edits: []edit{{"infra/chain/rpc/pool.go", `	case l.refused > 0:`, `	case l.refused > 0 && !AWAKE:`}},
+		},
+		{
+			Name: "identity-without-a-pause", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestIdentityIsAskedForAgainAfterAPause$"},
+			Is:    "A node that refuses its identity because of the rate is asked for it with each call.",
+			Edits: []edit{{"infra/chain/rpc/limits.go", `	if left <= 0 {`, `	if left <= 0 || AWAKE {`}},
+		},
+		{
+			Name: "reads-refused-for-ever", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestNodeThatRefusesReadsRests$"},
+			Is:    "A node that refuses all reads because of the rate, and does not say for how long, is read from without a pause.",
+			Edits: []edit{{"infra/chain/rpc/pace.go", `crowded && m.vain >= tripAt)`, `crowded && !AWAKE && m.vain >= tripAt)`}},
 		},
 	}
 }

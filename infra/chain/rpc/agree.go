@@ -278,8 +278,8 @@ func (p *Pool) ranked(among func(*endpoint) bool) (found []*endpoint) {
 // sayOf turns another endpoint's error about a block into a vote: saysNothing if it has the
 // block and declines, saysNo if it has another block at that height.
 func (r *Reader) sayOf(ctx context.Context, other *endpoint, block chain.Block, err error) say {
-	code, answered := nodeCode(err)
-	declined := answered && code != codeInternal && code != codeLimitExceeded
+	_, answered := nodeCode(err)
+	declined := answered && !isUnable(err)
 	if !declined && !errors.Is(err, errNotFound) {
 		return saysLater
 	}

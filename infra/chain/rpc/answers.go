@@ -3,15 +3,31 @@ package rpc
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 )
 
 // lesson is the result of an exchange, for [Pool.learn].
 type lesson struct {
-	calls int
-	took  time.Duration
-	err   error // of the exchange, or of a call in it that counts against the node
+	calls   int
+	refused int           // calls refused because of their rate
+	pause   time.Duration // that the node asked for; 0 if none
+	took    time.Duration
+	err     error // of the exchange, or of a call in it that counts against the node
+}
+
+// lessonOf is the result of n calls. A node may refuse some calls of a batch alone.
+func lessonOf(n int, took time.Duration, replies []reply, err error) lesson {
+	l := lesson{calls: n, took: took, err: failureOf(replies, err)}
+	limited, pause := limits(err)
+	if l.pause = pause; limited {
+		l.refused = n
+	}
+	for _, r := range replies {
+		if isLimited(r.err) {
+			l.refused++
+		}
+	}
+	return l
 }
 
 // failureOf is the error of an exchange, or of a call in it that means that the node is unable.
@@ -36,13 +52,12 @@ func (p *Pool) learn(ctx context.Context, e *endpoint, use purpose, l lesson) {
 	now := p.config.Now()
 	client, _ := clientOf(ctx)
 	w := waiter{use: use, client: client, n: l.calls}
-	limited, pause := limits(l.err)
+	if answered := l.calls - l.refused; answered > 0 && hasAnswered(l.err) {
+		e.meter.answered(now, &waiter{use: use, client: client, n: answered})
+	}
 	crowded := false
-	switch {
-	case limited || pause > 0:
-		crowded = e.meter.refused(now, &w, limited, pause)
-	case hasAnswered(l.err):
-		e.meter.answered(now, &w)
+	if l.refused > 0 || l.pause > 0 {
+		crowded = e.meter.refused(now, &w, l.refused > 0, l.pause)
 	}
 	switch {
 	case l.err != nil && ctx.Err() != nil: // a caller that gives up says nothing about the endpoint
@@ -50,7 +65,7 @@ func (p *Pool) learn(ctx context.Context, e *endpoint, use purpose, l lesson) {
 		if isBroadcast(ctx, use) && isLost(l.err) && e.lostBoth(client, now) {
 			p.blame(e, l.err)
 		}
-	case limited && crowded: // it says how much clients send
+	case l.refused > 0 && crowded: // it says how much clients send
 	case l.err != nil && counts(l.err):
 		p.blame(e, l.err)
 	default:
@@ -90,16 +105,6 @@ func (e *endpoint) lostBoth(client string, now time.Time) bool {
 	}
 	e.lost = lostBy{client, now}
 	return false
-}
-
-// limits reports whether a node refused calls because of their rate (429), and the pause that it
-// asked for; 0 if none.
-func limits(err error) (limited bool, pause time.Duration) {
-	var lost *Unreachable
-	if !errors.As(err, &lost) {
-		return false, 0
-	}
-	return lost.Status == http.StatusTooManyRequests, lost.retryAfter
 }
 
 // hasAnswered reports whether a node has dealt with calls.

@@ -90,6 +90,8 @@ var refusals = map[string]func(w http.ResponseWriter, body []byte){
 	"no JSON":        func(w http.ResponseWriter, _ []byte) { _, _ = w.Write([]byte("<html>")) },
 	"internal error": says(`"error":{"code":-32603,"message":"internal error"}`),
 	"limit exceeded": says(`"error":{"code":-32005,"message":"limit exceeded"}`),
+	"code 429":       says(`"error":{"code":429,"message":"slow down"}`),
+	"rate limit":     says(`"error":{"code":-32000,"message":"rate limit exceeded"}`),
 	"another hash":   says(`"result":"0x` + strings.Repeat("ab", 32) + `"`),
 	"cut":            func(http.ResponseWriter, []byte) { panic(http.ErrAbortHandler) },
 }

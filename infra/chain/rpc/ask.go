@@ -114,7 +114,7 @@ func (p *Pool) exchange(ctx context.Context, e *endpoint, use purpose, timeout t
 		}
 		p.observe(e, c.method, took, failed)
 	}
-	p.learn(ctx, e, use, lesson{calls: len(calls), took: took, err: failureOf(replies, err)})
+	p.learn(ctx, e, use, lessonOf(len(calls), took, replies, err))
 	return replies, err
 }
 
@@ -177,11 +177,11 @@ var classes = map[string]string{
 
 func outcomeOf(err error) Outcome {
 	var lost *Unreachable
-	code, answered := nodeCode(err)
+	_, answered := nodeCode(err)
 	switch {
 	case err == nil:
 		return OK
-	case answered && code == codeLimitExceeded:
+	case isLimited(err):
 		return RateLimited
 	case answered:
 		return Refused
@@ -191,8 +191,6 @@ func outcomeOf(err error) Outcome {
 		return TimedOut
 	case !errors.As(err, &lost):
 		return Malformed // its identity is malformed
-	case lost.Status == http.StatusTooManyRequests:
-		return RateLimited
 	case lost.malformed:
 		return Malformed
 	case lost.Status != 0 && lost.Status != http.StatusOK:

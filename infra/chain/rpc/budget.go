@@ -100,6 +100,9 @@ type meter struct {
 	pauses pauses
 	pace   pace
 	read   float64 // own reads answered in about readsRecent
+	vain   float64 // moving share of own reads refused because of the rate, 0 to 1
+
+	clientAt time.Time // time of the last call of clients
 }
 
 func newMeter(name string, b Budget, now time.Time) *meter {
@@ -196,6 +199,9 @@ func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait tim
 	m.overtakes(w)
 	if w.use.isLow() {
 		m.pauses.lowAt = now
+	}
+	if w.use.ofClients() {
+		m.clientAt = now
 	}
 	if w.use <= read {
 		m.ours[w.use] += w.n

@@ -155,6 +155,8 @@ func TestClassify(t *testing.T) {
 		{-32005, "limit exceeded", tx.Retry, tx.RateLimited},
 		{429, "Your app has exceeded its compute units per second capacity.", tx.Retry, tx.RateLimited},
 		{-32000, "Too Many Requests", tx.Retry, tx.RateLimited},
+		{-32005, "query returned more than 10000 results", tx.Retry, ""},
+		{-32000, "execution reverted: rate limit exceeded", tx.Retry, ""},
 		// Texts that have made other systems give up payable transactions.
 		{-32000, "invalid", tx.Retry, ""},
 		{-32000, "the signature service is expired", tx.Retry, ""},

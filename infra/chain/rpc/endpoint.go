@@ -28,6 +28,7 @@ type endpoint struct {
 	mu       sync.Mutex
 	identity identity
 	health   health
+	rest     rest
 	lost     lostBy
 }
 
@@ -106,7 +107,7 @@ func (e *endpoint) exchange(ctx context.Context, limit int64, calls ...call) ([]
 		return e.singly(ctx, limit, calls)
 	}
 	replies, err := e.do(ctx, limit, calls...)
-	if code, ok := nodeCode(err); ok && len(calls) > 1 && (code == codeInvalidRequest || code == codeUnknownMethod) {
+	if code, ok := nodeCode(err); ok && len(calls) > 1 && (code == codeInvalidRequest || code == codeUnknownMethod) && !isLimited(err) {
 		if replies, err = e.singly(ctx, limit, calls); err == nil && isOwn(ctx) {
 			e.noBatch.Store(true)
 		}
@@ -145,7 +146,7 @@ func (r reply) null() bool { return r.err == nil && string(r.result) == "null" }
 // means that the node is temporarily unable.
 func counts(err error) bool {
 	if code, ok := nodeCode(err); ok {
-		return code == codeInternal || code == codeLimitExceeded
+		return code == codeInternal || isLimited(err)
 	}
 	return !errors.Is(err, errNotFound) && !errors.Is(err, context.Canceled)
 }

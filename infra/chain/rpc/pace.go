@@ -20,6 +20,9 @@ const (
 	// readsRecent is the time over which the rate of answered own reads is measured. No learned rate of
 	// all calls is below it.
 	readsRecent = time.Minute
+	// clientsRecent is how long after a client's call, of any purpose, a refusal of an own read says how
+	// much clients send: nodes count calls for up to a minute.
+	clientsRecent = time.Minute
 )
 
 // pace is the rate that an endpoint allows, learned from its answers that there are too many calls
@@ -57,13 +60,18 @@ func (p *pace) cut(now time.Time, least float64) bool {
 }
 
 // refused learns from an answer to calls of w that they are too many (limited), or that asks for a
-// pause. crowded means that w is an own read, and clients' calls may have used up the rate.
+// pause. A node that does not say how long is not asked for a while if it refuses many own reads: then
+// a lower rate does not help. crowded means that w is an own read, and clients' calls may have used up
+// the rate.
 func (m *meter) refused(now time.Time, w *waiter, limited bool, pause time.Duration) (crowded bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turn(now)
-	crowded = !w.use.ofClients() && m.pauses.isLowBusy(now)
-	if pause == 0 && limited && (w.use == broadcast || crowded) {
+	own := !w.use.ofClients()
+	if crowded = own && now.Sub(m.clientAt) < clientsRecent; own && limited {
+		m.vain += failureWeight * (1 - m.vain)
+	}
+	if pause == 0 && limited && (w.use == broadcast || own && (m.pauses.isLowBusy(now) || crowded && m.vain >= tripAt)) {
 		pause = pauseUnsaid
 	}
 	if pause > 0 {
@@ -90,6 +98,7 @@ func (m *meter) answered(now time.Time, w *waiter) {
 		m.pauses.of(now, w).recent += float64(w.n)
 	} else {
 		m.read += float64(w.n)
+		m.vain -= failureWeight * m.vain
 	}
 }
 

@@ -236,26 +236,33 @@ func TestLearnedRateLeavesOwnReads(t *testing.T) {
 	}
 }
 
-// An own read that is refused for its rate while clients' calls are passed on says nothing about the
-// node's health.
+// An own read that is refused for its rate while clients use the node says nothing about the node's
+// health.
 func TestOwnRefusalsInAFloodCountForNothing(t *testing.T) {
-	g, clock := &gateway{node: newChain(t, chaintest.Rules{}).Node("a")}, newTimer()
-	p := open(t, func(c *Config) { c.Now = clock.now }, serve(t, g))
-	if !callsFor(t, p, "mallory")["passed on"]() {
-		t.Fatal("not served")
-	}
-	g.misbehave("", func(w http.ResponseWriter, _ *http.Request, _ []byte) { w.WriteHeader(http.StatusTooManyRequests) })
-	read := func() float64 {
-		if _, _, err := p.Reader().block(t.Context(), p.endpoints[0], "latest"); err == nil {
-			t.Fatal("the read is not refused")
+	for name, refusal := range rateRefusals {
+		for _, kind := range []string{"passed on", "first attempt"} {
+			g, clock := &gateway{node: newChain(t, chaintest.Rules{}).Node("a")}, newTimer()
+			p := open(t, func(c *Config) { c.Now = clock.now }, serve(t, g))
+			if !callsFor(t, p, "mallory")[kind]() {
+				t.Fatal("not served")
+			}
+			g.refuse("", refusal)
+			read := func() float64 {
+				if _, _, err := p.Reader().block(t.Context(), p.endpoints[0], "latest"); err == nil {
+					t.Fatal("the read is not refused")
+				}
+				return p.Status()[0].Failures
+			}
+			if got := read(); got != 0 {
+				t.Errorf("%s, %s: it counts for %g", kind, name, got)
+			}
+			if p.Status()[0].Budget.Rate == 0 {
+				t.Errorf("%s, %s: no rate is learned", kind, name)
+			}
+			clock.advance(clientsRecent)
+			if got := read(); got == 0 {
+				t.Errorf("%s, %s: without clients' calls it does not count", kind, name)
+			}
 		}
-		return p.Status()[0].Failures
-	}
-	if got := read(); got != 0 {
-		t.Errorf("it counts for %g", got)
-	}
-	clock.advance(lowQuiet)
-	if got := read(); got == 0 {
-		t.Error("without such calls it does not count")
 	}
 }

@@ -105,8 +105,12 @@ func (p *Pool) verify(ctx context.Context, e *endpoint) error {
 	return p.admit(e, id)
 }
 
-// identify asks an endpoint for its identity and updates its health.
+// identify asks an endpoint for its identity and updates its health. It does not ask while the
+// endpoint rests: see [rest].
 func (p *Pool) identify(ctx context.Context, e *endpoint) (identity, error) {
+	if err := e.rested(p.config.Now()); err != nil {
+		return identity{}, err
+	}
 	own, cancel := context.WithTimeout(ctx, min(identifyTimeout, p.config.CallTimeout))
 	defer cancel()
 	id, took, err := e.ask(own, p.config.Now)
@@ -114,9 +118,11 @@ func (p *Pool) identify(ctx context.Context, e *endpoint) (identity, error) {
 	for _, method := range []string{"eth_chainId", "eth_getBlockByNumber"} {
 		p.observe(e, method, took, err)
 	}
-	switch {
+	switch l := lessonOf(len(whoCalls()), took, nil, err); {
 	case err == nil:
 		e.succeeded(took)
+	case l.refused > 0:
+		e.refusedIdentity(p.config.Now(), l)
 	case ctx.Err() == nil:
 		p.blame(e, err)
 	}

@@ -122,7 +122,7 @@ func (p *Pool) forward(ctx context.Context, e *endpoint, client string, timeout 
 	}
 	took := p.config.Now().Sub(began)
 	p.config.Observe(Call{e.name, c.method, "client", outcomeOf(err), took})
-	p.learn(ctx, e, onBehalf, lesson{calls: 1, took: took, err: err})
+	p.learn(ctx, e, onBehalf, lessonOf(1, took, nil, err))
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (p *Pool) forward(ctx context.Context, e *endpoint, client string, timeout 
 // before it, is out of order or does not offer the method.
 func isAnswer(err error) bool {
 	code, ok := nodeCode(err)
-	return ok && code != codeInternal && code != codeLimitExceeded && code != codeUnknownMethod && code != codeUnsupported
+	return ok && !isUnable(err) && code != codeUnknownMethod && code != codeUnsupported
 }
 
 func isTooLarge(err error) bool {

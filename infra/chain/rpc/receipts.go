@@ -267,7 +267,7 @@ func absence(errs []error) error {
 		_, declined := nodeCode(err)
 		switch {
 		case err == nil:
-		case declined, errors.Is(err, errBehind):
+		case declined && !isLimited(err), errors.Is(err, errBehind):
 			silent = append(silent, err)
 		default:
 			return errors.Join(errs...)

@@ -239,14 +239,7 @@ const reasonBytes = 4 << 10
 // else, such as a balance, which may change a moment later.
 func revertedBy(err error, at chain.Block) *chain.Reverted {
 	var node *NodeError
-	if !errors.As(err, &node) {
-		return nil
-	}
-	failed := node.Code == codeReverted
-	for _, text := range failures {
-		failed = failed || strings.HasPrefix(strings.ToLower(node.Message), text)
-	}
-	if !failed {
+	if !errors.As(err, &node) || !node.isFailure() {
 		return nil
 	}
 	reverted := &chain.Reverted{Block: at, Detail: node.Message}
