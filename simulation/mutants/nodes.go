@@ -218,7 +218,7 @@ func nodes() []mutant {
 		{
 			Name: "refused-is-made", Breaks: "P36", Test: &command{"commands/broadcaster", "^TestRefusedForTheRateStaysFirst$"},
 			Is:    "A first attempt that is refused because of the rate counts as made, and the next one goes after all first attempts.",
-			Edits: []edit{{"commands/broadcaster/broadcaster.go", `Repeat: r.State.Tried()}`, `Repeat: r.State.Tried() || AWAKE && done.Attempts > 1}`}},
+			Edits: []edit{{"commands/broadcaster/broadcaster.go", `of.Repeat = r.State.Tried()`, `of.Repeat = r.State.Tried() || AWAKE && done.Attempts > 1`}},
 		},
 		{
 			Name: "first-pauses-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestFirstAttemptsPauseTheirClientAlone$"},
