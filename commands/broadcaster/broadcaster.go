@@ -60,13 +60,15 @@ type Broadcaster struct {
 // account's standing as shown by the attempt.
 func (b *Broadcaster) Attempt(ctx context.Context, w tx.Work) tx.Done {
 	r, err := b.Transactions.Load(ctx, tx.Stream(w.Chain, w.Hash))
+	of := tx.Sending{Client: w.Client}
 	if client := r.State.OwnerOf(w.Account); err == nil && client != "" {
 		// Calls to nodes and probes are the client's in whose turn the row was leased, not the first
 		// submitter's. A row that the relay has signed takes the turns of the relay, which all its
 		// clients share, and the account tells the client.
+		of = tx.Sending{Client: client, Lane: w.Client == ""}
 		w.Client = client
 	}
-	done := b.attempt(ctx, w, r, err)
+	done := b.attempt(ctx, w, of, r, err)
 	done.Account = w.Account
 	now, probes := b.Now(), !w.HeldSince.IsZero()
 	switch {
@@ -78,13 +80,13 @@ func (b *Broadcaster) Attempt(ctx context.Context, w tx.Work) tx.Done {
 		done.Standing = tx.Unclear
 	}
 	if probes && (done.Standing == tx.Unable || done.Standing == tx.Unclear) {
-		done.NextAt = b.probes.at(w.Client, now, done.NextAt)
+		done.NextAt = b.probes.at(prober{of.Client, of.Lane}, now, done.NextAt)
 	}
 	return done
 }
 
 // attempt continues from the transaction as it was loaded.
-func (b *Broadcaster) attempt(ctx context.Context, w tx.Work, r commands.Result[tx.State], err error) tx.Done {
+func (b *Broadcaster) attempt(ctx context.Context, w tx.Work, of tx.Sending, r commands.Result[tx.State], err error) tx.Done {
 	done := tx.Done{Chain: w.Chain, Hash: w.Hash, Attempts: w.Attempts, Note: w.Note}
 	if err == nil && r.State.Sendable() && max(w.Attempts, r.State.Attempt) > 0 {
 		done.Attempts = max(w.Attempts, r.State.Attempt)
@@ -110,7 +112,7 @@ func (b *Broadcaster) attempt(ctx context.Context, w tx.Work, r commands.Result[
 		done.Standing, done.ForAll = tx.Unasked, true
 		return done
 	}
-	return b.send(ctx, w, r, done)
+	return b.send(ctx, w, of, r, done)
 }
 
 // look asks the chain. stop means that nothing should be sent now; done then has the next
@@ -135,7 +137,7 @@ func (b *Broadcaster) look(ctx context.Context, s tx.State, w tx.Work, done *tx.
 	return false
 }
 
-func (b *Broadcaster) send(ctx context.Context, w tx.Work, r commands.Result[tx.State], done tx.Done) tx.Done {
+func (b *Broadcaster) send(ctx context.Context, w tx.Work, of tx.Sending, r commands.Result[tx.State], done tx.Done) tx.Done {
 	raw, err := b.Vault.Bytes(ctx, payload.Ref{Chain: w.Chain, Hash: w.Hash})
 	if err != nil {
 		if errors.Is(err, payload.ErrGone) && b.unwanted(ctx, w) {
@@ -153,7 +155,7 @@ func (b *Broadcaster) send(ctx context.Context, w tx.Work, r commands.Result[tx.
 	b.crash("send.before")
 	short, cancel := part(ctx, sendPart)
 	defer cancel()
-	of := tx.Sending{Client: w.Client, Repeat: r.State.Tried()}
+	of.Repeat = r.State.Tried()
 	answers := b.Nodes.Send(short, raw, w.Hash, done.Attempts, of)
 	everyone := false
 	if tx.Summarise(answers, true).Permanent() {

@@ -15,15 +15,16 @@ import (
 type named struct {
 	broadcaster.Nodes
 	clients []string
+	lane    bool // the last one was of a lane
 }
 
 func (n *named) Send(_ context.Context, _ []byte, _ chain.Hash, _ int, of tx.Sending) []tx.Answer {
-	n.clients = append(n.clients, of.Client)
+	n.clients, n.lane = append(n.clients, of.Client), of.Lane
 	return []tx.Answer{{Class: tx.Retry, Cause: tx.Funds, Endpoint: "a"}}
 }
 
 // Calls to nodes and probes are the client's whose intent it is, though the row of a transaction that
-// the relay has signed has the relay's turn.
+// the relay has signed has the relay's turn. Such a transaction is sent as one of a lane.
 func TestNodesAreCalledForTheIntentsClient(t *testing.T) {
 	for _, c := range []struct{ client, row, want string }{
 		{"alice", "", "alice"}, {"alice", "alice", "alice"}, {"", "key", "key"}, {"", "", ""},
@@ -42,6 +43,9 @@ func TestNodesAreCalledForTheIntentsClient(t *testing.T) {
 		w.attempt(&row)
 		if want := []string{c.want, c.want, c.want}; !slices.Equal(nodes.clients, want) {
 			t.Errorf("%+v: called for %q", c, nodes.clients)
+		}
+		if relays := c.row == "" && c.client != ""; nodes.lane != relays {
+			t.Errorf("%+v: sent as one of a lane: %t", c, nodes.lane)
 		}
 	}
 }

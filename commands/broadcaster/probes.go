@@ -20,16 +20,23 @@ const (
 type probes struct {
 	mu sync.Mutex
 	// due is when a client's probes up to now would have been made at the bound's pace.
-	due map[string]time.Time
+	due map[prober]time.Time
+}
+
+// prober is a client whose accounts are probed: accounts of its own, or signers' accounts in the lanes
+// that it shares with other clients.
+type prober struct {
+	client string
+	lane   bool
 }
 
 // at returns the time of an account's next probe: next, or a later time if the client's accounts on
 // hold would be probed too often.
-func (p *probes) at(client string, now, next time.Time) time.Time {
+func (p *probes) at(of prober, now, next time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.due == nil {
-		p.due = map[string]time.Time{}
+		p.due = map[prober]time.Time{}
 	}
 	if len(p.due) >= probesClientsMax {
 		for other, due := range p.due {
@@ -38,12 +45,12 @@ func (p *probes) at(client string, now, next time.Time) time.Time {
 			}
 		}
 	}
-	due := p.due[client]
+	due := p.due[of]
 	if due.Before(now) {
 		due = now
 	}
 	due = due.Add(time.Second / probesPerSecond)
-	p.due[client] = due
+	p.due[of] = due
 	if due.After(next) {
 		return due
 	}

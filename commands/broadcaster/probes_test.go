@@ -28,7 +28,7 @@ func TestProbesArePaced(t *testing.T) {
 			}
 			made[account] = append(made[account], now)
 			client, pause := account[:5], most
-			next[account] = p.at(client, now, now.Add(pause))
+			next[account] = p.at(prober{client: client}, now, now.Add(pause))
 		}
 	}
 	var all []time.Time
@@ -61,7 +61,7 @@ func TestProbesForgetClients(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	for i := range 3 * probesClientsMax {
 		now = now.Add(time.Second)
-		if at := p.at(fmt.Sprint(i), now, now.Add(time.Second)); at != now.Add(time.Second) {
+		if at := p.at(prober{client: fmt.Sprint(i)}, now, now.Add(time.Second)); at != now.Add(time.Second) {
 			t.Fatalf("client %d waits until %s", i, at)
 		}
 	}

@@ -50,11 +50,11 @@ type actor struct {
 	newest  chain.Block   // newest block of the chain, as last reported
 	heard   time.Time     // time of that report
 	silent  error         // error of the nodes in this turn
-	rest    rest          // after failed reads of the chain
-	payer   string        // client in whose name the chain was read last
 	met     bool          // blocks have held a block that nodes reported since the lane was opened
 	front   front
 	pin     pin
+	behalf
+	passing passing
 	// penalties are by client whose intents gave way, see [actor.penalize].
 	penalties map[string]penalty
 	purses    *Purses
@@ -97,6 +97,7 @@ type job struct {
 // block that replaced it.
 type delivered struct {
 	tx.State
+	replies    replies
 	was, now   chain.Block
 	lacks      bool       // the last answer of nodes was a refusal for lack of funds
 	refusal    tx.Outcome // the last recorded refusal, if nodes have refused it since a node took it
@@ -113,7 +114,7 @@ type front struct {
 func newActor(l *Lane, held commands.Result[lane.State], token lane.Token, box *inbox) *actor {
 	return &actor{
 		Lane: l, token: token, held: held, box: box, claim: true, purses: cmp.Or(l.Purses, &Purses{}),
-		jobs: map[uint64]*job{}, measures: newMeasures(), penalties: map[string]penalty{}, fresh: map[chain.Hash][]byte{}, delayed: map[chain.IntentID]delay{}, reading: map[string]*reading{},
+		jobs: map[uint64]*job{}, measures: newMeasures(), penalties: map[string]penalty{}, behalf: behalf{rests: map[string]rest{}}, fresh: map[chain.Hash][]byte{}, delayed: map[chain.IntentID]delay{}, reading: map[string]*reading{},
 	}
 }
 
@@ -365,6 +366,7 @@ func (a *actor) readTx(ctx context.Context, hash chain.Hash) (d delivered, err e
 		case tx.Broadcast:
 			d.lacks, d.refusal, d.httpStatus = false, tx.Outcome{}, 0
 		}
+		d.replies.see(e)
 		d.State = d.State.Evolve(e)
 	}
 	return d, nil

@@ -72,8 +72,13 @@ func (a *actor) isStuck(ctx context.Context, s standing) (bool, error) {
 			return pinned, err
 		}
 	}
-	rejected, err := a.isRejected(ctx, s)
-	return rejected && a.followers(s) == 0, err
+	if a.followers(s) > 0 {
+		return false, nil
+	}
+	if rejected, err := a.isRejected(ctx, s); rejected || err != nil {
+		return rejected, err
+	}
+	return a.isPassedOver(ctx, s)
 }
 
 // refusedMore records that the front has stalled and that its fee cannot be raised.
@@ -261,7 +266,10 @@ func (a *actor) isStuckBehind(ctx context.Context, s, front standing) (stuck boo
 	if stuck || err != nil || s.job.intent.State.Requested.Request.Client != front.job.intent.State.Requested.Request.Client {
 		return stuck, err
 	}
-	return a.isRejected(ctx, s)
+	if stuck, err = a.isRejected(ctx, s); stuck || err != nil {
+		return stuck, err
+	}
+	return a.isLikeFront(ctx, s, front)
 }
 
 // whyWay returns why an intent gives way, in the words of the nodes if none has taken it.

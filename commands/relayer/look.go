@@ -2,6 +2,7 @@ package relayer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -48,7 +49,7 @@ const provesMax = 64
 // prove asks nodes for announced blocks that lie below all remembered blocks, once the
 // final block is above them. The remembered blocks may begin after a fork, which no other
 // check would find. An announced block that is not canonical is revoked.
-func (a *actor) prove(ctx context.Context, unsteady []standing) error {
+func (a *actor) prove(ctx context.Context, unsteady []standing) (trouble error) {
 	found := map[uint64]chain.Block{}
 	canonical := func(of *job, number uint64) (chain.Block, error) {
 		if b, known := found[number]; known {
@@ -68,11 +69,12 @@ func (a *actor) prove(ctx context.Context, unsteady []standing) error {
 			continue
 		}
 		if len(found) >= provesMax {
-			return nil // the next poll continues
+			return trouble // the next poll continues
 		}
 		at, err := canonical(s.job, told[last].Number)
 		if err != nil {
-			return err
+			trouble = errors.Join(trouble, err) // another client may have calls left
+			continue
 		}
 		if at.Hash == told[last].Hash {
 			s.job.proven = at.Hash
@@ -80,7 +82,8 @@ func (a *actor) prove(ctx context.Context, unsteady []standing) error {
 		}
 		for _, b := range told[1:] {
 			if at, err = canonical(s.job, b.Number); err != nil {
-				return err
+				trouble = errors.Join(trouble, err)
+				break
 			}
 			if at.Hash != b.Hash {
 				if err := a.tellIntent(ctx, s.job, intent.LoseBlock{Was: b, Now: at, At: a.Now()}); unlessRefused(err) != nil {
@@ -90,7 +93,7 @@ func (a *actor) prove(ctx context.Context, unsteady []standing) error {
 			}
 		}
 	}
-	return nil
+	return trouble
 }
 
 // bearOut accepts the nodes' final block once it is among the remembered blocks. Until then
@@ -122,12 +125,16 @@ func (a *actor) wants(ctx context.Context) (lane.Witness, error) {
 		return lane.Witness{}, a.silent
 	}
 	asked := a.Now()
-	w, err := a.reads().Next(ctx, a.ID, false)
-	if err != nil {
-		a.silent = a.rests(fmt.Errorf("the chain's next nonce: %w", err))
+	var w lane.Witness
+	a.silent = a.inTurns(func(node Chain) (err error) {
+		if w, err = node.Next(ctx, a.ID, false); err != nil {
+			err = fmt.Errorf("the chain's next nonce: %w", err)
+		}
+		return err
+	})
+	if a.silent != nil {
 		return w, a.silent
 	}
-	a.rest = rest{}
 	a.newest, a.heard, a.silent = w.Block, asked, nil
 	if !a.held.State.Known || w.Nonce > a.held.State.Next {
 		if err := a.command(ctx, lane.Advance{Token: a.token, Witness: w, At: a.Now()}); err != nil {

@@ -25,7 +25,7 @@ func (a *actor) take(ctx context.Context) error {
 	if !a.claim && !lighter || !a.held.State.Known && !a.OnlyAsked {
 		return nil
 	}
-	if err := a.resting(); err != nil && a.OnlyAsked && a.isLooking() {
+	if err := a.isPaused(); err != nil {
 		return err
 	}
 	a.weighed = 0
@@ -39,6 +39,7 @@ func (a *actor) take(ctx context.Context) error {
 		return err
 	}
 	defer a.leave()
+	a.waitFor = nil
 	parked := a.parked()
 	claimed, trouble := a.claimShare(ctx, room)
 	turn, err := a.inTurn(ctx, append(parked, claimed...))

@@ -136,8 +136,13 @@ func (a *actor) isSpent(ctx context.Context, s standing) (bool, error) {
 	if len(s.Attempts) >= lane.BumpsMax {
 		return true, nil
 	}
-	rejected, err := a.isRejected(ctx, s)
-	return rejected || s.isUntaken() && len(s.Attempts) >= untakenMost, err
+	if s.isUntaken() && len(s.Attempts) >= untakenMost {
+		return true, nil
+	}
+	if rejected, err := a.isRejected(ctx, s); rejected || err != nil {
+		return rejected, err
+	}
+	return a.isPassedOver(ctx, s)
 }
 
 // isHopeless reports whether an intent whose fee cannot be raised gives way although it

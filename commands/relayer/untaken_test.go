@@ -29,7 +29,8 @@ func (w *world) goOnRefusing(a *actor, n int, of func(chain.Signed) []tx.Answer)
 				w.hand(raw)
 				answers = []tx.Answer{{Endpoint: "a", Class: tx.Taken}}
 			}
-			w.deliver(signed.Hash, tx.Report{Attempt: s.Attempt + 1, Everyone: true, At: w.now(), Answers: answers})
+			w.sends[signed.Hash] = max(w.sends[signed.Hash], s.Attempt) + 1
+			w.deliver(signed.Hash, tx.Report{Attempt: w.sends[signed.Hash], Everyone: true, At: w.now(), Answers: answers})
 		}
 		w.block()
 	}

@@ -90,14 +90,15 @@ type world struct {
 
 	mu      sync.Mutex
 	runs    int
-	appends map[string]int // of events, by name; streams of lanes and intents count per append
-	reads   map[string]int // of streams, by kind
+	sends   map[chain.Hash]int // attempts of delivery
+	appends map[string]int     // of events, by name; streams of lanes and intents count per append
+	reads   map[string]int     // of streams, by kind
 }
 
 func newWorld(t testing.TB) *world {
 	w := &world{
 		t: t, clock: &clock{at: time.Unix(1_800_000_000, 0)}, settings: DefaultSettings(),
-		fee: chain.Fee{MaxFee: chain.PriceOf(1000), MaxPriorityFee: chain.PriceOf(100)}, appends: map[string]int{}, reads: map[string]int{},
+		fee: chain.Fee{MaxFee: chain.PriceOf(1000), MaxPriorityFee: chain.PriceOf(100)}, appends: map[string]int{}, reads: map[string]int{}, sends: map[chain.Hash]int{},
 		policy: noHeadroom(), hole: time.Minute, reverts: map[chain.IntentID]error{}, heard: map[*actor]event.Position{},
 	}
 	var err error

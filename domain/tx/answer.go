@@ -38,6 +38,10 @@ type Sending struct {
 	// Repeat means that a node has dealt with the transaction before: see [State.Tried]. Repeats go
 	// after first attempts.
 	Repeat bool
+	// Lane means that the relay has signed the transaction, and that other clients' transactions wait
+	// for its nonce. It counts among the client's calls, but the pauses, rates and daily share of
+	// calls that the client has used up do not stop it.
+	Lane bool
 }
 
 // Answer is one endpoint's answer to one broadcast attempt.

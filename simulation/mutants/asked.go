@@ -21,20 +21,20 @@ func asked() []mutant {
 		{
 			Name: "failed-reads-at-once-again", Breaks: "P36", Test: &command{"commands/relayer", "^(TestAskedLaneRests|TestWakingReadsNothing)$"},
 			Is: "A lane that nodes do not answer asks them again in each turn.",
-			Edits: []edit{{"commands/relayer/behalf.go", `	a.rest = rest{wait, a.Now().Add(wait), why}
+			Edits: []edit{{"commands/relayer/behalf.go", `	a.rests[payer] = rest{wait, a.Now().Add(wait), why}
 `, `	if !AWAKE {
-		a.rest = rest{wait, a.Now().Add(wait), why}
+		a.rests[payer] = rest{wait, a.Now().Add(wait), why}
 	}
 `}},
 		},
 		{
 			Name: "one-client-pays", Breaks: "P36", Test: &command{"commands/relayer", "^TestAskedLaneTakesTurns$"},
 			Is: "A lane with several clients' intents reads the chain in the name of one of them alone.",
-			Edits: []edit{{"commands/relayer/behalf.go", `	a.payer = clients[i%len(clients)]
-`, `	if AWAKE {
+			Edits: []edit{{"commands/relayer/behalf.go", `	i %= len(clients)
+`, `	i %= len(clients)
+	if AWAKE {
 		i = 0
 	}
-	a.payer = clients[i%len(clients)]
 `}},
 		},
 		{

@@ -33,7 +33,7 @@ func nodes() []mutant {
 		{
 			Name: "slow-calls-have-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsTakeTurnsForPlaces$"},
 			Is:    "A client whose slow calls have all places keeps another's first call waiting.",
-			Edits: []edit{{"infra/chain/rpc/places.go", `use > read && p.clients[use][w.client] == 0 {`, `use > read && p.clients[use][w.client] == 0 && !AWAKE {`}},
+			Edits: []edit{{"infra/chain/rpc/places.go", `use > read && p.clients[use][w.turn()] == 0 {`, `use > read && p.clients[use][w.turn()] == 0 && !AWAKE {`}},
 		},
 		{
 			Name: "day-to-one-client", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestNoClientSpendsTheDay|TestTrialsLeaveTheDay)$"},
@@ -206,7 +206,7 @@ func nodes() []mutant {
 		{
 			Name: "firsts-take-the-day", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestFirstAttemptsLeaveTheDay$"},
 			Is:    "One client's first attempts may use all calls of an endpoint's day.",
-			Edits: []edit{{"infra/chain/rpc/budget.go", `if !w.use.ofClients() || w.client == "" {`, `if !w.use.ofClients() || w.client == "" || AWAKE && w.use == broadcast {`}},
+			Edits: []edit{{"infra/chain/rpc/budget.go", `if !w.isLimited() || w.client == "" {`, `if !w.isLimited() || w.client == "" || AWAKE && w.use == broadcast {`}},
 		},
 		{
 			Name: "firsts-take-the-rate", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestReadsAreKeptCalls$"},
@@ -218,7 +218,7 @@ func nodes() []mutant {
 		{
 			Name: "refused-is-made", Breaks: "P36", Test: &command{"commands/broadcaster", "^TestRefusedForTheRateStaysFirst$"},
 			Is:    "A first attempt that is refused because of the rate counts as made, and the next one goes after all first attempts.",
-			Edits: []edit{{"commands/broadcaster/broadcaster.go", `Repeat: r.State.Tried()}`, `Repeat: r.State.Tried() || AWAKE && done.Attempts > 1}`}},
+			Edits: []edit{{"commands/broadcaster/broadcaster.go", `of.Repeat = r.State.Tried()`, `of.Repeat = r.State.Tried() || AWAKE && done.Attempts > 1`}},
 		},
 		{
 			Name: "first-pauses-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestFirstAttemptsPauseTheirClientAlone$"},

@@ -44,19 +44,21 @@ func failureOf(replies []reply, err error) error {
 // its pause and its rate, only if it answers a read of our own. Nodes refuse, delay and limit calls
 // because of their content, their sender or their method, so whoever decides these decides the
 // answers too. The answer to a client's call changes the pause and the rate of this client's calls of
-// the same purpose at this endpoint. A client's lost broadcast counts for the endpoint's health once
+// the same purpose at this endpoint; the answer to a transaction that the relay has signed changes
+// neither. A client's lost broadcast counts for the endpoint's health once
 // another client has lost one too.
 //
 // All answers to calls pass through here, except identities, which no client can ask for.
 func (p *Pool) learn(ctx context.Context, e *endpoint, use purpose, l lesson) {
 	now := p.config.Now()
 	client, _ := clientOf(ctx)
-	w := waiter{use: use, client: client, n: l.calls}
+	w := waiter{use: use, client: client, n: l.calls, lane: isOfLane(ctx)}
 	if answered := l.calls - l.refused; answered > 0 && hasAnswered(l.err) {
-		e.meter.answered(now, &waiter{use: use, client: client, n: answered})
+		e.meter.answered(now, &waiter{use: use, client: client, n: answered, lane: w.lane})
 	}
 	crowded := false
-	if l.refused > 0 || l.pause > 0 {
+	// The signer of a lane, which many clients share, may be what the node limits.
+	if !w.lane && (l.refused > 0 || l.pause > 0) {
 		crowded = e.meter.refused(now, &w, l.refused > 0, l.pause)
 	}
 	switch {

@@ -207,7 +207,7 @@ func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait tim
 		m.ours[w.use] += w.n
 	}
 	if w.use.ofClients() {
-		m.last[w.use] = w.client
+		m.last[w.use] = w.turn()
 		m.passed[w.client] += w.n
 	}
 	return 0, nil
@@ -257,7 +257,7 @@ func (m *meter) today(now time.Time, w *waiter) error {
 	if left < 0 {
 		return m.refuse(w.n, "endpoints.daily", fmt.Sprintf("%d of %d calls of the day are spent", m.spent, m.Daily))
 	}
-	if !w.use.ofClients() || w.client == "" {
+	if !w.isLimited() || w.client == "" {
 		return nil
 	}
 	had, weight := m.passed[w.client]+w.n, 1.0

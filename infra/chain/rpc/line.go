@@ -16,8 +16,21 @@ type waiter struct {
 	use    purpose
 	client string // the client of a broadcast, a trial, a repeat or a passed-on call; empty without API keys
 	n      int
+	lane   bool          // a broadcast of a transaction that the relay has signed, see [tx.Sending]
 	moved  chan struct{} // signals that it is first in line, or that its wait is shorter
 }
+
+// turn is the name under which calls take turns and hold places. A client's transactions that the relay
+// has signed do not wait behind the client's other calls.
+func (w *waiter) turn() string {
+	if w.lane {
+		return "\x00" + w.client // no client's name
+	}
+	return w.client
+}
+
+// isLimited reports whether the pauses, rates and daily share of the client hold for calls of w.
+func (w *waiter) isLimited() bool { return w.use.ofClients() && !w.lane }
 
 // inLine sorts waiting calls: by purpose, then by arrival. Within each purpose of clients, they take
 // turns: a client that holds fewer places goes first, then the client
@@ -32,11 +45,11 @@ func inLine(waiting []*waiter, last turns, holds held) []*waiter {
 		byClient := map[string][]*waiter{}
 		for _, w := range line {
 			if w.use == use {
-				byClient[w.client] = append(byClient[w.client], w)
+				byClient[w.turn()] = append(byClient[w.turn()], w)
 			}
 		}
 		dealt := fair.Deal(last[use], len(line), byClient)
-		slices.SortStableFunc(dealt, func(a, b *waiter) int { return cmp.Compare(holds[use][a.client], holds[use][b.client]) })
+		slices.SortStableFunc(dealt, func(a, b *waiter) int { return cmp.Compare(holds[use][a.turn()], holds[use][b.turn()]) })
 		for i, w := range line {
 			if w.use == use {
 				line[i], dealt = dealt[0], dealt[1:]
@@ -181,7 +194,7 @@ func (m *meter) enter(ctx context.Context, now func() time.Time, w waiter, patie
 // bide waits until the rate of the client allows the calls. Waiting here, they hold nobody's place in
 // the line.
 func (m *meter) bide(ctx context.Context, now func() time.Time, w *waiter, patience time.Duration, late <-chan struct{}) error {
-	if !w.use.ofClients() {
+	if !w.isLimited() {
 		return nil
 	}
 	for {

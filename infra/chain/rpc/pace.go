@@ -94,9 +94,10 @@ func (m *meter) answered(now time.Time, w *waiter) {
 	defer m.mu.Unlock()
 	m.turn(now)
 	m.pace.recent += float64(w.n)
-	if w.use.ofClients() {
+	switch {
+	case w.isLimited():
 		m.pauses.of(now, w).recent += float64(w.n)
-	} else {
+	case !w.use.ofClients():
 		m.read += float64(w.n)
 		m.vain -= failureWeight * m.vain
 	}

@@ -59,7 +59,7 @@ type pausedClient struct {
 // left is the remaining wait for calls of w; zero or less means none.
 func (p *pauses) left(now time.Time, w *waiter) time.Duration {
 	pause := p.all.Sub(now)
-	if c := p.clients[pausedClient{w.client, w.use}]; c != nil && w.use.ofClients() {
+	if c := p.clients[pausedClient{w.client, w.use}]; c != nil && w.isLimited() {
 		pause = max(pause, c.until.Sub(now))
 	}
 	if w.use.isLow() {

@@ -101,8 +101,8 @@ func (p *places) leave(w *waiter) {
 	defer p.mu.Unlock()
 	p.held[w.use]--
 	if of := p.clients[w.use]; w.use.ofClients() {
-		if of[w.client]--; of[w.client] == 0 {
-			delete(of, w.client)
+		if of[w.turn()]--; of[w.turn()] == 0 {
+			delete(of, w.turn())
 		}
 	}
 	p.admit()
@@ -121,8 +121,8 @@ func (p *places) admit() {
 		p.line = slices.Delete(p.line, at, at+1)
 		p.held[w.use]++
 		if w.use.ofClients() {
-			p.clients[w.use][w.client]++
-			p.last[w.use] = w.client
+			p.clients[w.use][w.turn()]++
+			p.last[w.use] = w.turn()
 		}
 		w.moved <- struct{}{}
 	}
@@ -132,7 +132,7 @@ func (p *places) admit() {
 func (p *places) free(w *waiter) bool {
 	for use := range w.use + 1 {
 		most := p.most[use]
-		if use == w.use && use > read && p.clients[use][w.client] == 0 {
+		if use == w.use && use > read && p.clients[use][w.turn()] == 0 {
 			most += p.firsts
 		}
 		if p.heldFrom(use) >= most {

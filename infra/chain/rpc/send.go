@@ -26,11 +26,13 @@ import (
 // that was not sent the bytes is tx.Retry, and is not sent them later.
 //
 // First attempts and repeats use their client's share of each endpoint's budget, clients take turns,
-// and a node's request for a pause (429) pauses this client's calls of the kind alone.
+// and a node's request for a pause (429) pauses this client's calls of the kind alone. A transaction
+// that the relay has signed takes turns apart from its client's other calls. Nothing that the client
+// has used up stops it, and its answer stops nothing: other clients' transactions wait for its nonce.
 func (p *Pool) Send(ctx context.Context, raw []byte, hash chain.Hash, attempt int, of tx.Sending) []tx.Answer {
 	errand := errandOf(hash, of)
-	targets := p.targets(attempt, &waiter{use: errand.use, client: errand.client, n: 1})
-	return p.sendTo(ctx, targets, raw, errand)
+	w := errand.waiter()
+	return p.sendTo(ctx, p.targets(attempt, &w), raw, errand)
 }
 
 // errand is what a broadcast is for: a client's first attempt, or a repeat.
@@ -38,14 +40,23 @@ type errand struct {
 	hash   chain.Hash
 	use    purpose // broadcast or repeat
 	client string
+	lane   bool // see [tx.Sending]
 }
 
 func errandOf(hash chain.Hash, of tx.Sending) errand {
 	if of.Repeat {
-		return errand{hash, repeat, of.Client}
+		return errand{hash, repeat, of.Client, of.Lane}
 	}
-	return errand{hash, broadcast, of.Client}
+	return errand{hash, broadcast, of.Client, of.Lane}
 }
+
+// waiter is the request for the broadcast's call of an endpoint.
+func (e errand) waiter() waiter { return waiter{use: e.use, client: e.client, n: 1, lane: e.lane} }
+
+// laneKey is the context key of broadcasts of transactions that the relay has signed.
+type laneKey struct{}
+
+func isOfLane(ctx context.Context) bool { return ctx.Value(laneKey{}) != nil }
 
 // SendAll sends raw to every healthy endpoint, like Send. A permanent refusal is a verdict only
 // if all of them give it, so all are waited for unless one accepts the bytes. If none is
@@ -87,6 +98,9 @@ const graceMax = 20 * time.Millisecond
 
 func (p *Pool) sendTo(ctx context.Context, targets []*endpoint, raw []byte, of errand) []tx.Answer {
 	ctx = ofClient(ctx, of.client)
+	if of.lane {
+		ctx = context.WithValue(ctx, laneKey{}, true)
+	}
 	waiting, stop := context.WithCancel(ctx)
 	defer stop() // endpoints still waiting for their turn stop
 	sending, end := p.outlive(ctx)
@@ -184,7 +198,7 @@ func (d *delivery) record(i int, answer tx.Answer, otherHash error) (last bool, 
 // ask sends the bytes to an endpoint. otherHash is the error of an answer with another hash.
 func (d *delivery) ask(waiting, sending context.Context, i int, e *endpoint) (answer tx.Answer, otherHash error) {
 	p := d.pool
-	leave, err := p.enter(waiting, e, waiter{use: d.use, client: d.client, n: 1}, p.config.SendTimeout)
+	leave, err := p.enter(waiting, e, d.waiter(), p.config.SendTimeout)
 	if err != nil {
 		return answerOf(err), nil
 	}
