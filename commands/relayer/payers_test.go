@@ -91,7 +91,10 @@ func TestLaneRestsForEachClient(t *testing.T) {
 	his := w.ask(w.request(10, by("bob"), w.keyed))
 	w.clock.pass(w.settings.Look)
 	*names = nil
+	w.hears = true
+	a.box.call() // for bob's
 	for range 120 {
+		a.claim = true // as at each poll
 		_ = w.turns(a, 1)
 		w.block()
 	}
@@ -101,9 +104,12 @@ func TestLaneRestsForEachClient(t *testing.T) {
 	out["bob"] = false
 	w.hold = false
 	for range restMost + 4 {
+		a.claim = true
 		_ = w.turns(a, 1)
 		w.block()
 	}
+	w.hears = false
+	_ = w.turns(a, 1)
 	w.is(his[0], intent.StatusCompleted)
 	w.judge()
 }
