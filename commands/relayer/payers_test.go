@@ -94,7 +94,6 @@ func TestLaneRestsForEachClient(t *testing.T) {
 	w.hears = true
 	a.box.call() // for bob's
 	for range 120 {
-		a.claim = true // as at each poll
 		_ = w.turns(a, 1)
 		w.block()
 	}
@@ -102,15 +101,15 @@ func TestLaneRestsForEachClient(t *testing.T) {
 		t.Errorf("in two minutes the lane tried %d times to read the chain: %q", n, *names)
 	}
 	out["bob"] = false
-	w.hold = false
 	for range restMost + 4 {
-		a.claim = true
 		_ = w.turns(a, 1)
 		w.block()
 	}
-	w.hears = false
-	_ = w.turns(a, 1)
-	w.is(his[0], intent.StatusCompleted)
+	if len(w.intent(his[0]).Attempts) == 0 {
+		t.Errorf("bob's is %s, and ann's nonce open", w.intent(his[0]).Status())
+	}
+	w.hears, w.hold = false, false
+	w.until(a, "bob's is done", w.ended(intent.StatusCompleted, his...))
 	w.judge()
 }
 
