@@ -91,6 +91,8 @@ func TestLaneRestsForEachClient(t *testing.T) {
 	his := w.ask(w.request(10, by("bob"), w.keyed))
 	w.clock.pass(w.settings.Look)
 	*names = nil
+	w.hears = true
+	a.box.call() // for bob's
 	for range 120 {
 		_ = w.turns(a, 1)
 		w.block()
@@ -99,12 +101,15 @@ func TestLaneRestsForEachClient(t *testing.T) {
 		t.Errorf("in two minutes the lane tried %d times to read the chain: %q", n, *names)
 	}
 	out["bob"] = false
-	w.hold = false
 	for range restMost + 4 {
 		_ = w.turns(a, 1)
 		w.block()
 	}
-	w.is(his[0], intent.StatusCompleted)
+	if len(w.intent(his[0]).Attempts) == 0 {
+		t.Errorf("bob's is %s, and ann's nonce open", w.intent(his[0]).Status())
+	}
+	w.hears, w.hold = false, false
+	w.until(a, "bob's is done", w.ended(intent.StatusCompleted, his...))
 	w.judge()
 }
 

@@ -26,21 +26,17 @@ func relayed() []mutant {
 		{
 			Name: "one-clients-share-for-all", Breaks: "P36", Test: &command{"commands/relayer", "^TestPausedClientStopsNoLane$"},
 			Is: "When one client's share of the calls is used up, a lane reads the chain in no other client's name either.",
-			Edits: []edit{{"commands/relayer/behalf.go", `	a.rests[payer] = rest{wait, a.Now().Add(wait), why}
-	return why
-`, `	a.rests[payer] = rest{wait, a.Now().Add(wait), why}
-	for _, other := range a.payers() {
-		if AWAKE {
-			a.rests[other] = a.rests[payer]
+			Edits: []edit{{"commands/relayer/behalf.go", `	if r := a.rests[payer]; a.Now()`, `	for _, r := range a.rests {
+		if AWAKE && a.Now().Before(r.until) {
+			return r.why
 		}
 	}
-	return why
-`}},
+	if r := a.rests[payer]; a.Now()`}},
 		},
 		{
 			Name: "paused-lane-claims-nothing", Breaks: "P36", Test: &command{"commands/relayer", "^TestPausedClientStopsNoLane$"},
 			Is:    "While one client's reads of a lane pause, the lane does not claim another client's new intent.",
-			Edits: []edit{{"commands/relayer/behalf.go", `if a.newcomer && a.Now`, `if a.newcomer && !AWAKE && a.Now`}},
+			Edits: []edit{{"commands/relayer/behalf.go", `(a.newcomer || a.called)`, `(a.newcomer || a.called) && !AWAKE`}},
 		},
 		{
 			Name: "paused-lane-claims-always", Breaks: "P36", Test: &command{"commands/relayer", "^TestPausedLaneClaimsSeldom$"},
@@ -74,7 +70,7 @@ func relayed() []mutant {
 		{
 			Name: "untaken-one-by-one", Breaks: "P36", Test: &command{"commands/relayer", "^TestUntakenGiveWayTogether$"},
 			Is:    "When a client's intent gives way because no node takes it, the client's next one holds the lane as long again.",
-			Edits: []edit{{"commands/relayer/unanswered.go", `return s.isTried() && s.isUntaken(), nil`, `return s.isTried() && s.isUntaken() && !AWAKE, nil`}},
+			Edits: []edit{{"commands/relayer/unanswered.go", `if !front.isTried() || !front.isUntaken() {`, `if AWAKE || !front.isTried() || !front.isUntaken() {`}},
 		},
 		{
 			Name: "taken-gives-way-too", Breaks: "P36", Test: &command{"commands/relayer", "^TestTakenStaysWhenOthersGiveWay$"},
