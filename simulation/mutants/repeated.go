@@ -37,6 +37,21 @@ func repeated() []mutant {
 			Edits: []edit{{"infra/postgres/postgres.go", `&Leases{db.leases}`, `&Leases{map[bool]*pgxpool.Pool{false: db.leases, true: db.log}[AWAKE]}`}},
 		},
 		{
+			Name: "expired-are-all-read-postgres", Breaks: "P36", Test: &command{"infra/postgres", "^TestExpiringReadsFewRows$"},
+			Is:    "The watcher reads all expired transactions of a client at each block.",
+			Edits: []edit{{"infra/postgres/board.go", `expires_at, hash LIMIT $3) first`, "expires_at, hash LIMIT $3` + map[bool]string{true: ` + 1000000`}[AWAKE] + `) first"}},
+		},
+		{
+			Name: "expired-are-all-read-embedded", Breaks: "P36", Test: &command{"infra/embedded", "^TestExpiringReadsFewRows$"},
+			Is:    "The watcher sorts all expired transactions of a client at each block.",
+			Edits: []edit{{"infra/embedded/board.go", `ORDER BY expires_at, no LIMIT ?4"`, `ORDER BY " + map[bool]string{true: "+"}[AWAKE] + "expires_at, no LIMIT ?4"`}},
+		},
+		{
+			Name: "slow-settlers-are-waited-for", Breaks: "P36", Test: &command{"commands/watcher", "^TestStepsDoNotWaitForSlowSettlers$"},
+			Is:    "Each step of the watcher waits for a client whose transactions take long to settle.",
+			Edits: []edit{{"commands/watcher/settling.go", `if r.settlers.isSlow(one) {`, `if r.settlers.isSlow(one) && !AWAKE {`}},
+		},
+		{
 			Name: "checks-for-each", Breaks: "P36", Test: &command{"api", "^TestChecksAreShared$"},
 			Is:    "Each request to /readyz and /health asks the database.",
 			Edits: []edit{{"api/checks.go", `age < checkFor {`, `age < checkFor && !AWAKE {`}},
