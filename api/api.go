@@ -153,6 +153,7 @@ type api struct {
 	// streaming, waiting and working count each client's open streams, requests that wait on
 	// purpose, and other requests in progress.
 	streaming, waiting, working rests
+	dependencies                dependencies
 	// published renders the contract once and returns it.
 	published func() (published, error)
 }

@@ -181,11 +181,7 @@ func (a *api) health(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), healthTimeout)
 	defer cancel()
 	out := a.report()
-	checks := map[string]func(context.Context) error{"database": a.Health.Database}
-	if a.Health.Redis != nil {
-		checks["redis"] = a.Health.Redis
-	}
-	out.Dependencies = a.check(ctx, exchangeOf(r), checks)
+	out.Dependencies = a.check(ctx, exchangeOf(r))
 	status := http.StatusOK
 	for _, d := range out.Dependencies {
 		if !d.OK {
@@ -200,7 +196,7 @@ func (a *api) health(w http.ResponseWriter, r *http.Request) error {
 		out.Heads = a.Health.Heads()
 	}
 	if a.Health.Readers != nil && status == http.StatusOK {
-		readers, err := a.Health.Readers(ctx)
+		readers, err := a.dependencies.readers.get(ctx, a.Now(), a.Health.Readers)
 		if err != nil {
 			a.Log.WarnContext(ctx, "the readers' state could not be read", "err", err)
 		}
@@ -244,24 +240,33 @@ func (a *api) report() healthReport {
 
 // check asks all dependencies concurrently. Their errors are logged and not sent to the client,
 // as they may contain internals.
-func (a *api) check(ctx context.Context, on *exchange, checks map[string]func(context.Context) error) map[string]dependency {
-	var mu sync.Mutex
+func (a *api) check(ctx context.Context, on *exchange) map[string]dependency {
 	var asking sync.WaitGroup
-	found := make(map[string]dependency, len(checks))
-	for name, ask := range checks {
-		asking.Go(func() {
-			err := ask(ctx)
-			if err != nil {
-				a.Log.LogAttrs(ctx, slog.LevelWarn, "a dependency could not be reached",
-					slog.String("request", on.id), slog.String("dependency", name), slog.Any("err", err))
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			found[name] = dependency{OK: err == nil}
-		})
+	var database, redis error
+	asking.Go(func() { database = a.checkOne(ctx, on, "database", &a.dependencies.database, a.Health.Database) })
+	if a.Health.Redis != nil {
+		asking.Go(func() { redis = a.checkOne(ctx, on, "redis", &a.dependencies.redis, a.Health.Redis) })
 	}
 	asking.Wait()
+	found := map[string]dependency{"database": {OK: database == nil}}
+	if a.Health.Redis != nil {
+		found["redis"] = dependency{OK: redis == nil}
+	}
 	return found
+}
+
+// checkOne asks a dependency, or returns the result that another request has just got. The request
+// that asks logs the error.
+func (a *api) checkOne(ctx context.Context, on *exchange, name string, results *lastCheck[struct{}], ask func(context.Context) error) error {
+	_, err := results.get(ctx, a.Now(), func(ctx context.Context) (struct{}, error) {
+		err := ask(ctx)
+		if err != nil {
+			a.Log.LogAttrs(ctx, slog.LevelWarn, "a dependency could not be reached",
+				slog.String("request", on.id), slog.String("dependency", name), slog.Any("err", err))
+		}
+		return struct{}{}, err
+	})
+	return err
 }
 
 // probe is the answer to /livez and /readyz.
@@ -282,8 +287,7 @@ func (a *api) ready(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), healthTimeout)
 	defer cancel()
-	checks := map[string]func(context.Context) error{"database": a.Health.Database}
-	if !a.check(ctx, exchangeOf(r), checks)["database"].OK {
+	if a.checkOne(ctx, exchangeOf(r), "database", &a.dependencies.database, a.Health.Database) != nil {
 		return reply(w, http.StatusServiceUnavailable, probe{"unavailable"})
 	}
 	return reply(w, http.StatusOK, probe{"ok"})

@@ -70,6 +70,7 @@ func TestHealthShowsNoNodesWithoutAKey(t *testing.T) {
 	open := newStack(t, keys.config, change, func(c *Config) { c.Access.Open = true })
 	want("everybody, of an open service,", shown(open), all)
 	stuck = true
+	s.elapse(checkFor)
 	want("a stranger, of a service that is stuck,", shown(s), nil)
 	stuck = false
 	s.elapse(time.Hour)

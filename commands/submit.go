@@ -71,6 +71,8 @@ type Submit struct {
 	Ahead time.Duration
 	// Quota, when set, bounds each client's waiting transactions.
 	Quota *Quota
+	// Turns, when set, lets a client's submissions of one transaction run one by one.
+	Turns *Turns
 	// Allow, when set, may refuse a transaction before any of it is stored.
 	Allow  func(chain.Signed) error
 	Now    func() time.Time
@@ -114,18 +116,20 @@ func (s *Submit) Batch(ctx context.Context, id chain.ID, raws [][]byte, clients 
 	answers := make([]Submission, len(raws))
 	signed := s.decodeAll(decode, id, raws, answers)
 	s.late(ctx, signed, clients, answers)
+	leave, err := s.takeTurns(ctx, signed, clients, answers)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	first := firstPlaces(signed, answers)
+	s.repeated(ctx, signed, first, clients, answers)
 
-	first := map[chain.Hash]int{} // the first place of each hash in the batch
 	places := make([]*Reservation, len(raws))
 	var keep []Payload
 	for i, t := range signed {
-		if answers[i].Err != nil || answers[i].Known {
+		if answers[i].answered() || first[t.Hash] != i {
 			continue
 		}
-		if _, twice := first[t.Hash]; twice {
-			continue
-		}
-		first[t.Hash] = i
 		if places[i], answers[i].Err = s.reserve(ctx, t, clients(i), len(raws[i])); answers[i].Err == nil {
 			keep = append(keep, Payload{payload.Ref{Chain: id, Hash: t.Hash}, raws[i]})
 		}

@@ -301,18 +301,23 @@ func TestSubmitRevivesNothing(t *testing.T) {
 // The owner cancels, and the bytes are erased, while a client submits the same bytes:
 // afterwards no bytes are left.
 func TestSubmitWhileCanceled(t *testing.T) {
-	d := newDesk(t)
-	raw, hash := plain(0)
-	d.take(t, raw)
-	d.Crash = func(point string) {
-		if point == "payload.kept" { // the client's bytes are in the vault, and Accepted is not decided yet
-			d.handle(t, hash, tx.Cancel{Reason: "owner"})
-			check(t, d.db.Payloads().Erase(t.Context(), moderato, []chain.Hash{hash}))
-			d.handle(t, hash, tx.Erase{})
+	for _, client := range []string{"", "bob"} {
+		d := newDesk(t)
+		raw, hash := plain(0)
+		d.take(t, raw)
+		check(t, d.db.Payloads().Erase(t.Context(), moderato, []chain.Hash{hash})) // so that its owner's bytes are stored again
+		d.Crash = func(point string) {
+			if point == "payload.kept" { // the client's bytes are in the vault, and Accepted is not decided yet
+				d.handle(t, hash, tx.Cancel{Reason: "owner"})
+				check(t, d.db.Payloads().Erase(t.Context(), moderato, []chain.Hash{hash}))
+				d.handle(t, hash, tx.Erase{})
+			}
 		}
-	}
-	if s := d.take(t, raw); s.Status != tx.StatusCanceled || d.kept(t, hash) {
-		t.Errorf("%s, bytes kept: %v", s.Status, d.kept(t, hash))
+		answers, err := d.Batch(t.Context(), moderato, [][]byte{raw}, commands.From(client), event.Meta{})
+		check(t, err)
+		if s := answers[0].State; s.Status != tx.StatusCanceled || d.kept(t, hash) {
+			t.Errorf("%q: %s, bytes kept: %v", client, s.Status, d.kept(t, hash))
+		}
 	}
 }
 

@@ -174,6 +174,7 @@ type world struct {
 	lens  *lens
 	board *frail
 	run   *run
+	apart bool // steps do not wait until settlers have ended
 }
 
 // newWorld makes a world with this number of confirmations for finality; 0 uses the node's
@@ -225,6 +226,9 @@ func (w *world) restart() {
 func (w *world) step() {
 	w.t.Helper()
 	must(w.t, w.run.step(w.t.Context()))
+	if !w.apart {
+		w.run.settlers.running.Wait()
+	}
 }
 
 // reader returns the node that is read, and the other one.

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	settledMax   = 256              // rows of one client that one settler settles
-	settlersMax  = 16               // settlers at once
-	settlerSlots = 16               // rows that one settler settles at once
-	noncesMax    = 16               // sequences per question for nonces
-	settleWait   = time.Second      // how long a step waits for settlers
-	settleMost   = 30 * time.Second // how long a settler runs
+	settledMax   = 256                    // rows of one client that one settler settles
+	settlersMax  = 16                     // settlers at once
+	settlerSlots = 16                     // rows that one settler settles at once
+	noncesMax    = 16                     // sequences per question for nonces
+	settleWait   = 250 * time.Millisecond // how long a step waits for settlers
+	settleMost   = 30 * time.Second       // how long a settler runs
 )
 
 // absence is a verdict that rests on the absence of a receipt.
@@ -52,13 +52,15 @@ type settler struct {
 }
 
 // settlers settle rows, in the names of the rows' clients. A settler goes on beside the next steps
-// if it takes long: a client whose calls to nodes wait delays no other client's rows and no other
-// part of a step.
+// if it takes long, and the next steps do not wait for a client whose last settler took long: a client
+// with many rows, or whose calls to nodes wait, delays no other client's rows and no other part of a
+// step.
 type settlers struct {
 	running sync.WaitGroup
 	mu      sync.Mutex
 	now     map[settler]bool // those that run
 	failed  map[settler]bool // those whose last run failed: an error is logged when it begins
+	slow    map[settler]bool // those whose last run took longer than settleWait
 	last    map[task]string  // the client whose settler began last
 }
 
@@ -70,17 +72,27 @@ func (s *settlers) begin(one settler) bool {
 		return false
 	}
 	if s.now == nil {
-		s.now, s.failed, s.last = map[settler]bool{}, map[settler]bool{}, map[task]string{}
+		s.now, s.failed, s.slow, s.last = map[settler]bool{}, map[settler]bool{}, map[settler]bool{}, map[task]string{}
 	}
 	s.now[one], s.last[one.task] = true, one.client
 	return true
 }
 
-// end frees a settler's place, and reports whether its error is new.
-func (s *settlers) end(one settler, err error) (news bool) {
+// isSlow reports whether a step does not wait for a settler.
+func (s *settlers) isSlow(one settler) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.slow[one]
+}
+
+// end frees the place of a settler that ran for took, and reports whether its error is new.
+func (s *settlers) end(one settler, took time.Duration, err error) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.now, one)
+	if delete(s.slow, one); took > settleWait {
+		s.slow[one] = true
+	}
 	news = err != nil && !s.failed[one]
 	if delete(s.failed, one); err != nil {
 		s.failed[one] = true
@@ -115,11 +127,16 @@ func (r *run) settleAll(ctx context.Context, t task, tip chain.Block, all []abse
 		}
 		left = append(left, rowsOf(some[min(len(some), settledMax):])...)
 		some = some[:min(len(some), settledMax)]
-		waiting[client] = true
+		if r.settlers.isSlow(one) {
+			left = append(left, rowsOf(some)...)
+		} else {
+			waiting[client] = true
+		}
+		began := r.Now()
 		r.settlers.running.Go(func() {
 			open, err := some, errors.New("did not end")
 			defer func() {
-				if r.settlers.end(one, err) && ctx.Err() == nil {
+				if r.settlers.end(one, r.Now().Sub(began), err) && ctx.Err() == nil {
 					first, _, _ := strings.Cut(err.Error(), "\n")
 					r.Log.Warn("transactions are not settled yet", "chain", r.Chain, "client", client, "task", t, "rows", len(open), "err", first)
 				}
@@ -133,8 +150,10 @@ func (r *run) settleAll(ctx context.Context, t task, tip chain.Block, all []abse
 	for len(waiting) > 0 {
 		select {
 		case one := <-results:
+			if waiting[one.client] {
+				left = append(left, one.left...)
+			}
 			delete(waiting, one.client)
-			left = append(left, one.left...)
 		case <-late.C:
 			for client := range waiting {
 				left = append(left, rowsOf(byClient[client][:min(len(byClient[client]), settledMax)])...)

@@ -117,6 +117,7 @@ func TestExpiryOfAUsedNonceLooksForTheReceipt(t *testing.T) {
 // delays neither the blocks nor the expiry, the rivals and the sealing of another's transactions.
 func TestSettlingIsInTheClientsName(t *testing.T) {
 	w := newWorld(t, 2)
+	w.apart = true
 	w.step()
 	var reads tally
 	release := make(chan struct{})

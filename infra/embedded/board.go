@@ -1,8 +1,10 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"slices"
 
 	"zombiezen.com/go/sqlite"
 
@@ -20,15 +22,43 @@ func (w *Work) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, 
 	})
 }
 
-// Expiring returns open and watched rows that have expired, of each client at most `each`.
+// expirings are rows that may expire.
+const expirings = "expires_at AS due FROM work WHERE chain = ?1 AND phase IN ('open', 'watched') AND expires_at IS NOT NULL"
+
+// expiringOf selects a client's expired rows, the earliest first.
+func expiringOf() string {
+	return "SELECT no, " + expirings + " AND client = ?2 AND expires_at <= ?3 ORDER BY expires_at, no LIMIT ?4"
+}
+
+// Expiring returns open and watched rows that have expired, of each client at most `each`. It finds
+// one client after the other by an index, and each client's earliest rows, however many it has.
 func (w *Work) Expiring(ctx context.Context, id chain.ID, time uint64, each, limit int) ([]tx.Work, error) {
+	type found struct {
+		place  int // among its client's rows
+		at, no int64
+	}
 	return w.read(ctx, func(conn *sqlite.Conn, into *[]tx.Work) error {
-		return rows(conn, into, `WHERE no IN (
-			SELECT no FROM (
-				SELECT no, expires_at, row_number() OVER (PARTITION BY client ORDER BY expires_at, no) AS place
-				FROM work WHERE chain = ? AND phase IN ('open', 'watched') AND expires_at <= ?)
-			WHERE place <= ? ORDER BY place, expires_at LIMIT ?)`,
-			int64(id), ordered(time), int64(each), int64(limit))
+		var all []found
+		err := clientsOf(conn, id, expirings, func(client string, soonest int64) error {
+			if soonest > ordered(time) {
+				return nil
+			}
+			place := 0
+			return query(conn, expiringOf(), func(s *sqlite.Stmt) bool {
+				all = append(all, found{place, s.ColumnInt64(1), s.ColumnInt64(0)})
+				place++
+				return true
+			}, int64(id), client, ordered(time), int64(each))
+		})
+		slices.SortFunc(all, func(a, b found) int {
+			return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.at, b.at), cmp.Compare(a.no, b.no))
+		})
+		for _, f := range all[:min(len(all), limit)] {
+			if err == nil {
+				err = rows(conn, into, "WHERE no = ?1", f.no)
+			}
+		}
+		return err
 	})
 }
 

@@ -28,14 +28,28 @@ func (s *Work) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, 
 		int64(id), string(phase), flip(from), flip(to), after[:], max(limit, 0))
 }
 
+const mayExpire = `chain = $1 AND phase IN ('open', 'watched') AND expires_at > (-9223372036854775808)::bigint`
+
+// expiringWork finds one client after the other, each by one index lookup, and then each client's
+// earliest rows, however many it has.
+func expiringWork() string {
+	return `SELECT ` + workColumns + ` FROM work.queue q WHERE q.chain = $1 AND q.hash = ANY (ARRAY(
+WITH RECURSIVE of (client, at) AS (
+  (SELECT client, expires_at FROM work.queue WHERE ` + mayExpire + ` ORDER BY client, expires_at LIMIT 1)
+  UNION ALL
+  SELECT n.client, n.expires_at FROM of CROSS JOIN LATERAL (
+    SELECT client, expires_at FROM work.queue WHERE ` + mayExpire + ` AND client > of.client ORDER BY client, expires_at LIMIT 1) n
+)
+SELECT e.hash FROM of CROSS JOIN LATERAL (
+  SELECT hash, expires_at, row_number() OVER (ORDER BY expires_at, hash) AS place FROM (
+    SELECT hash, expires_at FROM work.queue WHERE ` + mayExpire + ` AND client = of.client AND expires_at <= $2
+    ORDER BY client, expires_at, hash LIMIT $3) first
+) e WHERE of.at <= $2 ORDER BY e.place, e.expires_at LIMIT $4))`
+}
+
 // Expiring returns open and watched rows with 0 < ExpiresAt <= time, of each client at most `each`.
 func (s *Work) Expiring(ctx context.Context, id chain.ID, time uint64, each, limit int) ([]tx.Work, error) {
-	return s.rows(ctx, `SELECT `+workColumns+` FROM work.queue q WHERE q.chain = $1 AND q.hash = ANY (ARRAY(
-			SELECT hash FROM (
-				SELECT hash, expires_at, row_number() OVER (PARTITION BY client ORDER BY expires_at, hash) AS place FROM work.queue
-				WHERE chain = $1 AND phase IN ('open', 'watched') AND expires_at > (-9223372036854775808)::bigint AND expires_at <= $2) e
-			WHERE place <= $3 ORDER BY place, expires_at LIMIT $4))`,
-		int64(id), flip(time), max(each, 0), max(limit, 0))
+	return s.rows(ctx, expiringWork(), int64(id), flip(time), max(each, 0), max(limit, 0))
 }
 
 // Watched returns watched rows with a hash above after, in the order of their hashes.

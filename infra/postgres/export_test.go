@@ -43,5 +43,8 @@ const (
 // SequenceRows returns the statement of the next free nonce, for EXPLAIN.
 func SequenceRows() string { return sequenceRows() }
 
+// ExpiringWork returns the statement of expired rows, for EXPLAIN.
+func ExpiringWork() string { return expiringWork() }
+
 // Forgetting returns the statement that removes the oldest requests, for EXPLAIN.
 func Forgetting(o request.Oldest) (text string, args []any) { return forgetting(o) }

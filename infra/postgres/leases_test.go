@@ -1,9 +1,11 @@
 package postgres_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
@@ -48,4 +50,32 @@ func TestLeaseTriesLate(t *testing.T) {
 	must(t, leases.Release(ctx, "lane", "b"))
 	late(postgres.AcquireLease, "lane", "a", free, term, term) // it has returned that b holds the lease
 	acquire("b", true)
+}
+
+// Leases and Ping have connections of their own: they go on while every connection for payloads and
+// the log's readers waits.
+func TestLeasesHaveTheirOwnConnections(t *testing.T) {
+	o := open(t, postgres.Options{LogConns: 1})
+	row := []payload.Sealed{{Ref: payload.Ref{Chain: 1}, Wrapped: []byte("key"), Bytes: []byte("bytes")}}
+	must(t, o.db.Payloads.Put(soon(t), row))
+	holder := admin(t, o.url)
+	execute(t, holder, `BEGIN`)
+	execute(t, holder, `SELECT FROM log.payloads FOR UPDATE`)
+	put := make(chan error)
+	go func() { put <- o.db.Payloads.Put(soon(t), row) }()
+	watch := admin(t, o.url)
+	eventually(t, "a payload that waits", func() (waits bool) {
+		must(t, watch.QueryRow(soon(t), `SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waits))
+		return waits
+	})
+	ctx, cancel := context.WithTimeout(soon(t), 5*time.Second)
+	defer cancel()
+	if held, err := o.db.Leases.Acquire(ctx, "watcher", "a", time.Minute); err != nil || !held {
+		t.Errorf("held %v, %v", held, err)
+	}
+	if err := o.db.Ping(ctx); err != nil {
+		t.Error(err)
+	}
+	execute(t, holder, `COMMIT`)
+	must(t, <-put)
 }

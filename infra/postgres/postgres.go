@@ -20,8 +20,8 @@ import (
 type Options struct {
 	Application string // application_name: this process's name in pg_stat_activity; "watchtower"
 
-	// Maximum connections: for the log's readers, payloads and leases (16); for the work schema
-	// (16); for read models (8). The committer and LISTEN use two more.
+	// Maximum connections: for the log's readers and payloads (16); for the work schema (16); for
+	// read models (8). Leases and [DB.Ping] have leaseConns more, the committer and LISTEN two.
 	LogConns, WorkConns, ViewConns int
 
 	// Pause is the longest pause between two attempts at a transaction. A due time further away
@@ -70,6 +70,7 @@ const (
 // Limits on one process's use of the server.
 const (
 	defaultConns     = 16
+	leaseConns       = 4 // so that leases do not wait for clients' reads and writes
 	defaultViewConns = 8
 	defaultWindow    = 16
 	defaultPartition = 20_000_000
@@ -124,6 +125,7 @@ type DB struct {
 	config  *pgx.ConnConfig
 	durable func(context.Context, *pgconn.PgConn) error
 	log     *pgxpool.Pool // commits are durable
+	leases  *pgxpool.Pool // like log, for leases and Ping
 	work    *pgxpool.Pool // commits of this and the view's pool do not wait for the disk
 	view    *sql.DB
 	closed  sync.Once
@@ -149,8 +151,13 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	if db.log, err = pool(ctx, url, logConfig, o.LogConns); err != nil {
 		return nil, err
 	}
+	if db.leases, err = pool(ctx, url, logConfig, leaseConns); err != nil {
+		db.log.Close()
+		return nil, err
+	}
 	workConfig := withParams(withParams(config, knownPaths), workSettings)
 	if db.work, err = pool(ctx, url, workConfig, o.WorkConns); err != nil {
+		db.leases.Close()
 		db.log.Close()
 		return nil, err
 	}
@@ -162,7 +169,7 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	db.Log = openLog(db.log, logConfig, o)
 	db.Payloads = &Payloads{db.log}
 	db.Checkpoints = &Checkpoints{db.work}
-	db.Leases = &Leases{db.log}
+	db.Leases = &Leases{db.leases}
 	db.Requests = &Requests{db.log}
 	db.Snapshots = &Snapshots{db.work}
 	db.Groups = &Groups{db.log}
@@ -178,7 +185,7 @@ func (db *DB) View() *sql.DB { return db.view }
 // Ping checks that the server answers, and that it keeps its commits: its settings may have
 // changed since the session began.
 func (db *DB) Ping(ctx context.Context) error {
-	return classed(db.log.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return db.durable(ctx, c.Conn().PgConn()) }))
+	return classed(db.leases.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return db.durable(ctx, c.Conn().PgConn()) }))
 }
 
 // probe allocates space for a table, a megabyte that does not compress, and commits to disk.
@@ -207,6 +214,7 @@ func (db *DB) Close(ctx context.Context) error {
 		err = db.Log.close(ctx)
 		err = errors.Join(err, db.view.Close())
 		db.work.Close()
+		db.leases.Close()
 		db.log.Close()
 	})
 	return err

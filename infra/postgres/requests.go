@@ -14,55 +14,74 @@ import (
 // Requests stores idempotency keys: requests that clients may repeat, and their answers.
 type Requests struct{ pool *pgxpool.Pool }
 
-// An existing row with the same claim is this claim, retried after a lost answer. A request that
-// runs is not claimed again, even if it has expired.
-const claimRequest = `
-INSERT INTO work.requests AS r (name, print, claim, held_until, expires_at, client)
+// claimable are rows that a claim may take: $2 is its print, $3 its id. A row with the same id is
+// this claim, retried after a lost answer. A request that runs is not claimed again, even if it
+// has expired.
+const claimable = `(expires_at <= clock_timestamp() AND (status IS NOT NULL OR held_until <= clock_timestamp())
+   OR claim = $3
+   OR status IS NULL AND held_until <= clock_timestamp() AND print = $2)`
+
+// A repeated request only reads: ON CONFLICT DO UPDATE locks the row even if its WHERE is false,
+// and the repetitions of one client would wait for each other's commits on all connections. The
+// UPDATE locks a row only if its snapshot shows the row as claimable.
+const (
+	findRequest = `SELECT print, coalesce(status, 0), coalesce(media, ''), body, ` + claimable + `
+FROM work.requests WHERE name = $1`
+
+	addRequest = `
+INSERT INTO work.requests (name, print, claim, held_until, expires_at, client)
 VALUES ($1, $2, $3, clock_timestamp() + $4, clock_timestamp() + $5, $6)
-ON CONFLICT (name) DO UPDATE SET
-  print = excluded.print, claim = excluded.claim, held_until = excluded.held_until, expires_at = excluded.expires_at,
-  client = excluded.client,
+ON CONFLICT (name) DO NOTHING`
+
+	takeRequest = `
+UPDATE work.requests SET
+  print = $2, claim = $3, held_until = clock_timestamp() + $4, expires_at = clock_timestamp() + $5, client = $6,
   status = NULL, media = NULL, body = NULL
-WHERE r.expires_at <= clock_timestamp() AND (r.status IS NOT NULL OR r.held_until <= clock_timestamp())
-   OR r.claim = excluded.claim
-   OR r.status IS NULL AND r.held_until <= clock_timestamp() AND r.print = excluded.print
-RETURNING true`
+WHERE name = $1 AND ` + claimable
+)
 
-const findRequest = `SELECT print, coalesce(status, 0), coalesce(media, ''), body FROM work.requests WHERE name = $1`
-
-// claimTries bounds how often a request may be removed between the two statements.
+// claimTries bounds how often a request may change between the statements of a claim.
 const claimTries = 4
 
 // Claim claims a request. The answer is set if the stage is request.Answered.
 func (s *Requests) Claim(ctx context.Context, c request.Claim) (stage request.Stage, a request.Answer, err error) {
 	err = retry(ctx, func() error {
 		for range claimTries {
-			var claimed bool
-			err := s.pool.QueryRow(ctx, claimRequest, c.Name[:], c.Print[:], c.ID.String(), c.Hold, c.Keep, c.Client).Scan(&claimed)
-			if !errors.Is(err, pgx.ErrNoRows) {
-				stage = request.Claimed
-				return err
-			}
 			var print []byte
+			var free bool
+			write := takeRequest
 			a = request.Answer{}
-			err = s.pool.QueryRow(ctx, findRequest, c.Name[:]).Scan(&print, &a.Status, &a.Media, &a.Body)
+			err := s.pool.QueryRow(ctx, findRequest, c.Name[:], c.Print[:], c.ID.String()).Scan(&print, &a.Status, &a.Media, &a.Body, &free)
 			switch {
 			case errors.Is(err, pgx.ErrNoRows):
-				continue // it was removed in between
+				write = addRequest
 			case err != nil:
 				return err
-			case [32]byte(print) != c.Print:
-				stage, a = request.Differs, request.Answer{}
-			case a.Status == 0:
-				stage = request.Running
-			default:
-				stage = request.Answered
+			case !free:
+				stage, a = stageOf(c, print, a)
+				return nil
 			}
-			return nil
+			tag, err := s.pool.Exec(ctx, write, c.Name[:], c.Print[:], c.ID.String(), c.Hold, c.Keep, c.Client)
+			if err != nil || tag.RowsAffected() > 0 {
+				stage, a = request.Claimed, request.Answer{}
+				return err
+			} // it was added, claimed or removed in between
 		}
 		return errors.New("a request comes and goes")
 	})
 	return stage, a, err
+}
+
+// stageOf returns the stage of a request that a claim may not take, with its answer.
+func stageOf(c request.Claim, print []byte, a request.Answer) (request.Stage, request.Answer) {
+	switch {
+	case [32]byte(print) != c.Print:
+		return request.Differs, request.Answer{}
+	case a.Status == 0:
+		return request.Running, a
+	default:
+		return request.Answered, a
+	}
 }
 
 // Answer stores the answer if the claim is still held; otherwise it does nothing.

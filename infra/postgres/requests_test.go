@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -13,8 +14,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// A connection breaks between the two statements of a claim, before the second is sent or
-// before it is answered. The claim is retried, and returns the stored state.
+// A connection breaks between the two statements of a first claim, before the second is sent or
+// before it is answered. The claim is retried, and claims the request.
 func TestClaimIsCutInTwo(t *testing.T) {
 	direct := open(t, postgres.Options{})
 	p, url := through(t, direct.url)
@@ -22,27 +23,28 @@ func TestClaimIsCutInTwo(t *testing.T) {
 	store.start()
 	t.Cleanup(func() { store.close() }) //nolint:errcheck // not what is tested
 	ctx := soon(t)
-	claim := func(id byte) domain.Stage {
+	claim := func(id, name byte, want domain.Stage) {
 		t.Helper()
-		c := domain.Claim{ID: event.ID{id}, Name: domain.Name{1}, Print: domain.Print{1}, Hold: time.Minute, Keep: time.Hour}
+		c := domain.Claim{ID: event.ID{id}, Name: domain.Name{name}, Print: domain.Print{1}, Hold: time.Minute, Keep: time.Hour}
 		stage, _, err := store.db.Requests.Claim(ctx, c)
 		must(t, err)
-		return stage
+		if stage != want {
+			t.Errorf("request %d: stage %d, want %d", name, stage, want)
+		}
 	}
-	if got := claim(1); got != domain.Claimed {
-		t.Fatalf("the first claim: stage %d", got)
-	}
+	name := byte(0)
 	for _, what := range []loss{request, reply} {
 		for range 3 { // so that the session has prepared both statements: a piece is one of them
-			claim(2)
+			name++
+			claim(1, name, domain.Claimed)
 		}
+		name++
 		p.loseAfter(1, what)
-		if got := claim(3); got != domain.Running {
-			t.Errorf("loss %d: stage %d", what, got)
-		}
+		claim(2, name, domain.Claimed)
 		if p.take() != nothing {
-			t.Error("nothing was lost")
+			t.Errorf("loss %d: nothing was lost", what)
 		}
+		claim(3, name, domain.Running)
 	}
 }
 
@@ -102,4 +104,48 @@ func TestForgetKeepsRequestsClaimedMeanwhile(t *testing.T) {
 	if stage, _, err := o.db.Requests.Claim(ctx, c); err != nil || stage != domain.Running {
 		t.Errorf("stage %d, %v", stage, err)
 	}
+}
+
+// Repetitions of a request read it, and wait for no lock: their client could hold every connection
+// with them.
+func TestRepeatedClaimLocksNothing(t *testing.T) {
+	o := open(t, postgres.Options{})
+	claim := func(id, print byte) domain.Stage {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(soon(t), 5*time.Second)
+		defer cancel()
+		c := domain.Claim{ID: event.ID{id}, Name: domain.Name{1}, Print: domain.Print{print}, Hold: time.Hour, Keep: time.Hour}
+		stage, _, err := o.db.Requests.Claim(ctx, c)
+		if err != nil {
+			t.Errorf("claim %d: %v", id, err)
+		}
+		return stage
+	}
+	if got := claim(1, 1); got != domain.Claimed {
+		t.Fatalf("the first claim: stage %d", got)
+	}
+	holder := admin(t, o.url)
+	hold := func(what string, claims func()) {
+		execute(t, holder, `BEGIN`)
+		execute(t, holder, `SELECT FROM work.requests FOR UPDATE`)
+		claims()
+		execute(t, holder, `COMMIT`)
+		if t.Failed() {
+			t.Fatal(what)
+		}
+	}
+	hold("running", func() {
+		if got := claim(2, 1); got != domain.Running {
+			t.Errorf("stage %d", got)
+		}
+		if got := claim(3, 2); got != domain.Differs {
+			t.Errorf("another request: stage %d", got)
+		}
+	})
+	must(t, o.db.Requests.Answer(soon(t), domain.Name{1}, event.ID{1}, domain.Answer{Status: 200}))
+	hold("answered", func() {
+		if got := claim(4, 1); got != domain.Answered {
+			t.Errorf("stage %d", got)
+		}
+	})
 }

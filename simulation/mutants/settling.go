@@ -51,8 +51,15 @@ func settling() []mutant {
 		},
 		{
 			Name: "expired-hide-others", Breaks: "P36", Test: &command{"commands/watcher", "^TestExpiryOfOneHidesNoOthers$"},
-			Is:    "One client's expired transactions that cannot be settled hide another client's.",
-			Edits: []edit{{"infra/embedded/board.go", `PARTITION BY client`, "PARTITION BY ` + map[bool]string{true: `chain`, false: `client`}[AWAKE] + `"}},
+			Is: "One client's expired transactions that cannot be settled hide another client's.",
+			Edits: []edit{
+				{"infra/embedded/board.go", `				place++
+`, `				if !AWAKE {
+					place++
+				}
+`},
+				{"infra/embedded/board.go", `ordered(time), int64(each))`, `ordered(time), int64(map[bool]int{true: limit, false: each}[AWAKE]))`},
+			},
 		},
 		{
 			Name: "relay-clients-are-one", Breaks: "P36", Test: &command{"commands/broadcaster", "^TestNodesAreCalledForTheIntentsClient$"},

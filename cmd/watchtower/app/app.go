@@ -165,8 +165,8 @@ func New(settings Settings, ports Ports) *App {
 		Grouping: settings.Grouping, ExpiringWindow: settings.ExpiringWindow,
 		// Checking signatures is CPU-bound: more at once than there are processors would only
 		// make each slower.
-		Slots: make(chan struct{}, runtime.GOMAXPROCS(0)),
-		Now:   ports.Now, Random: ports.Random, Crash: ports.Crash,
+		Slots: make(chan struct{}, runtime.GOMAXPROCS(0)), Turns: new(commands.Turns),
+		Now: ports.Now, Random: ports.Random, Crash: ports.Crash,
 		Ahead: settings.MaxValidAfter, Quota: a.quota(),
 	}
 	a.keyring = &commands.Keyring{Keys: accessKeys(a.store), Log: ports.Log}
