@@ -16,7 +16,7 @@ func relayed() []mutant {
 		{
 			Name: "lane-pauses-its-client", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestPausesStopNoLane$"},
 			Is:    "A node that limits a signer pauses the own transactions of each client for which the signer signs.",
-			Edits: []edit{{"infra/chain/rpc/answers.go", `case w.lane && (limited`, `case w.lane && !AWAKE && (limited`}},
+			Edits: []edit{{"infra/chain/rpc/answers.go", `if !w.lane && (l.refused`, `if (!w.lane || AWAKE) && (l.refused`}},
 		},
 		{
 			Name: "relays-as-the-clients-own", Breaks: "P36", Test: &command{"commands/broadcaster", "^TestNodesAreCalledForTheIntentsClient$"},

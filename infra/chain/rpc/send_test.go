@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -382,24 +381,5 @@ func TestSendToAForeignChainIsNotSent(t *testing.T) {
 	foreign := (*Ejected)(nil)
 	if _, err := p.Reader().Head(t.Context()); !errors.As(err, &foreign) {
 		t.Errorf("read from another chain: %v", err)
-	}
-}
-
-func TestSendEndsWithItsContext(t *testing.T) {
-	g := &gateway{node: newChain(t, chaintest.Rules{}).Node("a")}
-	p := open(t, nil, serve(t, g))
-	entered := make(chan struct{})
-	g.misbehave(send, func(_ http.ResponseWriter, r *http.Request, _ []byte) {
-		close(entered)
-		<-r.Context().Done()
-	})
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() { <-entered; cancel() }()
-	raw, hash := plain(alice, key5, 0)
-	if got := p.Send(ctx, raw, hash, 0, tx.Sending{})[0]; got.Class != tx.Unknown {
-		t.Errorf("answer %+v", got)
-	}
-	if got := p.Status()[0]; got.Failures != 0 {
-		t.Errorf("our giving up counted against the endpoint: %+v", got)
 	}
 }
