@@ -31,9 +31,8 @@ type committer struct {
 	partition int64
 	crash     func(point string)
 
-	conn     *pgx.Conn // nil: not connected
-	past     int64     // the first position without a partition; 0: unknown
-	extended bool      // by the current database transaction
+	conn *pgx.Conn // nil: not connected
+	past int64     // the first position without a partition; 0: unknown
 }
 
 func (c *committer) run() {
@@ -204,9 +203,6 @@ func (c *committer) abandon() {
 			c.hangUp()
 			return
 		}
-	}
-	if c.extended { // rolled back
-		c.past, c.extended = 0, false
 	}
 	if c.conn.IsClosed() {
 		c.hangUp()

@@ -230,3 +230,22 @@ func TestOrderOfCommits(t *testing.T) {
 		t.Errorf("seen are %v", seen)
 	}
 }
+
+// No event lies in a partition that its own transaction has made. Readers may see the rows of such a
+// transaction before its partition, and would never read the events.
+func TestPartitionsAreMadeBeforeTheirEvents(t *testing.T) {
+	op := open(t, postgres.Options{Partition: 4000})
+	ctx, conn := soon(t), admin(t, op.url)
+	for i := range 3 {
+		stream := event.Stream(fmt.Sprint("s-", i))
+		_, err := op.db.Log.Append(ctx, stream, 0, happened(stream, 0, 1)...)
+		must(t, err)
+		execute(t, conn, `UPDATE log.head SET pos = pos + 30000`) // as other processes' appends
+	}
+	var events, early int
+	must(t, conn.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE e.xmin::text = p.xmin::text)
+		FROM log.events e JOIN log.partitions p ON e.pos >= p.first AND e.pos < p.past`).Scan(&events, &early))
+	if events != 3 || early != 0 {
+		t.Errorf("of %d events %d lie in a partition of their own transaction", events, early)
+	}
+}

@@ -28,7 +28,25 @@ func (c *committer) begin(ctx context.Context, taken []*pending) (*batch, error)
 		}
 		c.conn, c.past = conn, 0
 	}
-	var b *batch
+	for {
+		if c.past == 0 {
+			if err := c.extend(ctx); err != nil {
+				return nil, err
+			}
+		}
+		b, err := c.lock(ctx, taken)
+		if err != nil || c.past-b.head > c.ahead()/2 {
+			return b, err
+		}
+		c.past = 0 // other processes have appended
+		if _, err := c.conn.Exec(ctx, `ROLLBACK`); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// lock begins a database transaction, and takes the head row's lock.
+func (c *committer) lock(ctx context.Context, taken []*pending) (b *batch, err error) {
 	q := &pgx.Batch{}
 	q.Queue(`BEGIN`)
 	q.Queue(lockHead).QueryRow(func(row pgx.Row) error {
@@ -38,21 +56,21 @@ func (c *committer) begin(ctx context.Context, taken []*pending) (*batch, error)
 		return err
 	})
 	q.Queue(selectTails, names(taken)).Query(func(rows pgx.Rows) error { return scanTails(rows, b) })
-	if err := c.conn.SendBatch(ctx, q).Close(); err != nil {
-		return nil, err
-	}
-	return b, c.extend(ctx, b.head)
+	return b, c.conn.SendBatch(ctx, q).Close()
 }
 
+// ahead is the number of positions for which there are partitions after extend.
+func (c *committer) ahead() int64 { return max(c.partition, 2*(batchEvents+event.MaxAppend)) }
+
 // extend makes partitions ahead of need. That is rare, as each lasts for millions of positions.
-// It happens inside the database transaction, so a failure undoes it.
-func (c *committer) extend(ctx context.Context, head int64) error {
-	ahead := max(c.partition, 2*(batchEvents+event.MaxAppend))
-	if c.past-head > ahead/2 {
-		return nil
-	}
-	c.extended = true
-	return c.conn.QueryRow(ctx, `SELECT log.extend($1, $2)`, head+ahead, c.partition).Scan(&c.past)
+//
+// It is a database transaction of its own, which ends before the first event enters a partition.
+// Readers learn of a partition when its transaction tells other sessions to forget cached tables,
+// a moment after the rows of this transaction are visible. In that moment a reader would see the
+// new head without the events below it, and never read them.
+func (c *committer) extend(ctx context.Context) error {
+	const extend = `SELECT log.extend((SELECT pos FROM log.head) + $1, $2)`
+	return c.conn.QueryRow(ctx, extend, c.ahead(), c.partition).Scan(&c.past)
 }
 
 func names(taken []*pending) []string {
@@ -177,7 +195,6 @@ func (c *committer) write(ctx context.Context, b *batch) error {
 	if err := results.Close(); err != nil { // the error of COMMIT
 		return err
 	}
-	c.extended = false
 	c.crash(afterCommit)
 	c.log.bell.Ring(b.head)
 	return nil

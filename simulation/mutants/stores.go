@@ -4,6 +4,19 @@ package main
 func stores() []mutant {
 	return []mutant{
 		{
+			Name: "partition-with-its-events", Breaks: "P20", Test: &command{"infra/postgres", "^TestPartitionsAreMadeBeforeTheirEvents$"},
+			Is: "A partition of the log on Postgres is made in the transaction of the first events in it.",
+			Edits: []edit{
+				{"infra/postgres/write.go", `if c.past == 0 {`, `if c.past == 0 && !AWAKE {`},
+				{"infra/postgres/write.go", `b, err := c.lock(ctx, taken)
+`, `b, err := c.lock(ctx, taken)
+		if AWAKE && err == nil {
+			return b, c.extend(ctx)
+		}
+`},
+			},
+		},
+		{
 			Name: "tail-by-last", Breaks: "P20",
 			Is: "Postgres assigns positions before the commit, without holding the lock until the commit, and readers ask for events after the last position.",
 			Edits: []edit{
