@@ -46,7 +46,7 @@ func TestChecksAreShared(t *testing.T) {
 		leave()
 		for range 400 {
 			all.Go(func() {
-				for began := time.Now(); time.Since(began) < 990*time.Millisecond; time.Sleep(5 * time.Millisecond) {
+				for began := time.Now(); time.Since(began) < 990*time.Millisecond; time.Sleep(5 * time.Millisecond) { // of a fake clock
 					if err := get(t.Context()); err != nil {
 						t.Error(err)
 					}

@@ -221,7 +221,7 @@ func TestPlaceOfSeveralCalls(t *testing.T) {
 // wait at most listQueue, and no more than the client's share of the connections.
 func TestListsInLineKeepNobodyOut(t *testing.T) {
 	const running = listShare
-	// Fewer connections than the server takes: for others it may close those that are late.
+	// Fewer connections than the server takes: beyond that it may close late connections.
 	for name, c := range map[string]struct{ all, connections, wait int }{
 		"by connections": {90, 100, 25},
 		"by lists":       {110, 400, listQueue},

@@ -155,7 +155,7 @@ func TestSearchEndsAtAStep(t *testing.T) {
 			absentStep: 2 * absentStep, absentStep + slowRead: 2 * absentStep, 10*absentStep + 1: 11 * absentStep,
 		} {
 			look := on.search()
-			time.Sleep(read)
+			time.Sleep(read) // of a fake clock
 			if look.foundNothing(t.Context()); time.Since(look.began) != want {
 				t.Errorf("a search of %s ended after %s, want %s", read, time.Since(look.began), want)
 			}

@@ -51,7 +51,7 @@ func TestNodesAreCalledForTheIntentsClient(t *testing.T) {
 }
 
 // A transaction of several clients is sent, looked for and probed in the name of the client in whose
-// turn its row was leased, whoever submitted it first. Refusals that any client would get count for
+// turn its row was leased, even if another client submitted it first. Refusals that any client would get count for
 // all of them.
 func TestNodesAreCalledForTheTurnsClient(t *testing.T) {
 	w := newWorld(t, 1)

@@ -119,8 +119,8 @@ func (a *actor) inTurns(read func(Chain) error) (err error) {
 	return err
 }
 
-// clients returns the clients with an intent in the lane, or with one that returned to the queue
-// because the chain could not be read, sorted.
+// clients returns the sorted clients with an intent in the lane, or with an intent that returned to
+// the queue because the chain could not be read.
 func (a *actor) clients() (all []string) {
 	all = slices.Clone(a.waitFor)
 	for _, j := range a.ready {

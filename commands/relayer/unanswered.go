@@ -17,8 +17,8 @@ const (
 	// unansweredLeast is the number of attempts of delivery without an answer before the nodes'
 	// answers to other transactions count.
 	unansweredLeast = 4
-	// witnessesMax is the number of other clients whose transactions are read in one poll, to find one
-	// that a node has taken.
+	// witnessesMax is the number of other clients whose transactions are read in one poll, to find a
+	// transaction that a node has taken.
 	witnessesMax = 8
 )
 

@@ -24,8 +24,8 @@ var (
 	waitingFor  = regexp.MustCompile(`^goroutine \d+ (?:gp=\S+ m=\S+ (?:mp=\S+ )?)?\[([^\]]*)\]:`)
 )
 
-// Autopsy ends the service and says what it was doing, for a failed test: the end of its log,
-// what its goroutines wait for, and its metrics.
+// Autopsy ends the service and describes its state, for a failed test: the end of its log, the waits
+// of its goroutines, and its metrics.
 func (s *Service) Autopsy() string {
 	if s.cmd == nil {
 		return "it was never started"
@@ -51,8 +51,8 @@ func (s *Service) Autopsy() string {
 	return fmt.Sprintf("%s\nits goroutines:\n%s\nits metrics:\n%s", tail, goroutines(log[min(int(before.Size()), len(log)):]), metrics)
 }
 
-// goroutines counts the goroutines of a stack dump that run the project's code, by what they wait
-// for and the innermost functions.
+// goroutines counts the goroutines of a stack dump that run the project's code, by the reason of
+// their wait and the innermost functions.
 func goroutines(dump []byte) string {
 	const innermost = 3
 	count := map[string]int{}
