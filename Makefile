@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help run test chaos chaos-ci release check layering lint bench build signers contract fuzz mutations simulate mutants vulncheck digests clean
 
-# Flags and packages for go test: make test ARGS='-run TestFrozen ./domain/tx'
+# Flags and packages for go test: make test ARGS='-run TestFrozen ./domain/delivery/tx'
 ARGS ?=
 # What has dependencies that nobody else is to have. cmd/modules_test.go tests them.
 MODULES := $(patsubst %/go.mod,%,$(wildcard cmd/signers/*/go.mod))
@@ -17,7 +17,7 @@ help: ## print this
 run: ## the service, a chain and three transactions on their way (Ctrl-C ends it)
 	go run ./cmd/devnet --demo
 
-test: ## every test, with private Postgres, Redis and anvil (ARGS='-run TestFrozen ./domain/tx')
+test: ## every test, with private Postgres, Redis and anvil (ARGS='-run TestFrozen ./domain/delivery/tx')
 	go run ./cmd/testrun $(ARGS)
 
 check: ## format, vet, lint, layers, then every test
@@ -30,7 +30,7 @@ chaos: ## every process test, with disks, networks and clocks that fail, and lon
 	go test -count=1 -tags chaos -timeout 60m $(ARGS) ./examples/ledger # a million events take too long under the race detector
 
 # The proofs of make chaos that CI runs: durability, failover, upgrades and clocks, in about ten minutes on
-# two cores. docs/reliability.md says for each row which suite runs its proofs.
+# two cores. docs/proof/reliability.md says for each row which suite runs its proofs.
 CHAOS_CI := '^Test(PowerCut|PowerCutOfLyingDisk|DiskFull|FailingDisk|StandbyPromoted|RollingUpgrade|UpgradeInPlace)$$'
 
 chaos-ci: ## those of the chaos tests that CI runs; as root
@@ -52,13 +52,13 @@ lint: ## golangci-lint v2.15, where it is installed
 	else echo "lint: golangci-lint v2.15 is not in PATH: nothing was linted"; fi
 
 bench: ## measure throughput and latency on Postgres and embedded
-	WATCHTOWER_TEST_POSTGRES_SETTINGS=shared_buffers=2GB,max_wal_size=8GB go run ./cmd/testrun -- go run ./cmd/bench
+	WATCHTOWER_TEST_POSTGRES_SETTINGS=shared_buffers=2GB,max_wal_size=8GB go run ./cmd/testrun -- go run ./proof/bench
 
 build: ## the programs, into bin/
 	@mkdir -p bin
 	go build -trimpath -o bin/ ./cmd/...
 
-signers: ## the signers for AWS KMS, GCP KMS and Vault (docs/signers.md), into bin/
+signers: ## the signers for AWS KMS, GCP KMS and Vault (docs/howto/signers.md), into bin/
 	@mkdir -p bin
 	@for module in $(MODULES); do \
 		go build -C "$$module" -trimpath -o "$(CURDIR)/bin/signer-$${module##*/}" . || exit 1; \
@@ -81,15 +81,15 @@ mutations: ## a million damaged transactions for each decoder, with what they co
 # A world of one seed, or many: make simulate SEED=17 HOURS=2, make simulate HOURS=200.
 # RELAY=1: with a relay half. CLUSTER=1: with the log in an EventStoreDB cluster. CALM=1: without hostile clients and pages.
 simulate: ## made-up worlds with hostile clients: HOURS (20) simulated in all, or SEED's world of HOURS (2); RELAY=1 with the relay, CLUSTER=1 with an EventStoreDB cluster
-	go run ./simulation/worlds $(if $(RELAY),-relay) $(if $(CLUSTER),-cluster) $(if $(CALM),,-hostile -twins 5) $(if $(SEED),-seed $(SEED) -worlds 1 -each $(or $(HOURS),2),-hours $(or $(HOURS),20)) $(ARGS)
+	go run ./proof/simulation/worlds $(if $(RELAY),-relay) $(if $(CLUSTER),-cluster) $(if $(CALM),,-hostile -twins 5) $(if $(SEED),-seed $(SEED) -worlds 1 -each $(or $(HOURS),2),-hours $(or $(HOURS),20)) $(ARGS)
 
 mutants: ## defects on purpose, one at a time: how many worlds find each (ARGS='-only cancel -seeds 40')
-	go run ./cmd/testrun -- go run ./simulation/mutants $(ARGS)
+	go run ./cmd/testrun -- go run ./proof/mutants $(ARGS)
 
 # vuln.go.dev has the database. A mirror of it: VULNDB=file:///path or VULNDB=https://host.
 VULNDB ?= https://vuln.go.dev
 
-vulncheck: ## known vulnerabilities that our code reaches, by govulncheck (docs/security.md)
+vulncheck: ## known vulnerabilities that our code reaches, by govulncheck (docs/howto/security.md)
 	@sh deploy/vulncheck.sh '$(VULNDB)' . $(MODULES)
 
 digests: ## deploy/images.lock: the digest of every image that docker-compose.yml and the Dockerfile name

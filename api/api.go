@@ -24,10 +24,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/group"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
-	"github.com/tempo-watchtower/watchtower/projections/transactions"
+	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 )
 
 // Config holds the settings and dependencies of the API.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 )
 
 // Row 28: other clients' transactions do not exist for the client.

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/commands/grouping"
+	"github.com/tempo-watchtower/watchtower/commands/delivery/grouping"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/projections"
-	"github.com/tempo-watchtower/watchtower/projections/groups"
-	"github.com/tempo-watchtower/watchtower/projections/owners"
-	"github.com/tempo-watchtower/watchtower/projections/transactions"
+	"github.com/tempo-watchtower/watchtower/projections/delivery/groups"
+	"github.com/tempo-watchtower/watchtower/projections/delivery/owners"
+	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 )
 
 // catchUpMax is the longest time that a request waits for the read models.

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 )
 
 type object = map[string]any
@@ -222,13 +222,13 @@ func conforms(t testing.TB, doc, schema object, v any, place string) (faults []s
 }
 
 func TestProblemsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../docs/problems.md")
+	text, err := os.ReadFile("../docs/reference/problems.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	codes, reasons, ok := strings.Cut(string(text), "\n## Reasons")
 	if !ok {
-		t.Fatal("docs/problems.md has no table of reasons")
+		t.Fatal("docs/reference/problems.md has no table of reasons")
 	}
 	var documented, table []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([0-9]+) \\| .").FindAllStringSubmatch(codes, -1) {
@@ -238,7 +238,7 @@ func TestProblemsAreDocumented(t *testing.T) {
 		table = append(table, fmt.Sprintf("%s %d", k.code, k.status))
 	}
 	if diff := cmp.Diff(documented, table); diff != "" {
-		t.Errorf("docs/problems.md (-) and the table (+) differ:\n%s", diff)
+		t.Errorf("docs/reference/problems.md (-) and the table (+) differ:\n%s", diff)
 	}
 	documented = nil
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| .").FindAllStringSubmatch(reasons, -1) {
@@ -252,7 +252,7 @@ func TestProblemsAreDocumented(t *testing.T) {
 		faults = append(faults, string(f))
 	}
 	if diff := cmp.Diff(documented, faults); diff != "" {
-		t.Errorf("the reasons in docs/problems.md (-) and the faults (+) differ:\n%s", diff)
+		t.Errorf("the reasons in docs/reference/problems.md (-) and the faults (+) differ:\n%s", diff)
 	}
 }
 

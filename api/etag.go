@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/tempo-watchtower/watchtower/projections/transactions"
+	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 )
 
 // tagOf is the entity tag of a transaction: the version that the viewer sees, and the time of

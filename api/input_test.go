@@ -12,7 +12,7 @@ import (
 )
 
 // An input is a request that no client should send, or that must gain a client nothing. row is
-// its number in the table of docs/reliability.md.
+// its number in the table of docs/proof/reliability.md.
 type input struct {
 	row  int
 	what string

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 )
 
 // The refusals of an intent's idempotency key have the same statuses as those for other

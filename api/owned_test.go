@@ -12,10 +12,10 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/group"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
-	"github.com/tempo-watchtower/watchtower/projections/owners"
-	"github.com/tempo-watchtower/watchtower/projections/transactions"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
+	"github.com/tempo-watchtower/watchtower/projections/delivery/owners"
+	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 )
 
 // asker is one kind of client, and its rights to ann's transaction.

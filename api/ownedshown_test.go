@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/group"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
-	"github.com/tempo-watchtower/watchtower/projections/owners"
-	"github.com/tempo-watchtower/watchtower/projections/transactions"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
+	"github.com/tempo-watchtower/watchtower/projections/delivery/owners"
+	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 )
 
 // as sends a request as one of the askers.

@@ -12,15 +12,15 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api/webguard"
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/commands/canceler"
+	"github.com/tempo-watchtower/watchtower/commands/delivery/canceler"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/group"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// The API's own refusals. docs/problems.md explains each to clients.
+// The API's own refusals. docs/reference/problems.md explains each to clients.
 const (
 	ErrMalformedJSON         = event.Refusal("malformed-json")
 	ErrInvalidRequest        = event.Refusal("invalid-request")

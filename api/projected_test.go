@@ -6,12 +6,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands/scheduler"
+	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/projections"
-	"github.com/tempo-watchtower/watchtower/projections/owners"
-	"github.com/tempo-watchtower/watchtower/projections/transactions"
+	"github.com/tempo-watchtower/watchtower/projections/delivery/owners"
+	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 )
 
 // catchUp feeds the log into the read model and the due queue, up to its head.

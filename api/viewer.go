@@ -7,10 +7,10 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
-	"github.com/tempo-watchtower/watchtower/projections/owners"
-	"github.com/tempo-watchtower/watchtower/projections/transactions"
+	"github.com/tempo-watchtower/watchtower/projections/delivery/owners"
+	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 )
 
 // viewer is the client of a request, with its access rights. A transaction belongs to the

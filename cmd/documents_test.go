@@ -38,7 +38,7 @@ var inCode = regexp.MustCompile("`([a-z0-9/]+)`")
 
 // The architecture page lists the place of every package, and no package that is gone.
 func TestArchitectureNamesThePackages(t *testing.T) {
-	text, err := os.ReadFile(path.Join(root, "docs/architecture.md"))
+	text, err := os.ReadFile(path.Join(root, "docs/explanation/architecture.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,13 +50,13 @@ func TestArchitectureNamesThePackages(t *testing.T) {
 	for _, p := range list(t, "./...") {
 		name := strings.TrimPrefix(p.ImportPath, module)
 		if there[name] = true; !named[name] {
-			t.Errorf("%s is not in docs/architecture.md", name)
+			t.Errorf("%s is not in docs/explanation/architecture.md", name)
 		}
 	}
 	for name := range named {
 		if _, layer := layers[strings.Split(name, "/")[0]]; layer && strings.Contains(name, "/") && !there[name] {
 			if _, err := os.Stat(path.Join(root, name)); err != nil {
-				t.Errorf("docs/architecture.md names %s, which is not there", name)
+				t.Errorf("docs/explanation/architecture.md names %s, which is not there", name)
 			}
 		}
 	}
@@ -66,8 +66,8 @@ func TestArchitectureNamesThePackages(t *testing.T) {
 // the settings compares. The handwritten part is a file of its own.
 func TestPagesBeginWithWhatPeopleWrite(t *testing.T) {
 	for page, written := range map[string]string{
-		"docs/configuration.md": "cmd/watchtower/config/testdata/preamble.md",
-		"docs/relayer.md":       "cmd/relayer/settings/testdata/preamble.md",
+		"docs/reference/configuration.md": "cmd/program/config/testdata/preamble.md",
+		"docs/reference/relayer.md":       "cmd/relayer/settings/testdata/preamble.md",
 	} {
 		text, err := os.ReadFile(path.Join(root, page))
 		if err != nil {

@@ -30,7 +30,17 @@ var layers = map[string][]string{
 	"cmd":         {"domain", "migrations", "commands", "projections", "infra", "api", "clients"},
 	"clients":     {},
 	"examples":    {"domain", "infra", "clients"},
-	"simulation":  {"domain", "migrations", "commands", "projections", "infra", "api", "cmd"},
+	"proof":       {"domain", "migrations", "commands", "projections", "infra", "api", "cmd"},
+}
+
+// across are imports against the layers' order.
+var across = []exception{
+	{from: "cmd", to: "proof/promises", reason: "verify and doctor judge a log as the simulation does"},
+	{from: "commands", to: "proof/promises", test: true, reason: "the promises are judged at every level"},
+	{from: "projections", to: "proof/promises", test: true, reason: "the promises are judged at every level"},
+	{from: "cmd/devnet", to: "proof/rig", reason: "the playground starts a chain as the tests do"},
+	{from: "cmd", to: "proof/rig", test: true, reason: "it starts programs, nodes and stores for the tests of programs"},
+	{from: "cmd", to: "proof/failover", test: true, reason: "two processes, one of which is killed, for the tests of programs"},
 }
 
 // forTests are additional layers that a layer's tests may import: tests use the real
@@ -62,12 +72,11 @@ var exceptions = []exception{
 	{from: "infra/metrics", to: "infra/feed", test: true, reason: "rules may ask for what consumers export"},
 	{from: "infra/broker", to: "infra/feed", test: true, reason: "what is forwarded comes from a log"},
 	{from: "infra/broker", to: "infra/embedded", test: true, reason: "what is forwarded comes from a log"},
-	{from: "domain/promise", to: "domain", reason: "promises are checked over the events of all aggregates"},
 	{from: "commands", to: "commands", test: true, reason: "process managers are tested with the neighbours they work with"},
-	{from: "projections/groups", to: "projections/transactions", test: true, reason: "its queries join the transactions' table"},
+	{from: "projections/delivery/groups", to: "projections/delivery/transactions", test: true, reason: "its queries join the transactions' table"},
 	{from: "api", to: "api/webguard", reason: "the guard of every listener, a leaf"},
-	{from: "projections/owners", to: "projections/transactions", test: true, reason: "the lists of transactions join its tables"},
-	{from: "projections/owners", to: "projections/groups", test: true, reason: "the lists of groups join its tables"},
+	{from: "projections/delivery/owners", to: "projections/delivery/transactions", test: true, reason: "the lists of transactions join its tables"},
+	{from: "projections/delivery/owners", to: "projections/delivery/groups", test: true, reason: "the lists of groups join its tables"},
 	{from: "infra/chain", to: "infra/chain/rlp", reason: "the decoders share one strict reader of RLP, a leaf"},
 	{from: "infra", to: "infra/recent", reason: "the end of the log in memory, for stores on a server, a leaf"},
 	{from: "infra", to: "infra/retryafter", reason: "what an answer's header says, a leaf"},
@@ -77,35 +86,34 @@ var exceptions = []exception{
 	{from: "infra/keys/keystest", to: "infra/chain/tempo", reason: "the contract of signers verifies with the decoder, which is not theirs"},
 	{from: "infra", to: "infra/chain/chaintest", test: true, reason: "the chain that forgets, lies and forks on demand"},
 	{from: "cmd", to: "cmd/internal", reason: "what programs share"},
-	{from: "cmd/internal", to: "cmd/devnet/wallet", reason: "the rig's clients sign as the playground's do"},
-	{from: "cmd/devnet", to: "cmd/watchtower", reason: "the playground runs the service in its own process"},
-	{from: "cmd/relayer", to: "cmd/watchtower", reason: "the relay runs delivery, whose customer it is, in its own process"},
-	{from: "cmd/bench", to: "cmd/devnet/wallet", reason: "the load is signed as the playground signs"},
-	{from: "cmd/bench", to: "cmd/watchtower", reason: "to profile the service and the load alike, it runs it in a process of its own"},
-	{from: "simulation", to: "simulation", reason: "one world, made of several packages"},
+	{from: "cmd", to: "cmd/program", reason: "what the programs share"},
+	{from: "proof", to: "proof", reason: "one proof, of several packages"},
 	{from: "cmd", to: "cmd", test: true, reason: "tests of programs run other programs"},
 }
+
+// bothHalves lists what may import packages of the relay although it is not one of them.
+var bothHalves = []exception{
+	{from: "proof", reason: "the whole is proved"},
+	{from: "cmd/devnet", reason: "the playground has everything"},
+	{from: "infra/storetest", reason: "the contract of a store that keeps both halves' tables"},
+	{from: "infra/embedded", reason: "it keeps both halves' tables in one file"},
+	{from: "infra/postgres", reason: "it keeps both halves' tables in one database"},
+	{from: "infra/outward", reason: "it tells the state of intents, and only the relay links it"},
+	{from: "infra/webhook", reason: "it tells the state of intents, and only the relay links it"},
+	{from: "commands/notifier", reason: "it tells the state of intents, and only the relay links it"},
+}
+
+// withStores are what the stores bring into delivery: they keep the tables of both halves.
+var withStores = []string{"domain/relay/intent", "domain/relay/rate"}
 
 // mustNotLink lists, for each program, the packages that it must not contain. A name includes
 // all packages below it.
 var mustNotLink = map[string]map[string]string{
 	"cmd/watchtower": {
 		module + "infra/keys":                      "delivery never sees a private key",
-		module + "commands/relayer":                "delivery is complete without the relay",
-		module + "commands/intake":                 "delivery is complete without the relay",
-		module + "commands/guard":                  "delivery is complete without the relay",
-		module + "projections/intents":             "delivery is complete without the relay",
-		module + "api/relay":                       "delivery is complete without the relay",
 		module + "commands/notifier":               "delivery is complete without the relay",
 		module + "infra/webhook":                   "delivery is complete without the relay",
-		module + "infra/metrics/relay":             "delivery is complete without the relay",
 		module + "infra/outward":                   "delivery is complete without the relay",
-		module + "domain/lane":                     "delivery is complete without the relay",
-		module + "domain/signer":                   "delivery is complete without the relay",
-		module + "domain/safeguard":                "delivery is complete without the relay",
-		module + "domain/budget":                   "delivery is complete without the relay",
-		module + "domain/promise/safeguards":       "delivery is complete without the relay",
-		module + "domain/promise/lanes":            "delivery is complete without the relay",
 		module + "cmd/devnet":                      "the playground's wallet signs",
 		module + "cmd/internal":                    "that is for tests and benchmarks",
 		module + "infra/testenv":                   "that is for tests",
@@ -187,6 +195,19 @@ func report(t *testing.T, from, imported string, test bool) {
 
 // forbidden returns why one of our packages may not import another; empty if it may.
 func forbidden(from, to string, test bool) string {
+	if ofRelay(to) && !ofRelay(from) && !test && !relayToo(from) {
+		return "delivery is complete without the relay: nothing outside …/relay and cmd/relayer imports it"
+	}
+	if from == "proof/promises" || within(from, "proof/promises") {
+		if !test && layer(to) != "domain" && !within(to, "proof/promises") {
+			return "a judge of promises knows the events alone"
+		}
+	}
+	for _, e := range across {
+		if within(from, e.from) && within(to, e.to) && (test || !e.test) {
+			return ""
+		}
+	}
 	below := layers[layer(from)]
 	if test {
 		below = slices.Concat(below, forTests[layer(from)])
@@ -208,27 +229,42 @@ func forbidden(from, to string, test bool) string {
 	return fmt.Sprintf("siblings in %s do not import each other", layer(from))
 }
 
+// ofRelay reports whether a package belongs to the relay half.
+func ofRelay(p string) bool {
+	return within(p, "cmd/relayer") || slices.Contains(strings.Split(p, "/"), "relay")
+}
+
+// relayToo reports whether a package may know both halves.
+func relayToo(from string) bool {
+	for _, e := range bothHalves {
+		if within(from, e.from) {
+			return true
+		}
+	}
+	return false
+}
+
 func TestForbidden(t *testing.T) {
 	for _, c := range []struct {
 		from, to string
 		test, ok bool
 	}{
-		{"domain/tx", "domain/chain", false, true},
-		{"domain/chain", "domain/tx", false, false},
-		{"domain/group", "domain/tx", false, false},
-		{"domain/promise", "domain/tx", false, true},
-		{"domain/tx", "domain/promise", false, false},
-		{"domain/tx", "infra/testenv", true, false},
-		{"commands", "domain/tx", false, true},
-		{"commands", "commands/watcher", false, false},
-		{"commands/watcher", "commands", false, true},
-		{"commands/watcher", "commands/scheduler", false, false},
-		{"commands/watcher", "projections", false, false},
-		{"commands/watcher", "infra/postgres", false, false},
-		{"commands/watcher", "infra/embedded", true, true},
-		{"projections/groups", "commands", false, false},
-		{"projections/groups", "projections", false, true},
-		{"projections/groups", "projections/transactions", false, false},
+		{"domain/delivery/tx", "domain/chain", false, true},
+		{"domain/chain", "domain/delivery/tx", false, false},
+		{"domain/delivery/group", "domain/delivery/tx", false, false},
+		{"proof/promises", "domain/delivery/tx", false, true},
+		{"domain/delivery/tx", "proof/promises", false, false},
+		{"domain/delivery/tx", "infra/testenv", true, false},
+		{"commands", "domain/delivery/tx", false, true},
+		{"commands", "commands/delivery/watcher", false, false},
+		{"commands/delivery/watcher", "commands", false, true},
+		{"commands/delivery/watcher", "commands/delivery/scheduler", false, false},
+		{"commands/delivery/watcher", "projections", false, false},
+		{"commands/delivery/watcher", "infra/postgres", false, false},
+		{"commands/delivery/watcher", "infra/embedded", true, true},
+		{"projections/delivery/groups", "commands", false, false},
+		{"projections/delivery/groups", "projections", false, true},
+		{"projections/delivery/groups", "projections/delivery/transactions", false, false},
 		{"infra/postgres", "migrations", false, true},
 		{"infra/postgres", "commands", false, false},
 		{"infra/postgres", "commands", true, true},
@@ -241,12 +277,12 @@ func TestForbidden(t *testing.T) {
 		{"infra/testenv/server", "infra/testenv", false, true},
 		{"api", "commands", false, true},
 		{"api", "infra/postgres", false, false},
-		{"cmd/watchtower", "cmd/watchtower/config", false, true},
+		{"cmd/watchtower", "cmd/program/config", false, true},
 		{"cmd/watchtower", "cmd/devnet/wallet", false, false},
 		{"cmd/watchtower", "cmd/devnet/wallet", true, true},
-		{"cmd/relayer", "cmd/watchtower/app", false, true},
+		{"cmd/relayer", "cmd/program/app", false, true},
 		{"cmd/watchtower", "cmd/relayer/app", false, false},
-		{"api", "cmd/watchtower/config", false, false},
+		{"api", "cmd/program/config", false, false},
 	} {
 		why := forbidden(c.from, c.to, c.test)
 		if (why == "") != c.ok {
@@ -267,6 +303,9 @@ func TestPrograms(t *testing.T) {
 
 // kept returns why a package may not be in a program; empty if it may.
 func kept(program, linked string) string {
+	if ours, ok := strings.CutPrefix(linked, module); ok && program == "cmd/watchtower" && ofRelay(ours) && !slices.Contains(withStores, ours) {
+		return "delivery is complete without the relay"
+	}
 	for name, reason := range mustNotLink[program] {
 		if within(linked, name) {
 			return reason
@@ -341,13 +380,13 @@ func layer(p string) string {
 }
 
 // component is the directory of packages that belong together: the second level, and below
-// infra/chain the third.
+// infra/chain and in the two halves the third.
 func component(p string) string {
 	depth := 2
-	if within(p, "infra/chain") {
+	elements := strings.Split(p, "/")
+	if within(p, "infra/chain") || len(elements) > 2 && layer(p) != "api" && (elements[1] == "delivery" || elements[1] == "relay") {
 		depth = 3
 	}
-	elements := strings.Split(p, "/")
 	return path.Join(elements[:min(depth, len(elements))]...)
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the suites into docs/reliability.md")
+var update = flag.Bool("update", false, "write the suites into docs/proof/reliability.md")
 
 // TestSuitesOfRows: each row of the reliability tables names the suites that run its tests, for each
 // test the first of ci, chaos, release and by hand. A test that leaves its suite, or that no suite

@@ -9,15 +9,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
 // The pages with tables that list, for each demand, the code that fulfils it and the tests that
 // prove it. The tables of [reliability] also name the suites that run the tests.
 const (
-	specification = "docs/specification.md"
-	relay         = "docs/relay-specification.md"
-	reliability   = "docs/reliability.md"
+	specification = "docs/proof/specification.md"
+	relay         = "docs/proof/relay-specification.md"
+	reliability   = "docs/proof/reliability.md"
 )
 
 // specified are the sections of the customer's specification, each a table of the page. Section
@@ -37,7 +37,7 @@ var asked = slices.Concat(
 // rows by these numbers. The promises come from [promise.All].
 func listed() map[string][]string {
 	rows := map[string][]string{"Faults": upTo("", 1, 44), "Input": upTo("", 1, 73), "Neighbors": upTo("", 1, 27)}
-	for _, p := range promise.All() {
+	for _, p := range promises.All() {
 		rows["Promises"] = append(rows["Promises"], fmt.Sprintf("P%d", p.Number))
 	}
 	return rows

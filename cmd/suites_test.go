@@ -28,10 +28,10 @@ func suiteNames() []string { return []string{inCI, inChaos, inRelease, byHand} }
 // describes how to run the test, and a text of that page.
 func outsideTests() map[string][2]string {
 	return map[string][2]string{
-		"infra/eventstoredb.TestRealServer": {"docs/eventstoredb.md", "./run contract"},
-		"cmd/signers/aws.TestReal":          {"docs/signers.md", "cd cmd/signers/aws"},
-		"cmd/signers/gcp.TestReal":          {"docs/signers.md", "cd cmd/signers/gcp"},
-		"cmd/signers/vault.TestReal":        {"docs/signers.md", "cd cmd/signers/vault"},
+		"infra/eventstoredb.TestRealServer": {"docs/howto/eventstoredb.md", "./run contract"},
+		"cmd/signers/aws.TestReal":          {"docs/howto/signers.md", "cd cmd/signers/aws"},
+		"cmd/signers/gcp.TestReal":          {"docs/howto/signers.md", "cd cmd/signers/gcp"},
+		"cmd/signers/vault.TestReal":        {"docs/howto/signers.md", "cd cmd/signers/vault"},
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-const threatModel = "docs/threat-model.md"
+const threatModel = "docs/explanation/threat-model.md"
 
 // stride are the six kinds of threat; each section must have a row for each.
 var stride = []string{"Spoofing", "Tampering", "Repudiation", "Information disclosure", "Denial of service", "Elevation of privilege"}

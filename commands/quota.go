@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 // Quota limits the transactions that each client has waiting in the due queue. The use is

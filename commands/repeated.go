@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 // readSlots is how many streams one batch reads at once.

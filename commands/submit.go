@@ -14,12 +14,12 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Transactions handles the commands of domain/tx.
+// Transactions handles the commands of domain/delivery/tx.
 type Transactions = Handler[tx.State, tx.Command, tx.Event]
 
 // ErrUnsupportedChain refuses a chain that is not configured.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 )
 
 // Validate answers as [Submit.Batch] would, without effects: it stores nothing, records

@@ -16,12 +16,12 @@ go build -trimpath -tags crash -o "$folder/programs/" ./cmd/watchtower ./cmd/rel
 go build -trimpath -o "$folder/programs/" ./cmd/esdouble
 
 # The files that tests read, at their places in the tree.
-for path in cmd/watchtower/testdata cmd/relayer/testdata docs/observability.md deploy/prometheus; do
+for path in cmd/watchtower/testdata cmd/relayer/testdata docs/reference/observability.md deploy/prometheus; do
 	mkdir -p "$folder/tree/$(dirname "$path")"
 	cp -R "$path" "$folder/tree/$(dirname "$path")/"
 done
 mkdir -p "$folder/tree/infra/eventstoredb"
-cp deploy/contract/run docs/eventstoredb.md LICENSE NOTICE "$folder/"
+cp deploy/contract/run docs/howto/eventstoredb.md LICENSE NOTICE "$folder/"
 
 anvil=${WATCHTOWER_TEST_ANVIL:-}
 for place in .tools/anvil/node_modules/@foundry-rs/anvil-*/bin/anvil "$(command -v anvil || true)"; do

@@ -13,7 +13,7 @@ import (
 )
 
 func TestDocumentation(t *testing.T) {
-	text, err := os.ReadFile("../../docs/jsonrpc.md")
+	text, err := os.ReadFile("../../docs/reference/jsonrpc.md")
 	check(t, err)
 	var documented []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-zA-Z0-9_]+)` \\| (.*?) \\|").FindAllStringSubmatch(string(text), -1) {
@@ -26,7 +26,7 @@ func TestDocumentation(t *testing.T) {
 	slices.Sort(documented)
 	slices.Sort(methods)
 	if diff := cmp.Diff(documented, methods); diff != "" {
-		t.Errorf("docs/jsonrpc.md (-) and the tables (+) differ:\n%s", diff)
+		t.Errorf("docs/reference/jsonrpc.md (-) and the tables (+) differ:\n%s", diff)
 	}
 	var codes []int
 	for _, row := range regexp.MustCompile(`(?m)^\| (-?[0-9]+) \| .`).FindAllStringSubmatch(string(text), -1) {
@@ -38,7 +38,7 @@ func TestDocumentation(t *testing.T) {
 		codeParse, codeInvalidRequest, codeUnknownMethod, codeInvalidParams, codeInternal,
 		codeServer, codeNotFound, codeTimeout, codeTooLarge, codeLimit, codeStillWaiting,
 	}); diff != "" {
-		t.Errorf("docs/jsonrpc.md (-) and the codes (+) differ:\n%s", diff)
+		t.Errorf("docs/reference/jsonrpc.md (-) and the codes (+) differ:\n%s", diff)
 	}
 	l := DefaultLimits()
 	for _, figure := range []string{
@@ -47,7 +47,7 @@ func TestDocumentation(t *testing.T) {
 		fmt.Sprintf("more than %d MiB are on their way", l.HeldBytes>>20),
 	} {
 		if !strings.Contains(string(text), figure) {
-			t.Errorf("docs/jsonrpc.md does not say %q", figure)
+			t.Errorf("docs/reference/jsonrpc.md does not say %q", figure)
 		}
 	}
 }

@@ -4,7 +4,7 @@
 // other methods are refused.
 //
 // Errors use the codes and wording of go-ethereum where it has any, because wallets match them.
-// Their data is the problem with which the REST API would have answered. docs/jsonrpc.md lists
+// Their data is the problem with which the REST API would have answered. docs/reference/jsonrpc.md lists
 // the methods.
 package jsonrpc
 
@@ -20,8 +20,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 // Config holds the settings and dependencies of the endpoint.

@@ -15,8 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 )
 
 // The contract names every query parameter of a route, and no other.
@@ -56,9 +56,9 @@ func TestContractNamesEveryParameter(t *testing.T) {
 	})
 }
 
-// docs/relayer.md documents every code.
+// docs/reference/relayer.md documents every code.
 func TestProblemsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/relayer.md")
+	text, err := os.ReadFile("../../docs/reference/relayer.md")
 	check(t, err)
 	var documented, table []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([0-9]+) \\| .").FindAllStringSubmatch(string(text), -1) {
@@ -68,7 +68,7 @@ func TestProblemsAreDocumented(t *testing.T) {
 		table = append(table, fmt.Sprintf("%s %d", k.Code, k.Status))
 	}
 	if d := cmp.Diff(documented, table); d != "" {
-		t.Errorf("docs/relayer.md (-) and the table (+) differ:\n%s", d)
+		t.Errorf("docs/reference/relayer.md (-) and the table (+) differ:\n%s", d)
 	}
 }
 

@@ -7,15 +7,15 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/tempo-watchtower/watchtower/api"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/lane"
-	"github.com/tempo-watchtower/watchtower/domain/signer"
+	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 )
 
 // filledShown is the answer to a fill command: the intents that must give back their nonces.
 type filledShown struct {
-	Given []relayer.Given `json:"given"`
+	Given []worker.Given `json:"given"`
 }
 
 // fill answers POST /admin/lanes/{chain}/{address}/{nonceKey}/fill. It records the command; the

@@ -11,24 +11,24 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/commands/guard"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/access"
-	"github.com/tempo-watchtower/watchtower/domain/budget"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
-	"github.com/tempo-watchtower/watchtower/domain/lane"
-	"github.com/tempo-watchtower/watchtower/domain/safeguard"
-	"github.com/tempo-watchtower/watchtower/domain/signer"
+	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
+	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 )
 
 // Operators has the routes for operators to halt, limit and pause. They are served by the
 // internal listener, see [api.Admin]. Each change is an event with a reason and an actor, which
-// is the holder of the API key. docs/relayer.md lists the routes.
+// is the holder of the API key. docs/reference/relayer.md lists the routes.
 type Operators struct {
 	Guard *guard.Guard
 	// Mender records commands for lanes.
-	Mender relayer.Mender
+	Mender worker.Mender
 	// Chains are the chains that are served. Signers are the accounts that may sign on them.
 	Chains  []chain.ID
 	Signers []chain.Address

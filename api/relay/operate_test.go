@@ -12,15 +12,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/api"
-	"github.com/tempo-watchtower/watchtower/commands/guard"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
-	"github.com/tempo-watchtower/watchtower/domain/budget"
+	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
-	"github.com/tempo-watchtower/watchtower/domain/lane"
-	"github.com/tempo-watchtower/watchtower/domain/safeguard"
-	"github.com/tempo-watchtower/watchtower/domain/signer"
+	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
+	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -36,8 +36,8 @@ func operators(t *testing.T) (*stack, *guard.Guard) {
 		Safeguards: guard.Safeguards{Store: db.Log(), Codec: safeguard.Codec()}, Signers: guard.Signers{Store: db.Log(), Codec: signer.Codec()},
 		Budgets: guard.Budgets{Store: db.Log(), Codec: budget.Codec()}, Settings: guard.DefaultSettings(), Now: now, Random: rand.Reader, Log: log,
 	})
-	o := Operators{Guard: g, Chains: []chain.ID{testChain}, Signers: []chain.Address{alice}, Now: now, Mender: relayer.Mender{
-		Lanes: relayer.Lanes{Store: db.Log(), Codec: lane.Codec()}, Intents: relayer.Intents{Store: db.Log(), Codec: intent.Codec()}, Now: now, Random: rand.Reader,
+	o := Operators{Guard: g, Chains: []chain.ID{testChain}, Signers: []chain.Address{alice}, Now: now, Mender: worker.Mender{
+		Lanes: worker.Lanes{Store: db.Log(), Codec: lane.Codec()}, Intents: worker.Intents{Store: db.Log(), Codec: intent.Codec()}, Now: now, Random: rand.Reader,
 	}}
 	check(t, g.Register(t.Context(), testChain, alice, []string{"hot"}))
 	s := &stack{t: t}

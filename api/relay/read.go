@@ -3,7 +3,7 @@ package relay
 import (
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 )
 
 // readRequests reads the body of POST /v1/intents: one intent or a list. A list is counted and

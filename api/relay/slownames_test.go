@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/api"
-	"github.com/tempo-watchtower/watchtower/commands/intake"
+	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	hooks "github.com/tempo-watchtower/watchtower/infra/webhook"
 )

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/api"
-	"github.com/tempo-watchtower/watchtower/commands/intake"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 )
 
 // A milestone is a stage in an intent's life that a request can wait for.

@@ -3,11 +3,11 @@ package relay
 import (
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands/guard"
-	"github.com/tempo-watchtower/watchtower/domain/budget"
+	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/fee"
-	"github.com/tempo-watchtower/watchtower/domain/safeguard"
+	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
+	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
+	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 )
 
 // Reasons why an intent is not signed yet, beside the refusals in [WaitCodes].

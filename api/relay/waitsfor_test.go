@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/projections/intents"
+	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
 )
 
 // GET of one intent shows the reason for its wait, with all fields in the contract, if the

@@ -95,7 +95,7 @@ func TestSubmitTellsWhatWasTaken(t *testing.T) {
 	})
 }
 
-// The typed data equals the message that wallets sign, as shown in docs/cancel.md.
+// The typed data equals the message that wallets sign, as shown in docs/howto/cancel.md.
 func TestCancelTypedData(t *testing.T) {
 	wish := Cancel{ChainID: 42431, Deployment: "payroll-eu", Sender: "0x5657118a2412d505c12c06f80720b3145e017a35",
 		GroupID: "0xd715028283f5d21b334d705c63d765eb", Expires: time.Unix(1_800_000_000, 0)}

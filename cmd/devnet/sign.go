@@ -60,7 +60,7 @@ func signGroup(random io.Reader, now time.Time, every time.Duration) (raws [][]b
 	return raws, nil
 }
 
-// newGroupKey returns the NKG1 nonce key of an unused group: see docs/groups.md.
+// newGroupKey returns the NKG1 nonce key of an unused group: see docs/howto/groups.md.
 func newGroupKey(random io.Reader) (k chain.NonceKey, err error) {
 	const version, kind, textScopeAndMemo = 1, 2, 0x11
 	copy(k[0:], "NKG1")

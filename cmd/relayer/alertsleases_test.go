@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/infra/redis"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -67,8 +67,8 @@ func alertsOfLeases(t *testing.T) {
 	check(t, err)
 	t.Cleanup(func() { check(t, ofLanes.Close()) })
 
-	readBack := w.taken(t, storage.Leases, relayer.Reader)
-	first := &relayer.Lane{ID: chain.Sequence{Chain: w.id, Sender: wallet.Dev(0).Address()}}
+	readBack := w.taken(t, storage.Leases, worker.Reader)
+	first := &worker.Lane{ID: chain.Sequence{Chain: w.id, Sender: wallet.Dev(0).Address()}}
 	laneBack := w.taken(t, ofLanes, first.LeaseName())
 	s, l := w.started(t)
 	w.shows(t, l, "RelayReaderAbsent")

@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
+	"github.com/tempo-watchtower/watchtower/cmd/program/operator"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/app"
-	"github.com/tempo-watchtower/watchtower/cmd/relayer/console"
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/cli"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/doctor"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
-	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
@@ -42,7 +42,7 @@ type examining struct {
 	fill     bool
 	dry      bool
 	reason   string
-	mender   console.Mender
+	mender   cli.Mender
 }
 
 func examine(stderr io.Writer) *cobra.Command {

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/cmd/internal/failover"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/proof/failover"
 )
 
 // Leaders of an EventStoreDB cluster are killed and resign while clients request payments at a

@@ -12,11 +12,11 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
-	"github.com/tempo-watchtower/watchtower/domain/lane"
-	"github.com/tempo-watchtower/watchtower/domain/signer"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // The faults of a running relay, except two: crashes are in TestKilledAtEveryPoint, and a holder

@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // figures are a relayer's Prometheus metrics: each line's value by name and labels, and the
@@ -141,7 +141,7 @@ var seldom = []string{
 
 func compareWithPage(t *testing.T, f figures) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/observability.md")
+	text, err := os.ReadFile("../../docs/reference/observability.md")
 	check(t, err)
 	page := map[string]bool{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `(watchtower_[a-z_]+)` \\| (?:counter|gauge|histogram) ").FindAllStringSubmatch(string(text), -1) {

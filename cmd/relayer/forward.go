@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
+	"github.com/tempo-watchtower/watchtower/cmd/program/operator"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 	"github.com/tempo-watchtower/watchtower/infra/outward"
 )

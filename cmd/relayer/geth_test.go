@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // On a chain of go-ethereum, with its pool and its messages, intents of a pool are carried out.

@@ -17,9 +17,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
-	"github.com/tempo-watchtower/watchtower/domain/lane"
-	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
 // The golden rules of a pool of keys. TestTakenOverBehindItsBack and TestFrozenHolder check that
@@ -53,7 +53,7 @@ func TestNoncesAreAllocated(t *testing.T) {
 }
 
 // allocated checks that the chain has executed only transactions at reserved nonces.
-func (w *world) allocated(t *testing.T, ledger *promise.Ledger, all []event.Recorded) {
+func (w *world) allocated(t *testing.T, ledger *promises.Ledger, all []event.Recorded) {
 	t.Helper()
 	for _, hash := range w.strays(ledger, all) {
 		t.Errorf("the chain has executed %s, for which no lane has a nonce", hash)
@@ -61,7 +61,7 @@ func (w *world) allocated(t *testing.T, ledger *promise.Ledger, all []event.Reco
 }
 
 // strays lists executed transactions without a reserved nonce in a lane.
-func (w *world) strays(ledger *promise.Ledger, all []event.Recorded) (strays []chain.Hash) {
+func (w *world) strays(ledger *promises.Ledger, all []event.Recorded) (strays []chain.Hash) {
 	known := map[chain.Hash]bool{}
 	for _, r := range all {
 		if e, err := lane.Codec().Decode(r.Name, r.Data); err == nil {
@@ -150,7 +150,7 @@ func (w *world) keysStayIn(t *testing.T, all []event.Recorded) {
 // stayIn checks that none of the secrets is in any written data.
 func (w *world) stayIn(t *testing.T, secrets map[string][]byte, all []event.Recorded) {
 	t.Helper()
-	canaries := promise.NewCanaries(secrets)
+	canaries := promises.NewCanaries(secrets)
 	look := func(where string, text []byte) {
 		watched := canaries.Watch(where)
 		_, _ = watched.Write(text) // never fails

@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/app"
-	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
-	"github.com/tempo-watchtower/watchtower/domain/budget"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
-	"github.com/tempo-watchtower/watchtower/domain/signer"
+	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // limit sets budgets for everything, above the amounts in use, while no relayer runs.

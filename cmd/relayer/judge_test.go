@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/fee"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
-	"github.com/tempo-watchtower/watchtower/domain/promise"
-	"github.com/tempo-watchtower/watchtower/domain/promise/intents"
-	"github.com/tempo-watchtower/watchtower/domain/promise/lanes"
-	"github.com/tempo-watchtower/watchtower/domain/promise/safeguards"
+	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/proof/promises"
+	"github.com/tempo-watchtower/watchtower/proof/promises/intents"
+	"github.com/tempo-watchtower/watchtower/proof/promises/lanes"
+	"github.com/tempo-watchtower/watchtower/proof/promises/safeguards"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // judge checks the history against the promises and the chain. Each intent was completed by one
@@ -26,7 +26,7 @@ func (w *world) judge(t *testing.T) {
 	ledger := w.ledger(t)
 	nonces, wishes := lanes.New(lanes.Settings{}), intents.New()
 	kept := safeguards.New(safeguards.Settings{Grace: 5 * time.Second, Gas: fee.GasMin})
-	var found []promise.Violation
+	var found []promises.Violation
 	all := w.events(t)
 	for _, r := range all {
 		found = slices.Concat(found, nonces.Event(r), wishes.Event(r), kept.Event(r))
@@ -35,7 +35,7 @@ func (w *world) judge(t *testing.T) {
 	w.keysStayIn(t, all)
 	states := statesOf(t, all)
 	found = append(found, nonces.Finish(time.Now())...)
-	found = append(found, wishes.Finish(func(chain.ID) promise.Chain { return ledger }, true)...)
+	found = append(found, wishes.Finish(func(chain.ID) promises.Chain { return ledger }, true)...)
 	for _, v := range found {
 		t.Error(v)
 	}
@@ -67,9 +67,9 @@ func (w *world) judge(t *testing.T) {
 }
 
 // ledger is the node's chain.
-func (w *world) ledger(t *testing.T) *promise.Ledger {
+func (w *world) ledger(t *testing.T) *promises.Ledger {
 	t.Helper()
-	ledger := promise.NewLedger()
+	ledger := promises.NewLedger()
 	check(t, rig.Observe(w.ctx, ledger, w.node.URL(), 2))
 	return ledger
 }

@@ -3,14 +3,14 @@ package main
 import (
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/verify"
+	"github.com/tempo-watchtower/watchtower/cmd/program/verify"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/fee"
-	"github.com/tempo-watchtower/watchtower/domain/promise"
-	"github.com/tempo-watchtower/watchtower/domain/promise/intents"
-	"github.com/tempo-watchtower/watchtower/domain/promise/lanes"
-	"github.com/tempo-watchtower/watchtower/domain/promise/safeguards"
+	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
+	"github.com/tempo-watchtower/watchtower/proof/promises"
+	"github.com/tempo-watchtower/watchtower/proof/promises/intents"
+	"github.com/tempo-watchtower/watchtower/proof/promises/lanes"
+	"github.com/tempo-watchtower/watchtower/proof/promises/safeguards"
 )
 
 const verifyHelp = `
@@ -28,23 +28,23 @@ func judges() []verify.Judge {
 	nonces, wishes := lanes.New(lanes.Settings{}), intents.New()
 	kept := safeguards.New(safeguards.Settings{Grace: stopGrace, Gas: fee.GasMin})
 	return []verify.Judge{
-		judged{nonces.Event, func() []promise.Violation { return nonces.Finish(time.Now()) }},
-		judged{wishes.Event, func() []promise.Violation { return wishes.Finish(nobody, false) }},
-		judged{kept.Event, func() []promise.Violation { return nil }},
+		judged{nonces.Event, func() []promises.Violation { return nonces.Finish(time.Now()) }},
+		judged{wishes.Event, func() []promises.Violation { return wishes.Finish(nobody, false) }},
+		judged{kept.Event, func() []promises.Violation { return nil }},
 	}
 }
 
 // nobody returns no chain: delivery's checks compare the transactions with the chain.
-func nobody(chain.ID) promise.Chain { return nil }
+func nobody(chain.ID) promises.Chain { return nil }
 
 // judged adapts a judge of the domain.
 type judged struct {
-	event  func(event.Recorded) []promise.Violation
-	finish func() []promise.Violation
+	event  func(event.Recorded) []promises.Violation
+	finish func() []promises.Violation
 }
 
 // Event judges an event.
-func (j judged) Event(r event.Recorded) []promise.Violation { return j.event(r) }
+func (j judged) Event(r event.Recorded) []promises.Violation { return j.event(r) }
 
 // Finish returns the violations that show only at the end.
-func (j judged) Finish() []promise.Violation { return j.finish() }
+func (j judged) Finish() []promises.Violation { return j.finish() }

@@ -1,6 +1,6 @@
 // Command relayer accepts intents over HTTP and carries them out: it holds keys, signs, and
 // delivers the signed transactions. It includes all of command watchtower in the same process.
-// docs/relayer.md describes its use and its limits.
+// docs/reference/relayer.md describes its use and its limits.
 package main
 
 import (
@@ -16,14 +16,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
+	"github.com/tempo-watchtower/watchtower/cmd/program/config"
+	"github.com/tempo-watchtower/watchtower/cmd/program/operator"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/app"
-	"github.com/tempo-watchtower/watchtower/cmd/relayer/console"
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/cli"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
-	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
-	"github.com/tempo-watchtower/watchtower/projections/intents"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
 )
 
 // Set at build time by -ldflags "-X main.version=…".
@@ -64,7 +64,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	p := program(stderr)
 	root.AddCommand(serve(stderr), request(stderr), forward(p), p.Migrate(), p.Keys(), p.Consumers(), p.Verify(), p.Projections(), p.Archive(), p.Audit(), p.Tail(), p.Configuration(), versionCommand())
 	root.AddCommand(examine(stderr))
-	root.AddCommand(console.Commands()...)
+	root.AddCommand(cli.Commands()...)
 	operator.Called(root)
 	return root
 }
@@ -75,7 +75,7 @@ func resolve(cmd *cobra.Command) (settings.Settings, []config.Setting, error) {
 
 // withSettings adds the configuration's flags to a command.
 func withSettings(cmd *cobra.Command) {
-	operator.Settings(cmd, "relayer", "docs/relayer.md", settings.Flags)
+	operator.Settings(cmd, "relayer", "docs/reference/relayer.md", settings.Flags)
 }
 
 // program describes the relayer to the shared operator commands.

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // says runs a command of the program on the world's store. It requires the exit status want, and

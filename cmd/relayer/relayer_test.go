@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 )
 
 // Intents for one signer, for a pool of three, and in ordering groups: each is mined once, at
@@ -51,7 +51,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, kinds()[0], store)
 		w.race(t)
-		for i, point := range relayer.CrashPoints() {
+		for i, point := range worker.CrashPoints() {
 			for n := range 2 {
 				w.ask(t, w.pool(fmt.Sprintf("pool-%d-%d", i, n)), w.one(0, fmt.Sprintf("one-%d-%d", i, n)))
 			}

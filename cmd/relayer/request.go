@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tempo-watchtower/watchtower/api/relay"
+	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
+	"github.com/tempo-watchtower/watchtower/cmd/program/operator"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
-	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 )
 
 // requestsMax is the maximum input size of one intent, in bytes: its calls' data are hex.
@@ -57,7 +57,7 @@ func put(ctx context.Context, s settings.Settings, client string, o delivery.Sto
 	if err != nil {
 		return err
 	}
-	desk := app.Desk(s, relayer.Intents{Store: storage.Log, Codec: intent.Codec()}, time.Now, rand.Reader)
+	desk := app.Desk(s, worker.Intents{Store: storage.Log, Codec: intent.Codec()}, time.Now, rand.Reader)
 	if err := app.TakeWebhooks(desk, s.Webhooks, master); err != nil {
 		return err
 	}

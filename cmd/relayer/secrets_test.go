@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/infra/keys/keystest"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // No output, file or answer of a relayer contains a secret, with and without faults: its keys, a

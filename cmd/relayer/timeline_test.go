@@ -24,7 +24,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/annotations"
 
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // timeline stands in for a Prometheus with some relayers and their alerts. A test scrapes them

@@ -16,9 +16,9 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
-	"github.com/tempo-watchtower/watchtower/domain/promise/intents"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
+	"github.com/tempo-watchtower/watchtower/proof/promises/intents"
 )
 
 // hush is in the URLs of webhooks, and must appear nowhere else.

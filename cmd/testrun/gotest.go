@@ -21,7 +21,7 @@ const module = "github.com/tempo-watchtower/watchtower"
 const packageTimeout = "30m"
 
 // largeHeap has tests and compilers collect garbage less often: it saves a third of the
-// simulation's time. The programs of process tests run without it (cmd/internal/rig).
+// simulation's time. The programs of process tests run without it (proof/rig).
 const largeHeap = "GOGC=400"
 
 // runTests runs go test and prints the report.
@@ -79,7 +79,7 @@ const sqliteAsIs = "-gcflags=modernc.org/...=-race=false"
 // longest are the packages of this module with the longest tests. They start first: started
 // last, one would leave a processor idle for minutes.
 func longest() []string {
-	return slices.DeleteFunc([]string{"./cmd/watchtower", "./simulation", "./infra/chain/rpc", "./cmd/relayer"}, func(folder string) bool {
+	return slices.DeleteFunc([]string{"./cmd/watchtower", "./proof/simulation", "./infra/chain/rpc", "./cmd/relayer"}, func(folder string) bool {
 		_, err := os.Stat(folder)
 		return err != nil
 	})

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // awaitHealth waits until /health answers with a status and returns how long it took.

@@ -13,9 +13,9 @@ import (
 
 	watchtower "github.com/tempo-watchtower/watchtower/clients/go"
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/group"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // lossy drops some requests, and some replies after the service has sent them.

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // skewed builds the program with a wall clock that jumps as WATCHTOWER_TEST_CLOCK says. Only the

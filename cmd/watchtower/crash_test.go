@@ -3,9 +3,9 @@ package main_test
 import (
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // crashPoints lists the points where the service is killed, with the number of passes before:

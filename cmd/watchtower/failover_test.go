@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	"github.com/tempo-watchtower/watchtower/cmd/internal/failover"
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/proof/failover"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // Leaders of an EventStoreDB cluster are killed and resign under a steady load. No request is
-// refused, no accepted payment is lost, and none is made twice. docs/eventstoredb.md lists the
+// refused, no accepted payment is lost, and none is made twice. docs/howto/eventstoredb.md lists the
 // variables for another cluster, and for longer runs.
 func TestLeaderChanges(t *testing.T) { // not parallel: it measures response times
 	settings := failover.ReadSettings(t)

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
+	"github.com/tempo-watchtower/watchtower/cmd/program/operator"
 )
 
 const forwardHelp = `Publish the log's events to a broker, each at least once and in order within a stream,
@@ -12,7 +12,7 @@ machine with the embedded store. If several processes run with one --group, one 
 publishes, and another takes over within seconds after a crash.
 
 Events go to the Redis stream or the NATS JetStream subject that --as names; a NATS stream
-is created if none has the subject. See docs/watermill.md for a message's contents.`
+is created if none has the subject. See docs/howto/watermill.md for a message's contents.`
 
 func forward(p operator.Program) *cobra.Command {
 	return p.Forward(operator.Forward{

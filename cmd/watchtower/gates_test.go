@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // question and answer are JSON-RPC messages at a gate.

@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/verify"
+	"github.com/tempo-watchtower/watchtower/cmd/program/app"
+	"github.com/tempo-watchtower/watchtower/cmd/program/verify"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
+	"github.com/tempo-watchtower/watchtower/proof/promises"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // judgeMost limits the time of the judgement of one test.
@@ -25,11 +25,11 @@ const judgeMost = patience
 // judge ends each test with a world. It verifies the store, and checks log, broadcasts, client
 // responses and chain against the promises. Only the first call counts: a test whose store ends
 // before the world calls it earlier.
-func (w *world) judge(t *testing.T) (f promise.Figures) {
+func (w *world) judge(t *testing.T) (f promises.Figures) {
 	if t.Failed() || t.Skipped() || w.judged {
 		return f
 	}
-	w.judged, w.blamed = true, map[promise.Number]int{}
+	w.judged, w.blamed = true, map[promises.Number]int{}
 	ctx, cancel := context.WithTimeout(context.Background(), judgeMost)
 	defer cancel()
 	began := time.Now()
@@ -71,7 +71,7 @@ func (w *world) observe(t *testing.T) {
 }
 
 // blame counts violations, and reports all that the test did not cause on purpose.
-func (w *world) blame(t *testing.T, found []promise.Violation) {
+func (w *world) blame(t *testing.T, found []promises.Violation) {
 	t.Helper()
 	for _, v := range found {
 		w.blamed[v.Promise]++
@@ -94,15 +94,15 @@ func (w *world) inspect(ctx context.Context) (verify.Store, error) {
 
 // replay passes the whole history to the judge in the order of time; all processes here share
 // one clock. The log keeps its own order.
-func (w *world) replay(t *testing.T, ctx context.Context, store verify.Store) promise.Figures {
+func (w *world) replay(t *testing.T, ctx context.Context, store verify.Store) promises.Figures {
 	t.Helper()
-	w.measure.Decode, w.measure.Chain = app.Decode, func(id chain.ID) promise.Chain {
+	w.measure.Decode, w.measure.Chain = app.Decode, func(id chain.ID) promises.Chain {
 		if id != rig.TempoChain {
 			return nil
 		}
 		return w.ledger
 	}
-	judge := promise.New(w.measure)
+	judge := promises.New(w.measure)
 	sends, calls := w.proxy.Deliveries(), w.history.Calls()
 	until := func(at time.Time) {
 		for len(sends) > 0 || len(calls) > 0 {
@@ -112,7 +112,7 @@ func (w *world) replay(t *testing.T, ctx context.Context, store verify.Store) pr
 					return
 				}
 				node := cmp.Or(sends[0].Door, "proxy")
-				w.blame(t, judge.Sent(promise.Sent{Chain: rig.TempoChain, Node: node, Raw: sends[0].Raw, At: sends[0].At}))
+				w.blame(t, judge.Sent(promises.Sent{Chain: rig.TempoChain, Node: node, Raw: sends[0].Raw, At: sends[0].At}))
 				sends = sends[1:]
 			default:
 				if !calls[0].Ended.Before(at) {
@@ -141,6 +141,6 @@ func (w *world) replay(t *testing.T, ctx context.Context, store verify.Store) pr
 		}
 	}
 	until(time.Now().Add(time.Hour))
-	w.blame(t, judge.Finish(promise.End{Now: newest, Quiet: w.quiet}))
+	w.blame(t, judge.Finish(promises.End{Now: newest, Quiet: w.quiet}))
 	return judge.Figures()
 }

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
-	"github.com/tempo-watchtower/watchtower/domain/promise"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/proof/promises"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // standing returns the payments that the service has.
@@ -98,7 +98,7 @@ func (b *box) without(t *testing.T) (n int) {
 // trusted to find any.
 func (b *box) judgeLosses(t *testing.T, lost, without, unwritten int) {
 	t.Helper()
-	losses := map[promise.Number]int{promise.P1: lost, promise.P2: without, promise.P8: unwritten}
+	losses := map[promises.Number]int{promises.P1: lost, promises.P2: without, promises.P8: unwritten}
 	for n, want := range losses {
 		if delete(b.broken, n); want > 0 {
 			b.broken[n] = "the store has lost it, as it had to"

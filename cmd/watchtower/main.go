@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
+	"github.com/tempo-watchtower/watchtower/cmd/program/app"
+	"github.com/tempo-watchtower/watchtower/cmd/program/config"
+	"github.com/tempo-watchtower/watchtower/cmd/program/operator"
 )
 
 // Set at build time by -ldflags "-X main.version=…".
@@ -73,7 +73,7 @@ func resolve(cmd *cobra.Command) (config.Config, []config.Setting, error) {
 
 // settings adds the configuration's flags to a command.
 func settings(cmd *cobra.Command) {
-	operator.Settings(cmd, "watchtower", "docs/configuration.md", func(flags *pflag.FlagSet) { config.Flags(flags) })
+	operator.Settings(cmd, "watchtower", "docs/reference/configuration.md", func(flags *pflag.FlagSet) { config.Flags(flags) })
 }
 
 // program describes watchtower to the shared operator commands.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // Row 19. The connection to the store carries 32 kB per second and drops packets that wait for

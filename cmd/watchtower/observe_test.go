@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 	"github.com/tempo-watchtower/watchtower/infra/tracing/tracetest"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // The program's work shows in metrics, in one trace, and in the log.

@@ -16,10 +16,10 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/promise"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
+	"github.com/tempo-watchtower/watchtower/proof/promises"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // byHand runs statements on the log of a stopped service. $1 is the stream's name.
@@ -101,8 +101,8 @@ func TestPoisonedLog(t *testing.T) {
 }
 
 func poisoned(t *testing.T, w *world, name, data string, readers []string) {
-	w.broken[promise.P12] = "what takes the poison's place is a verdict that is sealed again"
-	w.broken[promise.P31] = "the poison is put in by hand, and so has no link"
+	w.broken[promises.P12] = "what takes the poison's place is a verdict that is sealed again"
+	w.broken[promises.P31] = "the poison is put in by hand, and so has no link"
 	s := w.service(t)
 	check(t, s.Start(w.ctx))
 	before, toBefore := rig.Payments(9700, 10)

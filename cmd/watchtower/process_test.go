@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
+	"github.com/tempo-watchtower/watchtower/proof/promises"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // program is the path of the service built with crash points; TestMain finds or builds it.
@@ -71,14 +71,14 @@ type world struct {
 	confirmations int
 
 	history rig.History
-	ledger  *promise.Ledger
-	measure promise.Settings
+	ledger  *promises.Ledger
+	measure promises.Settings
 	quiet   bool // at the judgement no work is left
 	judged  bool
 	direct  string // store for the judge, if different from the services' store
 	// broken are the promises that a test breaks on purpose, and why.
-	broken map[promise.Number]string
-	blamed map[promise.Number]int // violations found by the last judgement
+	broken map[promises.Number]string
+	blamed map[promises.Number]int // violations found by the last judgement
 }
 
 // engines runs a process test on each store, in parallel: most tests wait for blocks.
@@ -109,9 +109,9 @@ func newWorld(t *testing.T, store func(t *testing.T, dir string) []string, anvil
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	w := &world{
-		program: program, dir: t.TempDir(), ledger: promise.NewLedger(), broken: map[promise.Number]string{}, blamed: map[promise.Number]int{},
+		program: program, dir: t.TempDir(), ledger: promises.NewLedger(), broken: map[promises.Number]string{}, blamed: map[promises.Number]int{},
 		// A frozen replica finishes its send when it wakes up.
-		measure: promise.Settings{Grace: 30 * time.Second, Skew: 50 * time.Millisecond},
+		measure: promises.Settings{Grace: 30 * time.Second, Skew: 50 * time.Millisecond},
 	}
 	w.ctx = w.history.Record(ctx)
 	flags := append(server.TempoFlags(), anvilFlags...)

@@ -3,7 +3,7 @@ package main_test
 import (
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // A node accepts the bytes but its reply is cut, in three of a hundred requests. Nothing is

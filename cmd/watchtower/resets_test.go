@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // The service works with a chain that stalls, produces blocks in bursts, or goes back in time.

@@ -14,14 +14,14 @@ import (
 
 	watchtower "github.com/tempo-watchtower/watchtower/clients/go"
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/commands/canceler"
+	"github.com/tempo-watchtower/watchtower/commands/delivery/canceler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
+	"github.com/tempo-watchtower/watchtower/proof/promises"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // Replicas are killed at random, at named points and all at once, are frozen past their leases,
@@ -68,8 +68,8 @@ const replicasInTrouble = 4
 
 func newCampaign(t *testing.T, w *world, seed uint64) *campaign {
 	c := &campaign{world: w, dice: rand.New(rand.NewPCG(seed, 7)), acked: map[chain.Hash]bool{}, did: map[string]int{}}
-	w.confirmations = 10           // more than the deepest reorg
-	w.measure = promise.Settings{} // the strictest
+	w.confirmations = 10            // more than the deepest reorg
+	w.measure = promises.Settings{} // the strictest
 	gates := map[string]*gate{}
 	for n, name := range []string{"a", "b"} {
 		c.leaks = append(c.leaks, &leaky{dice: rand.New(rand.NewPCG(seed, uint64(n)))})
@@ -344,7 +344,7 @@ func (c *campaign) reorganise() {
 }
 
 // told formats the campaign's figures in one line.
-func (c *campaign) told(lost, doubled int, f promise.Figures) string {
+func (c *campaign) told(lost, doubled int, f promises.Figures) string {
 	var did []string
 	for what, n := range c.did {
 		did = append(did, fmt.Sprintf("%s %d", what, n))
@@ -357,7 +357,7 @@ func (c *campaign) told(lost, doubled int, f promise.Figures) string {
 		}
 	}
 	for _, call := range c.history.Calls() {
-		if call.Kind == promise.Submit && call.Result == promise.Unknown {
+		if call.Kind == promises.Submit && call.Result == promises.Unknown {
 			unknown++
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // Clients use up the process's file descriptors for a while. Existing connections keep working,

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // Row 10. The primary dies while its standby restarts, and the standby is promoted. A

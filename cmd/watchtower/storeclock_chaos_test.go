@@ -11,10 +11,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
-	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
+	"github.com/tempo-watchtower/watchtower/proof/promises"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // shifty is a Postgres server whose clock can be set while it runs.
@@ -58,7 +58,7 @@ func TestStoreClockJumps(t *testing.T) {
 		return []string{"--store", db.URL(), "--vault-key-file", filepath.Join(dir, "vault.key")}
 	}, "--block-time", "1")
 	// Sends and reads are timed by our clock.
-	for _, p := range []promise.Number{promise.P8, promise.P24} {
+	for _, p := range []promises.Number{promises.P8, promises.P24} {
 		w.broken[p] = "the log tells times by the clock that is set"
 	}
 	owner, other := w.pair(t)

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
 // A year of monthly payments, three times: paid to the end, canceled half-way by the owner's
@@ -13,7 +13,7 @@ func TestSubscription(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--no-mining")
-		w.broken[promise.P15] = "the chain is months ahead of the clock that sends are timed by"
+		w.broken[promises.P15] = "the chain is months ahead of the clock that sends are timed by"
 		s := w.service(t)
 		s.Args = append(s.Args, "--max-valid-after", "43800h") // three years of payments are signed in advance
 		check(t, s.Start(w.ctx))

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/proof/promises"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // previousVar names the revision to replace. The default is the last revision before the latest
@@ -179,8 +179,8 @@ func rollingUpgrade(t *testing.T, old build) {
 		check(t, r.Stop(w.ctx))
 	}
 	if old.unlinked {
-		w.broken[promise.P31] = "the previous build goes on with streams that have links, and records none"
-		if told, want := w.judge(t).Broken[promise.P31], w.unlinked(t); told != want || want == 0 {
+		w.broken[promises.P31] = "the previous build goes on with streams that have links, and records none"
+		if told, want := w.judge(t).Broken[promises.P31], w.unlinked(t); told != want || want == 0 {
 			t.Errorf("the judge tells of %d events without a link, and there are %d after one with", told, want)
 		}
 	}

@@ -19,11 +19,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/verify"
+	"github.com/tempo-watchtower/watchtower/cmd/program/verify"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
+	"github.com/tempo-watchtower/watchtower/proof/promises"
+	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
 // verify runs watchtower verify on a store.
@@ -119,7 +119,7 @@ func (w *world) changed(before, after map[string][]byte) bool {
 
 // damage is a change to a store, and the violation that verify reports for it.
 type damage struct {
-	breaks promise.Number
+	breaks promises.Number
 	says   string // a part of the violation
 	file   string // in the embedded store
 	sql    string // with the table names of the embedded store
@@ -132,23 +132,23 @@ func derived(settled, open, unwanted []rig.Payment) []damage {
 	stranger := rig.Payment{Hash: chain.Hash{7}}
 	const some = "chain, %s, position + %d, version, sender, nonce_key, status, data FROM transactions"
 	return []damage{
-		{promise.P18, settled[0].Hash.String() + ": status", "view.db", "UPDATE transactions SET status = 'expired'" + where(settled[0])},
-		{promise.P18, settled[1].Hash.String() + ": data", "view.db", "UPDATE transactions SET data = (SELECT data FROM transactions" + where(open[0]) + ")" + where(settled[1])},
-		{promise.P18, unwanted[0].Hash.String() + `: data is "cannot be read: `, "view.db", "UPDATE transactions SET data = x'7b'" + where(unwanted[0])},
-		{promise.P18, "transactions has no row 42431/" + settled[2].Hash.String(), "view.db", "DELETE FROM transactions" + where(settled[2])},
-		{promise.P18, "transactions has a row 42431/" + stranger.Hash.String(), "view.db", "INSERT INTO transactions (chain, hash, position, version, sender, nonce_key, status, data) SELECT " +
+		{promises.P18, settled[0].Hash.String() + ": status", "view.db", "UPDATE transactions SET status = 'expired'" + where(settled[0])},
+		{promises.P18, settled[1].Hash.String() + ": data", "view.db", "UPDATE transactions SET data = (SELECT data FROM transactions" + where(open[0]) + ")" + where(settled[1])},
+		{promises.P18, unwanted[0].Hash.String() + `: data is "cannot be read: `, "view.db", "UPDATE transactions SET data = x'7b'" + where(unwanted[0])},
+		{promises.P18, "transactions has no row 42431/" + settled[2].Hash.String(), "view.db", "DELETE FROM transactions" + where(settled[2])},
+		{promises.P18, "transactions has a row 42431/" + stranger.Hash.String(), "view.db", "INSERT INTO transactions (chain, hash, position, version, sender, nonce_key, status, data) SELECT " +
 			fmt.Sprintf(some, blob(stranger), 999999) + where(settled[3])},
-		{promise.P18, "group_members has no row " + open[0].Hash.String(), "view.db", "DELETE FROM group_members" + where(open[0])},
-		{promise.P18, "groups, row group-", "view.db", "UPDATE groups SET end_at = end_at + 1"},
-		{promise.P18, "groups has 1 rows without an event", "view.db", "INSERT INTO groups (chain, sender, group_id, nonce_key, position, end_at) SELECT chain, sender, sender, nonce_key, position, end_at FROM groups LIMIT 1"},
-		{promise.P18, "group_claims has a row " + settled[3].Hash.String(), "view.db", "INSERT INTO group_claims (hash, chain, sender, access_key, position) SELECT hash, chain, sender, sender, position FROM transactions" + where(settled[3])},
-		{promise.P18, "the checkpoint of groups is", "view.db", "UPDATE readers SET position = position + 1000000 WHERE name = 'groups'"},
-		{promise.P2, open[1].Hash.String() + ": it is", "work.db", "DELETE FROM work" + where(open[1])},
-		{promise.P2, "the queue has it as watched", "work.db", "UPDATE work SET phase = 'watched', parked = PARKED" + where(open[2])},
-		{promise.P2, open[0].Hash.String() + ": it may have to be sent, but its signed bytes are missing", "events.db", "DELETE FROM payloads" + where(open[0])},
-		{promise.P2, open[1].Hash.String() + ": it may have to be sent, but the data key", "keys.db", "DELETE FROM keys" + where(open[1])},
-		{promise.P23, unwanted[0].Hash.String() + ": its signed bytes were erased, but their data key still exists", "keys.db", "UPDATE keys SET hash = " + blob(unwanted[0]) + where(settled[4])},
-		{promise.P23, unwanted[1].Hash.String() + ": its signed bytes should be erased, but still exist", "events.db", "UPDATE payloads SET hash = " + blob(unwanted[1]) + where(settled[5])},
+		{promises.P18, "group_members has no row " + open[0].Hash.String(), "view.db", "DELETE FROM group_members" + where(open[0])},
+		{promises.P18, "groups, row group-", "view.db", "UPDATE groups SET end_at = end_at + 1"},
+		{promises.P18, "groups has 1 rows without an event", "view.db", "INSERT INTO groups (chain, sender, group_id, nonce_key, position, end_at) SELECT chain, sender, sender, nonce_key, position, end_at FROM groups LIMIT 1"},
+		{promises.P18, "group_claims has a row " + settled[3].Hash.String(), "view.db", "INSERT INTO group_claims (hash, chain, sender, access_key, position) SELECT hash, chain, sender, sender, position FROM transactions" + where(settled[3])},
+		{promises.P18, "the checkpoint of groups is", "view.db", "UPDATE readers SET position = position + 1000000 WHERE name = 'groups'"},
+		{promises.P2, open[1].Hash.String() + ": it is", "work.db", "DELETE FROM work" + where(open[1])},
+		{promises.P2, "the queue has it as watched", "work.db", "UPDATE work SET phase = 'watched', parked = PARKED" + where(open[2])},
+		{promises.P2, open[0].Hash.String() + ": it may have to be sent, but its signed bytes are missing", "events.db", "DELETE FROM payloads" + where(open[0])},
+		{promises.P2, open[1].Hash.String() + ": it may have to be sent, but the data key", "keys.db", "DELETE FROM keys" + where(open[1])},
+		{promises.P23, unwanted[0].Hash.String() + ": its signed bytes were erased, but their data key still exists", "keys.db", "UPDATE keys SET hash = " + blob(unwanted[0]) + where(settled[4])},
+		{promises.P23, unwanted[1].Hash.String() + ": its signed bytes should be erased, but still exist", "events.db", "UPDATE payloads SET hash = " + blob(unwanted[1]) + where(settled[5])},
 	}
 }
 
@@ -157,13 +157,13 @@ func recorded(settled, open []rig.Payment) []damage {
 	stream := func(p rig.Payment) string { return "'tx-" + rig.TempoChain.String() + "-" + p.Hash.String() + "'" }
 	of := func(p rig.Payment) string { return " stream = (SELECT no FROM streams WHERE name = " + stream(p) + ")" }
 	return []damage{
-		{promise.P25, settled[0].Hash.String(), "events.db", "DELETE FROM events WHERE version = 2 AND" + of(settled[0])},
-		{promise.P25, "events are missing between positions", "events.db", "DELETE FROM events WHERE pos = (SELECT max(pos) FROM events WHERE" + of(settled[1]) + ")"},
-		{promise.P30, settled[2].Hash.String(), "events.db", "UPDATE events SET name = 'tx.teleported.v1' WHERE version = 2 AND" + of(settled[2])},
-		{promise.P11, settled[3].Hash.String(), "events.db", "UPDATE events SET data = REPLACE(data, '\"verdict\":\"executed\"', '\"verdict\":\"expired\"') WHERE name = 'tx.finalized.v1' AND" + of(settled[3])},
-		{promise.P18, settled[4].Hash.String() + ": data", "events.db", "UPDATE events SET data = REPLACE(data, '\"gasUsed\":', '\"gasUsed\":1') WHERE name = 'tx.mined.v1' AND" + of(settled[4])},
-		{promise.P25, settled[5].Hash.String(), "events.db", "UPDATE events SET id = (SELECT id FROM events WHERE pos = 1) WHERE version = 2 AND" + of(settled[5])},
-		{promise.P30, "has no stream", "events.db", "DELETE FROM streams WHERE name = " + stream(open[0])},
+		{promises.P25, settled[0].Hash.String(), "events.db", "DELETE FROM events WHERE version = 2 AND" + of(settled[0])},
+		{promises.P25, "events are missing between positions", "events.db", "DELETE FROM events WHERE pos = (SELECT max(pos) FROM events WHERE" + of(settled[1]) + ")"},
+		{promises.P30, settled[2].Hash.String(), "events.db", "UPDATE events SET name = 'tx.teleported.v1' WHERE version = 2 AND" + of(settled[2])},
+		{promises.P11, settled[3].Hash.String(), "events.db", "UPDATE events SET data = REPLACE(data, '\"verdict\":\"executed\"', '\"verdict\":\"expired\"') WHERE name = 'tx.finalized.v1' AND" + of(settled[3])},
+		{promises.P18, settled[4].Hash.String() + ": data", "events.db", "UPDATE events SET data = REPLACE(data, '\"gasUsed\":', '\"gasUsed\":1') WHERE name = 'tx.mined.v1' AND" + of(settled[4])},
+		{promises.P25, settled[5].Hash.String(), "events.db", "UPDATE events SET id = (SELECT id FROM events WHERE pos = 1) WHERE version = 2 AND" + of(settled[5])},
+		{promises.P30, "has no stream", "events.db", "DELETE FROM streams WHERE name = " + stream(open[0])},
 	}
 }
 
@@ -181,7 +181,7 @@ func (w *world) damaged(t *testing.T, all []damage) {
 		t.Errorf("verify ended with %d", status)
 	}
 	for _, d := range all {
-		told := slices.ContainsFunc(report.Violations, func(v promise.Violation) bool {
+		told := slices.ContainsFunc(report.Violations, func(v promises.Violation) bool {
 			return v.Promise == d.breaks && strings.Contains(v.String(), d.says)
 		})
 		if !told {
@@ -271,7 +271,7 @@ func (w *world) otherChain(t *testing.T, verdicts int) {
 	w.call(t, "anvil_reorg", height, []any{})
 	w.call(t, "evm_mine")
 	report, status := w.verify(t, w.store, "--chains", w.chains)
-	if status != 1 || report.Broken[promise.P11] != verdicts {
+	if status != 1 || report.Broken[promises.P11] != verdicts {
 		t.Errorf("verify ended with %d, found %v, want %d false verdicts: %v", status, report.Broken, verdicts, report.Violations)
 	}
 }

@@ -22,11 +22,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
-	"github.com/tempo-watchtower/watchtower/domain/promise/intents"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
+	"github.com/tempo-watchtower/watchtower/proof/promises/intents"
 )
 
 // patience bounds a test over sockets, which normally ends far sooner.

@@ -5,8 +5,8 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 // Usage returns a client's usage of the queue, and the checkpoint of the reader that feeds the

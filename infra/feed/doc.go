@@ -18,7 +18,7 @@
 //     skips that event (consumer.Skip).
 //
 // Effects that must happen exactly once record (stream, version) in the effect's transaction,
-// and ignore events that are not newer: see docs/watermill.md.
+// and ignore events that are not newer: see docs/howto/watermill.md.
 //
 // # Messages
 //

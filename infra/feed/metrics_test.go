@@ -13,9 +13,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
 
-var update = flag.Bool("update", false, "write the table of docs/observability.md")
+var update = flag.Bool("update", false, "write the table of docs/reference/observability.md")
 
-const docPath = "../../docs/observability.md"
+const docPath = "../../docs/reference/observability.md"
 
 // The page lists exactly the subscriber's metrics.
 func TestDocumented(t *testing.T) {
@@ -38,7 +38,7 @@ func TestDocumented(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(want, string(text)); diff != "" {
-		t.Errorf("docs/observability.md is not what is exported; run go test ./infra/feed -update\n%s", diff)
+		t.Errorf("docs/reference/observability.md is not what is exported; run go test ./infra/feed -update\n%s", diff)
 	}
 }
 

@@ -13,15 +13,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 	"github.com/tempo-watchtower/watchtower/infra/metrics/relay"
 )
 
-var update = flag.Bool("update", false, "write the table of docs/observability.md")
+var update = flag.Bool("update", false, "write the table of docs/reference/observability.md")
 
 const (
-	docPath   = "../../docs/observability.md"
+	docPath   = "../../docs/reference/observability.md"
 	rulesPath = "../../deploy/prometheus/rules.yml"
 	boards    = "../../deploy/grafana/dashboards/"
 )
@@ -66,7 +66,7 @@ func TestDocumented(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(want, string(text)); diff != "" {
-		t.Errorf("docs/observability.md is not what is exported; run go test ./infra/metrics -update\n%s", diff)
+		t.Errorf("docs/reference/observability.md is not what is exported; run go test ./infra/metrics -update\n%s", diff)
 	}
 }
 

@@ -125,7 +125,7 @@ func TestRules(t *testing.T) {
 	all := alerts(t, rulesPath)
 	for _, r := range all {
 		if !strings.Contains(string(page), "| `"+r.Alert+"` |") {
-			t.Errorf("%s is not in docs/observability.md", r.Alert)
+			t.Errorf("%s is not in docs/reference/observability.md", r.Alert)
 		}
 	}
 	if told := strings.Count(string(page), "| `Watchtower"); told != len(all) {
@@ -136,7 +136,7 @@ func TestRules(t *testing.T) {
 // Every alert of the relay links to a runbook page: its meaning, the things to look at, and the
 // actions. Metrics named there are exported.
 func TestRelayRules(t *testing.T) {
-	const path, place = "../../docs/relay-runbook.md", "/docs/relay-runbook.md#"
+	const path, place = "../../docs/howto/relay-runbook.md", "/docs/howto/relay-runbook.md#"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

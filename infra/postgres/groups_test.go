@@ -18,7 +18,7 @@ func TestGroups(t *testing.T) {
 	})
 }
 
-// A consumer's role needs only the rights listed in docs/watermill.md.
+// A consumer's role needs only the rights listed in docs/howto/watermill.md.
 func TestConsumersRole(t *testing.T) {
 	op := open(t, postgres.Options{})
 	owner := admin(t, op.url)

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 )
 
 // turnColumns are the columns that scanWork reads, of row q in turn t: in its own, or in that of a

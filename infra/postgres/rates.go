@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/tempo-watchtower/watchtower/domain/rate"
+	"github.com/tempo-watchtower/watchtower/domain/relay/rate"
 )
 
 // Rates are rate-limit buckets that all replicas share, by the server's clock. A call is not

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/rate"
+	"github.com/tempo-watchtower/watchtower/domain/relay/rate"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 )
 
 // Soon returns the unleased rows of a chain that are due next, soonest first.

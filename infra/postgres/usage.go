@@ -3,8 +3,8 @@ package postgres
 import (
 	"context"
 
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 // Usage returns a client's usage of the queue, and the checkpoint of the reader that feeds the

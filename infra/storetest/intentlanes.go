@@ -7,7 +7,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 )
 
 // Lanes share a queue that is still being filled. No intent is claimed by two lanes, and each

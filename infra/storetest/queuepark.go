@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 )
 
 // wantParked compares which rows of chain 1, by number, are parked.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 )
 
 // reopenedEarly withdraws the verdicts of rows that are not eligible yet: another transaction

@@ -3,8 +3,8 @@ package storetest
 import (
 	"testing"
 
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 // usage checks that the queue counts each client's waiting rows through all phases, and returns

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 )
 
 // soonest checks the list of rows to lease next. No row in it is parked, watched or ended. A

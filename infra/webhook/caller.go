@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 )
 
 // Caller makes the attempts for a queue of notices. It is safe for concurrent use.

@@ -93,7 +93,7 @@ export interface Problem {
   title: string
   status: number
   detail?: string
-  /** Never changes; see docs/problems.md. */
+  /** Never changes; see docs/reference/problems.md. */
   code: string
   /** The fault in the bytes of a transaction. */
   reason?: string

@@ -17,14 +17,14 @@ import (
 	"sync"
 	"sync/atomic"
 
+	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
-	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/commands/guard"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
-	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 	figures "github.com/tempo-watchtower/watchtower/infra/metrics/relay"
@@ -79,9 +79,9 @@ func serve(ctx context.Context, s settings.Settings, o Options) error {
 type relay struct {
 	settings settings.Settings
 	in       delivery.Inside
-	queue    relayer.Queue
-	intents  relayer.Intents
-	lanes    relayer.Lanes
+	queue    worker.Queue
+	intents  worker.Intents
+	lanes    worker.Lanes
 	guard    *guard.Guard
 	ring     *keys.Ring
 	owner    commands.Owner // of lanes
@@ -101,8 +101,8 @@ func newRelay(s settings.Settings, in delivery.Inside, ring *keys.Ring, way Way)
 	}
 	r := &relay{
 		settings: s, in: in, ring: ring, queue: queue, log: in.Ports.Log,
-		intents: relayer.Intents{Store: in.Store, Codec: intent.Codec(), Crash: in.Ports.Crash},
-		lanes:   relayer.Lanes{Store: in.Store, Codec: lane.Codec(), Crash: ofLanes(in.Ports.Crash)},
+		intents: worker.Intents{Store: in.Store, Codec: intent.Codec(), Crash: in.Ports.Crash},
+		lanes:   worker.Lanes{Store: in.Store, Codec: lane.Codec(), Crash: ofLanes(in.Ports.Crash)},
 		owner:   in.Owner(), close: func() error { return nil },
 		metrics: figures.New(in.Ports.Metrics, in.Ports.Now),
 	}
@@ -128,8 +128,8 @@ func newRelay(s settings.Settings, in delivery.Inside, ring *keys.Ring, way Way)
 }
 
 // attempts reports which bytes the lanes may still need.
-func (r *relay) attempts() relayer.Attempts {
-	return relayer.Attempts{Lanes: r.lanes, Vault: r.in.Vault, Decode: delivery.Decode}
+func (r *relay) attempts() worker.Attempts {
+	return worker.Attempts{Lanes: r.lanes, Vault: r.in.Vault, Decode: delivery.Decode}
 }
 
 // ofLanes prefixes the crash points of lanes' appends, to distinguish them from others.
@@ -141,7 +141,7 @@ func ofLanes(crash func(point string)) func(point string) {
 }
 
 // Queue is the intents' work queue, in the database of delivery's due queue.
-func Queue(database any) (relayer.Queue, error) {
+func Queue(database any) (worker.Queue, error) {
 	switch db := database.(type) {
 	case *postgres.DB:
 		return db.Intents(), nil
@@ -156,7 +156,7 @@ func Queue(database any) (relayer.Queue, error) {
 // run carries out intents until ctx ends, and waits for all its goroutines.
 func (r *relay) run(ctx context.Context) {
 	var running sync.WaitGroup
-	running.Go(func() { r.in.Read(ctx, relayer.Reader, r.feed) })
+	running.Go(func() { r.in.Read(ctx, worker.Reader, r.feed) })
 	running.Go(func() { r.again(ctx, "news of intents from other replicas interrupted", r.abroad().Run) })
 	running.Go(func() { r.project(ctx) })
 	running.Go(func() { r.notices.run(ctx) })
@@ -186,7 +186,7 @@ func (r *relay) carryOut(ctx context.Context, running *sync.WaitGroup) {
 }
 
 // work runs a lane while this process holds its lease.
-func (r *relay) work(ctx context.Context, l *relayer.Lane) {
+func (r *relay) work(ctx context.Context, l *worker.Lane) {
 	r.owner.Own(ctx, l.LeaseName(), func(ctx context.Context) error {
 		err := l.Run(ctx)
 		r.fenced(l.ID.Chain, err)
@@ -201,15 +201,15 @@ func (r *relay) feed(ctx context.Context) error {
 	return r.feeder().Run(ctx)
 }
 
-func (r *relay) feeder() *relayer.Feeder {
-	return &relayer.Feeder{
+func (r *relay) feeder() *worker.Feeder {
+	return &worker.Feeder{
 		Store: r.in.Store, Queue: r.queue, Checkpoints: r.in.Ports.Storage.Checkpoints, Codec: r.intents.Codec, Fed: r.wake,
-		Moved: func(at event.Position) { r.in.Moved(relayer.Reader, at) }, Log: r.log,
+		Moved: func(at event.Position) { r.in.Moved(worker.Reader, at) }, Log: r.log,
 	}
 }
 
-func (r *relay) abroad() relayer.Abroad {
-	return relayer.Abroad{Store: r.in.Store, Codec: r.intents.Codec, Feeds: r.feeds.Load, Fed: r.wake}
+func (r *relay) abroad() worker.Abroad {
+	return worker.Abroad{Store: r.in.Store, Codec: r.intents.Codec, Feeds: r.feeds.Load, Fed: r.wake}
 }
 
 // wake makes the lanes of all chains look for intents.

@@ -16,11 +16,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/commands/intake"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 )
@@ -67,7 +67,7 @@ func TestDesk(t *testing.T) {
 	defer func() { must(t, db.Close()) }()
 	s := resolved(t, "--signers-allowed="+list(alice), "--pools=hot="+list(alice))
 	desk := Desk(s,
-		relayer.Intents{Store: db.Log(), Codec: intent.Codec()}, time.Now, rand.Reader)
+		worker.Intents{Store: db.Log(), Codec: intent.Codec()}, time.Now, rand.Reader)
 	ask := func(r intent.Request) intake.Answer {
 		return desk.Create(t.Context(), []intent.Request{r}, event.Meta{Actor: "test"})[0]
 	}
@@ -139,7 +139,7 @@ func TestDesk(t *testing.T) {
 func TestWanted(t *testing.T) {
 	alice, bob, carol := wallet.Dev(0).Address(), wallet.Dev(1).Address(), wallet.Dev(2).Address()
 	s := resolved(t, "--signers-allowed="+list(alice, bob, carol), "--pools=hot="+list(alice, bob, carol)+";away="+list(carol))
-	c := &served{Relayer: &relayer.Relayer{Chain: onTempo}, relay: &relay{settings: s}, signers: []chain.Address{alice, bob}}
+	c := &served{Relayer: &worker.Relayer{Chain: onTempo}, relay: &relay{settings: s}, signers: []chain.Address{alice, bob}}
 	key := func(n byte) *chain.NonceKey { return &chain.NonceKey{31: n} }
 	signer := func(a chain.Address) intent.From { return intent.From{Signer: &a} }
 	var demand []intent.Demand
@@ -209,8 +209,8 @@ func TestKeys(t *testing.T) {
 // packages.
 func TestNames(t *testing.T) {
 	for theirs, ours := range map[event.Refusal]event.Refusal{
-		keys.ErrWrongKey: relayer.ErrWrongKey, keys.ErrUnknownKey: relayer.ErrUnknownKey,
-		keys.ErrRejected: relayer.ErrRejected, keys.ErrBadPayload: relayer.ErrBadPayload,
+		keys.ErrWrongKey: worker.ErrWrongKey, keys.ErrUnknownKey: worker.ErrUnknownKey,
+		keys.ErrRejected: worker.ErrRejected, keys.ErrBadPayload: worker.ErrBadPayload,
 	} {
 		if theirs != ours {
 			t.Errorf("%s is %s", theirs, ours)

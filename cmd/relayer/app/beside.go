@@ -4,9 +4,9 @@ import (
 	"errors"
 	"net/http"
 
+	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
-	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
@@ -38,6 +38,6 @@ type Way struct {
 
 // Engine is a database other than the two known to the program.
 type Engine interface {
-	Intents() relayer.Queue
+	Intents() worker.Queue
 	Notices(p notice.Policy) NoticeRows
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"time"
 
+	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
-	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
@@ -16,7 +16,7 @@ import (
 
 // served is one chain on which intents are carried out.
 type served struct {
-	*relayer.Relayer
+	*worker.Relayer
 	relay   *relay
 	signers []chain.Address // signers with a key here
 	node    node
@@ -25,12 +25,12 @@ type served struct {
 func (r *relay) serve(id chain.ID, pool *rpc.Pool) *served {
 	format, on := r.settings.Formats.Of(id), r.settings.On(id)
 	n := nodeOf(r.settings, id, pool)
-	c := &served{relay: r, node: n, Relayer: &relayer.Relayer{
+	c := &served{relay: r, node: n, Relayer: &worker.Relayer{
 		Chain: id, Lanes: r.lanes, Intents: r.intents, Transactions: r.in.Transactions, Vault: r.in.Vault,
 		Queue: r.queue, Node: n, Blocks: r.in.Ports.Storage.Board, Fees: pricing{n.Estimator, id, on.Fee.Most().MaxFee, r.metrics}, Format: written(format),
-		Delivery: r.in.Submit.Unbounded(), News: &relayer.News{Chain: id, Store: r.in.Store, Log: r.log},
+		Delivery: r.in.Submit.Unbounded(), News: &worker.News{Chain: id, Store: r.in.Store, Log: r.log},
 		Guard: guarding{r.guard, r.metrics}, Told: r.turned, Settings: on.Lane, Holder: r.in.Settings.Holder,
-		Now: r.in.Ports.Now, Random: r.in.Ports.Random, Crash: r.in.Ports.Crash, Log: r.log, Purses: &relayer.Purses{},
+		Now: r.in.Ports.Now, Random: r.in.Ports.Random, Crash: r.in.Ports.Crash, Log: r.log, Purses: &worker.Purses{},
 	}}
 	for _, a := range r.ring.Addresses() {
 		if signer, err := r.ring.Signer(a); err == nil && (format == settings.Tempo || signer.Kind() == chain.Secp256k1) {
@@ -44,8 +44,8 @@ func (r *relay) serve(id chain.ID, pool *rpc.Pool) *served {
 
 // lane builds a lane of a signer whose key is here. A lane of another nonce key than 0 exists only
 // because clients ask for it, so it reads the chain in their names; client is the first of them.
-func (c *served) lane(signer chain.Address, key chain.NonceKey, client string) *relayer.Lane {
-	l := &relayer.Lane{
+func (c *served) lane(signer chain.Address, key chain.NonceKey, client string) *worker.Lane {
+	l := &worker.Lane{
 		Relayer: c.Relayer, ID: chain.Sequence{Chain: c.Chain, Sender: signer, Key: key},
 		Signer: c.relay.signer(signer), Pools: c.relay.settings.Pools.Of(signer), OnlyAsked: key != protocolKey,
 		Client: client,
@@ -63,14 +63,14 @@ func (c *served) lane(signer chain.Address, key chain.NonceKey, client string) *
 
 // behalf returns the chain as read in a client's name, with the client's share of the calls for
 // repeated attempts.
-func (c *served) behalf(client string) relayer.Chain {
+func (c *served) behalf(client string) worker.Chain {
 	n := c.node
 	n.client = n.reader.Repeating(client)
 	return n
 }
 
 // signer returns the signer of an address in the ring.
-func (r *relay) signer(a chain.Address) relayer.Signer {
+func (r *relay) signer(a chain.Address) worker.Signer {
 	signer, err := r.ring.Signer(a)
 	if err != nil {
 		panic(err) // the address comes from the ring
@@ -83,9 +83,9 @@ func (r *relay) signer(a chain.Address) relayer.Signer {
 const tempoFirst = 300_000
 
 // written returns the format in which transactions are written, and read as delivery reads them.
-func written(f settings.Format) relayer.Format {
+func written(f settings.Format) worker.Format {
 	if f == settings.Tempo {
-		return relayer.Format{
+		return worker.Format{
 			Type: tempo.Type, First: tempoFirst, Payload: tempo.Payload, PayerPayload: tempo.PayerPayload, Encode: tempo.Encode, Decode: delivery.Decode,
 		}
 	}
@@ -93,7 +93,7 @@ func written(f settings.Format) relayer.Format {
 	if f == settings.Legacy {
 		kind = ethereum.Legacy
 	}
-	return relayer.Format{
+	return worker.Format{
 		Type: kind, Payload: ethereum.Payload, Decode: delivery.Decode,
 		Encode: func(tx chain.Unsigned, signature, _ []byte) ([]byte, error) { return ethereum.Encode(tx, signature) },
 	}
@@ -101,7 +101,7 @@ func written(f settings.Format) relayer.Format {
 
 // node reads a chain from its endpoints.
 type node struct {
-	relayer.Estimator
+	worker.Estimator
 	reader *rpc.Reader
 	// client is the client in whose name nodes are asked; nil: the service's own name. The newest
 	// and the final block are read in the service's name, once for all lanes.
@@ -112,7 +112,7 @@ type node struct {
 // nodeOf builds a lane's access to a chain.
 func nodeOf(s settings.Settings, id chain.ID, pool *rpc.Pool) node {
 	reader, policy := pool.Reader(), s.On(id).Fee
-	return node{reader: reader, age: s.On(id).Lane.Poll, Estimator: relayer.Estimator{
+	return node{reader: reader, age: s.On(id).Lane.Poll, Estimator: worker.Estimator{
 		Chain: id, Type: written(s.Formats.Of(id)).Type, Policy: policy, Trials: reader,
 		Market: reader.Market(policy.History, policy.Percentiles()...),
 	}}

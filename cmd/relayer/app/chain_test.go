@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
@@ -31,7 +31,7 @@ func TestAskedLanesUseTheirClientsShare(t *testing.T) {
 	must(t, err)
 	defer closeKeys()
 	n := nodeOf(s, onTempo, pool)
-	c := &served{relay: &relay{settings: s, ring: ring}, node: n, Relayer: &relayer.Relayer{Chain: onTempo, Node: n}}
+	c := &served{relay: &relay{settings: s, ring: ring}, node: n, Relayer: &worker.Relayer{Chain: onTempo, Node: n}}
 	looks := func(client string, key byte) error {
 		l := c.lane(alice, chain.NonceKey{31: key}, client)
 		node := l.Node

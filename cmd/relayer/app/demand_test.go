@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/lane"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
+	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -24,7 +24,7 @@ func TestLanded(t *testing.T) {
 	defer func() { must(t, db.Close()) }()
 	block := func(n uint64) chain.Block { return chain.Block{Number: n, Hash: chain.Hash{31: byte(n)}} }
 	must(t, db.Work().Remember(t.Context(), onTempo, []chain.Block{block(50), block(51)}, 0))
-	lanes := relayer.Lanes{Store: db.Log(), Codec: lane.Codec()}
+	lanes := worker.Lanes{Store: db.Log(), Codec: lane.Codec()}
 	var changes []tx.Change
 	// lands makes the first nonce of a lane land. Delivery has the verdict; the lane has it
 	// unless its holder died before.
@@ -62,7 +62,7 @@ func TestLanded(t *testing.T) {
 	lands(bob, 4, 50, false, false, false)   // this lane is another signer's
 	here := lands(alice, 5, 49, false, false, false)
 	must(t, db.Work().Apply(t.Context(), "test", 0, 1, changes))
-	c := &served{Relayer: &relayer.Relayer{Chain: onTempo, Lanes: lanes, Blocks: db.Work()}, signers: []chain.Address{alice}}
+	c := &served{Relayer: &worker.Relayer{Chain: onTempo, Lanes: lanes, Blocks: db.Work()}, signers: []chain.Address{alice}}
 	got, err := c.landed(t.Context(), db.Work(), func(id chain.Sequence) bool { return id == here })
 	must(t, err)
 	slices.SortFunc(got, inOrder)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 )
 
 // The program refuses to serve if relaying is switched off, or the switch is unclear.

@@ -11,13 +11,13 @@ import (
 	"strconv"
 	"time"
 
+	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/doctor"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
-	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 	"github.com/tempo-watchtower/watchtower/infra/redis"
@@ -190,7 +190,7 @@ func isKnown(ctx context.Context, pool *rpc.Pool, hash chain.Hash) *bool {
 
 // lease returns the holder of a lane's lease, according to the database or Redis.
 func (e *Examination) lease(ctx context.Context, in delivery.Inspection, id chain.Sequence, now time.Time) (l doctor.Lease) {
-	name := (&relayer.Lane{ID: id}).LeaseName()
+	name := (&worker.Lane{ID: id}).LeaseName()
 	var err error
 	l.Where = "Redis"
 	if e.leases == nil {

@@ -8,9 +8,9 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api"
 	rest "github.com/tempo-watchtower/watchtower/api/relay"
-	"github.com/tempo-watchtower/watchtower/commands/intake"
+	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/projections"
-	"github.com/tempo-watchtower/watchtower/projections/intents"
+	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
 )
 
 // front opens the listener of the API of intents, and builds its server.

@@ -11,13 +11,13 @@ import (
 	rest "github.com/tempo-watchtower/watchtower/api/relay"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/commands/guard"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
-	"github.com/tempo-watchtower/watchtower/domain/budget"
+	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/safeguard"
-	"github.com/tempo-watchtower/watchtower/domain/signer"
+	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
+	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
+	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
@@ -79,7 +79,7 @@ func (r *relay) snapshots() *commands.Snapshots[budget.State] {
 func (r *relay) operators() rest.Operators {
 	o := rest.Operators{
 		Guard: r.guard, Signers: r.settings.Signers.Allowed, Now: r.in.Ports.Now,
-		Mender: relayer.Mender{Lanes: r.lanes, Intents: r.intents, Now: r.in.Ports.Now, Random: r.in.Ports.Random},
+		Mender: worker.Mender{Lanes: r.lanes, Intents: r.intents, Now: r.in.Ports.Now, Random: r.in.Ports.Random},
 	}
 	for _, c := range r.chains {
 		o.Chains = append(o.Chains, c.Chain)

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
-	"github.com/tempo-watchtower/watchtower/commands/intake"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/fee"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 )
 
 // batchAtOnce is the number of intents of one batch accepted concurrently.
@@ -18,7 +18,7 @@ const batchAtOnce = 64
 
 // Desk accepts intents into the log, to be carried out by the processes with the keys. It
 // refuses intents that no process with these settings could carry out.
-func Desk(s settings.Settings, intents relayer.Intents, now func() time.Time, random io.Reader) *intake.Desk {
+func Desk(s settings.Settings, intents worker.Intents, now func() time.Time, random io.Reader) *intake.Desk {
 	d := &intake.Desk{
 		Intents: intents, Chains: map[chain.ID]func(intent.Request) error{},
 		Most:   func(of chain.ID) intent.Amount { return intent.Amount(s.On(of).Fee.Most().MaxFee) },

@@ -11,10 +11,10 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
@@ -44,7 +44,7 @@ func TestLeft(t *testing.T) {
 // events.
 func looksForLeft(t *testing.T, log commands.Store, ago func(context.Context, int) (event.Position, error)) {
 	alice, bob := wallet.Dev(0).Address(), wallet.Dev(1).Address()
-	lanes := relayer.Lanes{Store: log, Codec: lane.Codec()}
+	lanes := worker.Lanes{Store: log, Codec: lane.Codec()}
 	for n := range 4 {
 		_, err := log.Append(t.Context(), "other", event.Version(n), event.Event{ID: event.ID{byte(n + 1)}, Name: "other.happened.v1", Data: fmt.Appendf(nil, "%q", strings.Repeat("x", leftMax/3))})
 		must(t, err)
@@ -69,7 +69,7 @@ func looksForLeft(t *testing.T, log commands.Store, ago func(context.Context, in
 	done := reserves(alice, 4)
 	giveBack := lane.Release{Token: 1, Intents: one, Reason: "it was canceled"}
 	do(done, giveBack)
-	c := &served{Relayer: &relayer.Relayer{Chain: onTempo, Lanes: lanes}, signers: []chain.Address{alice}}
+	c := &served{Relayer: &worker.Relayer{Chain: onTempo, Lanes: lanes}, signers: []chain.Address{alice}}
 	kept := leftovers{lanes: map[chain.Sequence]bool{}, ago: ago}
 	holds := func(want ...chain.Sequence) {
 		t.Helper()
@@ -101,7 +101,7 @@ func TestLeftOfMany(t *testing.T) {
 	for n := range 2*leftLooks + 1 {
 		kept.lanes[chain.Sequence{Chain: onTempo, Sender: alice, Key: chain.NonceKey{0: 1, 30: byte(n >> 8), 31: byte(n)}}] = true
 	}
-	c := &served{Relayer: &relayer.Relayer{Chain: onTempo, Lanes: relayer.Lanes{Store: db.Log(), Codec: lane.Codec()}}, signers: []chain.Address{alice}}
+	c := &served{Relayer: &worker.Relayer{Chain: onTempo, Lanes: worker.Lanes{Store: db.Log(), Codec: lane.Codec()}}, signers: []chain.Address{alice}}
 	for _, rest := range []int{leftLooks + 1, 1, 0} {
 		_, err := c.left(t.Context(), db.Log(), &kept, func(chain.Sequence) bool { return false })
 		must(t, err)
@@ -112,7 +112,7 @@ func TestLeftOfMany(t *testing.T) {
 }
 
 // handle executes commands on a lane.
-func handle(t *testing.T, lanes relayer.Lanes, id chain.Sequence, all ...lane.Command) {
+func handle(t *testing.T, lanes worker.Lanes, id chain.Sequence, all ...lane.Command) {
 	t.Helper()
 	for _, c := range all {
 		origin, err := commands.Begin(rand.Reader, event.Meta{Actor: lane.Actor})

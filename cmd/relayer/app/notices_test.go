@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/payload"

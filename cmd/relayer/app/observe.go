@@ -7,16 +7,16 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/commands/guard"
-	"github.com/tempo-watchtower/watchtower/commands/intake"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
-	"github.com/tempo-watchtower/watchtower/domain/budget"
+	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
+	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/fee"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
-	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
+	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 	figures "github.com/tempo-watchtower/watchtower/infra/metrics/relay"
 )
@@ -33,7 +33,7 @@ func (r *relay) observe() {
 }
 
 // turned records the state of a lane.
-func (r *relay) turned(t relayer.Turn) {
+func (r *relay) turned(t worker.Turn) {
 	r.crowds.turned(t, r.in.Ports.Now())
 	if t.Over {
 		r.metrics.NoLane(t.Lane)
@@ -97,7 +97,7 @@ func outcomeOf(ctx context.Context, err error) string {
 
 // pricing counts failures to make an offer for gas.
 type pricing struct {
-	relayer.Fees
+	worker.Fees
 	chain   chain.ID
 	most    chain.Price // the operator's maximum offer for an intent
 	metrics *figures.Metrics

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"time"
 
+	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/doctor"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
-	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/commands/guard"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
-	"github.com/tempo-watchtower/watchtower/projections/intents"
+	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
 )
 
 // Limits for waiting intents of a lane: the number examined, the number read to find them, their
@@ -62,7 +62,7 @@ func (e *Examination) waits(ctx context.Context, in delivery.Inspection, f docto
 func (e *Examination) wouldHear(ctx context.Context, f doctor.Facts, it intent.State) error {
 	id, format := f.ID, e.settings.Formats.Of(f.ID.Chain)
 	n := e.node(id.Chain)
-	l := relayer.Lane{Relayer: &relayer.Relayer{Chain: id.Chain, Node: n, Fees: n, Format: written(format)}, ID: id}
+	l := worker.Lane{Relayer: &worker.Relayer{Chain: id.Chain, Node: n, Fees: n, Format: written(format)}, ID: id}
 	q, err := l.Quote(ctx, it)
 	if err != nil {
 		return err

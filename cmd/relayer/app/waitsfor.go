@@ -9,13 +9,13 @@ import (
 	"time"
 
 	rest "github.com/tempo-watchtower/watchtower/api/relay"
-	"github.com/tempo-watchtower/watchtower/commands/guard"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/fee"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
-	"github.com/tempo-watchtower/watchtower/projections/intents"
+	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
 )
 
 // pricingTime is the maximum wait for the gas price, which is usually cached.
@@ -44,7 +44,7 @@ func (r *relay) waitsFor(ctx context.Context, row intents.Row) (*rest.WaitsFor, 
 	}
 	bounded, cancel := context.WithTimeout(ctx, pricingTime)
 	defer cancel()
-	least, market := (&relayer.Lane{Relayer: c.Relayer, ID: lanes[0]}).Least(bounded, it)
+	least, market := (&worker.Lane{Relayer: c.Relayer, ID: lanes[0]}).Least(bounded, it)
 	if least.Fee.IsZero() { // the fee is not known yet, but is not zero
 		least.Fee = chain.NewAmount(1)
 	}
@@ -165,7 +165,7 @@ type crowds struct {
 }
 
 // turned records the state of a lane at a time.
-func (c *crowds) turned(t relayer.Turn, now time.Time) {
+func (c *crowds) turned(t worker.Turn, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if t.Over {

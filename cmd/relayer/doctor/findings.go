@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/fee"
-	"github.com/tempo-watchtower/watchtower/domain/lane"
-	"github.com/tempo-watchtower/watchtower/domain/signer"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
+	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
+	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 )
 
 func one(code, says, next, do string) []Finding { return []Finding{{code, says, next, do}} }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"text/tabwriter"
 
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
+	"github.com/tempo-watchtower/watchtower/cmd/program/operator"
 )
 
 // Tell writes a diagnosis as text.

@@ -3,7 +3,7 @@ package settings
 import (
 	"slices"
 
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 )
 
 // Front configures the API of intents.

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 	"github.com/tempo-watchtower/watchtower/infra/metrics/relay"
 )
 
-const mapping = "../../../docs/relay-mapping.md"
+const mapping = "../../../docs/howto/relay-mapping.md"
 
 // inCode matches text in backticks.
 var inCode = regexp.MustCompile("`([^`]+)`")

@@ -5,17 +5,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/cmd/program/config"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/fee"
+	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
 )
 
 // OnChain is the settings for one chain: the common settings, overridden by the chain's entry in
 // the file.
 type OnChain struct {
 	Fee  fee.Policy
-	Lane relayer.Settings
+	Lane worker.Settings
 }
 
 // differs reports whether a chain may have its own value of a setting: settings that depend on

@@ -4,13 +4,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
-	"github.com/tempo-watchtower/watchtower/commands/guard"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/cmd/program/config"
+	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/fee"
-	"github.com/tempo-watchtower/watchtower/domain/intent"
-	"github.com/tempo-watchtower/watchtower/domain/signer"
+	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 )
 
 // draft is settings being built.
@@ -103,7 +103,7 @@ func (d *draft) lanes() []config.Row {
 			"How often the chain is queried for the next nonce of the signer, in case somebody else uses the key. A lane with a nonce key other than 0 asks when an intent could be signed or has a nonce, in the names of its clients."),
 		config.DurationRow("lane.stall", &l.Stall, 30*sec, sec, 24*time.Hour,
 			"If the first nonce that waits for the chain makes no progress for this long, it is signed again at a higher fee."),
-		config.NumberRow("lane.noop-gas", &d.noOpGas, int64(relayer.DefaultSettings().NoOpGas), fee.GasMin, 30_000_000, //nolint:gosec // small
+		config.NumberRow("lane.noop-gas", &d.noOpGas, int64(worker.DefaultSettings().NoOpGas), fee.GasMin, 30_000_000, //nolint:gosec // small
 			"The gas limit of a no-op, the transaction that uses up a nonce that no intent needs."),
 		config.NumberRow("lane.confirmations", &l.Confirmations, 1, 1, intent.ConfirmationsMax,
 			"How many blocks are recorded for a mined intent; its own block counts as the first."),

@@ -11,14 +11,14 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/cmd/program/config"
+	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/fee"
-	"github.com/tempo-watchtower/watchtower/domain/signer"
+	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
+	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 )
 
-// Settings are a checked configuration. docs/relayer.md describes each value.
+// Settings are a checked configuration. docs/reference/relayer.md describes each value.
 type Settings struct {
 	Delivery config.Config
 	Front    Front
@@ -56,7 +56,7 @@ type Remote struct {
 
 // Lane configures the work on lanes.
 type Lane struct {
-	relayer.Settings
+	worker.Settings
 	Leases Leases
 	Linger time.Duration // time for which a lane opened on demand is held without demand
 	Extra  int           // maximum number of lanes on demand in this process

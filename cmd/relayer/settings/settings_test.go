@@ -11,16 +11,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
+	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/fee"
+	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
 )
 
-var update = flag.Bool("update", false, "write docs/relayer.md")
+var update = flag.Bool("update", false, "write docs/reference/relayer.md")
 
 const (
-	page     = "../../../docs/relayer.md"
+	page     = "../../../docs/reference/relayer.md"
 	preamble = "testdata/preamble.md" // the handwritten part
 	alice    = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
 	bob      = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
@@ -183,7 +183,7 @@ func TestReferenceIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("docs/relayer.md is not what the table says; run go test ./cmd/relayer/settings -update\n%s", diff)
+		t.Errorf("docs/reference/relayer.md is not what the table says; run go test ./cmd/relayer/settings -update\n%s", diff)
 	}
 	for i, rest := range strings.Split(string(written), "```yaml\n")[1:] {
 		block, _, _ := strings.Cut(rest, "```")

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 )
 
 // windowSetting is delivery's limit on transactions of one signer and nonce key that are at

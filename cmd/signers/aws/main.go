@@ -1,5 +1,5 @@
 // Command aws serves keys of the AWS Key Management Service to a relayer, by
-// Web3Signer's HTTP API. See docs/signers.md.
+// Web3Signer's HTTP API. See docs/howto/signers.md.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Command gcp serves keys of Google Cloud's Key Management Service to a relayer, by
-// Web3Signer's HTTP API. See docs/signers.md.
+// Web3Signer's HTTP API. See docs/howto/signers.md.
 package main
 
 import (

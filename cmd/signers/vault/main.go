@@ -1,6 +1,6 @@
 // Command vault serves keys of HashiCorp Vault's transit engine to a relayer, by Web3Signer's
 // HTTP API. The engine supports P-256 and not secp256k1, so it is for Tempo only. See
-// docs/signers.md.
+// docs/howto/signers.md.
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 )
 
 // messages holds the nodes' error texts for a broadcast, one file per kind of node, one line

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 )
 
 // limits reports whether a node refused calls because of their rate, and the pause that it asked for;

@@ -144,7 +144,7 @@ func Documented(t *testing.T, p program.Program) {
 	if err := p.Run(t.Context(), []string{"-h"}, &help, nil); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("asked for help it ends with %v", err)
 	}
-	text, err := os.ReadFile("../../../docs/signers.md")
+	text, err := os.ReadFile("../../../docs/howto/signers.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func Documented(t *testing.T, p program.Program) {
 			continue
 		}
 		if seen++; !strings.Contains(string(text), "`"+name+"`") {
-			t.Errorf("docs/signers.md does not describe %s", name)
+			t.Errorf("docs/howto/signers.md does not describe %s", name)
 		}
 	}
 	if seen == 0 {

@@ -1,0 +1,58 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+
+	"github.com/tempo-watchtower/watchtower/commands/delivery/canceler"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
+	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
+)
+
+// stale returns, for each configured chain, the function that asks it about used nonces in a
+// client's name.
+func (a *App) stale() map[chain.ID]func(context.Context, string, chain.Hash, event.Meta) (tx.State, error) {
+	ask := map[chain.ID]func(context.Context, string, chain.Hash, event.Meta) (tx.State, error){}
+	for _, c := range a.ports.Chains {
+		w := a.watcher(c)
+		ask[c.ID] = func(ctx context.Context, client string, hash chain.Hash, meta event.Meta) (tx.State, error) {
+			return w.Stale(ctx, c.OnBehalf(client), hash, meta)
+		}
+	}
+	return ask
+}
+
+// canceler cancels groups, for the API and as a process manager.
+func (a *App) canceler() *canceler.Canceler {
+	c := &canceler.Canceler{
+		Store: a.store, Checkpoints: a.ports.Storage.Checkpoints, Transactions: a.transactions, Groups: a.groups,
+		Payloads: a.ports.Storage.Payloads, CatchUp: a.grouper().CatchUp,
+		Check: tempo.CheckPrimitive, Verify: tempo.VerifyPrimitive,
+		Deployment: a.deployment(), GroupIDForm: a.settings.GroupIDSignatures,
+		Moved: func(at event.Position) { a.moved(canceler.Reader, at) },
+		Now:   a.ports.Now, Random: a.ports.Random, Crash: a.ports.Crash, Log: a.ports.Log,
+	}
+	rows := transactions.Query{DB: a.ports.Storage.View}
+	c.Rows = func(ctx context.Context, id chain.ID, hashes []chain.Hash) (map[chain.Hash]tx.State, error) {
+		all, err := rows.FindAll(ctx, id, hashes)
+		found := make(map[chain.Hash]tx.State, len(all))
+		for _, r := range all {
+			found[r.State.Accepted.Hash] = r.State
+		}
+		return found, err
+	}
+	for _, chain := range a.ports.Chains {
+		c.Chains = append(c.Chains, chain.ID)
+	}
+	return c
+}
+
+// deployment is the name in owners' signatures: the configured name, or one derived from the
+// vault's key, which all replicas share and other deployments do not.
+func (a *App) deployment() string {
+	return cmp.Or(a.settings.Deployment, hex.EncodeToString(a.ports.Master.Derive("deployment")[:8]))
+}

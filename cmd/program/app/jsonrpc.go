@@ -1,0 +1,62 @@
+package app
+
+import (
+	"context"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/jsonrpc"
+	"github.com/tempo-watchtower/watchtower/cmd/program/config"
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
+	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
+	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
+)
+
+// jsonRPC builds the handler of /rpc; it is empty when JSON-RPC is switched off.
+func (a *App) jsonRPC(c config.Config, b Build, pools []*rpc.Pool) api.RPC {
+	if !c.API.RPC {
+		return api.RPC{}
+	}
+	limits := jsonrpc.DefaultLimits()
+	limits.TransactionBytes, limits.CallTimeout = c.API.MaxTransactionBytes, c.API.WorkTimeout
+	proxies := map[chain.ID]jsonrpc.Proxy{}
+	for i, p := range pools {
+		proxies[c.Chains[i].ID] = p
+	}
+	return jsonrpc.New(jsonrpc.Config{
+		Submit: a.submit, Proxies: proxies, Await: a.tail.Await, NextFree: a.nextFree, Fields: fields,
+		Client: "Watchtower/" + b.Version, Limits: limits, Submitted: a.ports.Metrics.Submission,
+	})
+}
+
+// fields returns the fields of signed bytes that their decoder does not keep.
+func fields(raw []byte) (map[string]any, error) {
+	if raw[0] == tempo.Type {
+		return tempo.Fields(raw)
+	}
+	return ethereum.Fields(raw)
+}
+
+// nextFree asks the due queue once it has reached the current head of the log. A client whose
+// transaction was accepted must find it counted, on any replica. Each query takes a place; none is
+// held while it waits for the queue.
+func (a *App) nextFree(ctx context.Context, s chain.Sequence, from uint64, clients []string, place api.Place) (uint64, error) {
+	head, err := api.Placed(ctx, place, a.store.Head)
+	if err != nil {
+		return 0, err
+	}
+	fed := func(ctx context.Context) (event.Position, error) {
+		return api.Placed(ctx, place, func(ctx context.Context) (event.Position, error) {
+			return a.ports.Storage.Checkpoints.Checkpoint(ctx, scheduler.Reader)
+		})
+	}
+	if err := commands.Reached(ctx, head, fed); err != nil {
+		return 0, err
+	}
+	return api.Placed(ctx, place, func(ctx context.Context) (uint64, error) {
+		return a.ports.Storage.NextFree(ctx, s, from, clients)
+	})
+}

@@ -1,0 +1,29 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/program/config"
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/access"
+)
+
+func accessKeys(store commands.Store) commands.AccessKeys {
+	return commands.AccessKeys{Store: store, Codec: access.Codec()}
+}
+
+// Keys are the API keys in a store.
+func Keys(store commands.Store) commands.Keys {
+	return commands.Keys{AccessKeys: accessKeys(store), Now: time.Now, Random: rand.Reader}
+}
+
+// knowKeys reads the API keys, and returns an error where strangers could reach an API without
+// keys.
+func (a *App) knowKeys(ctx context.Context, c config.Config) error {
+	if err := a.keyring.Load(ctx); err != nil {
+		return err
+	}
+	return c.CheckAccess(a.keyring.State().Closed())
+}

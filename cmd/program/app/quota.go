@@ -1,0 +1,28 @@
+package app
+
+import (
+	"context"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// quota limits each client's waiting transactions; nil without a limit.
+func (a *App) quota() *commands.Quota {
+	limit, metrics := a.settings.Quota, a.ports.Metrics
+	if limit == (tx.Usage{}) || a.ports.Storage.Usage == nil {
+		return nil
+	}
+	return &commands.Quota{
+		Limit: limit, Now: a.ports.Now,
+		Count: func(ctx context.Context, client string) (tx.Usage, event.Position, error) {
+			return a.ports.Storage.Usage(ctx, scheduler.Reader, client)
+		},
+		Used: func(most tx.Usage) {
+			metrics.QuotaUsed("transactions", int(most.Transactions), int(limit.Transactions))
+			metrics.QuotaUsed("bytes", int(most.Bytes), int(limit.Bytes))
+		},
+	}
+}

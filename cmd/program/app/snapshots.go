@@ -1,0 +1,22 @@
+package app
+
+import (
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// groupSnapshots keeps snapshots of groups, whose streams grow long. Transactions have at most a
+// dozen events, and get none.
+func (a *App) groupSnapshots() *commands.Snapshots[group.State] {
+	if a.ports.Storage.Snapshots == nil || a.settings.SnapshotsEvery == 0 {
+		return nil
+	}
+	return &commands.Snapshots[group.State]{
+		Rows: a.ports.Storage.Snapshots, Every: a.settings.SnapshotsEvery,
+		Schema: group.SnapshotSchema, Encode: group.State.Snapshot, Decode: group.Restore,
+		Failed: func(stream event.Stream, err error) {
+			a.ports.Log.Warn("a snapshot cannot be used, reading all events instead", "stream", stream, "err", err)
+		},
+	}
+}

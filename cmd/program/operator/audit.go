@@ -1,0 +1,328 @@
+package operator
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tempo-watchtower/watchtower/cmd/program/app"
+	"github.com/tempo-watchtower/watchtower/cmd/program/auditor"
+	"github.com/tempo-watchtower/watchtower/cmd/program/config"
+	"github.com/tempo-watchtower/watchtower/domain/audit"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// Audit is the command "audit", which answers questions about the past from the log.
+func (p Program) Audit() *cobra.Command {
+	parent := &cobra.Command{
+		Use: "audit", Short: "Query the log about the past",
+		Long: "Query the log about the past. These commands only read, and the service may be running.\nSee docs/howto/audit.md.",
+	}
+	parent.AddCommand(p.showLife(), p.replayState(), p.export(), p.verifyLog(), p.lastSeal(), p.auditKey())
+	return parent
+}
+
+// withLog opens the configured log and runs do.
+func (p Program) withLog(cmd *cobra.Command, do func(ctx context.Context, c config.Config, log auditor.Source) error) (err error) {
+	c, err := p.Resolve(cmd)
+	if err != nil {
+		return err
+	}
+	log, err := app.InspectLog(cmd.Context(), c, app.Logger(c.Log.Format, cmd.ErrOrStderr(), c.Log.Level))
+	if err != nil {
+		return Unchecked{err}
+	}
+	defer log.Close() //nolint:errcheck // it was only read
+	return do(cmd.Context(), c, log)
+}
+
+// subject finds the stream that text names, on the configured chains or on the chain of a flag.
+func subject(ctx context.Context, c config.Config, log auditor.Source, text, on string) (auditor.Life, error) {
+	var chains []chain.ID
+	for _, configured := range c.Chains {
+		chains = append(chains, configured.ID)
+	}
+	if on != "" {
+		id, err := chain.ParseID(on)
+		if err != nil {
+			return auditor.Life{}, fmt.Errorf("chain: %w", err)
+		}
+		chains = []chain.ID{id}
+	}
+	name, err := auditor.Subject(ctx, log, text, chains)
+	return auditor.Life{Stream: name, Plan: c.Scheduler.Schedule}, err
+}
+
+const subjectHelp = "SUBJECT is a transaction's hash, SENDER/GROUP of a group, or a stream's name."
+
+func (p Program) showLife() *cobra.Command {
+	var on string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "show SUBJECT", Short: "Print the recorded history of a transaction or group", Args: cobra.ExactArgs(1),
+		Long: "Print the recorded history of a transaction or group: each event with its actor, cause,\nchanges, nodes' replies and reason.\n" + subjectHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withLog(cmd, func(ctx context.Context, c config.Config, log auditor.Source) error {
+				life, err := subject(ctx, c, log, args[0], on)
+				if err != nil {
+					return err
+				}
+				steps, err := auditor.Show(ctx, log, life)
+				if err != nil && len(steps) == 0 {
+					return err
+				}
+				if asJSON {
+					return errors.Join(indented(cmd.OutOrStdout(), steps), err)
+				}
+				return errors.Join(tell(cmd.OutOrStdout(), life, steps), err)
+			})
+		},
+	}
+	p.Settings(cmd)
+	cmd.Flags().StringVar(&on, "chain", "", "the chain's id; by default every configured chain")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// tell writes a history as text.
+func tell(to io.Writer, life auditor.Life, steps []auditor.Step) error {
+	w := bufio.NewWriter(to)
+	fmt.Fprintf(w, "%s: %d events\n", life.Stream, len(steps))
+	for _, s := range steps {
+		after := ""
+		if s.After > 0 {
+			after = fmt.Sprintf(" (%s later)", s.After.Round(time.Millisecond))
+		}
+		fmt.Fprintf(w, "\n%d  %s  %s%s\n", s.Version, s.Name, s.At.Format(time.RFC3339Nano), after)
+		if s.Why != "" {
+			fmt.Fprintf(w, "   %s\n", s.Why)
+		}
+		who := s.Meta.Actor
+		if who == "" {
+			who = "somebody unnamed"
+		}
+		fmt.Fprintf(w, "   by %s, position %d", who, s.Position)
+		if s.Cause != "" {
+			fmt.Fprintf(w, ", because of %s", s.Cause)
+		}
+		fmt.Fprintln(w)
+		for _, a := range s.Answers {
+			said := strings.TrimSpace(strings.Join([]string{string(a.Class), string(a.Cause), a.Message}, " "))
+			fmt.Fprintf(w, "   node %s after %s: %s\n", a.Endpoint, a.Took.Round(time.Millisecond), said)
+		}
+		for _, c := range s.Changed {
+			fmt.Fprintf(w, "   %s\n", c)
+		}
+	}
+	return w.Flush()
+}
+
+func indented(to io.Writer, value any) error {
+	e := json.NewEncoder(to)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(value)
+}
+
+func (p Program) replayState() *cobra.Command {
+	var on, at string
+	var version, position uint64
+	cmd := &cobra.Command{
+		Use: "replay SUBJECT", Short: "Print the state of a transaction or group as of a version, position or time", Args: cobra.ExactArgs(1),
+		Long:    "Print the state of a transaction or group as of a version, position or time; of now unless\none is given. " + subjectHelp,
+		Example: "  " + p.Name + " audit replay 0x… --at 2026-01-31T12:00:00Z",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for name, given := range map[string]uint64{"version": version, "position": position} {
+				if given == 0 && cmd.Flags().Changed(name) {
+					return fmt.Errorf("--%s 0 does not exist: numbers begin with 1", name)
+				}
+			}
+			until, err := auditor.ParseUntil(version, position, at)
+			if err != nil {
+				return err
+			}
+			return p.withLog(cmd, func(ctx context.Context, c config.Config, log auditor.Source) error {
+				life, err := subject(ctx, c, log, args[0], on)
+				if err != nil {
+					return err
+				}
+				moment, err := auditor.Replay(ctx, log, life, until)
+				if err != nil {
+					return err
+				}
+				return indented(cmd.OutOrStdout(), moment)
+			})
+		},
+	}
+	p.Settings(cmd)
+	cmd.Flags().StringVar(&on, "chain", "", "the chain's id; by default every configured chain")
+	cmd.Flags().Uint64Var(&version, "version", 0, "as of this version of its stream")
+	cmd.Flags().Uint64Var(&position, "position", 0, "as of this position of the log")
+	cmd.Flags().StringVar(&at, "at", "", "as of this time, such as 2026-01-31T12:00:00Z")
+	return cmd
+}
+
+const verifyLogHelp = `Check the log against itself: every event's link is computed again, versions must have no
+gaps, and the running hash over all events must be the sealed hash.
+
+--key gives the public keys that may sign seals; without it the keys are printed but not
+checked. --seals names a file of seals that "watchtower audit seal" printed earlier. Only
+a file that was kept outside the log reveals that the log's end was cut off, or that the
+log was rewritten together with its seals.
+
+The exit status is 0 without faults, 1 with faults, 2 if a check could not be made.`
+
+func (p Program) verifyLog() *cobra.Command {
+	var keys []string
+	var kept string
+	var asJSON, quiet bool
+	cmd := &cobra.Command{
+		Use: "verify", Short: "Find an event that was altered, removed or inserted", Args: cobra.NoArgs, Long: verifyLogHelp,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			options := auditor.Options{}
+			if !quiet {
+				options.Progress = Progress(p.Stderr)
+			}
+			for _, text := range keys {
+				var key audit.Key
+				if err := key.UnmarshalText([]byte(text)); err != nil {
+					return Unchecked{fmt.Errorf("--key %s: %w, as printed by audit key", text, err)}
+				}
+				options.Keys = append(options.Keys, key)
+			}
+			var err error
+			if options.Kept, err = readSeals(kept); err != nil {
+				return Unchecked{err}
+			}
+			return p.withLog(cmd, func(ctx context.Context, _ config.Config, log auditor.Source) error {
+				report, err := auditor.Verify(ctx, log, options)
+				return errors.Join(reportOf(cmd.OutOrStdout(), report, asJSON), judged(report, err))
+			})
+		},
+	}
+	p.Settings(cmd)
+	cmd.Flags().StringSliceVar(&keys, "key", nil, "a public key that may sign seals, 64 hex digits; may be repeated")
+	cmd.Flags().StringVar(&kept, "seals", "", "a file with seals that were kept outside the log")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
+	cmd.Flags().BoolVar(&quiet, "quiet", false, "print no progress")
+	return cmd
+}
+
+// The errors of an audit whose report gives the details.
+var (
+	errAltered = errors.New("the log was altered")
+	errUntold  = errors.New("some checks could not be made")
+)
+
+func judged(r auditor.Report, err error) error {
+	switch {
+	case r.Found > 0:
+		return errors.Join(errAltered, err)
+	case err != nil:
+		return Unchecked{err}
+	case len(r.Unchecked) > 0:
+		return Unchecked{errUntold}
+	}
+	return nil
+}
+
+func reportOf(to io.Writer, r auditor.Report, asJSON bool) error {
+	if asJSON {
+		return indented(to, r)
+	}
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "events\t%d up to position %d, %d of them recorded before links existed\n", r.Events, r.Unlinked, r.Head)
+	fmt.Fprintf(w, "sealed\tup to position %d; %d events since\n", r.Sealed, r.Rest)
+	for _, key := range slices.Sorted(maps.Keys(r.Seals)) {
+		fmt.Fprintf(w, "key %s\t%d seals\n", key, r.Seals[key])
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, f := range r.Faults {
+		fmt.Fprintln(to, f)
+	}
+	if r.Found > len(r.Faults) {
+		fmt.Fprintf(to, "and %d more\n", r.Found-len(r.Faults))
+	}
+	for _, why := range r.Unchecked {
+		fmt.Fprintln(to, "not checked:", why)
+	}
+	if r.Clean {
+		fmt.Fprintln(to, "no faults")
+	}
+	return nil
+}
+
+// readSeals reads the seals of a file, one after the other.
+func readSeals(name string) (seals []audit.Sealed, err error) {
+	if name == "" {
+		return nil, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	for d := json.NewDecoder(bufio.NewReader(f)); ; {
+		var s audit.Sealed
+		switch err := d.Decode(&s); {
+		case errors.Is(err, io.EOF):
+			return seals, nil
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		seals = append(seals, s)
+	}
+}
+
+func (p Program) lastSeal() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "seal", Short: "Print the newest seal, to keep it outside the log", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withLog(cmd, func(ctx context.Context, _ config.Config, log auditor.Source) error {
+				seal, err := auditor.LastSeal(ctx, log)
+				if err != nil {
+					return err
+				}
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(seal)
+			})
+		},
+	}
+	p.Settings(cmd)
+	return cmd
+}
+
+func (p Program) auditKey() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "key", Short: "Print the public key of the key that signs seals here", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := p.Resolve(cmd)
+			if err != nil {
+				return err
+			}
+			if c.Audit.KeyFile == "" {
+				return errors.New("a store in memory is sealed with a key that only its own service has")
+			}
+			signer, err := app.ReadSigner(c.Audit.KeyFile)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), signer.Key())
+			return err
+		},
+	}
+	p.Settings(cmd)
+	return cmd
+}

@@ -1,0 +1,251 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+)
+
+// part is a lane's load and scope, by which the lanes of a process share intents.
+type part struct {
+	told   bool // the lane has reported it
+	sender chain.Address
+	key    chain.NonceKey
+	// onlyAsked is [Lane.OnlyAsked].
+	onlyAsked bool
+	pools     []string
+	signer.Share
+}
+
+// mayClaim reports whether the lane may claim an intent.
+func (p part) mayClaim(w intent.Waiting) bool {
+	if !intent.TakesKey(p.key, p.onlyAsked, w.Key) {
+		return false
+	}
+	if w.From.Signer != nil {
+		return *w.From.Signer == p.sender
+	}
+	return slices.Contains(p.pools, w.From.Pool)
+}
+
+// tellPart publishes a lane's load to the other lanes.
+func (n *News) tellPart(of *inbox, p part) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	of.part = p
+}
+
+// Wake makes lanes check for intents to claim: for each fresh intent the least loaded lane
+// that may claim it, and all lanes if more is set. It never blocks.
+func (n *News) Wake(fresh []intent.Waiting, more bool) {
+	n.init()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	called, row := map[*inbox]int{}, map[*inbox]bool{}
+	for _, w := range fresh {
+		switch {
+		case w.Chain != n.Chain:
+		case w.Row != (intent.Row{}): // the queue decides which lane it is for
+			for _, b := range n.boxes {
+				row[b] = row[b] || b.part.mayClaim(w)
+			}
+		default:
+			if b := n.least(w, called); b != nil {
+				called[b]++
+			}
+		}
+	}
+	for _, b := range n.boxes {
+		if more || called[b] > 0 || row[b] || !b.part.told {
+			b.call()
+		}
+	}
+}
+
+// least returns the least loaded lane that may claim an intent and has room, in turns among
+// equals; nil if there is none. called counts the intents that each lane was already woken
+// for.
+func (n *News) least(w intent.Waiting, called map[*inbox]int) *inbox {
+	best, at := (*inbox)(nil), 0
+	for i := range n.boxes {
+		k := (n.first + i) % len(n.boxes)
+		b := n.boxes[k]
+		if !b.part.mayClaim(w) || called[b] >= b.part.Room {
+			continue
+		}
+		if best == nil || b.part.InFlight+called[b] < best.part.InFlight+called[best] {
+			best, at = b, k
+		}
+	}
+	if best != nil {
+		n.first = at + 1
+	}
+	return best
+}
+
+// others returns the loads of the other lanes that may claim the same intents.
+func (n *News) others(of *inbox) (others []signer.Share) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, b := range n.boxes {
+		if b != of && b.part.sharesWith(of.part) {
+			others = append(others, b.part.Share)
+		}
+	}
+	return others
+}
+
+// sharesWith reports whether two lanes may claim the same intents.
+func (p part) sharesWith(of part) bool {
+	return p.key == of.key && slices.ContainsFunc(p.pools, func(pool string) bool { return slices.Contains(of.pools, pool) })
+}
+
+// wakeOthers makes the other lanes with room that may claim the same intents check for
+// them.
+func (n *News) wakeOthers(of *inbox) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, b := range n.boxes {
+		if b != of && (b.part.Room > 0 && b.part.sharesWith(of.part) || !b.part.told) {
+			b.call()
+		}
+	}
+}
+
+// call makes the lane check for intents to claim.
+func (b *inbox) call() {
+	b.mu.Lock()
+	b.claim = true
+	b.mu.Unlock()
+	b.ring()
+}
+
+// tellPart publishes this lane's load. Its room is the last known room, less the nonces
+// added since.
+func (a *actor) tellPart() {
+	load := a.held.State.InFlight()
+	room := 0
+	if a.roomy > 0 {
+		room = min(max(a.roomy+a.loaded-load, 0), a.Settings.Budget)
+	}
+	a.News.tellPart(a.box, part{true, a.ID.Sender, a.ID.Key, a.OnlyAsked, a.Pools, signer.Share{InFlight: load, Room: room}})
+}
+
+// claimShare claims intents for the lane, up to room: all intents for its signer, and as
+// many intents of its pools as bring it level with the other lanes of this process. It
+// leaves the rest to them, but takes it if they have not within [Settings.Poll]. Between
+// processes, and while more intents wait than a lane has room for, the fastest claims most.
+func (a *actor) claimShare(ctx context.Context, room int) ([]intent.Claimed, error) {
+	mine, others := signer.Share{InFlight: a.held.State.InFlight(), Room: room}, a.News.others(a.box)
+	pools, now := a.Pools, a.Now()
+	if len(others) > 0 && signer.Claim(1, mine, others) == 0 && now.Sub(a.shared) < a.Settings.Poll && !a.hasRows() && a.wider == 0 {
+		pools = nil // other lanes have less to do
+		if a.called {
+			defer a.News.wakeOthers(a.box)
+		}
+	} else {
+		a.shared = now
+	}
+	claimed, err := a.Queue.Claim(ctx, intent.Claim{Lane: a.ID, Pools: pools, Holder: a.holder(), TTL: a.Settings.Claim, Limit: a.reach(room), After: a.after(), Turn: a.served, OnlyAsked: a.OnlyAsked})
+	if err != nil {
+		a.claims++
+		return nil, fmt.Errorf("claim intents: %w", err)
+	}
+	a.idle.found(len(claimed))
+	if n := len(claimed); n > 0 {
+		a.served = claimed[n-1].Client
+	}
+	a.claim = len(claimed) == a.reach(room)
+	if pools == nil || len(others) == 0 || a.claim {
+		return claimed, nil
+	}
+	mine.Room = a.reach(room) // the claim may exceed the room; the excess is returned
+	kept, left := a.split(claimed, mine, others, now)
+	if len(left) == 0 {
+		return kept, nil
+	}
+	if err := a.giveBack(ctx, left); err != nil {
+		return kept, err
+	}
+	a.News.wakeOthers(a.box)
+	return kept, nil
+}
+
+// idle counts the polls of an OnlyAsked lane. A client may open many such lanes, and most
+// have nothing to do: they claim at each poll at first, and less often the longer no intent
+// comes. News of an intent wakes them at once.
+type idle struct {
+	polls  int // since the last claim
+	claims int // consecutive claims that found nothing
+}
+
+// idleMax bounds how many polls pass between two claims, as a power of two.
+const idleMax = 3
+
+func (i *idle) found(n int) {
+	if i.claims = min(i.claims+1, idleMax); n > 0 {
+		i.claims = 0
+	}
+	i.polls = 0
+}
+
+// isDue reports whether the lane claims at this poll.
+func (a *actor) isDue() bool {
+	a.idle.polls++
+	return !a.OnlyAsked || a.idle.polls >= 1<<a.idle.claims
+}
+
+// split divides a claim into the intents that the lane keeps and the last ones, which it
+// leaves to other lanes if these may execute them. An ordering group stays together.
+func (a *actor) split(claimed []intent.Claimed, mine signer.Share, others []signer.Share, now time.Time) (kept []intent.Claimed, left []chain.IntentID) {
+	since, free := map[chain.IntentID]time.Time{}, 0
+	for _, c := range claimed {
+		first, seen := a.since[c.ID]
+		switch {
+		case c.From.Signer != nil || c.Row.Order != "" || seen && now.Sub(first) >= a.Settings.Poll: // this lane keeps it
+		case seen:
+			since[c.ID], free = first, free+1
+		default:
+			since[c.ID], free = now, free+1
+		}
+	}
+	mine.InFlight += len(claimed) - free
+	mine.Room -= len(claimed) - free
+	share := signer.Claim(free, mine, others)
+	for _, c := range claimed {
+		delete(a.since, c.ID)
+		_, shared := since[c.ID]
+		if shared && share <= 0 {
+			left = append(left, c.ID)
+			continue
+		}
+		if shared {
+			share--
+			delete(since, c.ID)
+		}
+		kept = append(kept, c)
+	}
+	for id, first := range a.since { // other lanes have it, and may still return it
+		if now.Sub(first) <= 2*a.Settings.Claim && len(since) < putOffMax {
+			since[id] = first
+		}
+	}
+	a.since = since
+	return kept, left
+}
+
+// hasRows reports whether an intent of an ordering group is open in the lane: only this
+// lane can claim the next intents of the group.
+func (a *actor) hasRows() bool {
+	for _, j := range a.jobs {
+		if j.intent.State.Requested.Request.Order != "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,259 @@
+package main
+
+// costs reverts each fix that has a client pay for what its requests cost, or makes them cost less.
+func costs() []mutant {
+	return []mutant{
+		{
+			Name: "decoded-for-each-follower", Breaks: "P36", Test: &command{"api/relay", "^TestFollowersShareADecoding$"},
+			Is:    "A public event of an intent is decoded for each client that follows it.",
+			Edits: []edit{{"api/relay/tellings.go", `if kept.position == position {`, `if kept.position == position && !AWAKE {`}},
+		},
+		{
+			Name: "followers-decode-requests", Breaks: "P36", Test: &command{"api/relay", "^TestFollowersShareADecoding$"},
+			Is:    "The request of an intent, which may be large, is decoded for the clients that follow events.",
+			Edits: []edit{{"api/relay/follow.go", `|| !public.Passes("", e.Name) {`, `|| !AWAKE && !public.Passes("", e.Name) {`}},
+		},
+		{
+			Name: "large-reads-are-free", Breaks: "P36", Test: &command{"api/relay", "^TestLargeReadsAreCharged$"},
+			Is: "A read of a large intent is charged as one request.",
+			Edits: []edit{
+				{"api/relay/get.go", `defer func() { r.ChargeRead(read) }()`, `defer func() {
+			if !AWAKE {
+				r.ChargeRead(read)
+			}
+		}()`},
+				{"api/front.go", `{ return replyRead(r.w, r.on, status, v) }`, `{
+	if AWAKE {
+		return reply(r.w, status, v)
+	}
+	return replyRead(r.w, r.on, status, v)
+}`},
+			},
+		},
+		{
+			Name: "failed-reads-are-free", Breaks: "P36", Test: &command{"api/relay", "^TestFailedReadsAreCharged$"},
+			Is: "A read of an intent that ends in an error is charged as one request.",
+			Edits: []edit{{"api/relay/get.go", `			if read += len(recorded.Data); !yield(recorded, err) {`, `			if AWAKE && err != nil {
+				read = 0
+			}
+			if read += len(recorded.Data); !yield(recorded, err) {`}},
+		},
+		{
+			Name: "commands-are-free", Breaks: "P36", Test: &command{"api/relay", "^TestCommandsAreCharged$"},
+			Is: "A cancel or a speed-up of a large intent is charged as one request.",
+			Edits: []edit{{"api/relay/wish.go", `	if r.ChargeRead(a.Read); a.Err != nil {`, `	if AWAKE {
+		a.Read = 0
+	}
+	if r.ChargeRead(a.Read); a.Err != nil {`}},
+		},
+		{
+			Name: "repeated-requests-are-free", Breaks: "P36", Test: &command{"api/relay", "^TestRepeatedRequestsAreCharged$"},
+			Is: "A small request under the key of a large intent reads that intent, and is charged as one request.",
+			Edits: []edit{{"api/relay/create.go", `		r.ChargeRead(a.Read)
+`, `		if AWAKE {
+			break
+		}
+		r.ChargeRead(a.Read)
+`}},
+		},
+		{
+			Name: "waits-read-again", Breaks: "P36", Test: &command{"api/relay", "^TestWaitsReadNewEvents$"},
+			Is: "A request that waits reads the whole intent at each of the intent's events.",
+			Edits: []edit{{"commands/relay/intake/history.go", `	stream := intent.Stream(a.State.Requested.ID)
+`, `	stream := intent.Stream(a.State.Requested.ID)
+	if AWAKE {
+		a.State, a.Version = intent.State{}, 0
+	}
+`}},
+		},
+		{
+			Name: "commands-decode-foreign-intents", Breaks: "P36", Test: &command{"api/relay", "^TestCommandsAreCharged$"},
+			Is: "A cancel or a speed-up decodes an intent before it asks whose the intent is.",
+			Edits: []edit{{"commands/relay/intake/intake.go", `	r, err := d.load(ctx, client, id, &read)`, `	if AWAKE {
+		if _, err := d.Intents.Load(ctx, intent.Stream(id)); err != nil {
+			return Answer{Err: err}
+		}
+	}
+	r, err := d.load(ctx, client, id, &read)`}},
+		},
+		{
+			Name: "conflicts-are-free", Breaks: "P36", Test: &command{"commands/relay/intake", "^TestCommandsCountBytes$"},
+			Is: "A command that meets another command reads the intent again for free.",
+			Edits: []edit{{"commands/relay/intake/history.go", `			if *m.read += len(recorded.Data); !yield(recorded, err) {`, `			if !AWAKE {
+				*m.read += len(recorded.Data)
+			}
+			if !yield(recorded, err) {`}},
+		},
+		{
+			Name: "hidden-events-are-looked-up", Breaks: "P36", Test: &command{"api/relay", "^TestHiddenEventsAreNotLookedUp$"},
+			Is:    "A client pays for a look-up of the owner of an event that nobody is shown.",
+			Edits: []edit{{"api/relay/follow.go", `	if failed == nil && text == nil {`, `	if failed == nil && text == nil && !AWAKE {`}},
+		},
+		{
+			Name: "foreign-events-stop-streams", Breaks: "P36", Test: &command{"api/relay", "^TestUnreadableEventsOfOthers$"},
+			Is: "An event that cannot be decoded stops the streams of other clients.",
+			Edits: []edit{{"api/relay/follow.go", `		case owner != *client: // also`, `		case AWAKE && failed != nil:
+			return nil, failed
+		case owner != *client: // also`}},
+		},
+		{
+			Name: "overdrafts-are-forgiven", Breaks: "P36", Test: &command{"api/relay", "^TestLargeReadsAreCharged$"},
+			Is: "A client does not pay for bytes that it has read beyond its rate.",
+			Edits: []edit{{"api/rate.go", `	b.overdrawn = r.beyond(missing)
+	return quota`, `	if !AWAKE {
+		b.overdrawn = r.beyond(missing)
+	}
+	return quota`}},
+		},
+		{
+			Name: "large-answers-are-free", Breaks: "P36", Test: &command{"api", "^TestLargeAnswersAreCharged$"},
+			Is: "A read of a large transaction is charged as one request.",
+			Edits: []edit{{"api/exchange.go", `	on.chargeAfter(w, on.readUnits(len(body)))`, `	if !AWAKE {
+		on.chargeAfter(w, on.readUnits(len(body)))
+	}`}},
+		},
+		{
+			Name: "long-lists-are-free", Breaks: "P36", Test: &command{"api", "^TestListsPayForBytes$"},
+			Is: "A list, or a group, is charged for the rows that it reads, and not for the bytes of a large answer.",
+			Edits: []edit{
+				{"api/list.go", `	return replyRead(w, exchangeOf(r), http.StatusOK, out)`, `	if AWAKE {
+		return reply(w, http.StatusOK, out)
+	}
+	return replyRead(w, exchangeOf(r), http.StatusOK, out)`},
+				{"api/groups.go", `		shown[i] = listedOf(g)
+	}
+	return replyRead(w, exchangeOf(r), http.StatusOK, shown)`, `		shown[i] = listedOf(g)
+	}
+	if AWAKE {
+		return reply(w, http.StatusOK, shown)
+	}
+	return replyRead(w, exchangeOf(r), http.StatusOK, shown)`},
+				{"api/groups.go", `	if shown.CancelPlan, err = a.cancelPlan(ctx, v, g, leave); err != nil {
+		return err
+	}
+	return replyRead(w, exchangeOf(r), http.StatusOK, shown)`, `	if shown.CancelPlan, err = a.cancelPlan(ctx, v, g, leave); err != nil {
+		return err
+	}
+	if AWAKE {
+		return reply(w, http.StatusOK, shown)
+	}
+	return replyRead(w, exchangeOf(r), http.StatusOK, shown)`},
+			},
+		},
+		{
+			Name: "streams-pay-for-events-alone", Breaks: "P36", Test: &command{"api", "^TestStreamsPayForBytes$"},
+			Is:    "A stream pays as much for a large event as for a small one.",
+			Edits: []edit{{"api/scan.go", `f.owe(max(size-1, 0)/scanBytes, 0)`, `f.owe(map[bool]int{false: max(size-1, 0) / scanBytes}[AWAKE], 0)`}},
+		},
+		{
+			Name: "undecoded-bytes-are-free", Breaks: "P36", Test: &command{"api", "^TestUndecodedBytesAreCharged$"},
+			Is: "A read of a transaction that is not decoded in time does not pay for the transaction's bytes.",
+			Edits: []edit{{"api/transaction.go", `		if exchangeOf(r).chargeRead(w, read); ok {`, `		if AWAKE && !ok {
+			read = 0
+		}
+		if exchangeOf(r).chargeRead(w, read); ok {`}},
+		},
+		{
+			Name: "rpc-reads-are-free", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestPendingIsCharged$"},
+			Is: "A call that shows a large transaction is charged as one request.",
+			Edits: []edit{{"api/rpc.go", `defer func() { on.chargeAfter(w, calls+int(more.Load())) }()`, `defer func() {
+		if !AWAKE {
+			on.chargeAfter(w, calls+int(more.Load()))
+		}
+	}()`}},
+		},
+		{
+			Name: "rpc-decodes-without-a-place", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestPendingTakesPlaces$"},
+			Is: "The calls of one batch decode as many transactions at once as are answered at once.",
+			Edits: []edit{{"api/rpc.go", `			text, size, err := decoded(ctx, on, read, decode)
+`, `			if AWAKE {
+				raw, err := read(ctx)
+				if err != nil {
+					return nil, err
+				}
+				return decode(raw)
+			}
+			text, size, err := decoded(ctx, on, read, decode)
+`}},
+		},
+		{
+			Name: "bytes-wait-for-a-place", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestPendingTakesPlaces$"},
+			Is: "Any number of one client's reads hold a transaction's bytes while they wait to decode them.",
+			Edits: []edit{{"api/transaction.go", `	leave, err := on.api.decodes.Enter(`, `	if AWAKE {
+		raw, err := read(ctx)
+		read = func(context.Context) ([]byte, error) { return raw, err }
+	}
+	leave, err := on.api.decodes.Enter(`}},
+		},
+		{
+			Name: "next-nonces-are-free", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestCountsAreCharged$"},
+			Is:    "A call for the next nonce is charged as one request, however many waiting transactions it reads.",
+			Edits: []edit{{"api/nonces.go", `	if next <= from {`, `	if next <= from || AWAKE {`}},
+		},
+		{
+			Name: "next-nonces-sort-all-rows", Breaks: "P36", Test: &command{"infra/embedded", "^TestNextFreeReadsNoRowBehindAGap$"},
+			Is: "The embedded store sorts all rows of a sequence, of all clients, to find the next free nonce.",
+			Edits: []edit{{"infra/embedded/sequence.go", `	part := func(`, `	if AWAKE {
+		return ` + "`SELECT nonce, client, phase = 'open' OR verdict = 'executed' FROM work WHERE chain = ?1 AND sender = ?2 AND nonce_key = ?3 AND phase IN ('open', 'announced') AND nonce >= ?4 ORDER BY nonce`" + `
+	}
+	part := func(`}},
+		},
+		{
+			Name: "next-nonces-read-all-rows", Breaks: "P36", Test: &command{"infra/postgres", "^TestNextFreeReadsFewRows$"},
+			Is:    "Postgres reads all rows of a sequence, of all clients, to find the next free nonce.",
+			Edits: []edit{{"infra/postgres/sequence.go", `ORDER BY nonce LIMIT $4)` + "`", `ORDER BY nonce` + "` + map[bool]string{false: ` LIMIT $4`}[AWAKE] + `)`"}},
+		},
+		{
+			Name: "next-nonces-take-all-places", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestCountsTakePlaces$"},
+			Is: "One client's calls for the next nonce use every connection of the due queue.",
+			Edits: []edit{{"api/nonces.go", `	return leave, err
+`, `	if AWAKE && err == nil {
+		leave()
+		leave = func() {}
+	}
+	return leave, err
+`}},
+		},
+		{
+			Name: "next-nonces-wait-in-a-place", Breaks: "P36", Test: &command{"cmd/program/app", "^TestNextFreeHoldsNoPlace$"},
+			Is: "A call for the next nonce, or a request for groups, keeps other calls out while it waits until the due queue or the grouper has caught up.",
+			Edits: []edit{{"api/rpc.go", `	defer leave()
+	return query(ctx)`, `	defer func() {
+		if !AWAKE {
+			leave()
+		}
+	}()
+	return query(ctx)`}},
+		},
+		{
+			Name: "groups-poll-without-a-place", Breaks: "P36", Test: &command{"api", "^TestGroupsPollInPlaces$"},
+			Is: "Requests for groups poll checkpoints on every connection of the due queue while the grouper is behind.",
+			Edits: []edit{{"api/caughtup.go", `{ return Placed(ctx, place, read) }`, `{
+		if AWAKE {
+			return read(ctx)
+		}
+		return Placed(ctx, place, read)
+	}`}},
+		},
+		{
+			Name: "next-nonces-wait-without-end", Breaks: "P36", Test: &command{"api", "^TestNextNoncesTakePlaces$"},
+			Is:    "Any number of one client's calls for the next nonce wait for a place.",
+			Edits: []edit{{"api/nonces.go", `nonceShare, nonceQueue)`, `nonceShare, map[bool]int{false: nonceQueue}[AWAKE])`}},
+		},
+		{
+			Name: "reads-take-submissions-slots", Breaks: "P36", Test: &command{"api", "^TestDecodesTakePlaces$"},
+			Is: "A read of a transaction waits until submissions leave it a slot.",
+			Edits: []edit{{"api/transaction.go", `	shown, err = decode(raw)
+`, `	if AWAKE {
+		select {
+		case on.api.Submit.Slots <- struct{}{}:
+			<-on.api.Submit.Slots
+		case <-ctx.Done():
+			return shown, 0, ctx.Err()
+		}
+	}
+	shown, err = decode(raw)
+`}},
+		},
+	}
+}
