@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/api/webguard"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // operated serves the internal listener of a stack, with its keys stored in the log.
@@ -89,7 +89,7 @@ func TestOperatorsKeys(t *testing.T) {
 	for name, tt := range map[string]struct {
 		method, target, body string
 		status               int
-		code                 event.Refusal
+		code                 eventlog.Refusal
 	}{
 		"unknown key":     {"DELETE", "/admin/keys/0000000000000000", "", 404, access.ErrUnknownKey},
 		"no key":          {"DELETE", "/admin/keys/x", "", 404, access.ErrUnknownKey},
@@ -111,7 +111,7 @@ func TestOperatorsKeys(t *testing.T) {
 	// Headers of a page in an operator's browser.
 	for _, mark := range []struct {
 		name, value string
-		code        event.Refusal
+		code        eventlog.Refusal
 	}{
 		{"Origin", "http://" + s.addr, ErrForbidden}, {"Sec-Fetch-Site", "same-origin", ErrForbidden},
 		{"Origin", "http://127.0.0.1", webguard.ErrOrigin}, {"Sec-Fetch-Site", "cross-site", webguard.ErrOrigin},

@@ -26,7 +26,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 )
 
@@ -41,7 +41,7 @@ type Config struct {
 	Board Board
 	// Stale has an entry for each chain that is served. The function asks the chain in a client's
 	// name whether a transaction's nonce is used up, and records the answer.
-	Stale map[chain.ID]func(ctx context.Context, client string, hash chain.Hash, meta event.Meta) (tx.State, error)
+	Stale map[chain.ID]func(ctx context.Context, client string, hash chain.Hash, meta eventlog.Meta) (tx.State, error)
 	// Tail is where requests wait for new events. Call its Leave before stopping the service.
 	Tail *tail.Tail
 	// Transient, when set, reports whether a database error is transient. Transient errors
@@ -147,7 +147,7 @@ type api struct {
 	internal bool
 	follows  chan struct{} // holds one element for each open event stream
 	owned    owned
-	groups   event.Codec[group.Event]
+	groups   eventlog.Codec[group.Event]
 	decodes  *Places // of reads that decode transactions
 	nonces   *Places // of reads of the next free nonce
 	// streaming, waiting and working count each client's open streams, requests that wait on

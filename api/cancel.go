@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 const (
@@ -52,7 +52,7 @@ func NewLargeCancels() *Places {
 
 // Canceler cancels groups for their owners.
 type Canceler interface {
-	Cancel(ctx context.Context, r canceler.Request, meta event.Meta) (canceler.Answer, error)
+	Cancel(ctx context.Context, r canceler.Request, meta eventlog.Meta) (canceler.Answer, error)
 }
 
 // canceledGroup is the answer to POST …/cancel. Members are the members found by the cancel

@@ -20,7 +20,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
@@ -44,7 +44,7 @@ func withCanceler(c *Config, db *embedded.DB) *canceler.Canceler {
 // member records a transaction of a group as accepted on a chain, without bytes.
 func (s *stack) member(id chain.ID, sender chain.Address, key chain.NonceKey, nonce uint64) chain.Hash {
 	s.t.Helper()
-	origin, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	origin, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestCancelVectors(t *testing.T) {
 	// The answer to each kind of fault.
 	answers := map[string]struct {
 		status int
-		code   event.Refusal
+		code   eventlog.Refusal
 	}{
 		"other-signer":    {403, canceler.ErrNotOwner},
 		"over-raw-group":  {403, canceler.ErrNotOwner},
@@ -230,7 +230,7 @@ func TestCancelGroup(t *testing.T) {
 // unfinished is a canceler that records a cancel and cannot finish it.
 type unfinished struct{}
 
-func (unfinished) Cancel(context.Context, canceler.Request, event.Meta) (canceler.Answer, error) {
+func (unfinished) Cancel(context.Context, canceler.Request, eventlog.Meta) (canceler.Answer, error) {
 	return canceler.Answer{}, fmt.Errorf("%w: %w", canceler.ErrUnfinished, context.DeadlineExceeded)
 }
 

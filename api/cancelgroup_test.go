@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/grouping"
 	"github.com/tempo-watchtower/watchtower/domain/access"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // countedLog counts the events that are read.
@@ -21,8 +21,8 @@ type countedLog struct {
 	events atomic.Int64
 }
 
-func (l *countedLog) ReadStream(ctx context.Context, s event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func (l *countedLog) ReadStream(ctx context.Context, s eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		for r, err := range l.Store.ReadStream(ctx, s, after) {
 			l.events.Add(1)
 			if !yield(r, err) {
@@ -32,8 +32,8 @@ func (l *countedLog) ReadStream(ctx context.Context, s event.Stream, after event
 	}
 }
 
-func (l *countedLog) ReadAll(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
+func (l *countedLog) ReadAll(ctx context.Context, after eventlog.Position, f eventlog.Filter, most int) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
 		for b, err := range l.Store.ReadAll(ctx, after, f, most) {
 			l.events.Add(int64(len(b.Events)))
 			if !yield(b, err) {
@@ -89,14 +89,14 @@ type heldLog struct {
 	proceed chan struct{}
 }
 
-func (l *heldLog) ReadStream(ctx context.Context, s event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func (l *heldLog) ReadStream(ctx context.Context, s eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		l.entered <- struct{}{}
 		select {
 		case <-l.proceed:
 			l.Store.ReadStream(ctx, s, after)(yield)
 		case <-ctx.Done():
-			yield(event.Recorded{}, ctx.Err())
+			yield(eventlog.Recorded{}, ctx.Err())
 		}
 	}
 }

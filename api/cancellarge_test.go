@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // heldCanceler answers with a number of members. It counts the requests that hold their answers,
@@ -27,7 +27,7 @@ type heldCanceler struct {
 	proceed chan struct{}
 }
 
-func (h heldCanceler) Cancel(ctx context.Context, r canceler.Request, _ event.Meta) (canceler.Answer, error) {
+func (h heldCanceler) Cancel(ctx context.Context, r canceler.Request, _ eventlog.Meta) (canceler.Answer, error) {
 	if err := r.Hold(ctx, h.members); err != nil {
 		return canceler.Answer{}, fmt.Errorf("%w: %w", canceler.ErrUnfinished, err)
 	}
@@ -140,7 +140,7 @@ func TestLargeCancelIsSentInParts(t *testing.T) {
 		}
 		answer, err := h.Cancel(t.Context(), canceler.Request{
 			Sender: c.sender, Group: c.key.Group(), Hold: func(context.Context, int) error { <-h.held; return nil },
-		}, event.Meta{})
+		}, eventlog.Meta{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/grouping"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/groups"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/owners"
@@ -38,7 +38,7 @@ func (a *api) caughtUp(ctx context.Context, w http.ResponseWriter, on *exchange,
 	queue := func(ctx context.Context) (func(), error) { return on.queuePlace(ctx, w) }
 	list := func(ctx context.Context) (func(), error) { return on.enterList(ctx, w) }
 	head := placed(queue, a.Submit.Transactions.Store.Head)
-	joined := placed(queue, func(ctx context.Context) (event.Position, error) {
+	joined := placed(queue, func(ctx context.Context) (eventlog.Position, error) {
 		return a.Groups.Checkpoints.Checkpoint(ctx, grouping.Reader)
 	})
 	accepted := []positionRead{placed(list, a.checkpoint(transactions.Name)), placed(list, a.checkpoint(owners.Name))}
@@ -46,7 +46,7 @@ func (a *api) caughtUp(ctx context.Context, w http.ResponseWriter, on *exchange,
 	if v.members() != nil {
 		models = append(models, accepted[1])
 	}
-	newest := placed(list, func(ctx context.Context) (event.Position, error) {
+	newest := placed(list, func(ctx context.Context) (eventlog.Position, error) {
 		return a.Query.Newest(ctx, sender, v.names, v.members() == nil)
 	})
 	if err := a.awaitGrouper(ctx, head, joined, accepted, newest); err != nil {
@@ -73,11 +73,11 @@ func (a *api) awaitGrouper(ctx context.Context, head, joined positionRead, accep
 }
 
 // positionRead is a function that reads a position of the log: its end, or a checkpoint.
-type positionRead = func(context.Context) (event.Position, error)
+type positionRead = func(context.Context) (eventlog.Position, error)
 
 // placed returns a read that takes a place and gives it back.
 func placed(place Place, read positionRead) positionRead {
-	return func(ctx context.Context) (event.Position, error) { return Placed(ctx, place, read) }
+	return func(ctx context.Context) (eventlog.Position, error) { return Placed(ctx, place, read) }
 }
 
 // checkpoint returns the function that reads a read model's checkpoint.

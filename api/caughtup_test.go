@@ -10,7 +10,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // slowReader is a grouper that reaches the log's end at the fourth poll of its checkpoint.
@@ -18,10 +18,10 @@ type slowReader struct {
 	commands.Checkpoints
 	polled func()
 	polls  int
-	end    event.Position
+	end    eventlog.Position
 }
 
-func (s *slowReader) Checkpoint(context.Context, string) (event.Position, error) {
+func (s *slowReader) Checkpoint(context.Context, string) (eventlog.Position, error) {
 	if s.polled(); s.polls == 3 {
 		return s.end, nil
 	}
@@ -95,9 +95,9 @@ type halted struct {
 	at atomic.Uint64
 }
 
-func (h *halted) Checkpoint(ctx context.Context, reader string) (event.Position, error) {
+func (h *halted) Checkpoint(ctx context.Context, reader string) (eventlog.Position, error) {
 	if at := h.at.Load(); at != 0 {
-		return event.Position(at), nil
+		return eventlog.Position(at), nil
 	}
 	return h.Checkpoints.Checkpoint(ctx, reader)
 }

@@ -6,7 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // CursorKeyBytes is the minimum length of the key that authenticates cursors.
@@ -16,7 +16,7 @@ const macBytes = 16
 
 // cursorAfter returns the cursor for the part of a list after a position. The cursor is invalid
 // for a list with other filters.
-func cursorAfter(key []byte, p event.Position, filters string) string {
+func cursorAfter(key []byte, p eventlog.Position, filters string) string {
 	return cursorOf(key, filters, uint64(p))
 }
 
@@ -30,12 +30,12 @@ func cursorOf(key []byte, filters string, place ...uint64) string {
 }
 
 // readCursor reads a cursor, and refuses a cursor that this service did not make for this list.
-func readCursor(key []byte, cursor, filters string) (event.Position, error) {
+func readCursor(key []byte, cursor, filters string) (eventlog.Position, error) {
 	place, err := readPlace(key, cursor, filters, 1)
 	if err != nil {
 		return 0, err
 	}
-	return event.Position(place[0]), nil
+	return eventlog.Position(place[0]), nil
 }
 
 // readPlace is readCursor for a place of several numbers.

@@ -6,27 +6,27 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 func TestCursor(t *testing.T) {
 	key, other := bytes.Repeat([]byte{1}, CursorKeyBytes), bytes.Repeat([]byte{2}, CursorKeyBytes)
 	const filters = "sender=0x01&status=queued"
-	for _, p := range []event.Position{1, 42, 1<<63 - 1} {
+	for _, p := range []eventlog.Position{1, 42, 1<<63 - 1} {
 		cursor := cursorAfter(key, p, filters)
 		if got, err := readCursor(key, cursor, filters); err != nil || got != p {
 			t.Fatalf("position %d came back as %d, %v", p, got, err)
 		}
-		for name, read := range map[string]func() (event.Position, error){
-			"other filters":    func() (event.Position, error) { return readCursor(key, cursor, "sender=0x02&status=queued") },
-			"no filters":       func() (event.Position, error) { return readCursor(key, cursor, "") },
-			"another key":      func() (event.Position, error) { return readCursor(other, cursor, filters) },
-			"cut short":        func() (event.Position, error) { return readCursor(key, cursor[:len(cursor)-1], filters) },
-			"longer":           func() (event.Position, error) { return readCursor(key, cursor+"A", filters) },
-			"padded":           func() (event.Position, error) { return readCursor(key, cursor+"=", filters) },
-			"with a line feed": func() (event.Position, error) { return readCursor(key, cursor+"\n", filters) },
-			"empty":            func() (event.Position, error) { return readCursor(key, "", filters) },
-			"SQL":              func() (event.Position, error) { return readCursor(key, "' OR 1=1--", filters) },
+		for name, read := range map[string]func() (eventlog.Position, error){
+			"other filters":    func() (eventlog.Position, error) { return readCursor(key, cursor, "sender=0x02&status=queued") },
+			"no filters":       func() (eventlog.Position, error) { return readCursor(key, cursor, "") },
+			"another key":      func() (eventlog.Position, error) { return readCursor(other, cursor, filters) },
+			"cut short":        func() (eventlog.Position, error) { return readCursor(key, cursor[:len(cursor)-1], filters) },
+			"longer":           func() (eventlog.Position, error) { return readCursor(key, cursor+"A", filters) },
+			"padded":           func() (eventlog.Position, error) { return readCursor(key, cursor+"=", filters) },
+			"with a line feed": func() (eventlog.Position, error) { return readCursor(key, cursor+"\n", filters) },
+			"empty":            func() (eventlog.Position, error) { return readCursor(key, "", filters) },
+			"SQL":              func() (eventlog.Position, error) { return readCursor(key, "' OR 1=1--", filters) },
 		} {
 			if _, err := read(); !errors.Is(err, ErrInvalidCursor) {
 				t.Errorf("%s: answered %v", name, err)

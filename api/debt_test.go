@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // passes opens a stream, and returns how far it has come when it has waited for two heartbeats.
@@ -71,7 +71,7 @@ func TestDebtOfStreamsIsKept(t *testing.T) {
 type slowLog struct {
 	reads, streams atomic.Int64 // that are under way
 	proceed        chan struct{}
-	appended       chan event.Batch // batches, as the tail gets them
+	appended       chan eventlog.Batch // batches, as the tail gets them
 }
 
 func (l *slowLog) wait(ctx context.Context, n *atomic.Int64) error {
@@ -85,25 +85,25 @@ func (l *slowLog) wait(ctx context.Context, n *atomic.Int64) error {
 	}
 }
 
-func (l *slowLog) ReadAll(ctx context.Context, after event.Position, _ event.Filter, _ int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
+func (l *slowLog) ReadAll(ctx context.Context, after eventlog.Position, _ eventlog.Filter, _ int) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
 		err := l.wait(ctx, &l.reads)
-		yield(event.Batch{Next: after + 1}, err)
+		yield(eventlog.Batch{Next: after + 1}, err)
 	}
 }
 
-func (l *slowLog) ReadStream(ctx context.Context, _ event.Stream, _ event.Version) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func (l *slowLog) ReadStream(ctx context.Context, _ eventlog.Stream, _ eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		if err := l.wait(ctx, &l.streams); err != nil {
-			yield(event.Recorded{}, err)
+			yield(eventlog.Recorded{}, err)
 		}
 	}
 }
 
-func (l *slowLog) Version(context.Context, event.Stream) (event.Version, error) { return 0, nil }
+func (l *slowLog) Version(context.Context, eventlog.Stream) (eventlog.Version, error) { return 0, nil }
 
-func (l *slowLog) Subscribe(ctx context.Context, _ event.Position, _ event.Filter, _ int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
+func (l *slowLog) Subscribe(ctx context.Context, _ eventlog.Position, _ eventlog.Filter, _ int) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
 		for {
 			select {
 			case batch := <-l.appended:
@@ -111,26 +111,26 @@ func (l *slowLog) Subscribe(ctx context.Context, _ event.Position, _ event.Filte
 					return
 				}
 			case <-ctx.Done():
-				yield(event.Batch{}, ctx.Err())
+				yield(eventlog.Batch{}, ctx.Err())
 				return
 			}
 		}
 	}
 }
 
-func (l *slowLog) Head(context.Context) (event.Position, error) { return slowHead, nil }
+func (l *slowLog) Head(context.Context) (eventlog.Position, error) { return slowHead, nil }
 
-func (l *slowLog) Append(context.Context, event.Stream, event.Version, ...event.Event) (event.Appended, error) {
-	return event.Appended{}, errors.New("nothing is appended")
+func (l *slowLog) Append(context.Context, eventlog.Stream, eventlog.Version, ...eventlog.Event) (eventlog.Appended, error) {
+	return eventlog.Appended{}, errors.New("nothing is appended")
 }
 
 const slowHead = 1000
 
 // stream makes a stream of a client at a position of the log. An event is shown without a
 // look-up if its name is "known".
-func (l *slowLog) stream(a *api, end *tail.Tail, client string, at event.Position) *following {
+func (l *slowLog) stream(a *api, end *tail.Tail, client string, at eventlog.Position) *following {
 	on := &exchange{api: a, key: &access.Key{Client: client}}
-	s := Stream{Tail: end, Head: l.Head, Show: func(ctx context.Context, e event.Recorded) (any, error) {
+	s := Stream{Tail: end, Head: l.Head, Show: func(ctx context.Context, e eventlog.Recorded) (any, error) {
 		if e.Name == "known" {
 			return e.Name, nil
 		}
@@ -151,7 +151,7 @@ func (l *slowLog) stream(a *api, end *tail.Tail, client string, at event.Positio
 func TestScansTakePlaces(t *testing.T) {
 	takeTurns(t, NewScans, scanPlaces, scanShare, 0)
 	synctest.Test(t, func(t *testing.T) {
-		l := &slowLog{proceed: make(chan struct{}), appended: make(chan event.Batch)}
+		l := &slowLog{proceed: make(chan struct{}), appended: make(chan eventlog.Batch)}
 		ctx, stop := context.WithCancel(t.Context())
 		defer synctest.Wait()
 		defer stop()
@@ -171,20 +171,20 @@ func TestScansTakePlaces(t *testing.T) {
 		}
 		for i := range each {
 			for _, client := range []string{"flood", "shop", "bank"}[:clients] {
-				go read(l.stream(a, end, client, event.Position(i)))
+				go read(l.stream(a, end, client, eventlog.Position(i)))
 			}
 		}
 		synctest.Wait()
 		if n := l.reads.Load(); n != scanPlaces {
 			t.Errorf("%d streams read the log at once, want %d", n, scanPlaces)
 		}
-		l.appended <- event.Batch{Events: []event.Recorded{{Position: slowHead + 1, Event: event.Event{Name: "known"}}}, Next: slowHead + 1}
+		l.appended <- eventlog.Batch{Events: []eventlog.Recorded{{Position: slowHead + 1, Event: eventlog.Event{Name: "known"}}}, Next: slowHead + 1}
 		synctest.Wait()
 		live, err := l.stream(a, end, "flood", slowHead).read(ctx)
 		if err != nil || len(live.events) != 1 {
 			t.Errorf("a live event: %d shown, %v", len(live.events), err)
 		}
-		l.appended <- event.Batch{Events: []event.Recorded{{Position: slowHead + 2, Event: event.Event{Name: "unknown"}}}, Next: slowHead + 2}
+		l.appended <- eventlog.Batch{Events: []eventlog.Recorded{{Position: slowHead + 2, Event: eventlog.Event{Name: "unknown"}}}, Next: slowHead + 2}
 		synctest.Wait()
 		go read(l.stream(a, end, "desk", slowHead+1))
 		synctest.Wait()

@@ -8,7 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/owners"
 )
 
@@ -52,13 +52,13 @@ func (p parameters) eventFilter() (f eventFilter, err error) {
 // stored returns the part of the filter that the store can apply. The store takes either
 // streams or names, so stored chooses the more selective one: one transaction or a stream
 // prefix set by the client, else names, else kinds of streams or chains.
-func (f eventFilter) stored() event.Filter {
+func (f eventFilter) stored() eventlog.Filter {
 	prefixes := f.streams()
 	narrow := f.hash != nil && f.chain != 0 || len(prefixes) == 1 && prefixes[0] == f.stream
 	if f.names == nil || narrow {
-		return event.Filter{Streams: prefixes}
+		return eventlog.Filter{Streams: prefixes}
 	}
-	return event.Filter{Names: f.names}
+	return eventlog.Filter{Names: f.names}
 }
 
 // streams returns the name prefixes of the streams that the filter lets through; none means all
@@ -87,7 +87,7 @@ func (f eventFilter) transaction() (id chain.ID, hash chain.Hash, ok bool) {
 	if f.hash != nil {
 		return f.chain, *f.hash, true
 	}
-	id, hash, err := tx.ParseStream(event.Stream(f.stream))
+	id, hash, err := tx.ParseStream(eventlog.Stream(f.stream))
 	return id, hash, err == nil
 }
 
@@ -111,7 +111,7 @@ type subject struct {
 }
 
 // subjectOf parses a stream's name. The name of a transaction's stream has no sender or group.
-func subjectOf(s event.Stream) (subject, bool) {
+func subjectOf(s eventlog.Stream) (subject, bool) {
 	if id, hash, err := tx.ParseStream(s); err == nil {
 		return subject{chain: id, hash: &hash}, true
 	}
@@ -123,12 +123,12 @@ func subjectOf(s event.Stream) (subject, bool) {
 
 // passes reports whether the client wants an event and may see it, and returns the event as
 // shown to the client. It looks up facts that the stream's name does not have.
-func (a *api) passes(ctx context.Context, f eventFilter, v viewer, e event.Recorded) (event.Recorded, bool, error) {
-	visible := event.Filter{Streams: shownStreams}
+func (a *api) passes(ctx context.Context, f eventFilter, v viewer, e eventlog.Recorded) (eventlog.Recorded, bool, error) {
+	visible := eventlog.Filter{Streams: shownStreams}
 	if !visible.Passes(e.Stream, e.Name) || !strings.HasPrefix(string(e.Stream), f.stream) {
 		return e, false, nil
 	}
-	if f.names != nil && !(event.Filter{Names: f.names}).Passes("", e.Name) {
+	if f.names != nil && !(eventlog.Filter{Names: f.names}).Passes("", e.Name) {
 		return e, false, nil
 	}
 	s, ok := subjectOf(e.Stream)
@@ -153,7 +153,7 @@ func (a *api) passes(ctx context.Context, f eventFilter, v viewer, e event.Recor
 // readsEvent reports whether the viewer may read an event, and returns the owners of the
 // transaction that the event is about as of the event. It adds a transaction's sender and group to
 // the subject.
-func (a *api) readsEvent(ctx context.Context, v viewer, s *subject, e event.Recorded) (owners.Ownership, bool, error) {
+func (a *api) readsEvent(ctx context.Context, v viewer, s *subject, e eventlog.Recorded) (owners.Ownership, bool, error) {
 	if s.hash == nil {
 		return a.readsGroup(ctx, v, *s, e)
 	}
@@ -168,7 +168,7 @@ func (a *api) readsEvent(ctx context.Context, v viewer, s *subject, e event.Reco
 // readsGroup reports whether the viewer may read an event of a group, and returns the owners of
 // the transaction that joined. The viewer may read that its own transaction joined, and that it
 // canceled the group itself. A key that is bound to the group's sender reads all.
-func (a *api) readsGroup(ctx context.Context, v viewer, s subject, e event.Recorded) (whose owners.Ownership, reads bool, err error) {
+func (a *api) readsGroup(ctx context.Context, v viewer, s subject, e eventlog.Recorded) (whose owners.Ownership, reads bool, err error) {
 	all := v.members() == nil
 	if all && (v.audits() || !v.within(*s.sender)) {
 		return whose, v.within(*s.sender), nil
@@ -190,7 +190,7 @@ func (a *api) readsGroup(ctx context.Context, v viewer, s subject, e event.Recor
 }
 
 // did reports whether a request of the viewer's client caused an event.
-func (v viewer) did(m event.Meta) bool {
+func (v viewer) did(m eventlog.Meta) bool {
 	id, keyed := access.ActorKey(m.Actor)
 	return keyed && v.key != nil && v.is(id) || m.Actor == keylessActor && v.key == nil
 }
@@ -198,7 +198,7 @@ func (v viewer) did(m event.Meta) bool {
 // told returns an event as the viewer may see it: without the names, keys and request ids of
 // other clients that own the transaction too. An event that only says that another client
 // submitted the transaction is hidden, and the versions of later events do not count it.
-func (a *api) told(v viewer, whose owners.Ownership, e event.Recorded) (event.Recorded, bool, error) {
+func (a *api) told(v viewer, whose owners.Ownership, e eventlog.Recorded) (eventlog.Recorded, bool, error) {
 	if v.audits() {
 		return e, true, nil
 	}
@@ -233,17 +233,17 @@ func (a *api) told(v viewer, whose owners.Ownership, e event.Recorded) (event.Re
 // itself. A component that acts for a request passes the request's id and trace on, also if it acts
 // on transactions of other clients. The link is left out: it is a hash over everything that is left
 // out here, and over the version in the log, so it would confirm guesses.
-func (v viewer) meta(whose owners.Ownership, m event.Meta) event.Meta {
-	m.Link = event.Link{}
+func (v viewer) meta(whose owners.Ownership, m eventlog.Meta) eventlog.Meta {
+	m.Link = eventlog.Link{}
 	if v.did(m) {
 		return m
 	}
 	clients := whose.Clients()
 	if first := len(clients) > 0 && v.is(clients[0]); !first || !whose.Submitted(m) {
-		m.Correlation, m.Trace = event.ID{}, ""
+		m.Correlation, m.Trace = eventlog.ID{}, ""
 	}
 	if !whose.Led(m) {
-		m.Causation = event.ID{}
+		m.Causation = eventlog.ID{}
 	}
 	if _, keyed := access.ActorKey(m.Actor); keyed {
 		m.Actor = keylessActor

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // eventsMax is the most events in one answer.
@@ -26,14 +26,14 @@ type trail struct {
 
 // recordedEvent is an event as stored in the log.
 type recordedEvent struct {
-	ID   event.ID `json:"id"`
-	Name string   `json:"name"`
+	ID   eventlog.ID `json:"id"`
+	Name string      `json:"name"`
 	// Version is 0 in an event of a group for a client that sees only some of the members.
-	Version  event.Version   `json:"version,omitempty"`
-	Position event.Position  `json:"position"`
-	At       string          `json:"at"` // RFC 3339, UTC, by the store's clock
-	Data     json.RawMessage `json:"data"`
-	Meta     event.Meta      `json:"meta"`
+	Version  eventlog.Version  `json:"version,omitempty"`
+	Position eventlog.Position `json:"position"`
+	At       string            `json:"at"` // RFC 3339, UTC, by the store's clock
+	Data     json.RawMessage   `json:"data"`
+	Meta     eventlog.Meta     `json:"meta"`
 }
 
 // events answers GET /v1/transactions/{hash}/events. With after, it returns only events after
@@ -101,7 +101,7 @@ func (a *api) locate(ctx context.Context, id chain.ID, hash chain.Hash) (chain.I
 }
 
 // after is the version after which the client wants events; 0 for all.
-func (p parameters) after() (event.Version, error) {
+func (p parameters) after() (eventlog.Version, error) {
 	if !p.values.Has("after") {
 		return 0, nil
 	}
@@ -109,9 +109,9 @@ func (p parameters) after() (event.Version, error) {
 	if err != nil {
 		return 0, ErrInvalidFilter.Because("after must be a version, not %s", quote(p.one("after")))
 	}
-	return event.Version(n), nil
+	return eventlog.Version(n), nil
 }
 
-func recordedOf(r event.Recorded) recordedEvent {
+func recordedOf(r eventlog.Recorded) recordedEvent {
 	return recordedEvent{r.ID, r.Name, r.Version, r.Position, r.At.UTC().Format(time.RFC3339Nano), r.Data, r.Meta}
 }

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // An exchange is one request with the facts learned while answering it.
@@ -179,8 +179,8 @@ func (on *exchange) fail(w http.ResponseWriter, err error) {
 const retryAfter = 2 * time.Second
 
 // meta is the event metadata that names this request as the cause.
-func (on *exchange) meta() event.Meta {
-	return event.Meta{Correlation: correlation(on.id), Actor: on.actor(), Trace: on.trace}
+func (on *exchange) meta() eventlog.Meta {
+	return eventlog.Meta{Correlation: correlation(on.id), Actor: on.actor(), Trace: on.trace}
 }
 
 // keylessActor is the actor of events caused by requests without a key.
@@ -205,11 +205,11 @@ func (on *exchange) client() string {
 
 // correlation is the request id itself if it is a UUID. Otherwise it is a UUID derived from the
 // request id: the same request id always gives the same correlation.
-func correlation(requestID string) (id event.ID) {
+func correlation(requestID string) (id eventlog.ID) {
 	if id.UnmarshalText([]byte(requestID)) == nil && id.String() == strings.ToLower(requestID) {
 		return id
 	}
-	return event.DeriveID(event.Stream("request-"+requestID), event.ID{}, 0)
+	return eventlog.DeriveID(eventlog.Stream("request-"+requestID), eventlog.ID{}, 0)
 }
 
 const requestIDMax = 128
@@ -220,7 +220,7 @@ func requestID(r *http.Request, random io.Reader) string {
 	if given := r.Header.Values("X-Request-Id"); len(given) == 1 && isRequestID(given[0]) {
 		return given[0]
 	}
-	var id event.ID
+	var id eventlog.ID
 	if _, err := io.ReadFull(random, id[:]); err != nil {
 		panic(fmt.Sprintf("api: draw a request id: %v", err))
 	}

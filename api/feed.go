@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // The two formats of an event stream.
@@ -60,7 +60,7 @@ func prefersLines(r *http.Request) bool {
 	return false
 }
 
-func (f *feed) begin(at event.Position) error {
+func (f *feed) begin(at eventlog.Position) error {
 	f.header()
 	f.begun = true
 	f.w.WriteHeader(http.StatusOK)
@@ -78,7 +78,7 @@ type Encoded []byte
 func Encode(shown any) (Encoded, error) { return encode(shown) }
 
 // event writes the event at a position, as shown to the client, and returns its size in bytes.
-func (f *feed) event(at event.Position, shown any) (bytes int, err error) {
+func (f *feed) event(at eventlog.Position, shown any) (bytes int, err error) {
 	text, encoded := shown.(Encoded)
 	if !encoded {
 		if text, err = Encode(shown); err != nil {
@@ -96,7 +96,7 @@ func (f *feed) event(at event.Position, shown any) (bytes int, err error) {
 }
 
 // mark writes a position and flushes it.
-func (f *feed) mark(at event.Position) error {
+func (f *feed) mark(at eventlog.Position) error {
 	if f.lines {
 		fmt.Fprintf(&f.buf, "{\"position\":%s}\n", positionText(at))
 	} else {
@@ -110,7 +110,7 @@ func (f *feed) mark(at event.Position) error {
 
 // end writes that every event up to the requested last position was sent. A browser needs an
 // event of a separate type for this, as it would reconnect otherwise.
-func (f *feed) end(at event.Position) error {
+func (f *feed) end(at eventlog.Position) error {
 	if f.lines {
 		fmt.Fprintf(&f.buf, "{\"position\":%s,\"end\":true}\n", positionText(at))
 	} else {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/access"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // followBatch is how many events a stream reads at once.
@@ -26,7 +26,7 @@ func (a *api) follow(w http.ResponseWriter, r *http.Request) error {
 	v := a.viewer(exchangeOf(r))
 	s := Stream{
 		Span: span, Tail: a.Tail, Head: a.Submit.Transactions.Store.Head, Stored: wanted.stored(),
-		Show: func(ctx context.Context, e event.Recorded) (any, error) {
+		Show: func(ctx context.Context, e eventlog.Recorded) (any, error) {
 			v.alone = !a.Access.keys().Closed() // keys may be created while the stream is open
 			e, passes, err := a.passes(ctx, wanted, v, e)
 			if err != nil || !passes {
@@ -43,9 +43,9 @@ func (a *api) follow(w http.ResponseWriter, r *http.Request) error {
 type Stream struct {
 	Span
 	Tail *tail.Tail
-	Head func(ctx context.Context) (event.Position, error)
+	Head func(ctx context.Context) (eventlog.Position, error)
 	// Stored is the filter that the store applies. Show may still reject events that pass it.
-	Stored event.Filter
+	Stored eventlog.Filter
 	// Names is how closely Stored selects transactions or intents.
 	Names Names
 	// Reaches reports whether the client owns any of the events that are recorded now and pass
@@ -54,7 +54,7 @@ type Stream struct {
 	Reaches func(ctx context.Context) (bool, error)
 	// Show returns the client's view of an event; nil when the client does not own it.
 	// It calls [LookUp] before it reads a stream for that.
-	Show func(ctx context.Context, e event.Recorded) (any, error)
+	Show func(ctx context.Context, e eventlog.Recorded) (any, error)
 }
 
 // Names is how closely a stream's filter names transactions or intents. The charge for a stream
@@ -79,9 +79,9 @@ const fewWeight = 8
 
 // Span is where a stream begins and ends.
 type Span struct {
-	After     *event.Position // nil: start at the end of the log
-	Until     *event.Position // nil: never ends
-	UntilHead bool            // end at the end of the log as of the request
+	After     *eventlog.Position // nil: start at the end of the log
+	Until     *eventlog.Position // nil: never ends
+	UntilHead bool               // end at the end of the log as of the request
 }
 
 // streamed serves an event stream. It stores only a position for the client: new events come
@@ -137,10 +137,10 @@ type following struct {
 	*api
 	Stream
 	on   *exchange
-	at   event.Position // every event up to here was sent or filtered out
+	at   eventlog.Position // every event up to here was sent or filtered out
 	out  *feed
-	head event.Position // the log's end when the request came
-	skip event.Position // nothing up to here is the client's
+	head eventlog.Position // the log's end when the request came
+	skip eventlog.Position // nothing up to here is the client's
 	sent int
 	debt
 }
@@ -243,13 +243,13 @@ func (f *following) over() bool { return f.Until != nil && f.at >= *f.Until }
 // stretch is the result of reading a part of the log for a client.
 type stretch struct {
 	events []shownEvent
-	next   event.Position // once events are sent, everything up to here is covered
-	live   bool           // it reaches the end of the log
+	next   eventlog.Position // once events are sent, everything up to here is covered
+	live   bool              // it reaches the end of the log
 }
 
 // shownEvent is an event as shown to a client.
 type shownEvent struct {
-	at    event.Position
+	at    eventlog.Position
 	shown any
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 func TestFollow(t *testing.T) {
@@ -62,8 +62,8 @@ func TestFollowResume(t *testing.T) {
 	for n := range writers {
 		writing.Go(func() {
 			for i := range each {
-				stream := event.Stream(fmt.Sprintf("tx-1-0x%064x", n*each+i+1))
-				e := event.Event{ID: event.DeriveID(stream, event.ID{1}, 0), Name: "tx.retired.v1", Data: json.RawMessage(`{}`)}
+				stream := eventlog.Stream(fmt.Sprintf("tx-1-0x%064x", n*each+i+1))
+				e := eventlog.Event{ID: eventlog.DeriveID(stream, eventlog.ID{1}, 0), Name: "tx.retired.v1", Data: json.RawMessage(`{}`)}
 				if _, err := s.db.Log().Append(t.Context(), stream, 0, e); err != nil {
 					t.Error(err)
 				}
@@ -101,13 +101,13 @@ func TestFollowResume(t *testing.T) {
 func TestFollowFromFarBehind(t *testing.T) {
 	const appends, each = 70, 100 // more than the tail keeps in memory
 	s := newStack(t)
-	stream := event.Stream("tx-1-0x" + strings.Repeat("ab", 32))
-	var version event.Version
+	stream := eventlog.Stream("tx-1-0x" + strings.Repeat("ab", 32))
+	var version eventlog.Version
 	for range appends {
-		var events []event.Event
+		var events []eventlog.Event
 		for i := range each {
-			id := event.DeriveID(stream, event.ID{2}, int(version)+i)
-			events = append(events, event.Event{ID: id, Name: "tx.retired.v1", Data: json.RawMessage(`{}`)})
+			id := eventlog.DeriveID(stream, eventlog.ID{2}, int(version)+i)
+			events = append(events, eventlog.Event{ID: id, Name: "tx.retired.v1", Data: json.RawMessage(`{}`)})
 		}
 		appended, err := s.db.Log().Append(t.Context(), stream, version, events...)
 		if err != nil {
@@ -213,11 +213,11 @@ func TestFollowSlowClient(t *testing.T) {
 	if _, err := io.WriteString(c, "GET /v1/events?after=0 HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	stream := event.Stream("tx-1-0x" + strings.Repeat("cd", 32))
-	data := json.RawMessage(`"` + strings.Repeat("x", event.MaxEventBytes-2) + `"`)
+	stream := eventlog.Stream("tx-1-0x" + strings.Repeat("cd", 32))
+	data := json.RawMessage(`"` + strings.Repeat("x", eventlog.MaxEventBytes-2) + `"`)
 	for n := range 64 { // 16 MiB: more than sockets buffer
-		e := event.Event{ID: event.DeriveID(stream, event.ID{4}, n), Name: "tx.retired.v1", Data: data}
-		if _, err := s.db.Log().Append(t.Context(), stream, event.Version(n), e); err != nil {
+		e := eventlog.Event{ID: eventlog.DeriveID(stream, eventlog.ID{4}, n), Name: "tx.retired.v1", Data: data}
+		if _, err := s.db.Log().Append(t.Context(), stream, eventlog.Version(n), e); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // name sets how closely the filter names transactions, unless the viewer reads all of them.
@@ -50,14 +50,14 @@ func (a *api) reads(ctx context.Context, v viewer, id chain.ID, hash chain.Hash)
 // followed is an event in the answer to GET /v1/events.
 type followed struct {
 	recordedEvent
-	Stream  event.Stream   `json:"stream"`
-	ChainID chain.ID       `json:"chainId"`
-	TxHash  *chain.Hash    `json:"txHash,omitempty"`  // for an event of a transaction
-	Sender  *chain.Address `json:"sender,omitempty"`  // for an event of a group
-	GroupID *chain.GroupID `json:"groupId,omitempty"` // for an event of a group
+	Stream  eventlog.Stream `json:"stream"`
+	ChainID chain.ID        `json:"chainId"`
+	TxHash  *chain.Hash     `json:"txHash,omitempty"`  // for an event of a transaction
+	Sender  *chain.Address  `json:"sender,omitempty"`  // for an event of a group
+	GroupID *chain.GroupID  `json:"groupId,omitempty"` // for an event of a group
 }
 
-func followedOf(e event.Recorded) followed {
+func followedOf(e eventlog.Recorded) followed {
 	shown := followed{recordedEvent: recordedOf(e), Stream: e.Stream}
 	if s, ok := subjectOf(e.Stream); ok {
 		shown.ChainID, shown.TxHash = s.chain, s.hash
@@ -98,14 +98,14 @@ func (q parameters) span(r *http.Request) (s Span, err error) {
 	return s, err
 }
 
-func readPosition(what, text string) (*event.Position, error) {
+func readPosition(what, text string) (*eventlog.Position, error) {
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
 		return nil, ErrInvalidFilter.Because("%s must be a position, not %s", what, quote(text))
 	}
-	at := event.Position(n)
+	at := eventlog.Position(n)
 	return &at, nil
 }
 
 // positionText is a position in the form in which clients return it.
-func positionText(p event.Position) string { return fmt.Sprint(uint64(p)) }
+func positionText(p eventlog.Position) string { return fmt.Sprint(uint64(p)) }

@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 func TestFollowFilters(t *testing.T) {
@@ -57,9 +57,9 @@ func TestFollowFilters(t *testing.T) {
 }
 
 // append adds an event without data to a separate stream.
-func (s *stack) append(stream event.Stream, name string) event.Position {
+func (s *stack) append(stream eventlog.Stream, name string) eventlog.Position {
 	s.t.Helper()
-	e := event.Event{ID: event.DeriveID(stream, event.ID{3}, 0), Name: name, Data: json.RawMessage(`{}`)}
+	e := eventlog.Event{ID: eventlog.DeriveID(stream, eventlog.ID{3}, 0), Name: name, Data: json.RawMessage(`{}`)}
 	appended, err := s.db.Log().Append(s.t.Context(), stream, 0, e)
 	if err != nil {
 		s.t.Fatal(err)
@@ -108,19 +108,19 @@ func TestStoredFilter(t *testing.T) {
 	hash := chain.Hash{1}
 	for _, tt := range []struct {
 		filter eventFilter
-		want   event.Filter
+		want   eventlog.Filter
 	}{
-		{eventFilter{}, event.Filter{}},
-		{eventFilter{chain: 1}, event.Filter{Streams: []string{"tx-1-", "group-1-"}}},
-		{eventFilter{names: []string{"tx.mined"}}, event.Filter{Names: []string{"tx.mined"}}},
-		{eventFilter{chain: 1, names: []string{"tx.mined"}}, event.Filter{Names: []string{"tx.mined"}}},
-		{eventFilter{chain: 1, hash: &hash}, event.Filter{Streams: []string{string(tx.Stream(1, hash))}}},
-		{eventFilter{chain: 1, hash: &hash, names: []string{"tx."}}, event.Filter{Streams: []string{string(tx.Stream(1, hash))}}},
-		{eventFilter{stream: "tx-42"}, event.Filter{Streams: []string{"tx-42"}}},
-		{eventFilter{stream: "tx-42", names: []string{"tx.mined"}}, event.Filter{Streams: []string{"tx-42"}}},
-		{eventFilter{stream: "t"}, event.Filter{Streams: []string{"tx-"}}},
-		{eventFilter{stream: "tx-", chain: 42}, event.Filter{Streams: []string{"tx-42-"}}},
-		{eventFilter{stream: "tx-42-0xab", chain: 42}, event.Filter{Streams: []string{"tx-42-0xab"}}},
+		{eventFilter{}, eventlog.Filter{}},
+		{eventFilter{chain: 1}, eventlog.Filter{Streams: []string{"tx-1-", "group-1-"}}},
+		{eventFilter{names: []string{"tx.mined"}}, eventlog.Filter{Names: []string{"tx.mined"}}},
+		{eventFilter{chain: 1, names: []string{"tx.mined"}}, eventlog.Filter{Names: []string{"tx.mined"}}},
+		{eventFilter{chain: 1, hash: &hash}, eventlog.Filter{Streams: []string{string(tx.Stream(1, hash))}}},
+		{eventFilter{chain: 1, hash: &hash, names: []string{"tx."}}, eventlog.Filter{Streams: []string{string(tx.Stream(1, hash))}}},
+		{eventFilter{stream: "tx-42"}, eventlog.Filter{Streams: []string{"tx-42"}}},
+		{eventFilter{stream: "tx-42", names: []string{"tx.mined"}}, eventlog.Filter{Streams: []string{"tx-42"}}},
+		{eventFilter{stream: "t"}, eventlog.Filter{Streams: []string{"tx-"}}},
+		{eventFilter{stream: "tx-", chain: 42}, eventlog.Filter{Streams: []string{"tx-42-"}}},
+		{eventFilter{stream: "tx-42-0xab", chain: 42}, eventlog.Filter{Streams: []string{"tx-42-0xab"}}},
 	} {
 		if d := cmp.Diff(tt.want, tt.filter.stored()); d != "" {
 			t.Errorf("%+v (-want +got):\n%s", tt.filter, d)

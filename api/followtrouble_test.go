@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // unread is a log that cannot be read while off is true.
@@ -25,9 +25,9 @@ type unread struct {
 
 var errUnread = errors.New("the disk says no")
 
-func (u *unread) ReadAll(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
+func (u *unread) ReadAll(ctx context.Context, after eventlog.Position, f eventlog.Filter, most int) iter.Seq2[eventlog.Batch, error] {
 	if u.off.Load() {
-		return func(yield func(event.Batch, error) bool) { yield(event.Batch{}, errUnread) }
+		return func(yield func(eventlog.Batch, error) bool) { yield(eventlog.Batch{}, errUnread) }
 	}
 	return u.Store.ReadAll(ctx, after, f, most)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // naming lists requests about a transaction or a group, for each route that can name them.
@@ -120,8 +120,8 @@ func (s *stack) otherEvents(hash chain.Hash, n int) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		e := event.Event{ID: event.DeriveID(stream, event.ID{3}, i), Name: name, Data: data}
-		if _, err := s.db.Log().Append(s.t.Context(), stream, event.Version(i), e); err != nil {
+		e := eventlog.Event{ID: eventlog.DeriveID(stream, eventlog.ID{3}, i), Name: name, Data: data}
+		if _, err := s.db.Log().Append(s.t.Context(), stream, eventlog.Version(i), e); err != nil {
 			s.t.Fatal(err)
 		}
 	}

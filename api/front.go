@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // A Front serves routes of another package like [New] serves the API's own routes: with the
@@ -29,7 +29,7 @@ const Public = public
 
 // Kind is an additional row of the table that maps refusals to HTTP.
 type Kind struct {
-	Code   event.Refusal
+	Code   eventlog.Refusal
 	Status int
 	Title  string
 }
@@ -88,7 +88,7 @@ func (r Request) Key() (key access.Key, ok bool) {
 }
 
 // Meta is the event metadata that names this request as the cause.
-func (r Request) Meta() event.Meta { return r.on.meta() }
+func (r Request) Meta() eventlog.Meta { return r.on.meta() }
 
 // ID is the request id, for the log.
 func (r Request) ID() string { return r.on.id }
@@ -171,13 +171,13 @@ func (r Request) Document(contentType string, content []byte) error {
 
 // Cursor returns the cursor for the part of a list after a position. The text list tells one
 // list from another.
-func (r Request) Cursor(at event.Position, list string) string {
+func (r Request) Cursor(at eventlog.Position, list string) string {
 	return cursorAfter(r.on.api.CursorKey, at, list)
 }
 
 // ReadCursor reads a cursor, and refuses a cursor that [Request.Cursor] did not make for this
 // list.
-func (r Request) ReadCursor(cursor, list string) (event.Position, error) {
+func (r Request) ReadCursor(cursor, list string) (eventlog.Position, error) {
 	return readCursor(r.on.api.CursorKey, cursor, list)
 }
 

@@ -20,7 +20,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Limits for answering arbitrary bytes. They are far above the real cost, and low enough that
@@ -258,7 +258,7 @@ func FuzzFollow(f *testing.F) {
 		if begins == "" {
 			begins = "3" // the end
 		}
-		var at event.Position
+		var at eventlog.Position
 		form := "retry: 2000\n:\nid: %d\n"
 		if w.Header().Get("Content-Type") == typeLines {
 			form = "{\"position\":%d}\n"

@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 const anothersTrace = "00-a11cea11a11cea11a11cea11a11cea11-a11cea11a11cea11-01"
@@ -38,7 +38,7 @@ func (s *shared) groupEvents(name string) (all []followed) {
 
 // joinAs appends the event by which a transaction joins a group, with the metadata of a join that an
 // earlier version of the program recorded for several transactions at once.
-func (s *shared) joinAs(hash chain.Hash, m event.Meta) {
+func (s *shared) joinAs(hash chain.Hash, m eventlog.Meta) {
 	s.t.Helper()
 	a := s.stateOf(hash).Accepted
 	id := group.ID{Chain: a.Chain, Sender: a.Sender, Group: payroll(1).Group()}
@@ -67,7 +67,7 @@ func hashes(events []followed) (all []chain.Hash) {
 func TestJoinTellsNothingOfOthers(t *testing.T) {
 	s := newShared(t)
 	s.as("bob", http.MethodGet, groupsPath(s.sender), nil) // answers when both have joined
-	anns := event.Meta{Correlation: correlation("ann-request"), Causation: event.ID{7}, Actor: "grouping", Trace: anothersTrace}
+	anns := eventlog.Meta{Correlation: correlation("ann-request"), Causation: eventlog.ID{7}, Actor: "grouping", Trace: anothersTrace}
 	check := func(name string, want ...chain.Hash) []followed {
 		t.Helper()
 		got := s.groupEvents(name)
@@ -92,7 +92,7 @@ func TestJoinTellsNothingOfOthers(t *testing.T) {
 	s.joinAs(s.ann, anns)
 	s.joinAs(s.bob, anns) // as it was recorded for both at once
 	for _, e := range check("bob", s.bob, s.ann, s.bob)[1:] {
-		if m := (event.Meta{Actor: "grouping"}); e.Meta != m || e.Version != 0 {
+		if m := (eventlog.Meta{Actor: "grouping"}); e.Meta != m || e.Version != 0 {
 			t.Errorf("bob is shown version %d and %+v", e.Version, e.Meta)
 		}
 	}
@@ -113,7 +113,7 @@ func TestJoinTellsNothingOfOthers(t *testing.T) {
 // links confirm no guess of anything that a client is not shown.
 func TestComponentsPassNoRequestsOn(t *testing.T) {
 	s := newShared(t)
-	origin, err := commands.Begin(rand.Reader, event.Meta{Correlation: correlation("bob-cancels"), Causation: event.ID{7}, Actor: "canceling", Trace: anothersTrace})
+	origin, err := commands.Begin(rand.Reader, eventlog.Meta{Correlation: correlation("bob-cancels"), Causation: eventlog.ID{7}, Actor: "canceling", Trace: anothersTrace})
 	if err != nil {
 		t.Fatal(err)
 	}

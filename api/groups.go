@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/groups"
 )
 
@@ -118,7 +118,7 @@ func (a *api) listGroups(w http.ResponseWriter, r *http.Request) error {
 	f.Owners = v.members()
 	path := "/v1/senders/" + sender.String() + "/groups"
 	bound := path + "?" + next.Encode() + v.list() // the cursors are bound to this text
-	var before event.Position
+	var before eventlog.Position
 	if q.values.Has("cursor") {
 		if before, err = readCursor(a.CursorKey, q.one("cursor"), bound); err != nil {
 			return err
@@ -215,7 +215,7 @@ func (a *api) membersAfter(ctx context.Context, v viewer, g groups.Group, q para
 		if err != nil {
 			return nil, false, err
 		}
-		after = &groups.Member{Nonce: place[0], Position: event.Position(place[1])}
+		after = &groups.Member{Nonce: place[0], Position: eventlog.Position(place[1])}
 	}
 	members, err := a.Groups.Query.Members(ctx, g.ID, v.members(), after, limit+1)
 	return members[:min(len(members), limit)], len(members) > limit, err

@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/groups"
@@ -94,7 +94,7 @@ func grouped(t testing.TB, change ...func(*Config)) *stack {
 // fed waits until the due queue has every recorded event.
 func (s *stack) fed() {
 	s.t.Helper()
-	checkpoint := func(ctx context.Context) (event.Position, error) {
+	checkpoint := func(ctx context.Context) (eventlog.Position, error) {
 		return s.db.Work().Checkpoint(ctx, scheduler.Reader)
 	}
 	if err := (&api{Config: s.config}).reached(s.t.Context(), s.db.Log().Head, checkpoint); err != nil {

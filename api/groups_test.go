@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 )
@@ -304,7 +304,7 @@ func TestBadGroupRequests(t *testing.T) {
 	s := grouped(t)
 	s.submit(payment(payroll(0), 0))
 	good, id := groupsPath(owner), payroll(0).Group().String()
-	for target, want := range map[string]event.Refusal{
+	for target, want := range map[string]eventlog.Refusal{
 		good + "/" + id[2:]:                                ErrInvalidGroupID,
 		good + "/0x12":                                     ErrInvalidGroupID,
 		good + "/" + id + "?active=true":                   ErrInvalidFilter,

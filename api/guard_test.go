@@ -8,13 +8,13 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api/webguard"
 	"github.com/tempo-watchtower/watchtower/domain/access"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Headers that a browser sets, and the answers to such requests without a key.
 var fromPages = []struct { //nolint:gochecknoglobals // a table of two tests
 	what, headers string
-	refusal       event.Refusal // empty if it is answered
+	refusal       eventlog.Refusal // empty if it is answered
 }{
 	{"of an address", "Host: 127.0.0.1:8420", ""},
 	{"of localhost", "Host: localhost:8420", ""},

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Health holds the facts and checks behind /health.
@@ -117,10 +117,10 @@ type Head struct {
 
 // Reader is the position of one reader of the log.
 type Reader struct {
-	Name     string         `json:"name"`
-	Position event.Position `json:"position"`
-	Head     event.Position `json:"head"` // end of the log
-	Lag      uint64         `json:"lag"`  // positions between Position and Head
+	Name     string            `json:"name"`
+	Position eventlog.Position `json:"position"`
+	Head     eventlog.Position `json:"head"` // end of the log
+	Lag      uint64            `json:"lag"`  // positions between Position and Head
 	// Problem is why the reader cannot get past the next position; empty if it can.
 	Problem string `json:"problem,omitempty"`
 }

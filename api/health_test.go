@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 func TestHealth(t *testing.T) {
@@ -246,13 +246,13 @@ func TestProblemOfErrors(t *testing.T) {
 	a := newAPI(Config{Transient: func(err error) bool { return err.Error() == "passes" }})
 	for _, tt := range []struct {
 		err  error
-		code event.Refusal
+		code eventlog.Refusal
 	}{
 		{errors.New("x"), internal},
 		{errors.New("passes"), unavailable},
-		{fmt.Errorf("a: %w: %w", event.ErrUnknown, context.DeadlineExceeded), outcomeUnknown},
-		{fmt.Errorf("a: %w", event.ErrClosed), unavailable},
-		{event.Refusal("made-up"), internal},
+		{fmt.Errorf("a: %w: %w", eventlog.ErrUnknown, context.DeadlineExceeded), outcomeUnknown},
+		{fmt.Errorf("a: %w", eventlog.ErrClosed), unavailable},
+		{eventlog.Refusal("made-up"), internal},
 		{&chain.Malformed{Fault: chain.FaultSignature, Detail: "d"}, invalidTransaction},
 		{fmt.Errorf("a: %w", &chain.Malformed{Fault: chain.FaultTooLarge}), txTooLarge},
 	} {

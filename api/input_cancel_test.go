@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/delivery/canceler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Rows 47 and 48: authorizations that are not the owner's for this group, deployment and time,
@@ -22,7 +22,7 @@ func cancelInputs() (list []input) {
 		what   string
 		ask    func(c cancelStack) response
 		status int
-		code   event.Refusal
+		code   eventlog.Refusal
 	}{
 		{"nothing is shown", func(c cancelStack) response { return c.shows("") }, 401, ErrSignatureRequired},
 		{"another scheme", func(c cancelStack) response { return c.shows("Bearer abc") }, 401, ErrSignatureRequired},

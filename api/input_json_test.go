@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Rows 29 to 38: JSON that parsers read differently, or that does not fit the request. Apart
@@ -23,7 +23,7 @@ func jsonInputs(t *testing.T) (list []input) {
 	for _, tt := range []struct {
 		row        int
 		what, body string
-		code       event.Refusal
+		code       eventlog.Refusal
 	}{
 		{29, "chainId twice", members(`"chainId":1`, id, items(text)), wrong},
 		{29, "chainId twice, the same", members(id, id, items(text)), wrong},

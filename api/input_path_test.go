@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Names in some inputs. Nothing with these names was accepted.
@@ -25,7 +25,7 @@ const (
 // Rows 18 to 28: paths are used as sent, and parameters parsed by their types.
 func pathInputs(t *testing.T) []input {
 	const hash, events = "/v1/transactions/0x" + digits, "/events"
-	at := func(row int, target string, status int, code event.Refusal) input {
+	at := func(row int, target string, status int, code eventlog.Refusal) input {
 		return input{row: row, what: quote(target), request: get(target), answer: refuses(status, code)}
 	}
 	list := []input{
@@ -79,7 +79,7 @@ func parameterInputs() (list []input) {
 	for _, tt := range []struct {
 		row    int
 		target string
-		code   event.Refusal
+		code   eventlog.Refusal
 		says   string
 	}{
 		{21, of("sender=" + injected), ErrInvalidFilter, "sender"},

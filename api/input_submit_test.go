@@ -14,7 +14,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Rows 39 to 50: well-formed requests for something impossible, or repeated requests. Rows 47
@@ -164,9 +164,9 @@ func badAmongTen(t *testing.T, s *stack) int {
 func storeDown(t *testing.T, _ *stack) int {
 	down := true
 	s := newStack(t, func(c *Config) {
-		c.Submit.Transactions.Store = failing{c.Submit.Transactions.Store, func(event.Stream) error {
+		c.Submit.Transactions.Store = failing{c.Submit.Transactions.Store, func(eventlog.Stream) error {
 			if down {
-				return event.ErrClosed
+				return eventlog.ErrClosed
 			}
 			return nil
 		}, false}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // An input is a request that no client should send, or that must gain a client nothing. row is
@@ -145,7 +145,7 @@ func (s *stack) besieged(t *testing.T, within time.Duration, attack func()) (ser
 }
 
 // refuses expects one problem, with the title and type of the contract.
-func refuses(status int, code event.Refusal) judge {
+func refuses(status int, code eventlog.Refusal) judge {
 	return func(t *testing.T, answers []response, _ bool) {
 		t.Helper()
 		if len(answers) != 1 {
@@ -160,7 +160,7 @@ func refuses(status int, code event.Refusal) judge {
 }
 
 // cuts is refuses with an announced end of the connection.
-func cuts(status int, code event.Refusal) judge {
+func cuts(status int, code eventlog.Refusal) judge {
 	refused := refuses(status, code)
 	return func(t *testing.T, answers []response, closed bool) {
 		t.Helper()
@@ -191,7 +191,7 @@ func isSilent(t *testing.T, answers []response, closed bool) {
 }
 
 // inItsPlace expects the problem of a batch's only item.
-func inItsPlace(status int, code event.Refusal, reason string) judge {
+func inItsPlace(status int, code eventlog.Refusal, reason string) judge {
 	return func(t *testing.T, answers []response, _ bool) {
 		t.Helper()
 		r := onlyResult(t, answers)

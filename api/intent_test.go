@@ -4,14 +4,14 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // The refusals of an intent's idempotency key have the same statuses as those for other
 // requests.
 func TestIdempotencyOfIntents(t *testing.T) {
-	for code, want := range map[event.Refusal]int{
+	for code, want := range map[eventlog.Refusal]int{
 		intent.ErrDiffers:    http.StatusUnprocessableEntity,
 		intent.ErrInvalidKey: http.StatusBadRequest,
 	} {

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // read reads a document with one number and one list of strings.
@@ -55,7 +55,7 @@ func TestReadDocumentRefuses(t *testing.T) {
 	const malformed, wrong = ErrMalformedJSON, ErrInvalidRequest
 	for _, tt := range []struct {
 		data string
-		as   event.Refusal
+		as   eventlog.Refusal
 		says string
 	}{
 		{"", malformed, "empty"},

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 )
 
@@ -43,7 +43,7 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var before event.Position
+	var before eventlog.Position
 	v := a.viewer(exchangeOf(r))
 	bound := canonical(filters).Encode() + v.list()
 	v.narrow(&filters)
@@ -58,9 +58,9 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	rows, more, err := ReadPage(ctx, Request{r, w, exchangeOf(r)}, before, limit,
-		func(ctx context.Context, before event.Position, limit int) ([]transactions.Row, event.Position, error) {
+		func(ctx context.Context, before eventlog.Position, limit int) ([]transactions.Row, eventlog.Position, error) {
 			return a.Query.Step(ctx, filters, before, limit)
-		}, func(row transactions.Row) event.Position { return row.Position })
+		}, func(row transactions.Row) eventlog.Position { return row.Position })
 	if err != nil {
 		return err
 	}

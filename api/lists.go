@@ -7,7 +7,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
@@ -48,9 +48,9 @@ func (on *exchange) enterList(ctx context.Context, w http.ResponseWriter) (leave
 // position before which the next page begins; 0 means that there is none. step reads at most
 // limit rows before a position, and returns where the next step begins. at returns a row's
 // position.
-func ReadPage[R any](ctx context.Context, r Request, before event.Position, limit int,
-	step func(ctx context.Context, before event.Position, limit int) ([]R, event.Position, error), at func(R) event.Position,
-) (rows []R, more event.Position, err error) {
+func ReadPage[R any](ctx context.Context, r Request, before eventlog.Position, limit int,
+	step func(ctx context.Context, before eventlog.Position, limit int) ([]R, eventlog.Position, error), at func(R) eventlog.Position,
+) (rows []R, more eventlog.Position, err error) {
 	leave, err := r.on.enterList(ctx, r.w)
 	if err != nil {
 		return nil, 0, err

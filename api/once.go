@@ -11,15 +11,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/request"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Requests stores requests by their Idempotency-Key, shared by all replicas.
 type Requests interface {
 	Claim(ctx context.Context, c request.Claim) (request.Stage, request.Answer, error)
-	Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error
-	Release(ctx context.Context, name request.Name, claim event.ID) error
+	Answer(ctx context.Context, name request.Name, claim eventlog.ID, a request.Answer) error
+	Release(ctx context.Context, name request.Name, claim eventlog.ID) error
 }
 
 // Idempotency configures how requests with an Idempotency-Key are remembered.

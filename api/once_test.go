@@ -13,8 +13,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/request"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // remembering makes a stack remember requests in the embedded store, wrapped by between.
@@ -120,7 +120,7 @@ type halting struct {
 	dies          bool
 }
 
-func (h *halting) Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error {
+func (h *halting) Answer(ctx context.Context, name request.Name, claim eventlog.ID, a request.Answer) error {
 	h.before <- struct{}{}
 	<-h.after
 	if h.dies {
@@ -194,7 +194,7 @@ func TestAnswersThatAreNotKept(t *testing.T) {
 		submit := *c.Submit
 		submit.Allow = func(chain.Signed) error {
 			if failing {
-				return event.ErrClosed
+				return eventlog.ErrClosed
 			}
 			return nil
 		}

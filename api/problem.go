@@ -17,56 +17,56 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // The API's own refusals. docs/reference/problems.md explains each to clients.
 const (
-	ErrMalformedJSON         = event.Refusal("malformed-json")
-	ErrInvalidRequest        = event.Refusal("invalid-request")
-	ErrPayloadTooLarge       = event.Refusal("payload-too-large")
-	ErrRequestTimeout        = event.Refusal("request-timeout")
-	ErrUnsupportedMediaType  = event.Refusal("unsupported-media-type")
-	ErrUnsupportedEncoding   = event.Refusal("unsupported-encoding")
-	ErrEmptyBatch            = event.Refusal("empty-batch")
-	ErrBatchTooLarge         = event.Refusal("batch-too-large")
-	ErrInvalidHash           = event.Refusal("invalid-hash")
-	ErrInvalidAddress        = event.Refusal("invalid-address")
-	ErrInvalidGroupID        = event.Refusal("invalid-group-id")
-	ErrInvalidFilter         = event.Refusal("invalid-filter")
-	ErrInvalidLimit          = event.Refusal("invalid-limit")
-	ErrInvalidCursor         = event.Refusal("invalid-cursor")
-	ErrAmbiguousChain        = event.Refusal("ambiguous-chain")
-	ErrSignatureRequired     = event.Refusal("signature-required")
-	ErrTooManyStreams        = event.Refusal("too-many-streams")
-	ErrNotFound              = event.Refusal("not-found")
-	ErrMethodNotAllowed      = event.Refusal("method-not-allowed")
-	ErrInvalidIdempotencyKey = event.Refusal("invalid-idempotency-key")
-	ErrIdempotencyConflict   = event.Refusal("idempotency-conflict")
-	ErrIdempotencyRunning    = event.Refusal("idempotency-in-progress")
-	ErrUnauthorized          = event.Refusal("unauthorized")
-	ErrForbidden             = event.Refusal("forbidden")
-	ErrForeignSender         = event.Refusal("foreign-sender")
-	ErrRateLimited           = event.Refusal("rate-limited")
+	ErrMalformedJSON         = eventlog.Refusal("malformed-json")
+	ErrInvalidRequest        = eventlog.Refusal("invalid-request")
+	ErrPayloadTooLarge       = eventlog.Refusal("payload-too-large")
+	ErrRequestTimeout        = eventlog.Refusal("request-timeout")
+	ErrUnsupportedMediaType  = eventlog.Refusal("unsupported-media-type")
+	ErrUnsupportedEncoding   = eventlog.Refusal("unsupported-encoding")
+	ErrEmptyBatch            = eventlog.Refusal("empty-batch")
+	ErrBatchTooLarge         = eventlog.Refusal("batch-too-large")
+	ErrInvalidHash           = eventlog.Refusal("invalid-hash")
+	ErrInvalidAddress        = eventlog.Refusal("invalid-address")
+	ErrInvalidGroupID        = eventlog.Refusal("invalid-group-id")
+	ErrInvalidFilter         = eventlog.Refusal("invalid-filter")
+	ErrInvalidLimit          = eventlog.Refusal("invalid-limit")
+	ErrInvalidCursor         = eventlog.Refusal("invalid-cursor")
+	ErrAmbiguousChain        = eventlog.Refusal("ambiguous-chain")
+	ErrSignatureRequired     = eventlog.Refusal("signature-required")
+	ErrTooManyStreams        = eventlog.Refusal("too-many-streams")
+	ErrNotFound              = eventlog.Refusal("not-found")
+	ErrMethodNotAllowed      = eventlog.Refusal("method-not-allowed")
+	ErrInvalidIdempotencyKey = eventlog.Refusal("invalid-idempotency-key")
+	ErrIdempotencyConflict   = eventlog.Refusal("idempotency-conflict")
+	ErrIdempotencyRunning    = eventlog.Refusal("idempotency-in-progress")
+	ErrUnauthorized          = eventlog.Refusal("unauthorized")
+	ErrForbidden             = eventlog.Refusal("forbidden")
+	ErrForeignSender         = eventlog.Refusal("foreign-sender")
+	ErrRateLimited           = eventlog.Refusal("rate-limited")
 )
 
 // Codes of errors that are not refusals, but are answered like one.
 const (
-	invalidTransaction = event.Refusal("invalid-transaction") // a *chain.Malformed
-	wrongChain         = event.Refusal("wrong-chain")         // a *chain.Malformed
-	txTooLarge         = event.Refusal("tx-too-large")        // a *chain.Malformed
-	catchingUp         = event.Refusal("catching-up")
-	unavailable        = event.Refusal("unavailable")
-	chainUnavailable   = event.Refusal("chain-unavailable")
-	cancelUnfinished   = event.Refusal("cancel-unfinished")
-	outcomeUnknown     = event.Refusal("outcome-unknown")
-	internal           = event.Refusal("internal")
+	invalidTransaction = eventlog.Refusal("invalid-transaction") // a *chain.Malformed
+	wrongChain         = eventlog.Refusal("wrong-chain")         // a *chain.Malformed
+	txTooLarge         = eventlog.Refusal("tx-too-large")        // a *chain.Malformed
+	catchingUp         = eventlog.Refusal("catching-up")
+	unavailable        = eventlog.Refusal("unavailable")
+	chainUnavailable   = eventlog.Refusal("chain-unavailable")
+	cancelUnfinished   = eventlog.Refusal("cancel-unfinished")
+	outcomeUnknown     = eventlog.Refusal("outcome-unknown")
+	internal           = eventlog.Refusal("internal")
 )
 
 // A kind is one row of the table that maps errors to HTTP. Its code never changes, because
 // client programs branch on it.
 type kind struct {
-	code   event.Refusal
+	code   eventlog.Refusal
 	status int
 	title  string
 }
@@ -154,8 +154,8 @@ const (
 // problem returns the problem for an error. It shows only the detail of a refusal: the text of
 // other errors may contain internals.
 func (a *api) problem(err error) Problem {
-	var refusal event.Refusal
-	var refused *event.Refused
+	var refusal eventlog.Refusal
+	var refused *eventlog.Refused
 	var malformed *chain.Malformed
 	switch {
 	case errors.As(err, &malformed):
@@ -168,7 +168,7 @@ func (a *api) problem(err error) Problem {
 		return filled(chainUnavailable, chainDetail)
 	case errors.Is(err, canceler.ErrUnfinished):
 		return filled(cancelUnfinished, unfinishedDetail)
-	case errors.Is(err, event.ErrUnknown):
+	case errors.Is(err, eventlog.ErrUnknown):
 		return filled(outcomeUnknown, unknownDetail)
 	case isUnavailable(err), a.Transient != nil && a.Transient(err):
 		return filled(unavailable, unavailableDetail)
@@ -190,7 +190,7 @@ func malformedProblem(m *chain.Malformed) Problem {
 }
 
 // filled returns the problem of a code, looked up in the table and then in more.
-func filled(code event.Refusal, detail string, more ...kind) Problem {
+func filled(code eventlog.Refusal, detail string, more ...kind) Problem {
 	at := func(k kind) bool { return k.code == code }
 	for _, rows := range [][]kind{kinds[:], more} {
 		if i := slices.IndexFunc(rows, at); i >= 0 {
@@ -217,7 +217,7 @@ func retryable(status int) bool {
 // or too slow, so that nothing was changed and a retry may help.
 func isUnavailable(err error) bool {
 	for _, sign := range []error{
-		event.ErrClosed, context.DeadlineExceeded, context.Canceled,
+		eventlog.ErrClosed, context.DeadlineExceeded, context.Canceled,
 		driver.ErrBadConn, sql.ErrConnDone, net.ErrClosed, io.EOF, io.ErrUnexpectedEOF,
 	} {
 		if errors.Is(err, sign) {

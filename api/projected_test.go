@@ -8,7 +8,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/owners"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
@@ -24,11 +24,11 @@ func (s *stack) catchUp() {
 	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
 	defer cancel()
 	var reading sync.WaitGroup
-	read := func(run func(ctx context.Context, at func(event.Position)) error) {
+	read := func(run func(ctx context.Context, at func(eventlog.Position)) error) {
 		ctx, stop := context.WithCancel(ctx)
 		reading.Go(func() {
 			defer stop()
-			err := run(ctx, func(at event.Position) {
+			err := run(ctx, func(at eventlog.Position) {
 				if at >= head {
 					stop()
 				}
@@ -39,20 +39,20 @@ func (s *stack) catchUp() {
 		})
 	}
 	codec := tx.Codec()
-	read(func(ctx context.Context, at func(event.Position)) error {
+	read(func(ctx context.Context, at func(eventlog.Position)) error {
 		return (&projections.Projector{
 			Name: owners.Name, DB: s.db.View(), Log: s.db.Log(), Filter: owners.Filter(), Fold: owners.Projection{Codec: codec}.Fold,
-			Moved: func(p event.Position, _ bool) { at(p) },
+			Moved: func(p eventlog.Position, _ bool) { at(p) },
 		}).Run(ctx)
 	})
-	read(func(ctx context.Context, at func(event.Position)) error {
+	read(func(ctx context.Context, at func(eventlog.Position)) error {
 		return (&projections.Projector{
 			Name: transactions.Name, DB: s.db.View(), Log: s.db.Log(), Filter: transactions.Filter(),
 			Fold:  transactions.Projection{Codec: codec}.Fold,
-			Moved: func(p event.Position, _ bool) { at(p) },
+			Moved: func(p eventlog.Position, _ bool) { at(p) },
 		}).Run(ctx)
 	})
-	read(func(ctx context.Context, at func(event.Position)) error {
+	read(func(ctx context.Context, at func(eventlog.Position)) error {
 		return (&scheduler.Feeder{
 			Store: s.db.Log(), Queue: s.db.Work(), Checkpoints: s.db.Work(), Codec: codec,
 			Schedule: tx.DefaultSchedule(), Fed: at, Log: s.config.Log,

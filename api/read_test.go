@@ -15,8 +15,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // one reads a transaction.
@@ -211,9 +211,9 @@ func TestEvents(t *testing.T) {
 		}})
 	}
 	// Another program may have written characters that encoding/json would escape.
-	plain := event.Event{ID: event.ID{1}, Name: "tx.plain.v1", Data: []byte(`{"reason":"<a> & b"}`)}
+	plain := eventlog.Event{ID: eventlog.ID{1}, Name: "tx.plain.v1", Data: []byte(`{"reason":"<a> & b"}`)}
 	stream := tx.Stream(testChain, hash)
-	if _, err := s.db.Log().Append(t.Context(), stream, event.Version(len(s.recorded())), plain); err != nil {
+	if _, err := s.db.Log().Append(t.Context(), stream, eventlog.Version(len(s.recorded())), plain); err != nil {
 		t.Fatal(err)
 	}
 	recorded := s.recorded()
@@ -221,13 +221,13 @@ func TestEvents(t *testing.T) {
 		ChainID chain.ID   `json:"chainId"`
 		TxHash  chain.Hash `json:"txHash"`
 		Events  []struct {
-			ID       event.ID        `json:"id"`
-			Name     string          `json:"name"`
-			Version  event.Version   `json:"version"`
-			Position event.Position  `json:"position"`
-			At       string          `json:"at"`
-			Data     json.RawMessage `json:"data"`
-			Meta     event.Meta      `json:"meta"`
+			ID       eventlog.ID       `json:"id"`
+			Name     string            `json:"name"`
+			Version  eventlog.Version  `json:"version"`
+			Position eventlog.Position `json:"position"`
+			At       string            `json:"at"`
+			Data     json.RawMessage   `json:"data"`
+			Meta     eventlog.Meta     `json:"meta"`
 		} `json:"events"`
 		HasMore bool `json:"hasMore"`
 	}
@@ -268,7 +268,7 @@ func TestEventsInPages(t *testing.T) {
 	hash := s.submit(signed(t, newKey(t), testChain, 0))[0].TxHash
 	s.flipFlop(hash, eventsMax)
 	target := "/v1/transactions/" + hash.String() + "/events"
-	var versions []event.Version
+	var versions []eventlog.Version
 	pages := 0
 	for target != "" {
 		res := s.get(target)
@@ -283,9 +283,9 @@ func TestEventsInPages(t *testing.T) {
 		}
 		pages++
 	}
-	want := make([]event.Version, eventsMax+1)
+	want := make([]eventlog.Version, eventsMax+1)
 	for i := range want {
-		want[i] = event.Version(i + 1)
+		want[i] = eventlog.Version(i + 1)
 	}
 	if pages != 2 || !slices.Equal(versions, want) {
 		t.Errorf("%d pages, %d events", pages, len(versions))
@@ -296,9 +296,9 @@ func TestEventsInPages(t *testing.T) {
 func (s *stack) flipFlop(hash chain.Hash, n int) {
 	s.t.Helper()
 	a, b := chain.Block{Number: 5, Hash: chain.Hash{1}}, chain.Block{Number: 5, Hash: chain.Hash{2}}
-	stream, at := tx.Stream(testChain, hash), event.Version(1)
-	for range n / event.MaxAppend {
-		events := make([]event.Event, event.MaxAppend)
+	stream, at := tx.Stream(testChain, hash), eventlog.Version(1)
+	for range n / eventlog.MaxAppend {
+		events := make([]eventlog.Event, eventlog.MaxAppend)
 		for i := range events {
 			var fact tx.Event = tx.Mined{Receipt: chain.Receipt{Block: a, Status: 1}, At: testTime}
 			if i%2 == 1 {
@@ -308,7 +308,7 @@ func (s *stack) flipFlop(hash chain.Hash, n int) {
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			events[i] = event.Event{ID: event.DeriveID(stream, event.ID{byte(at >> 8), byte(at)}, i), Name: name, Data: data}
+			events[i] = eventlog.Event{ID: eventlog.DeriveID(stream, eventlog.ID{byte(at >> 8), byte(at)}, i), Name: name, Data: data}
 		}
 		appended, err := s.db.Log().Append(s.t.Context(), stream, at, events...)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // RPC answers requests to /rpc; package jsonrpc provides it.
@@ -43,7 +43,7 @@ func Placed[T any](ctx context.Context, place Place, query func(context.Context)
 type RPCRequest struct {
 	Chain string // from the path; empty if the path has none
 	Body  []byte
-	Meta  event.Meta // for the events that the request causes
+	Meta  eventlog.Meta // for the events that the request causes
 	// Client is the client that sent the request.
 	Client string
 	// Submit accepts the transactions that the client may submit.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 const (
@@ -250,7 +250,7 @@ func (s *scan) reach(ctx context.Context) error {
 // show collects the events of a batch that the client is shown. When it cannot be said of an
 // event, the events before it are a stretch of their own, so that the stream stands still no
 // longer than the trouble lasts.
-func (s *scan) show(ctx context.Context, batch event.Batch) (stretch, error) {
+func (s *scan) show(ctx context.Context, batch eventlog.Batch) (stretch, error) {
 	found, at, passed := stretch{next: batch.Next, live: batch.Live}, s.at, batch.Next
 	defer func() { s.pass(passed) }()
 	for _, e := range batch.Events {
@@ -277,7 +277,7 @@ func (s *scan) show(ctx context.Context, batch event.Batch) (stretch, error) {
 }
 
 // pass counts the events up to a position.
-func (s *scan) pass(upto event.Position) {
+func (s *scan) pass(upto eventlog.Position) {
 	events := int(upto - s.at)
 	if s.Names == NamesFew {
 		events *= fewWeight

@@ -13,19 +13,19 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // fill appends that many events to the log.
 func (s *stack) fill(events int) {
 	s.t.Helper()
-	stream := event.Stream("tx-1-0x" + strings.Repeat("cd", 32))
-	var version event.Version
+	stream := eventlog.Stream("tx-1-0x" + strings.Repeat("cd", 32))
+	var version eventlog.Version
 	for int(version) < events {
-		var some []event.Event
+		var some []eventlog.Event
 		for i := range 100 {
-			id := event.DeriveID(stream, event.ID{3}, int(version)+i)
-			some = append(some, event.Event{ID: id, Name: "tx.retired.v1", Data: json.RawMessage(`{}`)})
+			id := eventlog.DeriveID(stream, eventlog.ID{3}, int(version)+i)
+			some = append(some, eventlog.Event{ID: id, Name: "tx.retired.v1", Data: json.RawMessage(`{}`)})
 		}
 		appended, err := s.db.Log().Append(s.t.Context(), stream, version, some...)
 		if err != nil {
@@ -36,7 +36,7 @@ func (s *stack) fill(events int) {
 }
 
 // mark reads lines until the stream's next mark, and returns its position.
-func (c *tuned) mark() event.Position {
+func (c *tuned) mark() eventlog.Position {
 	c.t.Helper()
 	for {
 		line, err := c.lines.ReadString('\n')
@@ -48,7 +48,7 @@ func (c *tuned) mark() event.Position {
 			if err != nil {
 				c.t.Fatal(err)
 			}
-			return event.Position(n)
+			return eventlog.Position(n)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func TestFilterThatMatchesNothingIsCharged(t *testing.T) {
 	})
 	s.fill(events)
 	c := s.tune("after=0&name=nothing.", "X-API-Key", keys.scoped(access.Read))
-	at, same := event.Position(0), 0
+	at, same := eventlog.Position(0), 0
 	for same < 5 { // the clock stands still, and so does the stream once the burst is spent
 		next := c.mark()
 		if same++; next != at {
@@ -128,7 +128,7 @@ func TestLookUpsAreCharged(t *testing.T) {
 	s.strangers(others)
 	// From here on each event is of a transaction of which nothing was read yet.
 	c := s.tune("after="+strconv.Itoa(others), "X-API-Key", keys.scoped(access.Read))
-	at := event.Position(others)
+	at := eventlog.Position(others)
 	for same := 0; same < 5; { // the clock stands still, and so does the stream once the burst is spent
 		next := c.mark()
 		if same++; next != at {
@@ -148,13 +148,13 @@ func TestLookUpsAreCharged(t *testing.T) {
 func (s *stack) strangers(n int) {
 	s.t.Helper()
 	codec := tx.Codec()
-	put := func(i int, v event.Version, e tx.Event) {
+	put := func(i int, v eventlog.Version, e tx.Event) {
 		name, data, err := codec.Encode(e)
 		if err != nil {
 			s.t.Fatal(err)
 		}
 		stream := tx.Stream(1, otherHash(i))
-		_, err = s.db.Log().Append(s.t.Context(), stream, v, event.Event{ID: event.DeriveID(stream, event.ID{3}, int(v)), Name: name, Data: data})
+		_, err = s.db.Log().Append(s.t.Context(), stream, v, eventlog.Event{ID: eventlog.DeriveID(stream, eventlog.ID{3}, int(v)), Name: name, Data: data})
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // handClock is a clock that moves when a test says so, and when a request pauses.
@@ -47,8 +47,8 @@ type slowStreams struct {
 
 const slowRead = 2 * time.Millisecond
 
-func (s slowStreams) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func (s slowStreams) ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		first := true
 		for recorded, err := range s.Store.ReadStream(ctx, stream, after) {
 			if first {

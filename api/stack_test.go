@@ -30,8 +30,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -281,7 +281,7 @@ func unmarshal(t testing.TB, data []byte, into any) {
 }
 
 // wantProblem checks an answer's status and code.
-func wantProblem(t testing.TB, what string, res response, status int, code event.Refusal) Problem {
+func wantProblem(t testing.TB, what string, res response, status int, code eventlog.Refusal) Problem {
 	t.Helper()
 	var p Problem
 	if res.status != status || res.header.Get("Content-Type") != "application/problem+json" {
@@ -296,9 +296,9 @@ func wantProblem(t testing.TB, what string, res response, status int, code event
 }
 
 // recorded returns all events of the log.
-func (s *stack) recorded() (all []event.Recorded) {
+func (s *stack) recorded() (all []eventlog.Recorded) {
 	s.t.Helper()
-	for batch, err := range s.db.Log().ReadAll(s.t.Context(), 0, event.Filter{}, 1000) {
+	for batch, err := range s.db.Log().ReadAll(s.t.Context(), 0, eventlog.Filter{}, 1000) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -310,7 +310,7 @@ func (s *stack) recorded() (all []event.Recorded) {
 // handle executes a command, like the broadcaster and the watcher.
 func (s *stack) handle(hash chain.Hash, c tx.Command) {
 	s.t.Helper()
-	origin, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	origin, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/delivery/watcher"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 )
@@ -39,13 +39,13 @@ func withChain(t testing.TB) (*chaintest.Chain, *chaintest.Node, func(*Config)) 
 }
 
 // staleBy returns the functions that ask a chain about used nonces in a client's name.
-func staleBy(config *Config, r *rpc.Reader) map[chain.ID]func(context.Context, string, chain.Hash, event.Meta) (tx.State, error) {
+func staleBy(config *Config, r *rpc.Reader) map[chain.ID]func(context.Context, string, chain.Hash, eventlog.Meta) (tx.State, error) {
 	w := &watcher.Watcher{
 		Chain: testChain, Node: r, Transactions: config.Submit.Transactions,
 		Now: config.Now, Random: rand.Reader, Log: config.Log,
 	}
-	return map[chain.ID]func(context.Context, string, chain.Hash, event.Meta) (tx.State, error){
-		testChain: func(ctx context.Context, client string, hash chain.Hash, meta event.Meta) (tx.State, error) {
+	return map[chain.ID]func(context.Context, string, chain.Hash, eventlog.Meta) (tx.State, error){
+		testChain: func(ctx context.Context, client string, hash chain.Hash, meta eventlog.Meta) (tx.State, error) {
 			return w.Stale(ctx, r.OnBehalf(client), hash, meta)
 		},
 	}
@@ -133,7 +133,7 @@ func TestDeleteFindsTheTransaction(t *testing.T) {
 // accept records a hash as accepted on a chain, without bytes.
 func (s *stack) accept(id chain.ID, hash chain.Hash) {
 	s.t.Helper()
-	origin, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	origin, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 func TestSubmit(t *testing.T) {
@@ -90,11 +90,11 @@ func TestSubmitAnswersEachItem(t *testing.T) {
 // failing is a store that cannot append to some streams.
 type failing struct {
 	commands.Store
-	err       func(event.Stream) error
+	err       func(eventlog.Stream) error
 	persisted bool // written although an error is returned
 }
 
-func (f failing) Append(ctx context.Context, stream event.Stream, at event.Version, events ...event.Event) (event.Appended, error) {
+func (f failing) Append(ctx context.Context, stream eventlog.Stream, at eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	err := f.err(stream)
 	if err == nil || f.persisted {
 		a, e := f.Store.Append(ctx, stream, at, events...)
@@ -102,7 +102,7 @@ func (f failing) Append(ctx context.Context, stream event.Stream, at event.Versi
 			return a, e
 		}
 	}
-	return event.Appended{}, err
+	return eventlog.Appended{}, err
 }
 
 // Row 49: if the store is down, nothing is half done, and the answer says that the client may
@@ -113,40 +113,40 @@ func TestSubmitWithoutStore(t *testing.T) {
 	for i := range raws {
 		raws[i] = signed(t, key, testChain, uint64(i))
 	}
-	all := func(event.Stream) bool { return true }
-	streams := make([]event.Stream, len(raws))
+	all := func(eventlog.Stream) bool { return true }
+	streams := make([]eventlog.Stream, len(raws))
 	for i, raw := range raws {
 		streams[i] = tx.Stream(testChain, chain.Keccak(raw))
 	}
 	slices.Sort(streams)
-	some := func(stream event.Stream) bool { return stream <= streams[3] }
+	some := func(stream eventlog.Stream) bool { return stream <= streams[3] }
 	failed := 0
 	for _, raw := range raws {
 		if some(tx.Stream(testChain, chain.Keccak(raw))) {
 			failed++
 		}
 	}
-	unknown := fmt.Errorf("%w: connection reset", event.ErrUnknown)
+	unknown := fmt.Errorf("%w: connection reset", eventlog.ErrUnknown)
 	for _, tt := range []struct {
 		name      string
-		fails     func(event.Stream) bool
+		fails     func(eventlog.Stream) bool
 		err       error
 		persisted bool
 		status    int
-		code      event.Refusal
+		code      eventlog.Refusal
 	}{
-		{"closed", all, event.ErrClosed, false, 503, unavailable},
+		{"closed", all, eventlog.ErrClosed, false, 503, unavailable},
 		{"not in time", all, fmt.Errorf("append: %w", context.DeadlineExceeded), false, 503, unavailable},
 		{"lost answers, not written", all, unknown, false, 503, outcomeUnknown},
 		{"lost answers, written", all, unknown, true, 503, outcomeUnknown},
 		{"a fault of ours", all, errors.New("secret inside"), false, 500, internal},
-		{"some closed", some, event.ErrClosed, false, 200, unavailable},
+		{"some closed", some, eventlog.ErrClosed, false, 200, unavailable},
 		{"some lost", some, unknown, true, 200, outcomeUnknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			down := true
 			s := newStack(t, func(c *Config) {
-				c.Submit.Transactions.Store = failing{c.Submit.Transactions.Store, func(stream event.Stream) error {
+				c.Submit.Transactions.Store = failing{c.Submit.Transactions.Store, func(stream eventlog.Stream) error {
 					if down && tt.fails(stream) {
 						return tt.err
 					}
@@ -201,4 +201,4 @@ func TestSubmitWithoutVault(t *testing.T) {
 
 type lostRows struct{ commands.PayloadRows }
 
-func (lostRows) Put(context.Context, []payload.Sealed) error { return event.ErrClosed }
+func (lostRows) Put(context.Context, []payload.Sealed) error { return eventlog.ErrClosed }

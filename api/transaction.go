@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 )
 
@@ -130,7 +130,7 @@ func (a *api) candidates(id chain.ID) []chain.ID {
 }
 
 // fold applies the events of the stream that the row does not contain yet.
-func (a *api) fold(ctx context.Context, row transactions.Row, stream event.Stream) (_ transactions.Row, err error) {
+func (a *api) fold(ctx context.Context, row transactions.Row, stream eventlog.Stream) (_ transactions.Row, err error) {
 	for recorded, err := range a.stream(ctx, stream, row.Version) {
 		if err != nil {
 			return row, err
@@ -142,7 +142,7 @@ func (a *api) fold(ctx context.Context, row transactions.Row, stream event.Strea
 	return row, nil
 }
 
-func (a *api) stream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+func (a *api) stream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
 	return a.Submit.Transactions.Store.ReadStream(ctx, stream, after)
 }
 

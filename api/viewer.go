@@ -8,7 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/owners"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 )
@@ -97,7 +97,7 @@ func (v viewer) changes(o owners.Ownership) bool {
 
 // version returns a transaction's version as shown to the viewer. It does not count submissions
 // by other clients, which it would reveal otherwise.
-func (v viewer) version(row transactions.Row) event.Version {
+func (v viewer) version(row transactions.Row) eventlog.Version {
 	if v.audits() {
 		return row.Version
 	}
@@ -111,7 +111,7 @@ func (v viewer) version(row transactions.Row) event.Version {
 }
 
 // recorded returns the version in the log of the event that the viewer sees with version told.
-func (v viewer) recorded(o owners.Ownership, told event.Version) event.Version {
+func (v viewer) recorded(o owners.Ownership, told eventlog.Version) eventlog.Version {
 	if v.audits() {
 		return told
 	}
@@ -171,7 +171,7 @@ func secret(s tx.State) bool { return !s.Handed && s.Verdict != tx.StatusExecute
 
 // ownership returns the owners of a transaction, from its stream up to a version; 0 means up to
 // the end. Results are cached, as ownership only grows.
-func (a *api) ownership(ctx context.Context, stream event.Stream, upto event.Version) (owners.Ownership, error) {
+func (a *api) ownership(ctx context.Context, stream eventlog.Stream, upto eventlog.Version) (owners.Ownership, error) {
 	known := a.owned.recall(stream)
 	if upto > 0 && known.Version >= upto {
 		return known.At(upto), nil
@@ -181,7 +181,7 @@ func (a *api) ownership(ctx context.Context, stream event.Stream, upto event.Ver
 
 // ownershipAt returns the owners of a transaction as of one of its events, which may be the
 // next event after the cached version.
-func (a *api) ownershipAt(ctx context.Context, e event.Recorded) (owners.Ownership, error) {
+func (a *api) ownershipAt(ctx context.Context, e eventlog.Recorded) (owners.Ownership, error) {
 	known := a.owned.recall(e.Stream)
 	if e.Version != known.Version+1 {
 		return a.ownership(ctx, e.Stream, e.Version)
@@ -194,7 +194,7 @@ func (a *api) ownershipAt(ctx context.Context, e event.Recorded) (owners.Ownersh
 }
 
 // ownershipBefore returns the owners of a transaction as of a position of the log.
-func (a *api) ownershipBefore(ctx context.Context, stream event.Stream, p event.Position) (owners.Ownership, error) {
+func (a *api) ownershipBefore(ctx context.Context, stream eventlog.Stream, p eventlog.Position) (owners.Ownership, error) {
 	o := a.owned.recall(stream)
 	if !o.Reaches(p) {
 		var err error
@@ -206,7 +206,7 @@ func (a *api) ownershipBefore(ctx context.Context, stream event.Stream, p event.
 }
 
 // advance applies the events of the stream that an ownership does not contain yet.
-func (a *api) advance(ctx context.Context, stream event.Stream, o owners.Ownership, upto event.Version) (owners.Ownership, error) {
+func (a *api) advance(ctx context.Context, stream eventlog.Stream, o owners.Ownership, upto eventlog.Version) (owners.Ownership, error) {
 	if err := LookUp(ctx); err != nil {
 		return o, err
 	}
@@ -229,14 +229,14 @@ func (a *api) advance(ctx context.Context, stream event.Stream, o owners.Ownersh
 
 // owned caches the ownership of transactions.
 type owned struct {
-	Recent[event.Stream, owners.Ownership]
+	Recent[eventlog.Stream, owners.Ownership]
 }
 
-func (k *owned) recall(stream event.Stream) owners.Ownership {
+func (k *owned) recall(stream eventlog.Stream) owners.Ownership {
 	o, _ := k.Recall(stream)
 	return o
 }
 
-func (k *owned) remember(stream event.Stream, o owners.Ownership) {
+func (k *owned) remember(stream eventlog.Stream, o owners.Ownership) {
 	k.Remember(stream, o, func(known owners.Ownership) bool { return o.Version >= known.Version })
 }

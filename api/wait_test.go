@@ -8,7 +8,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // mined records a receipt for a transaction; sealed records that its block is final.
@@ -196,5 +196,5 @@ func TestWaitRefused(t *testing.T) {
 	}
 	// An unknown transaction is not waited for.
 	unknown := "/v1/transactions/0x" + strings.Repeat("00", 32) + "?wait=executed&timeout=30"
-	wantProblem(t, "unknown", s.get(unknown), http.StatusNotFound, event.Refusal(tx.ErrUnknown))
+	wantProblem(t, "unknown", s.get(unknown), http.StatusNotFound, eventlog.Refusal(tx.ErrUnknown))
 }

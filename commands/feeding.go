@@ -5,7 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Feeding folds the events of a log into changes to a work queue. One replica at a time
@@ -15,22 +15,22 @@ type Feeding[C any] struct {
 	Store       Store
 	Checkpoints Checkpoints
 	Reader      string // the name of the checkpoint
-	Filter      event.Filter
+	Filter      eventlog.Filter
 	// Plan returns the changes to the queue that an event causes. An error stops the
 	// feeding before the event, because skipping an event would lose work silently.
-	Plan func(ctx context.Context, r event.Recorded) ([]C, error)
+	Plan func(ctx context.Context, r eventlog.Recorded) ([]C, error)
 	// Apply makes changes and moves the checkpoint in one transaction. It returns
-	// event.ErrMoved if the checkpoint is not at from.
-	Apply func(ctx context.Context, from, to event.Position, changes []C) error
+	// eventlog.ErrMoved if the checkpoint is not at from.
+	Apply func(ctx context.Context, from, to eventlog.Position, changes []C) error
 	// Moved, when set, is called with the position up to which the queue is fed.
-	Moved func(at event.Position)
+	Moved func(at eventlog.Position)
 	Log   *slog.Logger
 }
 
 const feedMax = 1000 // events folded per batch
 
 // Run feeds the queue until ctx ends, another replica moves the checkpoint, or an event
-// cannot be read. In the last case the error is an *event.Stuck, and all earlier events
+// cannot be read. In the last case the error is an *eventlog.Stuck, and all earlier events
 // have been applied.
 func (f Feeding[C]) Run(ctx context.Context) error {
 	from, err := f.Checkpoints.Checkpoint(ctx, f.Reader)
@@ -51,7 +51,7 @@ func (f Feeding[C]) Run(ctx context.Context) error {
 
 // Fold folds a batch that starts after from, and returns the position up to which the queue
 // is now fed. Its errors are the errors of [Feeding.Run].
-func (f Feeding[C]) Fold(ctx context.Context, from event.Position, batch event.Batch) (event.Position, error) {
+func (f Feeding[C]) Fold(ctx context.Context, from eventlog.Position, batch eventlog.Batch) (eventlog.Position, error) {
 	if batch.Next == from {
 		return from, nil
 	}
@@ -64,7 +64,7 @@ func (f Feeding[C]) Fold(ctx context.Context, from event.Position, batch event.B
 		batch = head
 	}
 	if err := f.Apply(ctx, from, batch.Next, changes); err != nil {
-		if errors.Is(err, event.ErrMoved) {
+		if errors.Is(err, eventlog.ErrMoved) {
 			f.Log.Info("another replica feeds the queue", "reader", f.Reader, "position", from)
 		}
 		return from, err
@@ -73,19 +73,19 @@ func (f Feeding[C]) Fold(ctx context.Context, from event.Position, batch event.B
 	return batch.Next, stuck
 }
 
-func (f Feeding[C]) moved(at event.Position) {
+func (f Feeding[C]) moved(at eventlog.Position) {
 	if f.Moved != nil {
 		f.Moved(at)
 	}
 }
 
 // plans returns the changes of events, up to the first event that cannot be read.
-func (f Feeding[C]) plans(ctx context.Context, events []event.Recorded) ([]C, error) {
+func (f Feeding[C]) plans(ctx context.Context, events []eventlog.Recorded) ([]C, error) {
 	changes := make([]C, 0, len(events))
 	for _, r := range events {
 		planned, err := f.Plan(ctx, r)
 		if err != nil {
-			return changes, &event.Stuck{At: r.Position, Err: err}
+			return changes, &eventlog.Stuck{At: r.Position, Err: err}
 		}
 		changes = append(changes, planned...)
 	}

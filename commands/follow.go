@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // The shortest and longest pause between two reads of a checkpoint.
@@ -16,7 +16,7 @@ const (
 )
 
 // Reached waits until a reader's checkpoint has reached a position.
-func Reached(ctx context.Context, to event.Position, checkpoint func(context.Context) (event.Position, error)) error {
+func Reached(ctx context.Context, to eventlog.Position, checkpoint func(context.Context) (eventlog.Position, error)) error {
 	for wait := lookFirst; ; wait = min(2*wait, lookLast) {
 		if at, err := checkpoint(ctx); err != nil || at >= to {
 			return err
@@ -33,17 +33,17 @@ type Follower struct {
 	Store       Store
 	Checkpoints Checkpoints
 	Reader      string // the name of the checkpoint
-	Filter      event.Filter
+	Filter      eventlog.Filter
 	Max         int // events per batch
 	// Moved, when set, is called with the checkpoint's position: once at the start and
 	// after each move.
-	Moved func(at event.Position)
+	Moved func(at eventlog.Position)
 }
 
 // Run handles batch after batch until ctx ends or handle fails. The checkpoint moves after
 // handle has returned nil. It also moves past events that the filter excludes. If handle
-// returns an [event.Stuck], Run stops before that event, not before its batch.
-func (f Follower) Run(ctx context.Context, handle func(ctx context.Context, events []event.Recorded) error) error {
+// returns an [eventlog.Stuck], Run stops before that event, not before its batch.
+func (f Follower) Run(ctx context.Context, handle func(ctx context.Context, events []eventlog.Recorded) error) error {
 	from, err := f.Checkpoints.Checkpoint(ctx, f.Reader)
 	if err != nil {
 		return fmt.Errorf("checkpoint of %s: %w", f.Reader, err)
@@ -72,7 +72,7 @@ func (f Follower) Run(ctx context.Context, handle func(ctx context.Context, even
 
 // before handles the events of a batch that precede the stuck event, so that no older event
 // waits for it. It returns the error that stopped the follower.
-func (f Follower) before(ctx context.Context, from event.Position, batch event.Batch, handle func(context.Context, []event.Recorded) error, stuck error) error {
+func (f Follower) before(ctx context.Context, from eventlog.Position, batch eventlog.Batch, handle func(context.Context, []eventlog.Recorded) error, stuck error) error {
 	head, ok := batch.Before(stuck)
 	if !ok {
 		return stuck
@@ -87,7 +87,7 @@ func (f Follower) before(ctx context.Context, from event.Position, batch event.B
 	return stuck
 }
 
-func (f Follower) moved(at event.Position) {
+func (f Follower) moved(at eventlog.Position) {
 	if f.Moved != nil {
 		f.Moved(at)
 	}

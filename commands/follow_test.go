@@ -10,12 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
 // told returns a log of guests arriving at the given streams, and a follower of it.
-func told(t *testing.T, streams ...event.Stream) (*embedded.DB, commands.Follower) {
+func told(t *testing.T, streams ...eventlog.Stream) (*embedded.DB, commands.Follower) {
 	t.Helper()
 	db := open(t)
 	h := hosting(db.Log())
@@ -27,7 +27,7 @@ func told(t *testing.T, streams ...event.Stream) (*embedded.DB, commands.Followe
 }
 
 // checkpoint returns the position of the follower's checkpoint.
-func checkpoint(t *testing.T, f commands.Follower) event.Position {
+func checkpoint(t *testing.T, f commands.Follower) eventlog.Position {
 	t.Helper()
 	at, err := f.Checkpoints.Checkpoint(context.Background(), f.Reader)
 	check(t, err)
@@ -38,11 +38,11 @@ func checkpoint(t *testing.T, f commands.Follower) event.Position {
 // reached until.
 type watched struct {
 	commands.Checkpoints
-	until event.Position
+	until eventlog.Position
 	stop  context.CancelFunc
 }
 
-func (w watched) MoveCheckpoint(ctx context.Context, reader string, from, to event.Position) error {
+func (w watched) MoveCheckpoint(ctx context.Context, reader string, from, to eventlog.Position) error {
 	err := w.Checkpoints.MoveCheckpoint(ctx, reader, from, to)
 	if err == nil && to >= w.until {
 		w.stop()
@@ -52,12 +52,12 @@ func (w watched) MoveCheckpoint(ctx context.Context, reader string, from, to eve
 
 // follow runs a follower until its checkpoint has reached a position, and returns the
 // positions it handled.
-func follow(t *testing.T, f commands.Follower, until event.Position) (seen []event.Position) {
+func follow(t *testing.T, f commands.Follower, until eventlog.Position) (seen []eventlog.Position) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	f.Checkpoints = watched{f.Checkpoints, until, stop}
-	err := f.Run(ctx, func(_ context.Context, events []event.Recorded) error {
+	err := f.Run(ctx, func(_ context.Context, events []eventlog.Recorded) error {
 		if len(events) == 0 || len(events) > f.Max {
 			t.Errorf("%d events in one go", len(events))
 		}
@@ -75,12 +75,12 @@ func follow(t *testing.T, f commands.Follower, until event.Position) (seen []eve
 // Each event is handled in order, and a restarted follower resumes at its checkpoint.
 func TestFollow(t *testing.T) {
 	db, f := told(t, "a", "a", "b", "a", "b")
-	if diff := cmp.Diff([]event.Position{1, 2, 3, 4, 5}, follow(t, f, 5)); diff != "" {
+	if diff := cmp.Diff([]eventlog.Position{1, 2, 3, 4, 5}, follow(t, f, 5)); diff != "" {
 		t.Error(diff)
 	}
 	_, err := hosting(db.Log()).Handle(t.Context(), "b", admit{"late"}, begin(t))
 	check(t, err)
-	if diff := cmp.Diff([]event.Position{6}, follow(t, f, 6)); diff != "" {
+	if diff := cmp.Diff([]eventlog.Position{6}, follow(t, f, 6)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -88,8 +88,8 @@ func TestFollow(t *testing.T) {
 // The checkpoint moves past filtered events, also at the end of the log.
 func TestFollowMovesOverFilteredStretches(t *testing.T) {
 	_, f := told(t, "a", "b", "b", "a", "b", "b")
-	f.Filter = event.Filter{Streams: []string{"a"}}
-	if diff := cmp.Diff([]event.Position{1, 4}, follow(t, f, 6)); diff != "" {
+	f.Filter = eventlog.Filter{Streams: []string{"a"}}
+	if diff := cmp.Diff([]eventlog.Position{1, 4}, follow(t, f, 6)); diff != "" {
 		t.Error(diff)
 	}
 	if at := checkpoint(t, f); at != 6 {
@@ -101,8 +101,8 @@ func TestFollowMovesOverFilteredStretches(t *testing.T) {
 func TestFollowRepeatsWhatFailed(t *testing.T) {
 	_, f := told(t, "a", "a", "a")
 	errTrouble := errors.New("trouble")
-	var seen []event.Position
-	err := f.Run(t.Context(), func(_ context.Context, events []event.Recorded) error {
+	var seen []eventlog.Position
+	err := f.Run(t.Context(), func(_ context.Context, events []eventlog.Recorded) error {
 		for _, e := range events {
 			if seen = append(seen, e.Position); e.Position == 3 {
 				return errTrouble
@@ -113,7 +113,7 @@ func TestFollowRepeatsWhatFailed(t *testing.T) {
 	if !errors.Is(err, errTrouble) || checkpoint(t, f) != 2 {
 		t.Fatalf("ended with %v at %d", err, checkpoint(t, f))
 	}
-	if got := follow(t, f, 3); !slices.Equal(got, []event.Position{3}) {
+	if got := follow(t, f, 3); !slices.Equal(got, []eventlog.Position{3}) {
 		t.Errorf("the next one handled %v", got)
 	}
 }
@@ -122,10 +122,10 @@ func TestFollowRepeatsWhatFailed(t *testing.T) {
 // stops.
 func TestFollowStopsBehindAnother(t *testing.T) {
 	db, f := told(t, "a", "a", "a")
-	err := f.Run(t.Context(), func(ctx context.Context, events []event.Recorded) error {
+	err := f.Run(t.Context(), func(ctx context.Context, events []eventlog.Recorded) error {
 		return db.Work().MoveCheckpoint(ctx, f.Reader, 0, 3) // the other was faster
 	})
-	if !errors.Is(err, event.ErrMoved) || checkpoint(t, f) != 3 {
+	if !errors.Is(err, eventlog.ErrMoved) || checkpoint(t, f) != 3 {
 		t.Errorf("ended with %v at %d", err, checkpoint(t, f))
 	}
 }
@@ -135,12 +135,12 @@ func TestFollowStopsBehindAnother(t *testing.T) {
 func TestFollowStopsBeforeWhatItCannotRead(t *testing.T) {
 	_, f := told(t, "a", "a", "b", "a", "b")
 	f.Max = 5
-	poison := event.Position(4)
-	var seen []event.Position
-	handle := func(_ context.Context, events []event.Recorded) error {
+	poison := eventlog.Position(4)
+	var seen []eventlog.Position
+	handle := func(_ context.Context, events []eventlog.Recorded) error {
 		for _, e := range events {
 			if e.Position == poison {
-				return &event.Stuck{At: e.Position, Err: errors.New("who wrote this?")}
+				return &eventlog.Stuck{At: e.Position, Err: errors.New("who wrote this?")}
 			}
 		}
 		for _, e := range events {
@@ -150,15 +150,15 @@ func TestFollowStopsBeforeWhatItCannotRead(t *testing.T) {
 	}
 	for range 3 {
 		err := f.Run(t.Context(), handle)
-		var stuck *event.Stuck
+		var stuck *eventlog.Stuck
 		if !errors.As(err, &stuck) || stuck.At != 4 {
 			t.Errorf("ended with %v", err)
 		}
 	}
-	if diff := cmp.Diff([]event.Position{1, 2, 3}, seen); diff != "" || checkpoint(t, f) != 3 {
+	if diff := cmp.Diff([]eventlog.Position{1, 2, 3}, seen); diff != "" || checkpoint(t, f) != 3 {
 		t.Errorf("stands at %d, having handled (want -, got +)\n%s", checkpoint(t, f), diff)
 	}
-	if diff := cmp.Diff([]event.Position{4, 5}, follow(t, f, 5)); diff != "" {
+	if diff := cmp.Diff([]eventlog.Position{4, 5}, follow(t, f, 5)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Decider is an aggregate's state S: it decides commands C and evolves by events E.
@@ -18,14 +18,14 @@ type Decider[S, C, E any] interface {
 // Origin identifies a command and its cause. ID is the command's own id. Event ids are
 // derived from it, so a retry after a lost answer is recognized.
 type Origin struct {
-	ID   event.ID
-	Meta event.Meta
+	ID   eventlog.ID
+	Meta eventlog.Meta
 	// Each, if set, returns the metadata of one event, which Meta does not have.
-	Each func(fact any) event.Meta
+	Each func(fact any) eventlog.Meta
 }
 
 // meta returns the metadata of one event of the command.
-func (o Origin) meta(fact any) event.Meta {
+func (o Origin) meta(fact any) eventlog.Meta {
 	if o.Each == nil {
 		return o.Meta
 	}
@@ -33,8 +33,8 @@ func (o Origin) meta(fact any) event.Meta {
 }
 
 // Begin makes an origin with an id drawn from random.
-func Begin(random io.Reader, meta event.Meta) (Origin, error) {
-	var id event.ID
+func Begin(random io.Reader, meta eventlog.Meta) (Origin, error) {
+	var id eventlog.ID
 	if _, err := io.ReadFull(random, id[:]); err != nil {
 		return Origin{}, fmt.Errorf("draw a command id: %w", err)
 	}
@@ -45,7 +45,7 @@ func Begin(random io.Reader, meta event.Meta) (Origin, error) {
 // conflict.
 type Handler[S Decider[S, C, E], C, E any] struct {
 	Store Store
-	Codec event.Codec[E]
+	Codec eventlog.Codec[E]
 	// Snapshots, when set, shortens the reading of long streams.
 	Snapshots *Snapshots[S]
 	// Told, when set, is called once per successful append with the appended facts. It is
@@ -57,24 +57,24 @@ type Handler[S Decider[S, C, E], C, E any] struct {
 
 // Told is a command's facts, and the state before and after them.
 type Told[S, E any] struct {
-	Stream event.Stream
+	Stream eventlog.Stream
 	Before S
 	After  S
 	Facts  []E
-	Meta   event.Meta
+	Meta   eventlog.Meta
 }
 
 // Result is the outcome of a command.
 type Result[S any] struct {
 	State   S
-	Version event.Version
+	Version eventlog.Version
 	// Link is the link of the stream's last event. Zero on an existing stream means
 	// unknown: the handler then reads it before appending.
-	Link event.Link
+	Link eventlog.Link
 	// number of events this command appended
 	Added int
 	// Position is the position of the last event that this command appended.
-	Position event.Position
+	Position eventlog.Position
 }
 
 const (
@@ -84,7 +84,7 @@ const (
 
 // Load folds a stream, starting from its snapshot if it has one. A stream that does not
 // exist has the zero state and version 0.
-func (h Handler[S, C, E]) Load(ctx context.Context, stream event.Stream) (Result[S], error) {
+func (h Handler[S, C, E]) Load(ctx context.Context, stream eventlog.Stream) (Result[S], error) {
 	if h.Snapshots == nil {
 		return h.fold(ctx, stream, nil)
 	}
@@ -97,12 +97,12 @@ func (h Handler[S, C, E]) Load(ctx context.Context, stream event.Stream) (Result
 }
 
 // fold reads a whole stream, or from the event of a snapshot on.
-func (h Handler[S, C, E]) fold(ctx context.Context, stream event.Stream, from *event.Snapshot) (r Result[S], err error) {
-	var after event.Version
+func (h Handler[S, C, E]) fold(ctx context.Context, stream eventlog.Stream, from *eventlog.Snapshot) (r Result[S], err error) {
+	var after eventlog.Version
 	if from != nil {
 		after = from.Version - 1
 	}
-	var last event.Recorded
+	var last eventlog.Recorded
 	read := 0
 	for recorded, err := range h.Store.ReadStream(ctx, stream, after) {
 		if err != nil {
@@ -134,7 +134,7 @@ func (h Handler[S, C, E]) fold(ctx context.Context, stream event.Stream, from *e
 
 // Handle decides a command on the stream's current state and appends the events. On a
 // refusal it returns the state that refused.
-func (h Handler[S, C, E]) Handle(ctx context.Context, stream event.Stream, c C, o Origin) (Result[S], error) {
+func (h Handler[S, C, E]) Handle(ctx context.Context, stream eventlog.Stream, c C, o Origin) (Result[S], error) {
 	r, err := h.Load(ctx, stream)
 	if err != nil {
 		return r, err
@@ -144,10 +144,10 @@ func (h Handler[S, C, E]) Handle(ctx context.Context, stream event.Stream, c C, 
 
 // HandleFrom is Handle for a caller that has just loaded the stream, or expects it not to
 // exist (the zero Result). A wrong expectation costs one more read.
-func (h Handler[S, C, E]) HandleFrom(ctx context.Context, stream event.Stream, r Result[S], c C, o Origin) (Result[S], error) {
+func (h Handler[S, C, E]) HandleFrom(ctx context.Context, stream eventlog.Stream, r Result[S], c C, o Origin) (Result[S], error) {
 	for range conflictsMax {
 		next, err := h.HandleOnce(ctx, stream, r, c, o)
-		var conflict *event.ConflictError
+		var conflict *eventlog.ConflictError
 		if !errors.As(err, &conflict) {
 			return next, err
 		}
@@ -161,7 +161,7 @@ func (h Handler[S, C, E]) HandleFrom(ctx context.Context, stream event.Stream, r
 // HandleOnce is HandleFrom without the retry on conflict. It is for a command that depends
 // on data read since the stream was loaded: after a conflict error the caller must read
 // that data again.
-func (h Handler[S, C, E]) HandleOnce(ctx context.Context, stream event.Stream, r Result[S], c C, o Origin) (Result[S], error) {
+func (h Handler[S, C, E]) HandleOnce(ctx context.Context, stream eventlog.Stream, r Result[S], c C, o Origin) (Result[S], error) {
 	next, repeated, err := h.try(ctx, stream, r, c, o)
 	if err == nil && repeated { // an earlier attempt of this command wrote the events
 		return h.Load(ctx, stream)
@@ -169,7 +169,7 @@ func (h Handler[S, C, E]) HandleOnce(ctx context.Context, stream event.Stream, r
 	return next, err
 }
 
-func (h Handler[S, C, E]) try(ctx context.Context, stream event.Stream, r Result[S], c C, o Origin) (_ Result[S], repeated bool, _ error) {
+func (h Handler[S, C, E]) try(ctx context.Context, stream eventlog.Stream, r Result[S], c C, o Origin) (_ Result[S], repeated bool, _ error) {
 	r.Added, r.Position = 0, 0
 	decided, err := r.State.Decide(c)
 	if err != nil || len(decided) == 0 {
@@ -180,15 +180,15 @@ func (h Handler[S, C, E]) try(ctx context.Context, stream event.Stream, r Result
 			return r, false, err
 		}
 	}
-	events := make([]event.Event, len(decided))
+	events := make([]eventlog.Event, len(decided))
 	next := Result[S]{State: r.State, Link: r.Link, Added: len(decided)}
 	for i, e := range decided {
 		name, data, err := h.Codec.Encode(e)
 		if err != nil {
 			return r, false, fmt.Errorf("encode %s: %w", name, err)
 		}
-		events[i] = event.Event{ID: event.DeriveID(stream, o.ID, i), Name: name, Data: data, Meta: o.meta(e)}
-		next.Link = next.Link.Next(stream, r.Version+event.Version(i+1), events[i])
+		events[i] = eventlog.Event{ID: eventlog.DeriveID(stream, o.ID, i), Name: name, Data: data, Meta: o.meta(e)}
+		next.Link = next.Link.Next(stream, r.Version+eventlog.Version(i+1), events[i])
 		events[i].Meta.Link = next.Link
 		next.State = next.State.Evolve(e)
 	}
@@ -201,7 +201,7 @@ func (h Handler[S, C, E]) try(ctx context.Context, stream event.Stream, r Result
 	next.Version, next.Position = appended.Version, appended.Position
 	if appended.Repeated {
 		// The ids match, but the earlier attempt may have had another time or trace.
-		next.Link = event.Link{}
+		next.Link = eventlog.Link{}
 	}
 	// Events written by an earlier try of this same append were appended here; they are no
 	// repetition.
@@ -213,23 +213,23 @@ func (h Handler[S, C, E]) try(ctx context.Context, stream event.Stream, r Result
 }
 
 // link reads the link of the event at a version.
-func (h Handler[S, C, E]) link(ctx context.Context, stream event.Stream, at event.Version) (event.Link, error) {
+func (h Handler[S, C, E]) link(ctx context.Context, stream eventlog.Stream, at eventlog.Version) (eventlog.Link, error) {
 	for recorded, err := range h.Store.ReadStream(ctx, stream, at-1) {
 		if err != nil {
-			return event.Link{}, fmt.Errorf("read %s: %w", stream, err)
+			return eventlog.Link{}, fmt.Errorf("read %s: %w", stream, err)
 		}
 		return recorded.Linked(), nil
 	}
-	return event.Link{}, nil // no such event: the append will fail with a conflict
+	return eventlog.Link{}, nil // no such event: the append will fail with a conflict
 }
 
 // append retries the same events while the store cannot say whether they were written. lost
 // means that the answer to the first try was lost.
-func (h Handler[S, C, E]) append(ctx context.Context, stream event.Stream, at event.Version, events []event.Event) (a event.Appended, lost bool, err error) {
+func (h Handler[S, C, E]) append(ctx context.Context, stream eventlog.Stream, at eventlog.Version, events []eventlog.Event) (a eventlog.Appended, lost bool, err error) {
 	for tries := range unknownsMax {
 		a, err = h.Store.Append(ctx, stream, at, events...)
 		lost = tries > 0
-		if !errors.Is(err, event.ErrUnknown) || ctx.Err() != nil {
+		if !errors.Is(err, eventlog.ErrUnknown) || ctx.Err() != nil {
 			break
 		}
 	}

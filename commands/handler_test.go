@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -27,7 +27,7 @@ type came struct{ Name string }
 type admit struct{ name string }
 
 const (
-	errFull  = event.Refusal("full")
+	errFull  = eventlog.Refusal("full")
 	guestMax = 200
 )
 
@@ -51,16 +51,16 @@ type lossy struct {
 	dice *mathrand.Rand
 }
 
-func (l *lossy) Append(ctx context.Context, s event.Stream, v event.Version, events ...event.Event) (event.Appended, error) {
+func (l *lossy) Append(ctx context.Context, s eventlog.Stream, v eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	l.mu.Lock()
 	die := l.dice.IntN(3)
 	l.mu.Unlock()
 	if die == 0 {
-		return event.Appended{}, fmt.Errorf("and not persisted: %w", event.ErrUnknown)
+		return eventlog.Appended{}, fmt.Errorf("and not persisted: %w", eventlog.ErrUnknown)
 	}
 	appended, err := l.Store.Append(ctx, s, v, events...)
 	if err == nil && die == 1 {
-		return event.Appended{}, fmt.Errorf("but persisted: %w", event.ErrUnknown)
+		return eventlog.Appended{}, fmt.Errorf("but persisted: %w", eventlog.ErrUnknown)
 	}
 	return appended, err
 }
@@ -80,12 +80,12 @@ func open(t *testing.T) *embedded.DB {
 }
 
 func hosting(store commands.Store) commands.Handler[guests, admit, came] {
-	return commands.Handler[guests, admit, came]{Store: store, Codec: event.NewCodec(event.As[came, came]("came.v1"))}
+	return commands.Handler[guests, admit, came]{Store: store, Codec: eventlog.NewCodec(eventlog.As[came, came]("came.v1"))}
 }
 
 func begin(t *testing.T) commands.Origin {
 	t.Helper()
-	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestEachWishCountsOnce(t *testing.T) {
 			for i := range 20 {
 				wish := admit{fmt.Sprint(g, "-", i)}
 				_, err := h.Handle(context.Background(), "party", wish, begin(t))
-				for errors.Is(err, event.ErrUnknown) {
+				for errors.Is(err, eventlog.ErrUnknown) {
 					_, err = h.Handle(context.Background(), "party", wish, begin(t))
 				}
 				if err != nil {
@@ -129,11 +129,11 @@ type once struct {
 	lost bool
 }
 
-func (o *once) Append(ctx context.Context, s event.Stream, v event.Version, events ...event.Event) (event.Appended, error) {
+func (o *once) Append(ctx context.Context, s eventlog.Stream, v eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	appended, err := o.Store.Append(ctx, s, v, events...)
 	if err == nil && !o.lost {
 		o.lost = true
-		return event.Appended{}, fmt.Errorf("but persisted: %w", event.ErrUnknown)
+		return eventlog.Appended{}, fmt.Errorf("but persisted: %w", eventlog.ErrUnknown)
 	}
 	return appended, err
 }
@@ -186,7 +186,7 @@ func TestWrongExpectation(t *testing.T) {
 // An unknown event stops the fold.
 func TestUnknownEventStops(t *testing.T) {
 	db := open(t)
-	_, err := db.Log().Append(context.Background(), "party", 0, event.Event{ID: event.ID{1}, Name: "strange.v9", Data: []byte(`{}`)})
+	_, err := db.Log().Append(context.Background(), "party", 0, eventlog.Event{ID: eventlog.ID{1}, Name: "strange.v9", Data: []byte(`{}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,8 +198,8 @@ func TestUnknownEventStops(t *testing.T) {
 // away is a store that cannot be reached.
 type away struct{ commands.Store }
 
-func (away) ReadStream(context.Context, event.Stream, event.Version) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) { yield(event.Recorded{}, errors.New("away")) }
+func (away) ReadStream(context.Context, eventlog.Stream, eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, errors.New("away")) }
 }
 
 func TestBadLuckIsNoRefusal(t *testing.T) {

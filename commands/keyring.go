@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Keyring is one process's copy of the API keys. It follows the log, so it learns within
@@ -23,8 +23,8 @@ type Keyring struct {
 
 type keysKnown struct {
 	state   access.State
-	version event.Version
-	at      event.Position // the log has been read up to here
+	version eventlog.Version
+	at      eventlog.Position // the log has been read up to here
 }
 
 const (
@@ -68,7 +68,7 @@ func (k *Keyring) Run(ctx context.Context) {
 }
 
 func (k *Keyring) follow(ctx context.Context) error {
-	filter := event.Filter{Names: k.Keys.Codec.Names()} // without Streams: the store finds names directly
+	filter := eventlog.Filter{Names: k.Keys.Codec.Names()} // without Streams: the store finds names directly
 	for batch, err := range k.Keys.Store.Subscribe(ctx, k.known.Load().at, filter, keyringBatch) {
 		if err != nil {
 			return err

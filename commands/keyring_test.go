@@ -11,7 +11,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -27,7 +27,7 @@ func TestKeyringFollowsTheLog(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	create := func(name string) (string, access.Key) {
 		t.Helper()
-		token, key, err := keys.Create(ctx, access.Key{Name: name, Scopes: []access.Scope{access.Read}}, event.Meta{Actor: "test"})
+		token, key, err := keys.Create(ctx, access.Key{Name: name, Scopes: []access.Scope{access.Read}}, eventlog.Meta{Actor: "test"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestKeyringFollowsTheLog(t *testing.T) {
 	late, _ := create("late")
 	becomes(late, true)
 	for range 2 { // the second time adds nothing
-		if entry, err := keys.Revoke(ctx, earlyKey.ID, "lost", event.Meta{}); err != nil || entry.InForce(time.Now()) {
+		if entry, err := keys.Revoke(ctx, earlyKey.ID, "lost", eventlog.Meta{}); err != nil || entry.InForce(time.Now()) {
 			t.Fatalf("%+v, %v", entry, err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // AccessKeys handles the commands of domain/access.
@@ -22,7 +22,7 @@ type Keys struct {
 
 // Create creates a key with the permissions in wanted, and draws its id and secret. token
 // is the only copy of the secret.
-func (k Keys) Create(ctx context.Context, wanted access.Key, meta event.Meta) (token string, key access.Key, err error) {
+func (k Keys) Create(ctx context.Context, wanted access.Key, meta eventlog.Meta) (token string, key access.Key, err error) {
 	token, wanted.ID, wanted.Digest, err = access.NewToken(k.Random)
 	if err != nil {
 		return "", key, err
@@ -39,7 +39,7 @@ func (k Keys) Create(ctx context.Context, wanted access.Key, meta event.Meta) (t
 }
 
 // Revoke revokes a key. A key that is already revoked stays as it was.
-func (k Keys) Revoke(ctx context.Context, id access.KeyID, reason string, meta event.Meta) (access.Entry, error) {
+func (k Keys) Revoke(ctx context.Context, id access.KeyID, reason string, meta eventlog.Meta) (access.Entry, error) {
 	origin, err := Begin(k.Random, meta)
 	if err != nil {
 		return access.Entry{}, err

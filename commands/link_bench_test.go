@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -29,7 +29,7 @@ func BenchmarkLinkShare(b *testing.B) {
 		n++
 		var hash chain.Hash
 		binary.BigEndian.PutUint64(hash[:], n)
-		o, err := commands.Begin(rand.Reader, event.Meta{Correlation: event.ID{1}, Actor: "bench"})
+		o, err := commands.Begin(rand.Reader, eventlog.Meta{Correlation: eventlog.ID{1}, Actor: "bench"})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func BenchmarkLinkShare(b *testing.B) {
 		}
 	}
 	total := b.Elapsed()
-	var accepted event.Recorded
+	var accepted eventlog.Recorded
 	for r, err := range db.Log().ReadStream(b.Context(), tx.Stream(42431, chain.Hash{7: 1}), 0) {
 		if err != nil {
 			b.Fatal(err)
@@ -47,7 +47,7 @@ func BenchmarkLinkShare(b *testing.B) {
 		accepted = r
 	}
 	began := time.Now()
-	var link event.Link
+	var link eventlog.Link
 	for range n {
 		link = link.Next(accepted.Stream, accepted.Version, accepted.Event)
 	}

@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // checkLinks recomputes the links of a stream.
-func checkLinks(t *testing.T, store commands.Store, stream event.Stream, unlinked event.Version) {
+func checkLinks(t *testing.T, store commands.Store, stream eventlog.Stream, unlinked eventlog.Version) {
 	t.Helper()
-	var last event.Link
+	var last eventlog.Link
 	for r, err := range store.ReadStream(t.Context(), stream, 0) {
 		if err != nil {
 			t.Fatal(err)
@@ -49,15 +49,15 @@ func TestLinks(t *testing.T) {
 			if r, err = h.HandleFrom(t.Context(), "party", r, admit{fmt.Sprint(i)}, begin(t)); err != nil {
 				t.Fatal(err)
 			}
-			r.Link = event.Link{}
+			r.Link = eventlog.Link{}
 		}
 		checkLinks(t, h.Store, "party", 0)
 	})
 	t.Run("events without links", func(t *testing.T) {
 		h := hosting(open(t).Log())
 		for i := range 2 {
-			old := event.Event{ID: event.ID{byte(i + 1)}, Name: "came.v1", Data: fmt.Appendf(nil, `{"Name":"old %d"}`, i)}
-			if _, err := h.Store.Append(t.Context(), "party", event.Version(i), old); err != nil {
+			old := eventlog.Event{ID: eventlog.ID{byte(i + 1)}, Name: "came.v1", Data: fmt.Appendf(nil, `{"Name":"old %d"}`, i)}
+			if _, err := h.Store.Append(t.Context(), "party", eventlog.Version(i), old); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -77,7 +77,7 @@ func TestLinkAfterLostAnswer(t *testing.T) {
 	if _, err := hosting(store).Handle(t.Context(), "party", admit{"Ada"}, o); err != nil {
 		t.Fatal(err)
 	}
-	again := commands.Origin{ID: o.ID, Meta: event.Meta{Actor: "test", Trace: "another"}}
+	again := commands.Origin{ID: o.ID, Meta: eventlog.Meta{Actor: "test", Trace: "another"}}
 	h := hosting(&once{Store: store})
 	r, err := h.HandleFrom(t.Context(), "party", commands.Result[guests]{}, admit{"Ada"}, again)
 	if err != nil || r.Version != 1 {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // ErrChainAway wraps the error of a command that must read a chain and cannot. Nothing was
@@ -20,27 +20,27 @@ var ErrChainAway = errors.New("the chain cannot be queried")
 //   - An append is durable when it returns nil, whole or not at all.
 //   - It succeeds only if the stream was at the expected version. If the stream has
 //     moved on, and the events after the expected version are these very events (by
-//     id, in order), the answer is Repeated; else *event.ConflictError.
-//   - After event.ErrUnknown it is unknown whether the events were written; retry the
+//     id, in order), the answer is Repeated; else *eventlog.ConflictError.
+//   - After eventlog.ErrUnknown it is unknown whether the events were written; retry the
 //     same append to find out. Any other error means that nothing was written.
 //   - Positions rise with commit order: a reader that has seen position p will
 //     never be shown an event below p that it has not seen.
 //   - Within a stream, versions rise by one and positions rise with them.
 type Store interface {
-	Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error)
+	Append(ctx context.Context, stream eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error)
 	// ReadStream yields the stream's events with version > after.
-	ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error]
+	ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error]
 	// Version returns the version of the stream's last event; 0 when there is no stream. Its
 	// cost does not depend on the number of events.
-	Version(ctx context.Context, stream event.Stream) (event.Version, error)
+	Version(ctx context.Context, stream eventlog.Stream) (eventlog.Version, error)
 	// ReadAll yields batches of at most max events after a position, up to the head of the
 	// log as it was during the read. The last batch is Live, and may be empty.
-	ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
+	ReadAll(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error]
 	// Subscribe is a ReadAll that never ends: it waits at the head and goes on. It retries
-	// connection errors itself. It ends with the context's error, or with event.ErrClosed.
-	Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
+	// connection errors itself. It ends with the context's error, or with eventlog.ErrClosed.
+	Subscribe(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error]
 	// Head returns the position of the last event; 0 when there is none.
-	Head(ctx context.Context) (event.Position, error)
+	Head(ctx context.Context) (eventlog.Position, error)
 }
 
 // PayloadRows stores sealed payloads. Rows and their keys are stored apart, and Erase
@@ -63,10 +63,10 @@ type PayloadRows interface {
 
 // Checkpoints stores the position up to which each reader has done its work.
 type Checkpoints interface {
-	Checkpoint(ctx context.Context, reader string) (event.Position, error)
-	// MoveCheckpoint is compare-and-set: it returns event.ErrMoved if the checkpoint is not
+	Checkpoint(ctx context.Context, reader string) (eventlog.Position, error)
+	// MoveCheckpoint is compare-and-set: it returns eventlog.ErrMoved if the checkpoint is not
 	// at from.
-	MoveCheckpoint(ctx context.Context, reader string, from, to event.Position) error
+	MoveCheckpoint(ctx context.Context, reader string, from, to eventlog.Position) error
 }
 
 // Leases grants leases that lapse by the store's clock. They save duplicate work; they do

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Quota limits the transactions that each client has waiting in the due queue. The use is
@@ -22,7 +22,7 @@ type Quota struct {
 	Limit tx.Usage
 	// Count returns a client's use of the queue, and the position up to which the queue has
 	// folded the log, both at the same moment.
-	Count func(ctx context.Context, client string) (tx.Usage, event.Position, error)
+	Count func(ctx context.Context, client string) (tx.Usage, eventlog.Position, error)
 	Now   func() time.Time
 	// Used, when set, is called with the largest use among clients counted within the last
 	// minute.
@@ -52,7 +52,7 @@ type Reservation struct {
 	quota    *Quota
 	account  *account
 	usage    tx.Usage
-	position event.Position // of its Accepted; 0: not accepted yet
+	position eventlog.Position // of its Accepted; 0: not accepted yet
 }
 
 // Take reserves a place for a transaction of this many bytes, or returns
@@ -88,7 +88,7 @@ func Counted[N int | int64](n N, thing string) string {
 
 // Keep notes the log position of the transaction's Accepted. The reservation ends when the
 // queue has folded that position. It does nothing on a nil reservation.
-func (r *Reservation) Keep(at event.Position) {
+func (r *Reservation) Keep(at eventlog.Position) {
 	if r == nil {
 		return
 	}

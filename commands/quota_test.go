@@ -14,19 +14,19 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // counter is a fake count of clients' use of the queue.
 type counter struct {
 	mu     sync.Mutex
 	usage  map[string]tx.Usage
-	folded event.Position
+	folded eventlog.Position
 	asked  int
 	err    error
 }
 
-func (c *counter) count(_ context.Context, client string) (tx.Usage, event.Position, error) {
+func (c *counter) count(_ context.Context, client string) (tx.Usage, eventlog.Position, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked++
@@ -44,7 +44,7 @@ func bounded(t *testing.T, limit tx.Usage) (desk, *counter, *time.Duration) {
 // from submits transactions of one client.
 func (d desk) from(t *testing.T, client string, raws ...[]byte) (answers []commands.Submission) {
 	t.Helper()
-	answers, err := d.Batch(t.Context(), moderato, raws, commands.From(client), event.Meta{})
+	answers, err := d.Batch(t.Context(), moderato, raws, commands.From(client), eventlog.Meta{})
 	check(t, err)
 	return answers
 }
@@ -137,7 +137,7 @@ func TestQuotaTellsNothingOfOthers(t *testing.T) {
 func TestOwnAttemptsAreUnbounded(t *testing.T) {
 	d, _, _ := bounded(t, tx.Usage{Transactions: 1, Bytes: lots})
 	check(t, d.from(t, "mallory", raw(1))[0].Err)
-	answers, err := d.Unbounded().Batch(t.Context(), moderato, [][]byte{raw(2), raw(3)}, commands.From("mallory"), event.Meta{})
+	answers, err := d.Unbounded().Batch(t.Context(), moderato, [][]byte{raw(2), raw(3)}, commands.From("mallory"), eventlog.Meta{})
 	check(t, err)
 	for _, a := range answers {
 		check(t, a.Err)
@@ -168,7 +168,7 @@ func TestBurstGetsNoMoreThanTheQuota(t *testing.T) {
 	taken := 0
 	for n := range uint64(40) {
 		all.Go(func() {
-			answers, err := d.Batch(context.Background(), moderato, [][]byte{raw(n)}, commands.From("mallory"), event.Meta{})
+			answers, err := d.Batch(context.Background(), moderato, [][]byte{raw(n)}, commands.From("mallory"), eventlog.Meta{})
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil && answers[0].Err == nil {
@@ -255,7 +255,7 @@ func TestTooFarAhead(t *testing.T) {
 func TestWaitsForTheCountOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asks := make(chan struct{}, 2)
-		q := &commands.Quota{Limit: tx.Usage{Transactions: 1, Bytes: 1}, Now: time.Now, Count: func(ctx context.Context, _ string) (tx.Usage, event.Position, error) {
+		q := &commands.Quota{Limit: tx.Usage{Transactions: 1, Bytes: 1}, Now: time.Now, Count: func(ctx context.Context, _ string) (tx.Usage, eventlog.Position, error) {
 			asks <- struct{}{}
 			<-ctx.Done()
 			return tx.Usage{}, 0, ctx.Err()

@@ -10,8 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // countedRows count the writes of payloads.
@@ -82,7 +82,7 @@ func TestEqualSubmissionsTakeTurns(t *testing.T) {
 		var all sync.WaitGroup
 		submit := func(client string, raws ...[]byte) {
 			all.Go(func() {
-				answers, err := d.Batch(t.Context(), moderato, raws, commands.From(client), event.Meta{})
+				answers, err := d.Batch(t.Context(), moderato, raws, commands.From(client), eventlog.Meta{})
 				if err != nil || answers[0].Err != nil || answers[len(raws)-1].Err != nil {
 					t.Errorf("%v, %+v", err, answers)
 				}
@@ -98,7 +98,7 @@ func TestEqualSubmissionsTakeTurns(t *testing.T) {
 		}
 		ended, end := context.WithCancel(t.Context())
 		end()
-		if _, err := d.Batch(ended, moderato, [][]byte{raw}, commands.From("ann"), event.Meta{}); err == nil {
+		if _, err := d.Batch(ended, moderato, [][]byte{raw}, commands.From("ann"), eventlog.Meta{}); err == nil {
 			t.Error("a request that has ended waits on")
 		}
 		submit("bob", raw)

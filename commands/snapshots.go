@@ -8,16 +8,16 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // SnapshotRows stores one snapshot per stream. It may lose any of them at any time, and a
 // snapshot it returns is trusted only after its seal was checked.
 type SnapshotRows interface {
 	// Snapshot returns a stream's snapshot; ok is false when there is none.
-	Snapshot(ctx context.Context, stream event.Stream) (s event.Snapshot, ok bool, err error)
+	Snapshot(ctx context.Context, stream eventlog.Stream) (s eventlog.Snapshot, ok bool, err error)
 	// KeepSnapshot replaces the stream's snapshot.
-	KeepSnapshot(ctx context.Context, s event.Snapshot) error
+	KeepSnapshot(ctx context.Context, s eventlog.Snapshot) error
 }
 
 // Snapshots shorten a [Handler]'s reading of long streams. They are never required. A
@@ -35,7 +35,7 @@ type Snapshots[S any] struct {
 	// Small says that the state does not grow with its stream: Every holds for any length.
 	Small bool
 	// Failed, when set, is called when a snapshot could not be read or kept.
-	Failed func(stream event.Stream, err error)
+	Failed func(stream eventlog.Stream, err error)
 }
 
 const (
@@ -49,7 +49,7 @@ const (
 const sealBytes = sha256.Size
 
 // seal hashes all fields of a snapshot, and the id of the event at its version.
-func seal(s event.Snapshot, at event.ID, data []byte) []byte {
+func seal(s eventlog.Snapshot, at eventlog.ID, data []byte) []byte {
 	h := sha256.New()
 	fmt.Fprintf(h, "watchtower snapshot %d:%s", len(s.Stream), s.Stream)
 	for _, n := range []uint64{uint64(s.Version), uint64(s.Position), uint64(s.Schema)} {
@@ -63,18 +63,18 @@ func seal(s event.Snapshot, at event.ID, data []byte) []byte {
 
 // find returns a stream's snapshot if it may be usable. open then checks it against the
 // event at its version.
-func (k *Snapshots[S]) find(ctx context.Context, stream event.Stream) (event.Snapshot, bool) {
+func (k *Snapshots[S]) find(ctx context.Context, stream eventlog.Stream) (eventlog.Snapshot, bool) {
 	s, ok, err := k.Rows.Snapshot(ctx, stream)
 	if err != nil {
 		k.failed(stream, err)
-		return event.Snapshot{}, false
+		return eventlog.Snapshot{}, false
 	}
 	return s, ok && s.Stream == stream && s.Schema == k.Schema && s.Version > 0 && len(s.Data) >= sealBytes
 }
 
 // open decodes the state of a snapshot, if the event at its version is the event that the
 // snapshot was made at.
-func (k *Snapshots[S]) open(s event.Snapshot, at event.Recorded) (state S, ok bool) {
+func (k *Snapshots[S]) open(s eventlog.Snapshot, at eventlog.Recorded) (state S, ok bool) {
 	data, sealed := s.Data[:len(s.Data)-sealBytes], s.Data[len(s.Data)-sealBytes:]
 	if at.Version != s.Version || at.Position != s.Position || at.Linked() != s.Link || !bytes.Equal(sealed, seal(s, at.ID, data)) {
 		return state, false
@@ -88,7 +88,7 @@ func (k *Snapshots[S]) open(s event.Snapshot, at event.Recorded) (state S, ok bo
 
 // keep stores a snapshot of a state if enough events were read since the last one. It
 // cannot fail: without the snapshot the events are read again.
-func (k *Snapshots[S]) keep(ctx context.Context, state S, at event.Recorded, read int) {
+func (k *Snapshots[S]) keep(ctx context.Context, state S, at eventlog.Recorded, read int) {
 	if !k.due(at.Version, read) {
 		return
 	}
@@ -96,7 +96,7 @@ func (k *Snapshots[S]) keep(ctx context.Context, state S, at event.Recorded, rea
 	if len(data) > snapshotBytes {
 		return
 	}
-	s := event.Snapshot{Stream: at.Stream, Version: at.Version, Position: at.Position, Link: at.Linked(), Schema: k.Schema}
+	s := eventlog.Snapshot{Stream: at.Stream, Version: at.Version, Position: at.Position, Link: at.Linked(), Schema: k.Schema}
 	s.Data = append(data, seal(s, at.ID, data)...)
 	if err := k.Rows.KeepSnapshot(ctx, s); err != nil && ctx.Err() == nil {
 		k.failed(at.Stream, err)
@@ -104,7 +104,7 @@ func (k *Snapshots[S]) keep(ctx context.Context, state S, at event.Recorded, rea
 }
 
 // due reports whether this many events read justify a snapshot of a stream of this length.
-func (k *Snapshots[S]) due(at event.Version, read int) bool {
+func (k *Snapshots[S]) due(at eventlog.Version, read int) bool {
 	enough := k.Every
 	if !k.Small {
 		enough = max(enough, int(at/snapshotShare))
@@ -115,7 +115,7 @@ func (k *Snapshots[S]) due(at event.Version, read int) bool {
 // Keep stores a snapshot for a caller that follows a stream itself, if enough events have
 // passed since the last one. It cannot fail: without the snapshot the events are read
 // again.
-func (h Handler[S, C, E]) Keep(ctx context.Context, stream event.Stream, r Result[S], since int) (kept bool) {
+func (h Handler[S, C, E]) Keep(ctx context.Context, stream eventlog.Stream, r Result[S], since int) (kept bool) {
 	if h.Snapshots == nil || !h.Snapshots.due(r.Version, since) {
 		return false
 	}
@@ -128,7 +128,7 @@ func (h Handler[S, C, E]) Keep(ctx context.Context, stream event.Stream, r Resul
 	return false
 }
 
-func (k *Snapshots[S]) failed(stream event.Stream, err error) {
+func (k *Snapshots[S]) failed(stream eventlog.Stream, err error) {
 	if k.Failed != nil {
 		k.Failed(stream, err)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -25,7 +25,7 @@ func BenchmarkLoadGroup(b *testing.B) {
 		for n := range group.JoinMax {
 			j.Members = append(j.Members, member(from+n))
 		}
-		if at, err = plain.HandleFrom(b.Context(), "group-1", at, j, commands.Origin{ID: event.ID{byte(from >> 8), byte(from)}}); err != nil {
+		if at, err = plain.HandleFrom(b.Context(), "group-1", at, j, commands.Origin{ID: eventlog.ID{byte(from >> 8), byte(from)}}); err != nil {
 			b.Fatal(err)
 		}
 	}

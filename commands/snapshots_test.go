@@ -18,19 +18,19 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // rows is a store of snapshots in memory that can lose or damage them.
 type rows struct {
-	kept    map[event.Stream]event.Snapshot
-	mishap  func(s *event.Snapshot) (ok bool, err error)
+	kept    map[eventlog.Stream]eventlog.Snapshot
+	mishap  func(s *eventlog.Snapshot) (ok bool, err error)
 	answers int // snapshots returned unchanged
 }
 
 var errAway = errors.New("away")
 
-func (r *rows) Snapshot(_ context.Context, stream event.Stream) (event.Snapshot, bool, error) {
+func (r *rows) Snapshot(_ context.Context, stream eventlog.Stream) (eventlog.Snapshot, bool, error) {
 	s, ok := r.kept[stream]
 	if !ok {
 		return s, false, nil
@@ -43,38 +43,38 @@ func (r *rows) Snapshot(_ context.Context, stream event.Stream) (event.Snapshot,
 	return s, ok, err
 }
 
-func (r *rows) KeepSnapshot(_ context.Context, s event.Snapshot) error {
+func (r *rows) KeepSnapshot(_ context.Context, s eventlog.Snapshot) error {
 	r.kept[s.Stream] = s
 	return nil
 }
 
 // mishaps are the ways in which a snapshot may be lost or damaged between being kept and
 // being read.
-func mishaps(dice *rand.Rand, other *rows) map[string]func(*event.Snapshot) (bool, error) {
-	return map[string]func(*event.Snapshot) (bool, error){
-		"none":           func(*event.Snapshot) (bool, error) { return true, nil },
-		"deleted":        func(*event.Snapshot) (bool, error) { return dice.IntN(2) == 0, nil },
-		"away":           func(*event.Snapshot) (bool, error) { return true, errAway },
-		"foreign schema": func(s *event.Snapshot) (bool, error) { s.Schema++; return true, nil },
-		"flipped": func(s *event.Snapshot) (bool, error) {
+func mishaps(dice *rand.Rand, other *rows) map[string]func(*eventlog.Snapshot) (bool, error) {
+	return map[string]func(*eventlog.Snapshot) (bool, error){
+		"none":           func(*eventlog.Snapshot) (bool, error) { return true, nil },
+		"deleted":        func(*eventlog.Snapshot) (bool, error) { return dice.IntN(2) == 0, nil },
+		"away":           func(*eventlog.Snapshot) (bool, error) { return true, errAway },
+		"foreign schema": func(s *eventlog.Snapshot) (bool, error) { s.Schema++; return true, nil },
+		"flipped": func(s *eventlog.Snapshot) (bool, error) {
 			s.Data[dice.IntN(len(s.Data))] ^= 1 << dice.IntN(8)
 			return true, nil
 		},
-		"cut": func(s *event.Snapshot) (bool, error) { s.Data = s.Data[:dice.IntN(len(s.Data))]; return true, nil },
-		"of another": func(s *event.Snapshot) (bool, error) {
+		"cut": func(s *eventlog.Snapshot) (bool, error) { s.Data = s.Data[:dice.IntN(len(s.Data))]; return true, nil },
+		"of another": func(s *eventlog.Snapshot) (bool, error) {
 			for _, o := range other.kept {
 				o.Stream, *s = s.Stream, o
 				break
 			}
-			s.Stream = event.Stream("group-of-another")
+			s.Stream = eventlog.Stream("group-of-another")
 			return true, nil
 		},
-		"moved": func(s *event.Snapshot) (bool, error) {
+		"moved": func(s *eventlog.Snapshot) (bool, error) {
 			switch dice.IntN(4) {
 			case 0:
-				s.Version += event.Version(1 + dice.IntN(3))
+				s.Version += eventlog.Version(1 + dice.IntN(3))
 			case 1:
-				s.Version -= min(s.Version-1, event.Version(1+dice.IntN(3)))
+				s.Version -= min(s.Version-1, eventlog.Version(1+dice.IntN(3)))
 			case 2:
 				s.Position++
 			case 3:
@@ -127,14 +127,14 @@ func TestSnapshotsDecideNothing(t *testing.T) {
 	var streams, answers atomic.Int64
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
-		stream := event.Stream(fmt.Sprint("group-", streams.Add(1)))
+		stream := eventlog.Stream(fmt.Sprint("group-", streams.Add(1)))
 		dice := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)) //nolint:gosec // a test's dice
-		other := &rows{kept: map[event.Stream]event.Snapshot{}}
+		other := &rows{kept: map[eventlog.Stream]eventlog.Snapshot{}}
 		plain := groupHandler(log, nil)
 		with := map[string]commands.Groups{}
 		var sound *rows
 		for name, mishap := range mishaps(dice, other) {
-			r := &rows{kept: map[event.Stream]event.Snapshot{}, mishap: mishap}
+			r := &rows{kept: map[eventlog.Stream]eventlog.Snapshot{}, mishap: mishap}
 			if name == "none" {
 				sound = r
 			}
@@ -159,7 +159,7 @@ func TestSnapshotsDecideNothing(t *testing.T) {
 					t.Fatalf("%s: %T decides (%v, not %v): %s", name, c, err, wantErr, cmp.Diff(wantFacts, facts))
 				}
 			}
-			o := commands.Origin{ID: event.ID{byte(now.Unix()), byte(now.Unix() >> 8)}}
+			o := commands.Origin{ID: eventlog.ID{byte(now.Unix()), byte(now.Unix() >> 8)}}
 			if _, err := with["none"].Handle(ctx, stream, c, o); err != nil && !commands.IsRefusal(err) {
 				t.Fatal(err)
 			}
@@ -177,8 +177,8 @@ type counted struct {
 	read int
 }
 
-func (c *counted) ReadStream(ctx context.Context, s event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func (c *counted) ReadStream(ctx context.Context, s eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		for r, err := range c.Store.ReadStream(ctx, s, after) {
 			c.read++
 			if !yield(r, err) {
@@ -191,7 +191,7 @@ func (c *counted) ReadStream(ctx context.Context, s event.Stream, after event.Ve
 // A snapshot shortens the reading. A snapshot of a log that was replaced, as by a restored
 // backup, is ignored, even if the new log has events at its version.
 func TestSnapshotSparesReading(t *testing.T) {
-	ctx, r := t.Context(), &rows{kept: map[event.Stream]event.Snapshot{}, mishap: func(*event.Snapshot) (bool, error) { return true, nil }}
+	ctx, r := t.Context(), &rows{kept: map[eventlog.Stream]eventlog.Snapshot{}, mishap: func(*eventlog.Snapshot) (bool, error) { return true, nil }}
 	fill := func(from, n int) *counted {
 		log := &counted{Store: open(t).Log()}
 		for i := range n {

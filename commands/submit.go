@@ -15,20 +15,20 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Transactions handles the commands of domain/delivery/tx.
 type Transactions = Handler[tx.State, tx.Command, tx.Event]
 
 // ErrUnsupportedChain refuses a chain that is not configured.
-const ErrUnsupportedChain = event.Refusal("unsupported-chain")
+const ErrUnsupportedChain = eventlog.Refusal("unsupported-chain")
 
 // ErrResubmission refuses bytes that other clients have submitted and that take no further client:
 // the transaction is past retention or lost its finality, or as many clients own it as may. The
 // client does not own it, so nothing of its state is shown.
-const ErrResubmission = event.Refusal("resubmission-refused")
+const ErrResubmission = eventlog.Refusal("resubmission-refused")
 
 // Unserved returns [ErrUnsupportedChain] for a chain that is not served, with the list of
 // served chains.
@@ -95,7 +95,7 @@ type Submission struct {
 	// Known means that the same client had submitted the hash before this request. Another
 	// client's submission is not revealed.
 	Known bool
-	// Err is a *chain.Malformed, an event.Refusal, or a transient error.
+	// Err is a *chain.Malformed, an eventlog.Refusal, or a transient error.
 	Err error
 }
 
@@ -108,7 +108,7 @@ func From(client string) Clients { return func(int) string { return client } }
 // Batch answers each raw transaction at its place; a bad transaction does not affect the
 // others. The returned error concerns the whole batch: a transient error or
 // [ErrUnsupportedChain].
-func (s *Submit) Batch(ctx context.Context, id chain.ID, raws [][]byte, clients Clients, meta event.Meta) ([]Submission, error) {
+func (s *Submit) Batch(ctx context.Context, id chain.ID, raws [][]byte, clients Clients, meta eventlog.Meta) ([]Submission, error) {
 	decode := s.Decoders[id]
 	if decode == nil {
 		return nil, Unserved(id, s.Decoders)
@@ -249,7 +249,7 @@ func (s *Submit) eligible(t chain.Signed, now time.Time) uint64 {
 	return at
 }
 
-func (s *Submit) accept(ctx context.Context, t chain.Signed, raw []byte, client string, place *Reservation, meta event.Meta) Submission {
+func (s *Submit) accept(ctx context.Context, t chain.Signed, raw []byte, client string, place *Reservation, meta eventlog.Meta) Submission {
 	origin, err := Begin(s.Random, meta)
 	if err != nil {
 		place.Return()
@@ -257,7 +257,7 @@ func (s *Submit) accept(ctx context.Context, t chain.Signed, raw []byte, client 
 	}
 	stream := tx.Stream(t.Chain, t.Hash)
 	r, err := s.Transactions.HandleFrom(ctx, stream, Result[tx.State]{}, tx.Accept{Accepted: s.accepted(t, raw, client)}, origin)
-	if err == nil && r.Added > 0 && r.Version == event.Version(r.Added) { // the stream's first events
+	if err == nil && r.Added > 0 && r.Version == eventlog.Version(r.Added) { // the stream's first events
 		place.Keep(r.Position)
 	} else {
 		place.Return()
@@ -300,7 +300,7 @@ func (s *Submit) crash(point string) {
 
 // IsRefusal reports whether an error is an expected refusal rather than a transient error.
 func IsRefusal(err error) bool {
-	var refusal event.Refusal
+	var refusal eventlog.Refusal
 	var malformed *chain.Malformed
 	return errors.As(err, &refusal) || errors.As(err, &malformed)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
@@ -67,7 +67,7 @@ func plain(n uint64, change ...func(*chain.Signed)) (raw []byte, hash chain.Hash
 // submit submits a batch and fails the test on a batch error.
 func (d desk) submit(t *testing.T, raws ...[]byte) []commands.Submission {
 	t.Helper()
-	answers, err := d.Batch(t.Context(), moderato, raws, commands.From(""), event.Meta{})
+	answers, err := d.Batch(t.Context(), moderato, raws, commands.From(""), eventlog.Meta{})
 	check(t, err)
 	return answers
 }
@@ -89,7 +89,7 @@ func (d desk) handle(t *testing.T, hash chain.Hash, c tx.Command) {
 // recorded returns the names of all events, in order.
 func (d desk) recorded(t *testing.T) (names []string) {
 	t.Helper()
-	for batch, err := range d.db.Log().ReadAll(t.Context(), 0, event.Filter{}, 1000) {
+	for batch, err := range d.db.Log().ReadAll(t.Context(), 0, eventlog.Filter{}, 1000) {
 		check(t, err)
 		for _, e := range batch.Events {
 			names = append(names, e.Name)
@@ -137,7 +137,7 @@ func TestResubmissionRefused(t *testing.T) {
 		raw, hash := plain(uint64(len(name)))
 		others(raw, hash)
 		kept, events := d.kept(t, hash), len(d.recorded(t))
-		answers, err := d.Batch(t.Context(), moderato, [][]byte{raw, raw}, commands.From("bob"), event.Meta{})
+		answers, err := d.Batch(t.Context(), moderato, [][]byte{raw, raw}, commands.From("bob"), eventlog.Meta{})
 		check(t, err)
 		for _, a := range answers {
 			if diff := cmp.Diff(commands.Submission{Err: commands.ErrResubmission}, a, cmpopts.EquateErrors()); diff != "" {
@@ -161,7 +161,7 @@ func TestSubmitTogether(t *testing.T) {
 	var posting sync.WaitGroup
 	for i := range answers {
 		posting.Go(func() {
-			batch, err := d.Batch(context.Background(), moderato, [][]byte{raw}, commands.From(""), event.Meta{})
+			batch, err := d.Batch(context.Background(), moderato, [][]byte{raw}, commands.From(""), eventlog.Meta{})
 			if err != nil {
 				t.Error(err)
 				return
@@ -215,7 +215,7 @@ func TestSubmitBatch(t *testing.T) {
 	if n := len(d.recorded(t)); n != 2 || d.kept(t, elsewhere) || d.kept(t, past) {
 		t.Errorf("%d events, kept of the refused: %v, %v", n, d.kept(t, elsewhere), d.kept(t, past))
 	}
-	if _, err := d.Batch(t.Context(), 5, [][]byte{a}, commands.From(""), event.Meta{}); !errors.Is(err, commands.ErrUnsupportedChain) || !strings.HasSuffix(err.Error(), "chain 5 is not served here; served: 42431") {
+	if _, err := d.Batch(t.Context(), 5, [][]byte{a}, commands.From(""), eventlog.Meta{}); !errors.Is(err, commands.ErrUnsupportedChain) || !strings.HasSuffix(err.Error(), "chain 5 is not served here; served: 42431") {
 		t.Errorf("a chain that is not served: %v", err)
 	}
 }
@@ -223,7 +223,7 @@ func TestSubmitBatch(t *testing.T) {
 // reason returns the fault or the refusal's code.
 func reason(err error) string {
 	var malformed *chain.Malformed
-	var refusal event.Refusal
+	var refusal eventlog.Refusal
 	switch {
 	case errors.As(err, &malformed):
 		return string(malformed.Fault)
@@ -313,7 +313,7 @@ func TestSubmitWhileCanceled(t *testing.T) {
 				d.handle(t, hash, tx.Erase{})
 			}
 		}
-		answers, err := d.Batch(t.Context(), moderato, [][]byte{raw}, commands.From(client), event.Meta{})
+		answers, err := d.Batch(t.Context(), moderato, [][]byte{raw}, commands.From(client), eventlog.Meta{})
 		check(t, err)
 		if s := answers[0].State; s.Status != tx.StatusCanceled || d.kept(t, hash) {
 			t.Errorf("%q: %s, bytes kept: %v", client, s.Status, d.kept(t, hash))
@@ -377,7 +377,7 @@ func TestSubmitWithoutVault(t *testing.T) {
 	d := newDesk(t)
 	d.Vault.Rows = full{d.db.Payloads()}
 	raw, _ := plain(0)
-	if _, err := d.Batch(t.Context(), moderato, [][]byte{raw}, commands.From(""), event.Meta{}); !errors.Is(err, errFullDisk) || commands.IsRefusal(err) {
+	if _, err := d.Batch(t.Context(), moderato, [][]byte{raw}, commands.From(""), eventlog.Meta{}); !errors.Is(err, errFullDisk) || commands.IsRefusal(err) {
 		t.Errorf("answered %v", err)
 	}
 	if names := d.recorded(t); len(names) != 0 {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // ErrBehind means that the serving tables are behind the shadow with which they are to be
@@ -63,7 +63,7 @@ func (r *Rebuild) Verify(ctx context.Context, compare Compare) (Progress, error)
 }
 
 // Positions returns the checkpoint of a model's serving tables and the head of the log.
-func Positions(ctx context.Context, live *sql.DB, log Source, name string) (at, head event.Position, err error) {
+func Positions(ctx context.Context, live *sql.DB, log Source, name string) (at, head eventlog.Position, err error) {
 	if at, err = position(ctx, live, "", name); err != nil {
 		return 0, 0, err
 	}

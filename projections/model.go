@@ -5,14 +5,14 @@ import (
 	"database/sql"
 
 	"github.com/tempo-watchtower/watchtower/domain/bulk"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Model is a read model: its tables, and the functions that build them.
 type Model struct {
 	Name   string // of the checkpoint and the lease
 	About  string // a short description for people
-	Filter event.Filter
+	Filter eventlog.Filter
 	// Version rises with every change of the program that makes other rows from the same
 	// events. A rebuild does not resume a shadow of another version.
 	Version int
@@ -27,7 +27,7 @@ type Model struct {
 }
 
 // Fold adds events to tables.
-type Fold func(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error
+type Fold func(ctx context.Context, dbtx *sql.Tx, events []eventlog.Recorded) error
 
 // Loader folds many events at a time in memory, and returns the resulting rows. It evicts rows
 // that were taken, so its memory is bounded, and reads them again when another event needs
@@ -35,7 +35,7 @@ type Fold func(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error
 type Loader interface {
 	// Add folds events. Rows that it needs and does not hold are read from db, where all rows
 	// taken earlier have been written.
-	Add(ctx context.Context, db *sql.DB, events []event.Recorded) error
+	Add(ctx context.Context, db *sql.DB, events []eventlog.Recorded) error
 	// Pending returns the number of rows that wait to be taken.
 	Pending() int
 	// Take returns the changes of the rows since the last Take.

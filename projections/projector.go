@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Log is the log that a projector reads.
 type Log interface {
-	Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
+	Subscribe(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error]
 }
 
 // Projector keeps one projection up to date. A batch's rows and its checkpoint are written in
@@ -24,12 +24,12 @@ type Projector struct {
 	Name   string // of the checkpoint and the lease
 	DB     *sql.DB
 	Log    Log
-	Filter event.Filter
+	Filter eventlog.Filter
 	// Fold adds events to the tables.
-	Fold func(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error
+	Fold func(ctx context.Context, dbtx *sql.Tx, events []eventlog.Recorded) error
 	// Moved, if set, is called with each new checkpoint; live reports whether the checkpoint
 	// was the head of the log.
-	Moved func(at event.Position, live bool)
+	Moved func(at eventlog.Position, live bool)
 }
 
 // At the head of the log, each read gets its own database transaction. Behind it, several reads
@@ -46,7 +46,7 @@ func (p *Projector) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var gathered []event.Recorded
+	var gathered []eventlog.Recorded
 	reads := 0
 	for batch, err := range p.Log.Subscribe(ctx, from, p.Filter, readMax) {
 		if err != nil {
@@ -75,7 +75,7 @@ func (p *Projector) Run(ctx context.Context) error {
 
 // before applies the events of a batch before the event that cannot be folded, so that they do
 // not wait for it. It returns the error.
-func (p *Projector) before(ctx context.Context, from event.Position, batch event.Batch, stuck error) error {
+func (p *Projector) before(ctx context.Context, from eventlog.Position, batch eventlog.Batch, stuck error) error {
 	head, ok := batch.Before(stuck)
 	if !ok {
 		return stuck
@@ -90,16 +90,16 @@ func (p *Projector) before(ctx context.Context, from event.Position, batch event
 }
 
 // Checkpoint is the position up to which the tables contain all events.
-func (p *Projector) Checkpoint(ctx context.Context) (event.Position, error) {
+func (p *Projector) Checkpoint(ctx context.Context) (eventlog.Position, error) {
 	var at int64
 	err := p.DB.QueryRowContext(ctx, `SELECT position FROM readers WHERE name = $1`, p.Name).Scan(&at)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return 0, fmt.Errorf("checkpoint of %s: %w", p.Name, err)
 	}
-	return event.Position(at), nil
+	return eventlog.Position(at), nil
 }
 
-func (p *Projector) apply(ctx context.Context, from event.Position, batch event.Batch) error {
+func (p *Projector) apply(ctx context.Context, from eventlog.Position, batch eventlog.Batch) error {
 	dbtx, err := p.DB.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (p *Projector) apply(ctx context.Context, from event.Position, batch event.
 		return err
 	}
 	if n, err := moved.RowsAffected(); err != nil || n != 1 {
-		return errors.Join(err, event.ErrMoved)
+		return errors.Join(err, eventlog.ErrMoved)
 	}
 	if len(batch.Events) > 0 {
 		if err := p.Fold(ctx, dbtx, batch.Events); err != nil {

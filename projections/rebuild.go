@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tempo-watchtower/watchtower/domain/bulk"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Limits of a rebuild.
@@ -38,7 +38,7 @@ type Progress struct {
 	Model string
 	Step  string
 	// Began is the position where this run began: it may have resumed an earlier run's shadow.
-	Began, Position, Head event.Position
+	Began, Position, Head eventlog.Position
 	Events, Rows          uint64 // folded and written by this run
 }
 
@@ -71,7 +71,7 @@ const (
 func RebuildCrashPoints() []string { return []string{crashLoaded, crashIndexed, crashSwap} }
 
 // Run rebuilds the tables and swaps them in. If an event cannot be folded, the error is
-// event.Stuck; then the shadow is kept and the old tables go on serving.
+// eventlog.Stuck; then the shadow is kept and the old tables go on serving.
 func (r *Rebuild) Run(ctx context.Context) (Progress, error) {
 	if err := r.prepare(ctx); err != nil {
 		return r.at, err
@@ -88,7 +88,7 @@ func (r *Rebuild) Run(ctx context.Context) (Progress, error) {
 	}
 	r.crash(crashSwap)
 	r.tell(StepSwap)
-	err = r.Shadow.Swap(ctx, func(dbtx *sql.Tx, own, live event.Position) (event.Position, error) {
+	err = r.Shadow.Swap(ctx, func(dbtx *sql.Tx, own, live eventlog.Position) (eventlog.Position, error) {
 		if own >= live { // the serving projector is behind, and resumes at the shadow's checkpoint
 			return own, nil
 		}
@@ -122,12 +122,12 @@ func (r *Rebuild) prepare(ctx context.Context) error {
 	return nil
 }
 
-func (r *Rebuild) checkpoint(ctx context.Context) (event.Position, error) {
+func (r *Rebuild) checkpoint(ctx context.Context) (eventlog.Position, error) {
 	return position(ctx, r.Shadow.DB(), r.Shadow.Prefix(), r.Model.Name)
 }
 
 // make loads the shadow up to a position, and builds its indexes and sums.
-func (r *Rebuild) make(ctx context.Context, upto event.Position) error {
+func (r *Rebuild) make(ctx context.Context, upto eventlog.Position) error {
 	if r.at.Position > upto {
 		return fmt.Errorf("%s: an unfinished rebuild is at position %d, past %d: discard it", r.Model.Name, r.at.Position, upto)
 	}
@@ -151,7 +151,7 @@ func (r *Rebuild) make(ctx context.Context, upto event.Position) error {
 }
 
 // load folds events in memory while the log is read and earlier rows are written.
-func (r *Rebuild) load(ctx context.Context, upto event.Position) error {
+func (r *Rebuild) load(ctx context.Context, upto eventlog.Position) error {
 	loader := r.Model.Load(r.Shadow.Prefix())
 	w := &loading{rebuild: r, at: r.at.Position}
 	written, since := r.at.Position, 0
@@ -170,7 +170,7 @@ func (r *Rebuild) load(ctx context.Context, upto event.Position) error {
 		written, since = r.at.Position, 0
 		return nil
 	}
-	err := Replay(ctx, r.Log, r.at.Position, upto, r.Model.Filter, rebuildRead, func(batch event.Batch) error {
+	err := Replay(ctx, r.Log, r.at.Position, upto, r.Model.Filter, rebuildRead, func(batch eventlog.Batch) error {
 		if err := loader.Add(ctx, r.Shadow.DB(), batch.Events); err != nil {
 			return err
 		}
@@ -198,11 +198,11 @@ func (r *Rebuild) load(ctx context.Context, upto event.Position) error {
 // loading writes rows in the background, one batch at a time.
 type loading struct {
 	rebuild *Rebuild
-	at      event.Position // the shadow's checkpoint
-	under   chan error     // result of the running write; nil if there is none
+	at      eventlog.Position // the shadow's checkpoint
+	under   chan error        // result of the running write; nil if there is none
 }
 
-func (w *loading) start(ctx context.Context, to event.Position, changes []bulk.Change) {
+func (w *loading) start(ctx context.Context, to eventlog.Position, changes []bulk.Change) {
 	from := w.at
 	w.at, w.under = to, make(chan error, 1)
 	for _, c := range changes {
@@ -246,12 +246,12 @@ func (r *Rebuild) catchUp(ctx context.Context) error {
 }
 
 // foldUpTo brings the shadow to a position, with one database transaction per batch.
-func (r *Rebuild) foldUpTo(ctx context.Context, upto event.Position) error {
+func (r *Rebuild) foldUpTo(ctx context.Context, upto eventlog.Position) error {
 	if upto <= r.at.Position {
 		return nil
 	}
 	fold := r.Model.Fold(r.Shadow.Prefix())
-	err := Replay(ctx, r.Log, r.at.Position, upto, r.Model.Filter, rebuildRead, func(batch event.Batch) error {
+	err := Replay(ctx, r.Log, r.at.Position, upto, r.Model.Filter, rebuildRead, func(batch eventlog.Batch) error {
 		err := inTx(ctx, r.Shadow.DB(), func(dbtx *sql.Tx) error {
 			if err := move(ctx, dbtx, r.Shadow.Prefix(), r.Model.Name, r.at.Position, batch.Next); err != nil || len(batch.Events) == 0 {
 				return err
@@ -273,9 +273,9 @@ func (r *Rebuild) foldUpTo(ctx context.Context, upto event.Position) error {
 }
 
 // fold brings the shadow to a position inside one database transaction.
-func (r *Rebuild) fold(ctx context.Context, dbtx *sql.Tx, from, upto event.Position) error {
+func (r *Rebuild) fold(ctx context.Context, dbtx *sql.Tx, from, upto eventlog.Position) error {
 	fold := r.Model.Fold(r.Shadow.Prefix())
-	return Replay(ctx, r.Log, from, upto, r.Model.Filter, rebuildRead, func(batch event.Batch) error {
+	return Replay(ctx, r.Log, from, upto, r.Model.Filter, rebuildRead, func(batch eventlog.Batch) error {
 		if len(batch.Events) == 0 {
 			return nil
 		}

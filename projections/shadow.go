@@ -8,7 +8,7 @@ import (
 	"iter"
 
 	"github.com/tempo-watchtower/watchtower/domain/bulk"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Shadow holds the staging tables of one read model, with their own checkpoint, beside the
@@ -22,8 +22,8 @@ type Shadow interface {
 	Live() *sql.DB
 	Prefix() string
 	// Load writes rows and moves the staging checkpoint in one database transaction. It returns
-	// event.ErrMoved if the checkpoint is not at from.
-	Load(ctx context.Context, from, to event.Position, changes []bulk.Change) error
+	// eventlog.ErrMoved if the checkpoint is not at from.
+	Load(ctx context.Context, from, to eventlog.Position, changes []bulk.Change) error
 	// Index creates the indexes; loading is faster without them.
 	Index(ctx context.Context) error
 	// Swap replaces the serving tables and checkpoint by the staging ones, in one database
@@ -31,7 +31,7 @@ type Shadow interface {
 	// checkpoints, and folds the shadow from its own up to the serving one if that is ahead.
 	// Swap retries if it cannot get its locks soon, and then calls last again. Concurrent
 	// readers wait briefly and do not fail.
-	Swap(ctx context.Context, last func(dbtx *sql.Tx, own, live event.Position) (event.Position, error)) error
+	Swap(ctx context.Context, last func(dbtx *sql.Tx, own, live eventlog.Position) (eventlog.Position, error)) error
 	// Drop removes the staging tables.
 	Drop(ctx context.Context) error
 	// Close lets another process open the shadow.
@@ -40,8 +40,8 @@ type Shadow interface {
 
 // Source is the log as read by a rebuild.
 type Source interface {
-	ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
-	Head(ctx context.Context) (event.Position, error)
+	ReadAll(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error]
+	Head(ctx context.Context) (eventlog.Position, error)
 }
 
 // ahead is the number of batches that are read in advance.
@@ -50,9 +50,9 @@ const ahead = 4
 // Replay calls each for the batches of a log after a position, up to upto, or (0) up to the
 // log's head when it is reached. It reads ahead while each works. A batch's Next is never past
 // upto. A log that ends before upto is an error.
-func Replay(ctx context.Context, log Source, after, upto event.Position, f event.Filter, most int, each func(event.Batch) error) error {
+func Replay(ctx context.Context, log Source, after, upto eventlog.Position, f eventlog.Filter, most int, each func(eventlog.Batch) error) error {
 	type read struct {
-		batch event.Batch
+		batch eventlog.Batch
 		err   error
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -94,7 +94,7 @@ func Replay(ctx context.Context, log Source, after, upto event.Position, f event
 }
 
 // cut ends a batch at a position; 0 leaves it whole.
-func cut(b event.Batch, upto event.Position) event.Batch {
+func cut(b eventlog.Batch, upto eventlog.Position) eventlog.Batch {
 	if upto == 0 || b.Next <= upto {
 		return b
 	}
@@ -102,21 +102,21 @@ func cut(b event.Batch, upto event.Position) event.Batch {
 	for n > 0 && b.Events[n-1].Position > upto {
 		n--
 	}
-	return event.Batch{Events: b.Events[:n], Next: upto}
+	return eventlog.Batch{Events: b.Events[:n], Next: upto}
 }
 
 // position reads a checkpoint; 0 if there is none.
-func position(ctx context.Context, q Querier, prefix, name string) (event.Position, error) {
+func position(ctx context.Context, q Querier, prefix, name string) (eventlog.Position, error) {
 	var at int64
 	err := q.QueryRowContext(ctx, `SELECT position FROM `+prefix+`readers WHERE name = $1`, name).Scan(&at)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return 0, fmt.Errorf("checkpoint of %s: %w", name, err)
 	}
-	return event.Position(at), nil
+	return eventlog.Position(at), nil
 }
 
-// move is a compare-and-set of a checkpoint: event.ErrMoved if it is not at from.
-func move(ctx context.Context, dbtx *sql.Tx, prefix, name string, from, to event.Position) error {
+// move is a compare-and-set of a checkpoint: eventlog.ErrMoved if it is not at from.
+func move(ctx context.Context, dbtx *sql.Tx, prefix, name string, from, to eventlog.Position) error {
 	_, err := dbtx.ExecContext(ctx, `INSERT INTO `+prefix+`readers (name, position) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING`, name)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func move(ctx context.Context, dbtx *sql.Tx, prefix, name string, from, to event
 		return err
 	}
 	if n, err := moved.RowsAffected(); err != nil || n != 1 {
-		return errors.Join(err, event.ErrMoved)
+		return errors.Join(err, eventlog.ErrMoved)
 	}
 	return nil
 }

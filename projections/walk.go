@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // StepRows is the largest number of index entries that one step of a [Walk] covers.
@@ -35,7 +35,7 @@ type Walk[R any] struct {
 	Rows  string
 	Where Where
 	// At returns the position of a row.
-	At func(R) event.Position
+	At func(R) eventlog.Position
 }
 
 // Equal is a column and the values that it may have, at least one.
@@ -50,7 +50,7 @@ const rangesMax = 100
 
 // Step reads one step of the list below before (0: from the newest row on): at most limit
 // rows. rest is the position below which the next step begins; 0 means that the list ends.
-func (w Walk[R]) Step(ctx context.Context, db Querier, before event.Position, limit int) (rows []R, rest event.Position, err error) {
+func (w Walk[R]) Step(ctx context.Context, db Querier, before eventlog.Position, limit int) (rows []R, rest eventlog.Position, err error) {
 	ranges := slices.Collect(slices.Chunk(w.ranges(), rangesMax))
 	for _, some := range ranges {
 		text, args := w.page(some, before, limit)
@@ -77,7 +77,7 @@ func (w Walk[R]) Step(ctx context.Context, db Querier, before event.Position, li
 }
 
 // floor returns the position of the last entry of a step, or 0 if the list ends within it.
-func (w Walk[R]) floor(ctx context.Context, db Querier, ranges [][][]any, before event.Position) (floor event.Position, err error) {
+func (w Walk[R]) floor(ctx context.Context, db Querier, ranges [][][]any, before eventlog.Position) (floor eventlog.Position, err error) {
 	for _, some := range ranges {
 		entries, args := w.entries(some, before)
 		var at int64
@@ -85,14 +85,14 @@ func (w Walk[R]) floor(ctx context.Context, db Querier, ranges [][][]any, before
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return 0, fmt.Errorf("%s: step of a list: %w", w.Model, err)
 		}
-		floor = max(floor, event.Position(at))
+		floor = max(floor, eventlog.Position(at))
 	}
 	return floor, nil
 }
 
 // page is the statement that reads the rows of a step. The limit inside keeps the databases
 // from turning the statement around, and from reading the rows by another index first.
-func (w Walk[R]) page(ranges [][]any, before event.Position, limit int) (text string, args []any) {
+func (w Walk[R]) page(ranges [][]any, before eventlog.Position, limit int) (text string, args []any) {
 	entries, args := w.entries(ranges, before)
 	where := Where{Args: args}
 	for _, key := range w.Keys {
@@ -129,7 +129,7 @@ func (w Walk[R]) ranges() [][]any {
 }
 
 // entries is the select of the newest entries of these ranges, each once.
-func (w Walk[R]) entries(ranges [][]any, before event.Position) (text string, args []any) {
+func (w Walk[R]) entries(ranges [][]any, before eventlog.Position) (text string, args []any) {
 	selects := make([]string, len(ranges))
 	for i, values := range ranges {
 		where := Where{Args: args}

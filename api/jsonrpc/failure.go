@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Error codes. Sources: JSON-RPC 2.0, section 5.1; EIP-1474; EIP-7966 for codeStillWaiting;
@@ -105,7 +105,7 @@ func (x *exchange) failureOf(err error) *failure {
 		return &failure{code: codeLimit, message: p.Detail + ": try again", data: p}
 	case commands.IsRefusal(err):
 		return &failure{code: codeServer, message: p.Title, data: p}
-	case errors.Is(err, event.ErrUnknown):
+	case errors.Is(err, eventlog.ErrUnknown):
 		return &failure{code: codeInternal, message: "it is unknown whether the transaction was accepted: send it again", data: p}
 	}
 	return &failure{code: codeInternal, message: p.Title, data: p}

@@ -21,7 +21,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Config holds the settings and dependencies of the endpoint.
@@ -111,7 +111,7 @@ type exchange struct {
 	nextFree func(ctx context.Context, from uint64, read func(ctx context.Context, place api.Place) (uint64, error)) (uint64, error)
 	rest     func() (leave func(), ok bool)
 	again    func() bool
-	meta     event.Meta
+	meta     eventlog.Meta
 	problem  func(error) api.Problem
 	room     *budget
 	held     *holding

@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // state is a transaction's state in the log.
@@ -224,7 +224,7 @@ func TestSendWithoutStore(t *testing.T) {
 	if strings.Contains(string(r.Error.Data), "secret") {
 		t.Errorf("the data tells of the inside: %s", r.Error.Data)
 	}
-	s.config.Submit.Vault.Rows = brokenRows{PayloadRows: s.config.Submit.Vault.Rows, err: event.ErrUnknown}
+	s.config.Submit.Vault.Rows = brokenRows{PayloadRows: s.config.Submit.Vault.Rows, err: eventlog.ErrUnknown}
 	s.call("eth_sendRawTransaction", hexParam(raw)).wantError(t, codeInternal, "it is unknown whether the transaction was accepted: send it again")
 }
 

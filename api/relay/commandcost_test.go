@@ -13,33 +13,33 @@ import (
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // spy is a store that counts the reads of one stream, and can make reads of streams fail.
 type spy struct {
 	commands.Store
-	stream event.Stream
+	stream eventlog.Stream
 	reads  atomic.Int64
 	whole  atomic.Int64 // reads of any stream from its first event on
 	second func()       // called at the second read of the stream, when set
 	broken atomic.Bool  // reads fail after the first event
 }
 
-func (s *spy) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+func (s *spy) ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
 	if stream == s.stream && s.reads.Add(1) == 2 && s.second != nil {
 		s.second()
 	}
 	if after == 0 {
 		s.whole.Add(1)
 	}
-	return func(yield func(event.Recorded, error) bool) {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		for recorded, err := range s.Store.ReadStream(ctx, stream, after) {
 			if !yield(recorded, err) {
 				return
 			}
 			if s.broken.Load() {
-				yield(event.Recorded{}, context.DeadlineExceeded)
+				yield(eventlog.Recorded{}, context.DeadlineExceeded)
 				return
 			}
 		}

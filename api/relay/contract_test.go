@@ -14,9 +14,9 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // The contract names every query parameter of a route, and no other.
@@ -102,7 +102,7 @@ func TestContract(t *testing.T) {
 	for _, code := range strings.Split(strings.Join(strings.Fields(codes), ""), ",") {
 		told = append(told, code)
 	}
-	seen := map[event.Refusal]bool{}
+	seen := map[eventlog.Refusal]bool{}
 	for _, k := range kinds() {
 		table = append(table, string(k.Code))
 		if seen[k.Code] || k.Title == "" || http.StatusText(k.Status) == "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/domain/access"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // largeBytes is the size of the data of a large intent.
@@ -24,10 +24,10 @@ func large(key string) string {
 }
 
 // countingCodec decodes two kinds of events, and counts how often.
-func countingCodec(requested, assigned *atomic.Int64) event.Codec[intent.Event] {
-	return event.NewCodec(
-		event.From("intent.requested.v1", func(e intent.Requested) intent.Event { requested.Add(1); return e }),
-		event.From("intent.assigned.v1", func(e intent.Assigned) intent.Event { assigned.Add(1); return e }),
+func countingCodec(requested, assigned *atomic.Int64) eventlog.Codec[intent.Event] {
+	return eventlog.NewCodec(
+		eventlog.From("intent.requested.v1", func(e intent.Requested) intent.Event { requested.Add(1); return e }),
+		eventlog.From("intent.assigned.v1", func(e intent.Assigned) intent.Event { assigned.Add(1); return e }),
 	)
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
 )
 
@@ -100,7 +100,7 @@ func (d *desk) answerBatch(r api.Request, answers []intake.Answer, waits []*api.
 			continue
 		}
 		out.Results[i] = refused{Problem: r.Problem(a.Err)}
-		if !commands.IsRefusal(a.Err) && (badLuck == nil || errors.Is(a.Err, event.ErrUnknown)) {
+		if !commands.IsRefusal(a.Err) && (badLuck == nil || errors.Is(a.Err, eventlog.ErrUnknown)) {
 			badLuck = a.Err
 		}
 	}
@@ -143,4 +143,4 @@ func statusOf(w *api.Waited) int {
 }
 
 // stream is the stream of an intent's events.
-func stream(id chain.IntentID) event.Stream { return intent.Stream(id) }
+func stream(id chain.IntentID) eventlog.Stream { return intent.Stream(id) }

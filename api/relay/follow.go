@@ -9,19 +9,19 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // told is an event of an intent in the form of a webhook delivery, with its position in the
 // log.
 type told struct {
-	Position event.Position  `json:"position"`
-	Intent   chain.IntentID  `json:"intent"`
-	Sequence uint64          `json:"sequence"`
-	Type     string          `json:"type"`
-	At       time.Time       `json:"at"`
-	Data     json.RawMessage `json:"data"`
+	Position eventlog.Position `json:"position"`
+	Intent   chain.IntentID    `json:"intent"`
+	Sequence uint64            `json:"sequence"`
+	Type     string            `json:"type"`
+	At       time.Time         `json:"at"`
+	Data     json.RawMessage   `json:"data"`
 }
 
 // follow answers GET /v1/events. It streams the events that webhooks receive, as they happen,
@@ -45,16 +45,16 @@ func (d *desk) follow(r api.Request) error {
 	if q.Has("intent") && client != nil {
 		s.Names = api.NamesOne
 		s.Reaches = func(ctx context.Context) (bool, error) {
-			owner, known, err := d.owner(ctx, event.Stream(s.Stored.Streams[0]))
+			owner, known, err := d.owner(ctx, eventlog.Stream(s.Stored.Streams[0]))
 			return known && owner == *client, err
 		}
 	}
 	wanted := s.Stored
 	if !q.Has("intent") {
-		wanted = event.Filter{Streams: []string{intent.StreamPrefix}}
+		wanted = eventlog.Filter{Streams: []string{intent.StreamPrefix}}
 	}
-	public := event.Filter{Names: intent.NoticeNames()}
-	s.Show = func(ctx context.Context, e event.Recorded) (any, error) {
+	public := eventlog.Filter{Names: intent.NoticeNames()}
+	s.Show = func(ctx context.Context, e eventlog.Recorded) (any, error) {
 		if !wanted.Passes(e.Stream, "") || !public.Passes("", e.Name) {
 			return nil, nil // an intent's request, which may be large, is not decoded
 		}
@@ -65,20 +65,20 @@ func (d *desk) follow(r api.Request) error {
 
 // wantedStream returns the filter that the store applies: by stream for one intent, otherwise by the
 // names of public events, so that the store reads no requests.
-func wantedStream(q url.Values) (event.Filter, error) {
+func wantedStream(q url.Values) (eventlog.Filter, error) {
 	if !q.Has("intent") {
-		return event.Filter{Names: intent.NoticeNames()}, nil
+		return eventlog.Filter{Names: intent.NoticeNames()}, nil
 	}
 	id, err := chain.ParseIntentID(q.Get("intent"))
 	if err != nil {
-		return event.Filter{}, api.ErrInvalidFilter.Because("intent: %v", err)
+		return eventlog.Filter{}, api.ErrInvalidFilter.Because("intent: %v", err)
 	}
-	return event.Filter{Streams: []string{string(stream(id))}}, nil
+	return eventlog.Filter{Streams: []string{string(stream(id))}}, nil
 }
 
 // told returns an event as shown to a client; nil if the event is not public or another
 // client's. A nil client sees every client's events. The owner is looked up only of public events.
-func (d *desk) told(ctx context.Context, client *string, r event.Recorded) (any, error) {
+func (d *desk) told(ctx context.Context, client *string, r eventlog.Recorded) (any, error) {
 	id, err := intent.ParseStream(r.Stream)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (d *desk) told(ctx context.Context, client *string, r event.Recorded) (any,
 
 // tell decodes an event, and encodes it in the form in which all clients get it; nil if the event
 // is not public.
-func (d *desk) tell(id chain.IntentID, r event.Recorded) (api.Encoded, error) {
+func (d *desk) tell(id chain.IntentID, r eventlog.Recorded) (api.Encoded, error) {
 	e, err := d.Intake.Intents.Codec.Decode(r.Name, r.Data)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (d *desk) tell(id chain.IntentID, r event.Recorded) (api.Encoded, error) {
 
 // owner returns the client that owns the intent of a stream, if the stream exists. The stream's
 // first event names the owner, and it never changes.
-func (d *desk) owner(ctx context.Context, stream event.Stream) (client string, known bool, err error) {
+func (d *desk) owner(ctx context.Context, stream eventlog.Stream) (client string, known bool, err error) {
 	if client, known := d.owners.Recall(stream); known {
 		return client, true, nil
 	}

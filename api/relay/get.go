@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
 )
 
@@ -97,8 +97,8 @@ func (d *desk) find(ctx context.Context, r api.Request, id chain.IntentID) (row 
 // history yields the events of an intent, if the request may read it, and otherwise
 // [intent.ErrUnknown] alone. The client is charged for the bytes that were yielded, also if the request
 // ends in an error.
-func (d *desk) history(ctx context.Context, r api.Request, id chain.IntentID) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func (d *desk) history(ctx context.Context, r api.Request, id chain.IntentID) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		read := 0
 		defer func() { r.ChargeRead(read) }()
 		for recorded, err := range d.Intake.History(ctx, d.reach(r), id) {
@@ -151,7 +151,7 @@ func (d *desk) events(r api.Request) error {
 	ctx, cancel := r.Work()
 	defer cancel()
 	out := trail{ID: id, Events: []intent.Notice{}}
-	public := event.Filter{Names: intent.NoticeNames()}
+	public := eventlog.Filter{Names: intent.NoticeNames()}
 	for recorded, err := range d.history(ctx, r, id) {
 		if err != nil {
 			return err

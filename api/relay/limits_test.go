@@ -14,11 +14,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // newGuard is a guard on a log, with a clock that stands still.
@@ -41,7 +41,7 @@ func TestLimitsSayWhenToComeBack(t *testing.T) {
 			g = newGuard(c.Intake.Intents.Store)
 			c.Intake.Allow = g.Accept
 		})
-		ctx, meta := context.Background(), event.Meta{Actor: "ada"}
+		ctx, meta := context.Background(), eventlog.Meta{Actor: "ada"}
 		_, err := g.Switch(ctx, safeguard.SetRate{
 			Scope: safeguard.Scope{Kind: safeguard.EachClient}, Rate: &safeguard.Rate{PerSecond: 2, Burst: 4}, Actor: "ada", Reason: "as agreed", At: epoch,
 		}, meta)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
 )
 
@@ -48,7 +48,7 @@ func (d *desk) list(r api.Request) error {
 		return err
 	}
 	list := listOf(f)
-	var before event.Position
+	var before eventlog.Position
 	if q.Has("cursor") {
 		if before, err = r.ReadCursor(q.Get("cursor"), list); err != nil {
 			return err
@@ -81,11 +81,11 @@ func (d *desk) list(r api.Request) error {
 
 // rows reads a page. If the filters identify one intent, it is read from its stream, so the
 // client finds it at once.
-func (d *desk) rows(ctx context.Context, r api.Request, f intents.Filters, before event.Position, limit int) ([]intents.Row, event.Position, error) {
+func (d *desk) rows(ctx context.Context, r api.Request, f intents.Filters, before eventlog.Position, limit int) ([]intents.Row, eventlog.Position, error) {
 	if f.Client == nil || f.From == nil || f.Key == "" {
-		return api.ReadPage(ctx, r, before, limit, func(ctx context.Context, before event.Position, limit int) ([]intents.Row, event.Position, error) {
+		return api.ReadPage(ctx, r, before, limit, func(ctx context.Context, before eventlog.Position, limit int) ([]intents.Row, eventlog.Position, error) {
 			return d.Query.Step(ctx, f, before, limit)
-		}, func(row intents.Row) event.Position { return row.Position })
+		}, func(row intents.Row) eventlog.Position { return row.Position })
 	}
 	row, err := d.find(ctx, r, intent.ID(*f.Client, *f.From, f.Key))
 	switch {

@@ -15,12 +15,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -108,7 +108,7 @@ func TestOperates(t *testing.T) {
 	}
 	// Each change is an event with actor and reason; a command without effect records none.
 	head := 0
-	for batch, err := range g.Signers.Store.ReadAll(t.Context(), 0, event.Filter{}, 100) {
+	for batch, err := range g.Signers.Store.ReadAll(t.Context(), 0, eventlog.Filter{}, 100) {
 		check(t, err)
 		for _, r := range batch.Events {
 			head++

@@ -5,16 +5,16 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // ErrInvalidIntentID refuses a path without a valid intent id.
-const ErrInvalidIntentID = event.Refusal("invalid-intent-id")
+const ErrInvalidIntentID = eventlog.Refusal("invalid-intent-id")
 
 // kinds are the rows that the relay adds to the table that maps refusals to HTTP. The API's own
 // table has the rows for idempotency keys and for chains that are not served.

@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/access"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
 )
 
@@ -47,9 +47,9 @@ var contractYAML []byte
 // desk is the configuration plus caches. The routes are its methods.
 type desk struct {
 	Config
-	owners   api.Recent[event.Stream, string] // owner of each intent's stream
-	tellings tellings                         // public forms of the newest events
-	tries    *commands.Places[string]         // places of test deliveries
+	owners   api.Recent[eventlog.Stream, string] // owner of each intent's stream
+	tellings tellings                            // public forms of the newest events
+	tries    *commands.Places[string]            // places of test deliveries
 }
 
 // New returns the handler of the relay's listener. It panics if the configuration cannot work.

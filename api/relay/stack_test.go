@@ -29,8 +29,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -301,7 +301,7 @@ func (s *stack) problem(res response, status int, code string) {
 func (s *stack) command(id chain.IntentID, all ...intent.Command) {
 	s.t.Helper()
 	for _, c := range all {
-		o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+		o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 		check(s.t, err)
 		_, err = s.config.Intake.Intents.Handle(s.t.Context(), intent.Stream(id), c, o)
 		check(s.t, err)
@@ -318,7 +318,7 @@ func (s *stack) project() {
 	defer stop()
 	p := projections.Projector{
 		Name: intents.Name, DB: s.config.Query.DB, Log: store, Filter: intents.Filter(), Fold: intents.Projection{Codec: intent.Codec()}.Fold,
-		Moved: func(at event.Position, _ bool) {
+		Moved: func(at eventlog.Position, _ bool) {
 			if at >= head {
 				stop()
 			}

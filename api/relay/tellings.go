@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/tempo-watchtower/watchtower/api"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 const (
@@ -26,13 +26,13 @@ type tellings struct {
 // telling is one event in its public form.
 type telling struct {
 	mu       sync.Mutex
-	position event.Position // 0: none yet
-	text     api.Encoded    // nil if the event is not public
+	position eventlog.Position // 0: none yet
+	text     api.Encoded       // nil if the event is not public
 }
 
 // of returns the public form of the event at a position, and calls encode if it is not kept.
 // Callers with the same event wait for the first of them.
-func (t *tellings) of(position event.Position, encode func() (api.Encoded, error)) (api.Encoded, error) {
+func (t *tellings) of(position eventlog.Position, encode func() (api.Encoded, error)) (api.Encoded, error) {
 	kept := &t.at[position%tellingsMax]
 	kept.mu.Lock()
 	defer kept.mu.Unlock()

@@ -4,35 +4,35 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Reasons why an intent is not signed yet, beside the refusals in [WaitCodes].
 const (
-	ErrBehind  = event.Refusal("behind-another") // an earlier intent of its ordering group gets its nonce first
-	ErrFull    = event.Refusal("lane-full")      // the lane has the maximum of nonces in flight
-	ErrStalled = event.Refusal("lane-stalled")   // an earlier transaction has waited long for a block
+	ErrBehind  = eventlog.Refusal("behind-another") // an earlier intent of its ordering group gets its nonce first
+	ErrFull    = eventlog.Refusal("lane-full")      // the lane has the maximum of nonces in flight
+	ErrStalled = eventlog.Refusal("lane-stalled")   // an earlier transaction has waited long for a block
 )
 
 // WaitCodes lists every code of a [WaitsFor].
-func WaitCodes() []event.Refusal {
-	return []event.Refusal{
+func WaitCodes() []eventlog.Refusal {
+	return []eventlog.Refusal{
 		safeguard.ErrHalted, guard.ErrStopped, budget.ErrSpent, budget.ErrOverLimit, ErrBehind, ErrFull, ErrStalled, fee.ErrMarket,
 	}
 }
 
 // WaitsFor is the reason why an intent is not signed yet, and since when.
 type WaitsFor struct {
-	Code   event.Refusal
+	Code   eventlog.Refusal
 	Detail string
 	Since  time.Time // zero if unknown
 }
 
 // waitingFor is the reason in an answer.
 type waitingFor struct {
-	Code   event.Refusal `json:"code"`
-	Detail string        `json:"detail,omitempty"`
+	Code   eventlog.Refusal `json:"code"`
+	Detail string           `json:"detail,omitempty"`
 }

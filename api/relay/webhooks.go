@@ -16,9 +16,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Webhooks holds the dependencies for showing and operating clients' webhook endpoints.
@@ -39,7 +39,7 @@ type Webhooks struct {
 }
 
 // ErrInvalidWebhookID refuses a path without a valid endpoint id.
-const ErrInvalidWebhookID = event.Refusal("invalid-webhook-id")
+const ErrInvalidWebhookID = eventlog.Refusal("invalid-webhook-id")
 
 func (d *desk) webhookRoutes() []api.Route {
 	on := func(answer func(api.Request) error) func(api.Request) error {

@@ -19,9 +19,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/migrations"
 	"github.com/tempo-watchtower/watchtower/projections"
@@ -99,7 +99,9 @@ func (h *hooked) feed() {
 		Store: h.db.Log(), Rows: h.rows, Checkpoints: h.db.Work(), Intents: intent.Codec(), Wishes: notice.Codec(), Log: h.config.API.Log,
 	}
 	go func() { ended <- feeder.Run(ctx) }()
-	check(h.t, commands.Reached(ctx, head, func(ctx context.Context) (event.Position, error) { return h.db.Work().Checkpoint(ctx, notifier.Reader) }))
+	check(h.t, commands.Reached(ctx, head, func(ctx context.Context) (eventlog.Position, error) {
+		return h.db.Work().Checkpoint(ctx, notifier.Reader)
+	}))
 	stop()
 	<-ended
 	h.sweep()

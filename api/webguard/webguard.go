@@ -31,13 +31,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // The refusals of [Guard.Check].
 const (
-	ErrHost   = event.Refusal("host-not-allowed")
-	ErrOrigin = event.Refusal("origin-not-allowed")
+	ErrHost   = eventlog.Refusal("host-not-allowed")
+	ErrOrigin = eventlog.Refusal("origin-not-allowed")
 )
 
 // Guard holds the names and origins that a listener accepts. The zero value accepts specified IP

@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
@@ -28,7 +28,7 @@ type demo struct {
 	service string // URL of the API
 	node    string // URL of the chain
 	out     *paper
-	codec   event.Codec[tx.Event]
+	codec   eventlog.Codec[tx.Event]
 	random  io.Reader
 	// after is the time until the second transaction's validAfter; gap is the time until the
 	// third one's predecessor is submitted.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest/esdbcluster"
@@ -124,9 +124,9 @@ func TestCluster(t *testing.T) {
 
 // appendTo appends an event to a stream at a version, and retries until it is known to be
 // stored.
-func appendTo(t *testing.T, log *eventstoredb.Log, version event.Version) {
+func appendTo(t *testing.T, log *eventstoredb.Log, version eventlog.Version) {
 	t.Helper()
-	e := event.Event{ID: event.ID{byte(version + 1)}, Name: "test.happened.v1", Data: []byte("{}")}
+	e := eventlog.Event{ID: eventlog.ID{byte(version + 1)}, Name: "test.happened.v1", Data: []byte("{}")}
 	for {
 		a, err := log.Append(t.Context(), "one", version, e)
 		if err == nil && a.Version == version+1 {

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 )
 
@@ -29,8 +29,8 @@ func TestKeeps(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", said[:n], err)
 		}
-		a, err := log.Append(ctx, "one", event.Version(round), event.Event{ID: event.ID{byte(round + 1)}, Name: "test.happened.v1", Data: []byte("{}")})
-		if err != nil || a.Version != event.Version(round+1) {
+		a, err := log.Append(ctx, "one", eventlog.Version(round), eventlog.Event{ID: eventlog.ID{byte(round + 1)}, Name: "test.happened.v1", Data: []byte("{}")})
+		if err != nil || a.Version != eventlog.Version(round+1) {
 			t.Errorf("%+v, %v", a, err)
 		}
 		if err := log.Close(ctx); err != nil {

@@ -16,9 +16,9 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
@@ -53,7 +53,7 @@ func TestNoncesAreAllocated(t *testing.T) {
 }
 
 // allocated checks that the chain has executed only transactions at reserved nonces.
-func (w *world) allocated(t *testing.T, ledger *promises.Ledger, all []event.Recorded) {
+func (w *world) allocated(t *testing.T, ledger *promises.Ledger, all []eventlog.Recorded) {
 	t.Helper()
 	for _, hash := range w.strays(ledger, all) {
 		t.Errorf("the chain has executed %s, for which no lane has a nonce", hash)
@@ -61,7 +61,7 @@ func (w *world) allocated(t *testing.T, ledger *promises.Ledger, all []event.Rec
 }
 
 // strays lists executed transactions without a reserved nonce in a lane.
-func (w *world) strays(ledger *promises.Ledger, all []event.Recorded) (strays []chain.Hash) {
+func (w *world) strays(ledger *promises.Ledger, all []eventlog.Recorded) (strays []chain.Hash) {
 	known := map[chain.Hash]bool{}
 	for _, r := range all {
 		if e, err := lane.Codec().Decode(r.Name, r.Data); err == nil {
@@ -135,7 +135,7 @@ func total(held [3]int) int { return held[0] + held[1] + held[2] }
 
 // keysStayIn checks that no private key is in events, files or tables. The process's log is
 // checked when it ends.
-func (w *world) keysStayIn(t *testing.T, all []event.Recorded) {
+func (w *world) keysStayIn(t *testing.T, all []eventlog.Recorded) {
 	t.Helper()
 	secrets := map[string][]byte{}
 	for i, key := range keys {
@@ -148,7 +148,7 @@ func (w *world) keysStayIn(t *testing.T, all []event.Recorded) {
 }
 
 // stayIn checks that none of the secrets is in any written data.
-func (w *world) stayIn(t *testing.T, secrets map[string][]byte, all []event.Recorded) {
+func (w *world) stayIn(t *testing.T, secrets map[string][]byte, all []eventlog.Recorded) {
 	t.Helper()
 	canaries := promises.NewCanaries(secrets)
 	look := func(where string, text []byte) {

@@ -16,10 +16,10 @@ import (
 	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/app"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
@@ -33,7 +33,7 @@ func (w *world) limit(t *testing.T) {
 	plenty := chain.NewAmount(1 << 63).Times(1 << 62)
 	_, err = app.Guard(w.settings, storage.Log, nil, nil, time.Now, rand.Reader, log).Limit(ctx, w.id, budget.SetLimit{
 		Account: budget.Account{Kind: budget.EachClient}, Limit: budget.Limit{Fee: &plenty, Value: &plenty}, Actor: "ada", Reason: "as agreed", At: time.Now(),
-	}, event.Meta{Actor: "ada"})
+	}, eventlog.Meta{Actor: "ada"})
 	check(t, errors.Join(err, storage.Close(ctx)))
 }
 

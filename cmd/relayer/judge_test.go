@@ -9,9 +9,9 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 	"github.com/tempo-watchtower/watchtower/proof/promises/intents"
 	"github.com/tempo-watchtower/watchtower/proof/promises/lanes"
@@ -75,7 +75,7 @@ func (w *world) ledger(t *testing.T) *promises.Ledger {
 }
 
 // statesOf folds the intents from their events.
-func statesOf(t *testing.T, all []event.Recorded) map[chain.IntentID]intent.State {
+func statesOf(t *testing.T, all []eventlog.Recorded) map[chain.IntentID]intent.State {
 	t.Helper()
 	states, codec := map[chain.IntentID]intent.State{}, intent.Codec()
 	for _, r := range all {
@@ -147,12 +147,12 @@ func (w *world) positions(t *testing.T) (ids []chain.IntentID) {
 }
 
 // events is the whole log, which must not be written any more.
-func (w *world) events(t *testing.T) (all []event.Recorded) {
+func (w *world) events(t *testing.T) (all []eventlog.Recorded) {
 	t.Helper()
 	f := w.feed(t)
 	head, err := f.Log.Head(w.ctx)
 	check(t, err)
-	for batch, err := range f.Log.Subscribe(w.ctx, 0, event.Filter{}, 1000) {
+	for batch, err := range f.Log.Subscribe(w.ctx, 0, eventlog.Filter{}, 1000) {
 		check(t, err)
 		all = append(all, batch.Events...)
 		if batch.Next >= head {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/verify"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 	"github.com/tempo-watchtower/watchtower/proof/promises/intents"
 	"github.com/tempo-watchtower/watchtower/proof/promises/lanes"
@@ -39,12 +39,12 @@ func nobody(chain.ID) promises.Chain { return nil }
 
 // judged adapts a judge of the domain.
 type judged struct {
-	event  func(event.Recorded) []promises.Violation
+	event  func(eventlog.Recorded) []promises.Violation
 	finish func() []promises.Violation
 }
 
 // Event judges an event.
-func (j judged) Event(r event.Recorded) []promises.Violation { return j.event(r) }
+func (j judged) Event(r eventlog.Recorded) []promises.Violation { return j.event(r) }
 
 // Finish returns the violations that show only at the end.
 func (j judged) Finish() []promises.Violation { return j.finish() }

@@ -14,9 +14,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
@@ -44,14 +44,14 @@ func TestLookedAfter(t *testing.T) {
 		storage, err := delivery.OpenStorage(w.ctx, w.settings.Delivery, delivery.StorageOptions{Log: slog.New(slog.DiscardHandler)})
 		check(t, err)
 		stream := lane.Stream(chain.Sequence{Chain: w.id, Sender: wallet.Dev(0).Address()})
-		var version event.Version
+		var version eventlog.Version
 		for r, err := range storage.Log.ReadStream(w.ctx, stream, 0) {
 			check(t, err)
 			version = r.Version
 		}
 		name, data, err := lane.Codec().Encode(lane.Opened{Holder: "an impostor", Token: 1, At: time.Now()})
 		check(t, err)
-		_, err = storage.Log.Append(w.ctx, stream, version, event.Event{ID: event.ID{1}, Name: name, Data: data, Meta: event.Meta{Actor: "tester"}})
+		_, err = storage.Log.Append(w.ctx, stream, version, eventlog.Event{ID: eventlog.ID{1}, Name: name, Data: data, Meta: eventlog.Meta{Actor: "tester"}})
 		check(t, err)
 		check(t, storage.Close(context.WithoutCancel(w.ctx)))
 		if out := w.says(t, 1, "P7", nil, "verify", "--quiet"); !strings.Contains(out, string(stream)) {

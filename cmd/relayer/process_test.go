@@ -23,8 +23,8 @@ import (
 	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 	"github.com/tempo-watchtower/watchtower/proof/rig"
@@ -280,7 +280,7 @@ func (w *world) done(t *testing.T, s *rig.Service) {
 		}
 	}()
 	open := len(w.asked)
-	ends := event.Filter{Names: []string{"intent.completed.", "intent.failed.", "intent.canceled."}}
+	ends := eventlog.Filter{Names: []string{"intent.completed.", "intent.failed.", "intent.canceled."}}
 	for batch, err := range w.feed(t).Log.Subscribe(ctx, 0, ends, 1000) {
 		if err != nil {
 			t.Fatalf("%d intents are open: %v", open, err)

@@ -12,9 +12,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
@@ -97,7 +97,7 @@ func (w *world) takeover(t *testing.T, lose func(), point string, round int) {
 }
 
 // head is the position of the log's end.
-func (w *world) head(t *testing.T) event.Position {
+func (w *world) head(t *testing.T) eventlog.Position {
 	t.Helper()
 	head, err := w.feed(t).Log.Head(w.ctx)
 	check(t, err)
@@ -105,9 +105,9 @@ func (w *world) head(t *testing.T) event.Position {
 }
 
 // opened waits until a lane is opened after a position.
-func (w *world) opened(t *testing.T, after event.Position) {
+func (w *world) opened(t *testing.T, after eventlog.Position) {
 	t.Helper()
-	for batch, err := range w.feed(t).Log.Subscribe(w.ctx, after, event.Filter{Names: []string{"lane.opened."}}, 1) {
+	for batch, err := range w.feed(t).Log.Subscribe(w.ctx, after, eventlog.Filter{Names: []string{"lane.opened."}}, 1) {
 		check(t, err)
 		if len(batch.Events) > 0 {
 			return

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -23,10 +23,10 @@ import (
 // fill appends n events; n is a multiple of 100.
 func fill(t *testing.T, log commands.Store, n int) {
 	t.Helper()
-	for last := event.Version(0); int(last) < n; {
-		events := make([]event.Event, 100)
+	for last := eventlog.Version(0); int(last) < n; {
+		events := make([]eventlog.Event, 100)
 		for i := range events {
-			events[i] = event.Event{ID: event.DeriveID("test-1", event.ID{1}, int(last)+i), Name: "test.happened.v1", Data: []byte("{}")}
+			events[i] = eventlog.Event{ID: eventlog.DeriveID("test-1", eventlog.ID{1}, int(last)+i), Name: "test.happened.v1", Data: []byte("{}")}
 		}
 		appended, err := log.Append(t.Context(), "test-1", last, events...)
 		check(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	domain "github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
@@ -65,7 +65,7 @@ func (p *published) run(want int64, meanwhile func(), store ...string) {
 }
 
 // want compares the payloads: five of each stream, in order. There is no order between streams.
-func (p *published) want(streams ...event.Stream) {
+func (p *published) want(streams ...eventlog.Stream) {
 	p.t.Helper()
 	entries, err := p.client.XRange(p.ctx, p.stream, "-", "+").Result()
 	check(p.t, err)
@@ -86,26 +86,26 @@ func (p *published) want(streams ...event.Stream) {
 }
 
 type appends interface {
-	Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error)
+	Append(ctx context.Context, stream eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error)
 }
 
 // five appends five events to a new stream.
-func (p *published) five(log appends, stream event.Stream) {
+func (p *published) five(log appends, stream eventlog.Stream) {
 	p.t.Helper()
 	for n := range 5 {
-		_, err := log.Append(p.ctx, stream, event.Version(n), event.Event{
-			ID: event.DeriveID(stream, event.ID{}, n), Name: "test.happened.v1", Data: happened(stream, n),
+		_, err := log.Append(p.ctx, stream, eventlog.Version(n), eventlog.Event{
+			ID: eventlog.DeriveID(stream, eventlog.ID{}, n), Name: "test.happened.v1", Data: happened(stream, n),
 		})
 		check(p.t, err)
 	}
 }
 
-func happened(s event.Stream, n int) []byte { return fmt.Appendf(nil, `{"in":%q,"n":%d}`, s, n) }
+func happened(s eventlog.Stream, n int) []byte { return fmt.Appendf(nil, `{"in":%q,"n":%d}`, s, n) }
 
 // twice forwards while events are appended, and resumes where it stopped.
 func (p *published) twice(log appends, store ...string) {
 	for round := range 2 {
-		p.run(int64(5*(round+1)), func() { p.five(log, event.Stream(fmt.Sprintf("tx-%d", round))) }, store...)
+		p.run(int64(5*(round+1)), func() { p.five(log, eventlog.Stream(fmt.Sprintf("tx-%d", round))) }, store...)
 	}
 	p.want("tx-0", "tx-1")
 }
@@ -151,7 +151,7 @@ func TestForwardFromTheArchive(t *testing.T) {
 	t.Cleanup(func() { check(t, db.Close()) })
 	p.five(db.Log(), "tx-0")
 	p.five(db.Log(), "tx-1")
-	segment, err := archive.NewFiles(archive.Dir(files), nil).Write(p.ctx, event.ID{1}, 1, 6, db.Log().ReadAll(p.ctx, 0, event.Filter{}, 100))
+	segment, err := archive.NewFiles(archive.Dir(files), nil).Write(p.ctx, eventlog.ID{1}, 1, 6, db.Log().ReadAll(p.ctx, 0, eventlog.Filter{}, 100))
 	check(t, err)
 	check(t, db.Log().KeepSegment(p.ctx, segment))
 	_, err = db.Log().Drop(p.ctx, 6, domain.Rule{{Prefix: "tx-"}})

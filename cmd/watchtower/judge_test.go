@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/program/verify"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
@@ -124,7 +124,7 @@ func (w *world) replay(t *testing.T, ctx context.Context, store verify.Store) pr
 		}
 	}
 	newest := time.Time{}
-	for after := event.Position(0); ; {
+	for after := eventlog.Position(0); ; {
 		page, err := store.Page(ctx, after, 1000)
 		if err != nil {
 			t.Fatal(err)

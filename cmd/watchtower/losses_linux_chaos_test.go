@@ -12,8 +12,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
@@ -69,7 +69,7 @@ func (b *box) without(t *testing.T) (n int) {
 	check(t, err)
 	defer store.Close() //nolint:errcheck // it was only read
 	needed := map[payload.Ref]bool{}
-	for after := event.Position(0); ; {
+	for after := eventlog.Position(0); ; {
 		page, err := store.Page(b.ctx, after, 1000)
 		check(t, err)
 		if len(page) == 0 {

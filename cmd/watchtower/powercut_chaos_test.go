@@ -14,7 +14,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -269,8 +269,8 @@ func careless(t *testing.T, disk *rig.Disk, m machine) {
 	for w := range 8 {
 		writing.Go(func() {
 			for i := 0; writers.Err() == nil; i++ {
-				stream := event.Stream(fmt.Sprintf("s-%d-%d", w, i))
-				e := event.Event{ID: event.DeriveID(stream, event.ID{}, 0), Name: "test.happened.v1", Data: []byte("{}")}
+				stream := eventlog.Stream(fmt.Sprintf("s-%d-%d", w, i))
+				e := eventlog.Event{ID: eventlog.DeriveID(stream, eventlog.ID{}, 0), Name: "test.happened.v1", Data: []byte("{}")}
 				if _, err := store.Append(writers, stream, 0, e); err == nil {
 					acked.Add(1)
 				}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
@@ -192,8 +192,8 @@ func (w *world) unlinked(t *testing.T) (n int) {
 	store, err := w.inspect(w.ctx)
 	check(t, err)
 	defer store.Close() //nolint:errcheck // it was only read
-	linked := map[event.Stream]bool{}
-	for after := event.Position(0); ; {
+	linked := map[eventlog.Stream]bool{}
+	for after := eventlog.Position(0); ; {
 		page, err := store.Page(w.ctx, after, 1000)
 		check(t, err)
 		if len(page) == 0 {

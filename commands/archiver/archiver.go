@@ -20,13 +20,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Store drops the beginning of its log.
 type Store interface {
 	// Begins returns the position from which the log is complete.
-	Begins(ctx context.Context) (event.Position, error)
+	Begins(ctx context.Context) (eventlog.Position, error)
 	// Segments lists the segments in which readers find dropped events; KeepSegment adds
 	// one.
 	Segments(ctx context.Context) ([]archive.Segment, error)
@@ -34,15 +34,15 @@ type Store interface {
 	// Drop drops events of the log below a position, all of which are in listed segments.
 	// It keeps the events of streams that are not settled. It returns the position where
 	// the log then begins. After any error it may be called again.
-	Drop(ctx context.Context, below event.Position, rule archive.Rule) (event.Position, error)
+	Drop(ctx context.Context, below eventlog.Position, rule archive.Rule) (eventlog.Position, error)
 	// Restore puts dropped events back, from a position up to the log's beginning.
-	Restore(ctx context.Context, from event.Position, events iter.Seq2[event.Batch, error]) error
+	Restore(ctx context.Context, from eventlog.Position, events iter.Seq2[eventlog.Batch, error]) error
 }
 
 // Files stores the segments.
 type Files interface {
 	// Write makes the segment of a range; it is durable and verified when Write returns.
-	Write(ctx context.Context, store event.ID, first, past event.Position, events iter.Seq2[event.Batch, error]) (archive.Segment, error)
+	Write(ctx context.Context, store eventlog.ID, first, past eventlog.Position, events iter.Seq2[eventlog.Batch, error]) (archive.Segment, error)
 	// Verify reads a whole segment; its errors name it.
 	Verify(ctx context.Context, s archive.Segment) error
 }
@@ -67,7 +67,7 @@ type Archiver struct {
 	Now      func() time.Time
 	Random   io.Reader
 	Logger   *slog.Logger
-	Actor    event.Meta
+	Actor    eventlog.Meta
 	// Told is called after each pass of Run with the archive's state, Failed with the error
 	// of a failed pass. Both may be nil.
 	Told   func(Standing)
@@ -76,7 +76,7 @@ type Archiver struct {
 	Crash func(point string)
 
 	verified map[archive.Digest]bool // segments verified by this process
-	dropped  event.Position          // position below which this process has dropped all that it could
+	dropped  eventlog.Position       // position below which this process has dropped all that it could
 }
 
 // CrashPoints lists the places at which a test may end the process.
@@ -133,8 +133,8 @@ func (a *Archiver) Alone(ctx context.Context, do func(ctx context.Context) error
 
 // Standing is the state of the archive, for operators.
 type Standing struct {
-	Past     event.Position // the first position in no segment
-	Begins   event.Position // where the store's log begins
+	Past     eventlog.Position // the first position in no segment
+	Begins   eventlog.Position // where the store's log begins
 	Segments int
 	Bytes    uint64 // of their files
 	Due      int    // segments that could be made now
@@ -165,8 +165,8 @@ func (a *Archiver) tell(ctx context.Context) error {
 // Report is the result of a pass, actual or planned.
 type Report struct {
 	Stored []archive.Segment
-	Begins event.Position // of the store's log now
-	Held   bool           // restored events stay until an operator drops them
+	Begins eventlog.Position // of the store's log now
+	Held   bool              // restored events stay until an operator drops them
 }
 
 func (a *Archiver) handler() commands.Handler[archive.State, archive.Command, archive.Event] {
@@ -243,8 +243,8 @@ func (a *Archiver) plan(ctx context.Context, state archive.State) (Plan, error) 
 	return Plan{State: state, Begins: begins, Head: head, Settings: a.Settings, Now: a.Now(), Page: a.page}, err
 }
 
-func (a *Archiver) page(ctx context.Context, after event.Position, most int) ([]event.Recorded, error) {
-	for batch, err := range a.Log.ReadAll(ctx, after, event.Filter{}, most) {
+func (a *Archiver) page(ctx context.Context, after eventlog.Position, most int) ([]eventlog.Recorded, error) {
+	for batch, err := range a.Log.ReadAll(ctx, after, eventlog.Filter{}, most) {
 		return batch.Events, err
 	}
 	return nil, nil
@@ -254,13 +254,13 @@ func (a *Archiver) page(ctx context.Context, after event.Position, most int) ([]
 const readMax = 1000
 
 // store writes one segment, and records it.
-func (a *Archiver) store(ctx context.Context, plan Plan, first, past event.Position) (archive.State, error) {
+func (a *Archiver) store(ctx context.Context, plan Plan, first, past eventlog.Position) (archive.State, error) {
 	state := plan.State
 	one, err := plan.at(ctx, 1)
 	if err != nil {
 		return state, err
 	}
-	segment, err := a.Files.Write(ctx, one.ID, first, past, a.Log.ReadAll(ctx, first-1, event.Filter{}, readMax))
+	segment, err := a.Files.Write(ctx, one.ID, first, past, a.Log.ReadAll(ctx, first-1, eventlog.Filter{}, readMax))
 	if err != nil {
 		return state, err
 	}
@@ -279,7 +279,7 @@ func (a *Archiver) list(ctx context.Context, state archive.State) error {
 	if err != nil {
 		return err
 	}
-	known := map[event.Position]archive.Digest{}
+	known := map[eventlog.Position]archive.Digest{}
 	for _, s := range listed {
 		known[s.First] = s.Hash
 	}
@@ -359,7 +359,7 @@ func (a *Archiver) catchUp(ctx context.Context, state archive.State) (archive.St
 //
 // It is recorded last: if the store's restore fails, the archive is as before. After a crash
 // between the two, or if the store's answer was lost, the next pass records it.
-func (a *Archiver) Restore(ctx context.Context, position event.Position) (from, past event.Position, err error) {
+func (a *Archiver) Restore(ctx context.Context, position eventlog.Position) (from, past eventlog.Position, err error) {
 	state, err := a.State(ctx)
 	if err != nil {
 		return 0, 0, err
@@ -375,7 +375,7 @@ func (a *Archiver) Restore(ctx context.Context, position event.Position) (from, 
 		return 0, 0, err
 	}
 	past = plan.Begins
-	if err := a.Store.Restore(ctx, from, a.Log.ReadAll(ctx, from-1, event.Filter{}, readMax)); err != nil {
+	if err := a.Store.Restore(ctx, from, a.Log.ReadAll(ctx, from-1, eventlog.Filter{}, readMax)); err != nil {
 		return from, past, err
 	}
 	a.crash("restore.returned")

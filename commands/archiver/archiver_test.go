@@ -16,12 +16,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/archiver"
 	domain "github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 )
 
 // streamOf reads one stream of the whole log.
-func streamOf(t testing.TB, a *archiver.Archiver, stream event.Stream) (events []event.Recorded) {
+func streamOf(t testing.TB, a *archiver.Archiver, stream eventlog.Stream) (events []eventlog.Recorded) {
 	t.Helper()
 	for r, err := range a.Log.ReadStream(t.Context(), stream, 0) {
 		check(t, err)
@@ -33,18 +33,18 @@ func streamOf(t testing.TB, a *archiver.Archiver, stream event.Stream) (events [
 // upTo is a log that is read event by event, and up to a position only.
 type upTo struct {
 	commands.Store
-	past event.Position
+	past eventlog.Position
 }
 
-func (l upTo) ReadAll(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
+func (l upTo) ReadAll(ctx context.Context, after eventlog.Position, f eventlog.Filter, most int) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
 		for b, err := range l.Store.ReadAll(ctx, after, f, most) {
 			for _, r := range b.Events {
 				if r.Position >= l.past {
-					yield(event.Batch{}, fmt.Errorf("position %d is read: only events below %d were dropped", r.Position, l.past))
+					yield(eventlog.Batch{}, fmt.Errorf("position %d is read: only events below %d were dropped", r.Position, l.past))
 					return
 				}
-				if !yield(event.Batch{Events: []event.Recorded{r}, Next: r.Position}, nil) {
+				if !yield(eventlog.Batch{Events: []eventlog.Recorded{r}, Next: r.Position}, nil) {
 					return
 				}
 			}
@@ -72,7 +72,7 @@ func TestMoveAndBack(t *testing.T) {
 			if diff := cmp.Diff(before, after[:min(len(after), len(before))]); diff != "" {
 				t.Fatalf("%s: %s", when, diff)
 			}
-			byStream := map[event.Stream][]event.Recorded{}
+			byStream := map[eventlog.Stream][]eventlog.Recorded{}
 			for _, r := range after {
 				byStream[r.Stream] = append(byStream[r.Stream], r)
 			}
@@ -88,14 +88,14 @@ func TestMoveAndBack(t *testing.T) {
 			t.Fatalf("%d segments, the log begins at %d", len(report.Stored), report.Begins)
 		}
 		same("archived")
-		fill40 := event.Version(len(streamOf(t, a, "group-1")))
-		if _, err := a.Log.Append(t.Context(), "tx-1-0001", 4, event.Event{ID: event.ID{7}, Name: "tx.finality_violated.v1", Data: []byte("{}")}); err != nil {
+		fill40 := eventlog.Version(len(streamOf(t, a, "group-1")))
+		if _, err := a.Log.Append(t.Context(), "tx-1-0001", 4, eventlog.Event{ID: eventlog.ID{7}, Name: "tx.finality_violated.v1", Data: []byte("{}")}); err != nil {
 			t.Fatal("a settled stream takes no more events:", err)
 		}
-		if _, err := a.Log.Append(t.Context(), "group-1", fill40, event.Event{ID: event.ID{8}, Name: "group.joined.v1", Data: []byte("{}")}); err != nil {
+		if _, err := a.Log.Append(t.Context(), "group-1", fill40, eventlog.Event{ID: eventlog.ID{8}, Name: "group.joined.v1", Data: []byte("{}")}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := a.Log.Append(t.Context(), "tx-1-0002", 0, event.Event{ID: event.ID{9}, Name: "tx.accepted.v1", Data: []byte("{}")}); !errors.As(err, new(*event.ConflictError)) {
+		if _, err := a.Log.Append(t.Context(), "tx-1-0002", 0, eventlog.Event{ID: eventlog.ID{9}, Name: "tx.accepted.v1", Data: []byte("{}")}); !errors.As(err, new(*eventlog.ConflictError)) {
 			t.Fatal("a settled stream begins anew:", err)
 		}
 		same("grown")
@@ -151,19 +151,19 @@ func TestNothingIsSkippedInSilence(t *testing.T) {
 		fill(t, a, 20)
 		report, err := a.Pass(t.Context(), false)
 		check(t, err)
-		for _, err := range store.ReadAll(t.Context(), 5, event.Filter{Names: []string{"group."}}, 3) {
+		for _, err := range store.ReadAll(t.Context(), 5, eventlog.Filter{Names: []string{"group."}}, 3) {
 			if gone := new(domain.GoneError); !errors.As(err, &gone) || gone.Begins != report.Begins {
 				t.Errorf("read all: %v", err)
 			}
 			break
 		}
-		for _, err := range store.ReadAll(t.Context(), ^event.Position(0), event.Filter{}, 3) {
+		for _, err := range store.ReadAll(t.Context(), ^eventlog.Position(0), eventlog.Filter{}, 3) {
 			if gone := new(domain.GoneError); errors.As(err, &gone) {
 				t.Errorf("read beyond the end: %v", err)
 			}
 			break
 		}
-		for _, err := range store.Subscribe(t.Context(), 0, event.Filter{}, 3) {
+		for _, err := range store.Subscribe(t.Context(), 0, eventlog.Filter{}, 3) {
 			if gone := new(domain.GoneError); !errors.As(err, &gone) {
 				t.Errorf("subscribe: %v", err)
 			}
@@ -182,7 +182,7 @@ func TestNothingIsSkippedInSilence(t *testing.T) {
 			t.Helper()
 			a := archiving(store, archive.NewFiles(archive.Dir(dir), nil))
 			var got error
-			for _, err := range a.Log.ReadAll(t.Context(), 0, event.Filter{}, 100) {
+			for _, err := range a.Log.ReadAll(t.Context(), 0, eventlog.Filter{}, 100) {
 				got = err
 			}
 			if !errors.Is(got, what) || !contains(got, second.Name) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -58,7 +58,7 @@ func moved(b *testing.B, n int) {
 		archive.Live
 	}) time.Duration {
 		began, seen := time.Now(), 0
-		for batch, err := range log.ReadAll(ctx, 0, event.Filter{}, 2000) {
+		for batch, err := range log.ReadAll(ctx, 0, eventlog.Filter{}, 2000) {
 			check(b, err)
 			if seen += len(batch.Events); seen >= n {
 				break
@@ -68,7 +68,7 @@ func moved(b *testing.B, n int) {
 	}
 	fromStore := read(db.Log)
 	began := time.Now()
-	segment, err := files.Write(ctx, event.ID{1}, 1, event.Position(n)+1, whole.ReadAll(ctx, 0, event.Filter{}, 1000))
+	segment, err := files.Write(ctx, eventlog.ID{1}, 1, eventlog.Position(n)+1, whole.ReadAll(ctx, 0, eventlog.Filter{}, 1000))
 	check(b, err)
 	wrote := time.Since(began)
 	check(b, db.Log.KeepSegment(ctx, segment))

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	domain "github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 )
@@ -38,12 +38,12 @@ func rule() (r domain.Rule) {
 	return append(r, domain.Ending{Prefix: "one"})
 }
 
-func (m *midway) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
+func (m *midway) Append(ctx context.Context, stream eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	appended, err := m.Store.Append(ctx, stream, expected, events...)
 	if err == nil && m.mu.TryLock() {
 		defer m.mu.Unlock()
 		if m.appends++; m.appends%4 == 0 {
-			if err := m.archive(); err != nil && !errors.Is(err, event.ErrClosed) {
+			if err := m.archive(); err != nil && !errors.Is(err, eventlog.ErrClosed) {
 				m.t.Errorf("archive in mid-suite: %v", err)
 			}
 		}
@@ -57,7 +57,7 @@ func (m *midway) archive() error {
 	if err != nil {
 		return err
 	}
-	past := event.Position(1)
+	past := eventlog.Position(1)
 	if n := len(listed); n > 0 {
 		past = listed[n-1].Past
 	}
@@ -65,7 +65,7 @@ func (m *midway) archive() error {
 	if err != nil || head < past+part || past > 20*part {
 		return err
 	}
-	s, err := m.files.Write(ctx, event.ID{1}, past, past+part, m.ReadAll(ctx, past-1, event.Filter{}, 7))
+	s, err := m.files.Write(ctx, eventlog.ID{1}, past, past+part, m.ReadAll(ctx, past-1, eventlog.Filter{}, 7))
 	if err == nil {
 		err = m.live.KeepSegment(ctx, s)
 	}

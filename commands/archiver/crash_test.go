@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/commands/archiver"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
@@ -74,7 +74,7 @@ func TestKilledWhileArchiving(t *testing.T) {
 
 // killing fills a store, has a child die at a point, and opens the store again. The last event
 // of before was the log's last one.
-func killing(t *testing.T, engine, point string) (a *archiver.Archiver, before []event.Recorded) {
+func killing(t *testing.T, engine, point string) (a *archiver.Archiver, before []eventlog.Recorded) {
 	place, shelf := t.TempDir(), t.TempDir()
 	e := onEmbedded(place, nil)
 	if engine == "postgres" {

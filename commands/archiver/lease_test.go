@@ -10,7 +10,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/archiver"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
@@ -58,7 +58,7 @@ func TestOneAtATime(t *testing.T) {
 	check(t, os.WriteFile(shelf, nil, 0o600))
 	from := len(streamOf(t, service, "group-1"))
 	for i := range 2 * part {
-		_, err := service.Log.Append(t.Context(), "group-1", event.Version(from+i), event.Event{ID: event.ID{3, byte(i)}, Name: "group.joined.v1", Data: []byte(`{}`)})
+		_, err := service.Log.Append(t.Context(), "group-1", eventlog.Version(from+i), eventlog.Event{ID: eventlog.ID{3, byte(i)}, Name: "group.joined.v1", Data: []byte(`{}`)})
 		check(t, err)
 	}
 	ctx, stop = context.WithCancel(t.Context())

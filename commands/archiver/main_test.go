@@ -15,7 +15,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands/archiver"
 	domain "github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
@@ -32,10 +32,10 @@ func TestMain(m *testing.M) {
 // live is a store whose events are archived.
 type live interface {
 	archive.Live
-	Begins(ctx context.Context) (event.Position, error)
+	Begins(ctx context.Context) (eventlog.Position, error)
 	KeepSegment(ctx context.Context, s domain.Segment) error
-	Drop(ctx context.Context, below event.Position, rule domain.Rule) (event.Position, error)
-	Restore(ctx context.Context, from event.Position, events iter.Seq2[event.Batch, error]) error
+	Drop(ctx context.Context, below eventlog.Position, rule domain.Rule) (eventlog.Position, error)
+	Restore(ctx context.Context, from eventlog.Position, events iter.Seq2[eventlog.Batch, error]) error
 }
 
 // engine opens one kind of store, repeatedly.
@@ -116,7 +116,7 @@ func check(t testing.TB, err error) {
 func archiving(store live, files *archive.Files) *archiver.Archiver {
 	return &archiver.Archiver{
 		Log: archive.NewStore(store, files), Store: store, Files: files, Settings: archiver.Settings{Segment: part},
-		Now: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler), Actor: event.Meta{Actor: "test"},
+		Now: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler), Actor: eventlog.Meta{Actor: "test"},
 	}
 }
 
@@ -124,26 +124,26 @@ func archiving(store live, files *archive.Files) *archiver.Archiver {
 func fill(t testing.TB, a *archiver.Archiver, streams int) {
 	t.Helper()
 	for i := range streams {
-		stream := event.Stream(fmt.Sprintf("tx-1-%04d", i))
+		stream := eventlog.Stream(fmt.Sprintf("tx-1-%04d", i))
 		names := []string{"tx.accepted.v1", "tx.mined.v1", "tx.finalized.v1", "tx.payload_erased.v1"}
 		if i%5 == 0 {
 			names = names[:2]
 		}
 		for v, name := range names {
-			_, err := a.Log.Append(t.Context(), stream, event.Version(v), event.Event{
-				ID: event.DeriveID(stream, event.ID{1}, v), Name: name, Data: fmt.Appendf(nil, `{"n": %d}`, i), Meta: event.Meta{Actor: "test", Link: event.Link{byte(i), byte(v)}},
+			_, err := a.Log.Append(t.Context(), stream, eventlog.Version(v), eventlog.Event{
+				ID: eventlog.DeriveID(stream, eventlog.ID{1}, v), Name: name, Data: fmt.Appendf(nil, `{"n": %d}`, i), Meta: eventlog.Meta{Actor: "test", Link: eventlog.Link{byte(i), byte(v)}},
 			})
 			check(t, err)
 		}
-		_, err := a.Log.Append(t.Context(), "group-1", event.Version(i), event.Event{ID: event.DeriveID("group-1", event.ID{2}, i), Name: "group.joined.v1", Data: []byte(`{}`)})
+		_, err := a.Log.Append(t.Context(), "group-1", eventlog.Version(i), eventlog.Event{ID: eventlog.DeriveID("group-1", eventlog.ID{2}, i), Name: "group.joined.v1", Data: []byte(`{}`)})
 		check(t, err)
 	}
 }
 
 // all reads the whole log.
-func all(t testing.TB, a *archiver.Archiver) (events []event.Recorded) {
+func all(t testing.TB, a *archiver.Archiver) (events []eventlog.Recorded) {
 	t.Helper()
-	for b, err := range a.Log.ReadAll(t.Context(), 0, event.Filter{}, 100) {
+	for b, err := range a.Log.ReadAll(t.Context(), 0, eventlog.Filter{}, 100) {
 		check(t, err)
 		events = append(events, b.Events...)
 	}

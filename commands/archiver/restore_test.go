@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/archiver"
 	domain "github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
@@ -30,12 +30,12 @@ type breaking struct {
 	batches int
 }
 
-func (s breaking) Restore(ctx context.Context, from event.Position, events iter.Seq2[event.Batch, error]) error {
-	return s.live.Restore(ctx, from, func(yield func(event.Batch, error) bool) {
+func (s breaking) Restore(ctx context.Context, from eventlog.Position, events iter.Seq2[eventlog.Batch, error]) error {
+	return s.live.Restore(ctx, from, func(yield func(eventlog.Batch, error) bool) {
 		n := 0
 		for b, err := range events {
 			if n++; n > s.batches {
-				yield(event.Batch{}, errBroken)
+				yield(eventlog.Batch{}, errBroken)
 				return
 			}
 			if !yield(b, err) {
@@ -48,12 +48,12 @@ func (s breaking) Restore(ctx context.Context, from event.Position, events iter.
 // silent is a log that cannot record.
 type silent struct{ commands.Store }
 
-func (silent) Append(context.Context, event.Stream, event.Version, ...event.Event) (event.Appended, error) {
-	return event.Appended{}, errBroken
+func (silent) Append(context.Context, eventlog.Stream, eventlog.Version, ...eventlog.Event) (eventlog.Appended, error) {
+	return eventlog.Appended{}, errBroken
 }
 
 // stored archives what is old, and returns a log with more to archive.
-func stored(t *testing.T, e *engine, dir string) (*archiver.Archiver, live, event.Position) {
+func stored(t *testing.T, e *engine, dir string) (*archiver.Archiver, live, eventlog.Position) {
 	t.Helper()
 	store := e.open()
 	a := archiving(store, archive.NewFiles(archive.Dir(dir), nil))
@@ -70,15 +70,15 @@ func more(t *testing.T, a *archiver.Archiver) {
 	t.Helper()
 	from := len(streamOf(t, a, "group-1"))
 	for i := range 2 * part {
-		_, err := a.Log.Append(t.Context(), "group-1", event.Version(from+i), event.Event{
-			ID: event.DeriveID("group-1", event.ID{3}, from+i), Name: "group.joined.v1", Data: []byte(`{}`),
+		_, err := a.Log.Append(t.Context(), "group-1", eventlog.Version(from+i), eventlog.Event{
+			ID: eventlog.DeriveID("group-1", eventlog.ID{3}, from+i), Name: "group.joined.v1", Data: []byte(`{}`),
 		})
 		check(t, err)
 	}
 }
 
 // state checks what the archive records and where the store's log begins.
-func state(t *testing.T, a *archiver.Archiver, begins event.Position, held bool) {
+func state(t *testing.T, a *archiver.Archiver, begins eventlog.Position, held bool) {
 	t.Helper()
 	s, err := a.State(t.Context())
 	check(t, err)
@@ -189,8 +189,8 @@ func TestRecordedButNotRestored(t *testing.T) {
 		defer e.close() //nolint:errcheck // the test is over
 		name, data, err := domain.Codec().Encode(domain.Restored{From: 1})
 		check(t, err)
-		_, err = a.Log.Append(t.Context(), domain.Stream, event.Version(len(streamOf(t, a, domain.Stream))),
-			event.Event{ID: event.ID{5}, Name: name, Data: data})
+		_, err = a.Log.Append(t.Context(), domain.Stream, eventlog.Version(len(streamOf(t, a, domain.Stream))),
+			eventlog.Event{ID: eventlog.ID{5}, Name: name, Data: data})
 		check(t, err)
 		if s, err := a.State(t.Context()); err != nil || !s.Held {
 			t.Fatalf("%+v, %v", s, err)

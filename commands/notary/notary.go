@@ -11,7 +11,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/audit"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Name is the name of the notary's lease and actor.
@@ -38,7 +38,7 @@ type Notary struct {
 	Signer   audit.Signer
 	Settings Settings
 	// Sealed is called with the position up to which the log is sealed; may be nil.
-	Sealed func(through event.Position)
+	Sealed func(through eventlog.Position)
 	Now    func() time.Time
 	Random io.Reader
 	Log    *slog.Logger
@@ -70,7 +70,7 @@ func (n *Notary) Run(ctx context.Context) error {
 // read folds new events up to the head of the log, and seals whenever it has as many as a
 // seal may cover.
 func (n *Notary) read(ctx context.Context, last *commands.Result[audit.State], draft **audit.Draft) error {
-	for batch, err := range n.Seals.Store.ReadAll(ctx, (*draft).Through(), event.Filter{}, readMax) {
+	for batch, err := range n.Seals.Store.ReadAll(ctx, (*draft).Through(), eventlog.Filter{}, readMax) {
 		if err != nil {
 			return fmt.Errorf("read the log: %w", err)
 		}
@@ -88,7 +88,7 @@ func (n *Notary) read(ctx context.Context, last *commands.Result[audit.State], d
 }
 
 func (n *Notary) seal(ctx context.Context, last *commands.Result[audit.State], draft **audit.Draft) error {
-	origin, err := commands.Begin(n.Random, event.Meta{Actor: Name})
+	origin, err := commands.Begin(n.Random, eventlog.Meta{Actor: Name})
 	if err != nil {
 		return err
 	}
@@ -126,8 +126,8 @@ func (n *Notary) load(ctx context.Context) (r commands.Result[audit.State], err 
 
 // lastOf returns the last event of a stream, found with about two reads for each doubling
 // of its length; ok is false if there is none.
-func lastOf(ctx context.Context, store commands.Store, stream event.Stream) (last event.Recorded, ok bool, err error) {
-	look := func(after event.Version) (found bool, err error) {
+func lastOf(ctx context.Context, store commands.Store, stream eventlog.Stream) (last eventlog.Recorded, ok bool, err error) {
+	look := func(after eventlog.Version) (found bool, err error) {
 		for r, err := range store.ReadStream(ctx, stream, after) {
 			if err != nil {
 				return false, fmt.Errorf("read %s: %w", stream, err)
@@ -137,7 +137,7 @@ func lastOf(ctx context.Context, store commands.Store, stream event.Stream) (las
 		}
 		return false, nil
 	}
-	none := event.Version(1) // the least version after which nothing was found
+	none := eventlog.Version(1) // the least version after which nothing was found
 	for found := true; found; {
 		if found, err = look(none - 1); err != nil {
 			return last, false, err

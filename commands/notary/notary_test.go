@@ -13,7 +13,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/audit"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -33,11 +33,11 @@ func open(t *testing.T) *embedded.Log {
 	return db.Log()
 }
 
-func fill(t *testing.T, log commands.Store, stream event.Stream, from, n int) {
+func fill(t *testing.T, log commands.Store, stream eventlog.Stream, from, n int) {
 	t.Helper()
 	for i := range n {
-		e := event.Event{ID: event.DeriveID(stream, event.ID{1}, from+i), Name: "test.v1", Data: fmt.Appendf(nil, `{"n":%d}`, i)}
-		if _, err := log.Append(t.Context(), stream, event.Version(from+i), e); err != nil {
+		e := eventlog.Event{ID: eventlog.DeriveID(stream, eventlog.ID{1}, from+i), Name: "test.v1", Data: fmt.Appendf(nil, `{"n":%d}`, i)}
+		if _, err := log.Append(t.Context(), stream, eventlog.Version(from+i), e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -45,22 +45,22 @@ func fill(t *testing.T, log commands.Store, stream event.Stream, from, n int) {
 
 // notaryOf returns a notary that seals at most this many events at once, and a channel of
 // its seals.
-func notaryOf(log commands.Store, events int) (*Notary, <-chan event.Position) {
+func notaryOf(log commands.Store, events int) (*Notary, <-chan eventlog.Position) {
 	signer, err := audit.NewSigner(make([]byte, 32))
 	if err != nil {
 		panic(err)
 	}
-	sealed := make(chan event.Position, 100)
+	sealed := make(chan eventlog.Position, 100)
 	return &Notary{
 		Seals: Seals{Store: log, Codec: audit.Codec()}, Signer: signer,
 		Settings: Settings{Every: 5 * time.Millisecond, Events: events},
-		Sealed:   func(through event.Position) { sealed <- through },
+		Sealed:   func(through eventlog.Position) { sealed <- through },
 		Now:      time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 	}, sealed
 }
 
 // run runs a notary until it has sealed up to a position, and stops it.
-func run(t *testing.T, n *Notary, sealed <-chan event.Position, through event.Position) {
+func run(t *testing.T, n *Notary, sealed <-chan eventlog.Position, through eventlog.Position) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	defer stop()
@@ -103,7 +103,7 @@ func verify(t *testing.T, log commands.Store) (seals []audit.Sealed) {
 		}
 		return s, ok
 	}, seals...)
-	for batch, err := range log.ReadAll(t.Context(), 0, event.Filter{}, 1000) {
+	for batch, err := range log.ReadAll(t.Context(), 0, eventlog.Filter{}, 1000) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestSeals(t *testing.T) {
 	log := open(t)
 	total := 0
 	for life := range 6 {
-		stream := event.Stream(fmt.Sprint("s-", life))
+		stream := eventlog.Stream(fmt.Sprint("s-", life))
 		fill(t, log, stream, 0, 25*life+1)
 		total += 25*life + 1
 		head, err := log.Head(t.Context())
@@ -176,7 +176,7 @@ func TestTwoNotaries(t *testing.T) {
 	if err == nil {
 		err = second.seal(t.Context(), &stale, &draft)
 	}
-	var conflict *event.ConflictError
+	var conflict *eventlog.ConflictError
 	if !errors.As(err, &conflict) {
 		t.Errorf("the second notary: %v", err)
 	}
@@ -196,7 +196,7 @@ func TestLastOf(t *testing.T) {
 	for n := range 70 {
 		fill(t, log, "s", n, 1)
 		last, ok, err := lastOf(t.Context(), log, "s")
-		if err != nil || !ok || last.Version != event.Version(n+1) {
+		if err != nil || !ok || last.Version != eventlog.Version(n+1) {
 			t.Errorf("of %d events the last is said to be %d, %v", n+1, last.Version, err)
 		}
 	}

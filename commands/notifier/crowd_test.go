@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -91,9 +91,9 @@ func TestVeryManyNoticesHoldUpNobody(t *testing.T) {
 	check(t, w.rows.Enqueue(w.ctx, "fill", 0, 1, news))
 	victim := w.newHook(nil)
 	var ids []chain.IntentID
-	for i, command := range []func(context.Context, notice.EndpointID, event.Meta) error{
+	for i, command := range []func(context.Context, notice.EndpointID, eventlog.Meta) error{
 		w.operator().Disable,
-		func(ctx context.Context, id notice.EndpointID, meta event.Meta) error {
+		func(ctx context.Context, id notice.EndpointID, meta eventlog.Meta) error {
 			check(t, w.operator().Enable(ctx, id, meta))
 			w.runs(&held{Notices: w.rows, waits: make(chan struct{}), release: make(chan struct{})}, func(*held) {
 				w.until("enabled", func() bool {
@@ -105,7 +105,7 @@ func TestVeryManyNoticesHoldUpNobody(t *testing.T) {
 			return w.operator().Redeliver(ctx, id, nil, meta)
 		},
 	} {
-		check(t, command(w.ctx, crowd, event.Meta{Actor: "crowd"}))
+		check(t, command(w.ctx, crowd, eventlog.Meta{Actor: "crowd"}))
 		rows := &held{Notices: w.rows, waits: make(chan struct{}), release: make(chan struct{})}
 		w.runs(rows, func(rows *held) {
 			<-rows.waits

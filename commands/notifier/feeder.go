@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Reader is the name of the feeder's checkpoint and lease.
@@ -22,7 +22,7 @@ const Reader = "notifier"
 // promises:
 //
 // Enqueue adds deliveries and moves the reader's checkpoint in one transaction;
-// event.ErrMoved if the checkpoint is not at from. Existing deliveries stay unchanged. A
+// eventlog.ErrMoved if the checkpoint is not at from. Existing deliveries stay unchanged. A
 // News without a sequence only records that an intent was requested with the endpoint.
 //
 // CarryOut executes operators' commands in their order, then adds deliveries as Enqueue does,
@@ -30,8 +30,8 @@ const Reader = "notifier"
 // an endpoint's deliveries. Sweep applies the commands to these deliveries, up to most per
 // call. Clients take turns in Sweep, starting after turn.
 type Rows interface {
-	Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error
-	CarryOut(ctx context.Context, reader string, from, to event.Position, wishes []notice.Event, news []notice.News) error
+	Enqueue(ctx context.Context, reader string, from, to eventlog.Position, news []notice.News) error
+	CarryOut(ctx context.Context, reader string, from, to eventlog.Position, wishes []notice.Event, news []notice.News) error
 	Sweep(ctx context.Context, turn string, most int) (client string, found bool, err error)
 }
 
@@ -47,17 +47,17 @@ type Feeder struct {
 	Store       commands.Store
 	Rows        Rows
 	Checkpoints commands.Checkpoints
-	Intents     event.Codec[intent.Event]
-	Wishes      event.Codec[notice.Event]
+	Intents     eventlog.Codec[intent.Event]
+	Wishes      eventlog.Codec[notice.Event]
 	// Fed is called when there may be deliveries to send, to wake this process's worker.
 	Fed func()
 	// Moved is called with the position up to which the queue is fed; nil does nothing.
-	Moved func(at event.Position)
+	Moved func(at eventlog.Position)
 	// Crash is called at named points; nil does nothing.
 	Crash func(point string)
 	Log   *slog.Logger
 
-	targets map[event.Stream][]target
+	targets map[eventlog.Stream][]target
 	toSweep chan struct{}
 }
 
@@ -82,14 +82,14 @@ func (f *Feeder) Run(ctx context.Context) error {
 	defer cancel()
 	return commands.Feeding[step]{
 		Store: f.Store, Checkpoints: f.Checkpoints, Reader: Reader,
-		Filter: event.Filter{Streams: []string{intent.StreamPrefix, notice.StreamPrefix}},
+		Filter: eventlog.Filter{Streams: []string{intent.StreamPrefix, notice.StreamPrefix}},
 		Plan:   f.plan, Apply: f.apply, Moved: f.Moved, Log: f.Log,
 	}.Run(ctx)
 }
 
 // step is the change to the queue that an event causes: deliveries or a command.
 type step struct {
-	at   event.Position
+	at   eventlog.Position
 	news []notice.News
 	wish notice.Event
 }
@@ -124,7 +124,7 @@ func (p *part) add(s step) {
 // partMost bounds the weight of a part, unless it is a single step.
 const partMost = 2000
 
-func (f *Feeder) plan(ctx context.Context, r event.Recorded) ([]step, error) {
+func (f *Feeder) plan(ctx context.Context, r eventlog.Recorded) ([]step, error) {
 	if strings.HasPrefix(string(r.Stream), notice.StreamPrefix) {
 		e, err := f.Wishes.Decode(r.Name, r.Data)
 		if err != nil {
@@ -171,7 +171,7 @@ func (f *Feeder) plan(ctx context.Context, r event.Recorded) ([]step, error) {
 }
 
 // of returns the targets of an intent, which its first event fixes for ever.
-func (f *Feeder) of(ctx context.Context, stream event.Stream) ([]target, error) {
+func (f *Feeder) of(ctx context.Context, stream eventlog.Stream) ([]target, error) {
 	if known, ok := f.targets[stream]; ok {
 		return known, nil
 	}
@@ -191,12 +191,12 @@ func (f *Feeder) of(ctx context.Context, stream event.Stream) ([]target, error) 
 
 // remember remembers the targets of an intent. It forgets all others when there is no room:
 // they can be read again.
-func (f *Feeder) remember(stream event.Stream, asked intent.Requested) (targets []target) {
+func (f *Feeder) remember(stream eventlog.Stream, asked intent.Requested) (targets []target) {
 	for _, w := range asked.Request.Webhooks {
 		targets = append(targets, target{notice.EndpointOf(asked.Request.Client, w.URL), asked.Request.Client, w.URL})
 	}
 	if f.targets == nil || len(f.targets) >= targetsMax {
-		f.targets = map[event.Stream][]target{}
+		f.targets = map[eventlog.Stream][]target{}
 	}
 	f.targets[stream] = targets
 	return targets
@@ -204,7 +204,7 @@ func (f *Feeder) remember(stream event.Stream, asked intent.Requested) (targets 
 
 // apply makes the changes in as few transactions as partMost allows: a client that records many
 // commands delays the deliveries of others by a few transactions.
-func (f *Feeder) apply(ctx context.Context, from, to event.Position, steps []step) error {
+func (f *Feeder) apply(ctx context.Context, from, to eventlog.Position, steps []step) error {
 	var now part
 	last := from // the last event of the part
 	for _, s := range steps {
@@ -221,14 +221,14 @@ func (f *Feeder) apply(ctx context.Context, from, to event.Position, steps []ste
 }
 
 // change makes one part of the changes.
-func (f *Feeder) change(ctx context.Context, from, to event.Position, p part) error {
+func (f *Feeder) change(ctx context.Context, from, to eventlog.Position, p part) error {
 	if len(p.wishes) > 0 {
 		return f.carryOut(ctx, from, to, p)
 	}
 	return f.enqueue(ctx, from, to, p.news)
 }
 
-func (f *Feeder) enqueue(ctx context.Context, from, to event.Position, news []notice.News) error {
+func (f *Feeder) enqueue(ctx context.Context, from, to eventlog.Position, news []notice.News) error {
 	if err := f.Rows.Enqueue(ctx, Reader, from, to, news); err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func (f *Feeder) enqueued(news []notice.News) {
 
 // carryOut executes commands. If an endpoint was disabled for its own answers, the event is
 // only a record: the queue has done it already.
-func (f *Feeder) carryOut(ctx context.Context, from, to event.Position, p part) error {
+func (f *Feeder) carryOut(ctx context.Context, from, to eventlog.Position, p part) error {
 	if err := f.Rows.CarryOut(ctx, Reader, from, to, p.wishes, p.news); err != nil {
 		return err
 	}

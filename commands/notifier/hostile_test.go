@@ -21,9 +21,9 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
 )
 
@@ -41,7 +41,7 @@ func TestTold(t *testing.T) {
 	b.waits(2 * lifeNotices)
 	w.judge(a, both)
 	w.judge(b, both, one)
-	for batch, err := range w.db.Log().ReadAll(w.ctx, 0, event.Filter{}, 1000) {
+	for batch, err := range w.db.Log().ReadAll(w.ctx, 0, eventlog.Filter{}, 1000) {
 		check(t, err)
 		for _, r := range batch.Events {
 			if strings.Contains(string(r.Data), "hush") {
@@ -94,7 +94,7 @@ func TestDaysOf500(t *testing.T) {
 		t.Errorf("dead: %+v", listed)
 	}
 	well.Store(true)
-	check(t, w.operator().Redeliver(w.ctx, key.Endpoint, nil, event.Meta{Actor: "test"}))
+	check(t, w.operator().Redeliver(w.ctx, key.Endpoint, nil, eventlog.Meta{Actor: "test"}))
 	for seq := uint64(1); seq <= lifeNotices; seq++ {
 		k := key
 		k.Seq = seq
@@ -197,7 +197,7 @@ func TestGoneForNow(t *testing.T) {
 	w.noticeAt(notice.Key{Endpoint: of, Intent: id, Seq: 1}, notice.Dead, 1)
 	w.noticeAt(notice.Key{Endpoint: of, Intent: id, Seq: lifeNotices}, notice.Dead, 0)
 	w.until("the record", func() bool { return slices.Contains(w.recorded(of), "webhook.disabled.v1") })
-	o, meta := w.operator(), event.Meta{Actor: "test"}
+	o, meta := w.operator(), eventlog.Meta{Actor: "test"}
 	if err := o.Redeliver(w.ctx, of, nil, meta); !errors.Is(err, notice.ErrDisabled) {
 		t.Errorf("redelivered to what is disabled: %v", err)
 	}
@@ -337,7 +337,7 @@ func TestFeederDies(t *testing.T) {
 			h.waits(1)
 			w.noticeAt(notice.Key{Endpoint: w.endpoint(h.url), Intent: id, Seq: 1}, notice.Settled, 1)
 			again := []notice.Ref{{Intent: id, Seq: 1}}
-			check(t, w.operator().Redeliver(w.ctx, w.endpoint(h.url), again, event.Meta{Actor: "test"}))
+			check(t, w.operator().Redeliver(w.ctx, w.endpoint(h.url), again, eventlog.Meta{Actor: "test"}))
 			w.command(id, intent.Attempt{Assignment: 1, Kind: intent.First, Hash: hashOf(1)})
 			w.dies(point, 1)
 			h.waits(2)

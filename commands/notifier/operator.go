@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // snapshotEvery bounds the events of an endpoint that a command reads, and is the number of
@@ -19,7 +19,7 @@ const snapshotEvery = 100
 
 // Snapshots keep the state of endpoints' commands: however many were recorded, the next one
 // reads at most a hundred events. failed is called when a snapshot could not be read or kept.
-func Snapshots(rows commands.SnapshotRows, failed func(event.Stream, error)) *commands.Snapshots[notice.Wishes] {
+func Snapshots(rows commands.SnapshotRows, failed func(eventlog.Stream, error)) *commands.Snapshots[notice.Wishes] {
 	return &commands.Snapshots[notice.Wishes]{
 		Rows: rows, Every: snapshotEvery, Small: true, Failed: failed,
 		Schema: notice.SnapshotSchema, Encode: notice.Wishes.Snapshot, Decode: notice.RestoreWishes,
@@ -42,7 +42,7 @@ type Operator struct {
 
 // Enable resumes sending to an endpoint and clears its failures. An enabled endpoint stays
 // as it is.
-func (o Operator) Enable(ctx context.Context, id notice.EndpointID, meta event.Meta) error {
+func (o Operator) Enable(ctx context.Context, id notice.EndpointID, meta eventlog.Meta) error {
 	e, err := o.known(ctx, id)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (o Operator) Enable(ctx context.Context, id notice.EndpointID, meta event.M
 }
 
 // Disable ends sending to an endpoint. Its queued deliveries are given up, in batches.
-func (o Operator) Disable(ctx context.Context, id notice.EndpointID, meta event.Meta) error {
+func (o Operator) Disable(ctx context.Context, id notice.EndpointID, meta eventlog.Meta) error {
 	if _, err := o.known(ctx, id); err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (o Operator) Disable(ctx context.Context, id notice.EndpointID, meta event.
 
 // Redeliver sends deliveries again, under the same ids: the given ones, or all dead ones if
 // none is given. It refuses with notice.ErrDisabled while the endpoint is disabled.
-func (o Operator) Redeliver(ctx context.Context, id notice.EndpointID, notices []notice.Ref, meta event.Meta) error {
+func (o Operator) Redeliver(ctx context.Context, id notice.EndpointID, notices []notice.Ref, meta eventlog.Meta) error {
 	e, err := o.known(ctx, id)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (o Operator) known(ctx context.Context, id notice.EndpointID) (notice.Endpo
 	return e, err
 }
 
-func (o Operator) handle(ctx context.Context, id notice.EndpointID, c notice.Command, meta event.Meta) error {
+func (o Operator) handle(ctx context.Context, id notice.EndpointID, c notice.Command, meta eventlog.Meta) error {
 	origin, err := commands.Begin(o.Random, meta)
 	if err != nil {
 		return err
@@ -100,8 +100,8 @@ const recordTime = 10 * time.Second
 func (o Operator) Record(ctx context.Context, e notice.Endpoint, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, recordTime)
 	defer cancel()
-	err := o.handle(ctx, e.ID, notice.Disable{Endpoint: e.ID, Reason: e.Disabled, At: e.DisabledAt}, event.Meta{Actor: Reader})
-	if err != nil && !errors.Is(err, event.ErrClosed) {
+	err := o.handle(ctx, e.ID, notice.Disable{Endpoint: e.ID, Reason: e.Disabled, At: e.DisabledAt}, eventlog.Meta{Actor: Reader})
+	if err != nil && !errors.Is(err, eventlog.ErrClosed) {
 		log.Warn("recording that an endpoint was disabled failed", "endpoint", fmt.Sprint(e.ID), "err", err)
 	}
 }

@@ -21,9 +21,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
 	"github.com/tempo-watchtower/watchtower/proof/promises/intents"
@@ -116,7 +116,7 @@ func (w *telling) endpoint(url string) notice.EndpointID { return w.caller.Endpo
 func (w *telling) command(id chain.IntentID, all ...intent.Command) {
 	w.t.Helper()
 	for _, c := range all {
-		o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+		o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 		check(w.t, err)
 		_, err = intentsOf{Store: w.db.Log(), Codec: intent.Codec()}.Handle(w.ctx, intent.Stream(id), c, o)
 		check(w.t, err)
@@ -285,7 +285,7 @@ func (h *hook) waits(n int) []arrival {
 func (w *telling) judge(h *hook, of ...chain.IntentID) {
 	w.t.Helper()
 	judge, consumer := intents.New(), &intents.Consumer{Name: h.url, InOrder: true}
-	for batch, err := range w.db.Log().ReadAll(w.ctx, 0, event.Filter{Streams: []string{intent.StreamPrefix}}, 1000) {
+	for batch, err := range w.db.Log().ReadAll(w.ctx, 0, eventlog.Filter{Streams: []string{intent.StreamPrefix}}, 1000) {
 		check(w.t, err)
 		for _, r := range batch.Events {
 			for _, v := range judge.Event(r) {

@@ -17,8 +17,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -39,12 +39,12 @@ func (c *counted) count(wishes []notice.Event, news []notice.News) {
 	c.most.Store(max(c.most.Load(), int64(n)))
 }
 
-func (c *counted) Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error {
+func (c *counted) Enqueue(ctx context.Context, reader string, from, to eventlog.Position, news []notice.News) error {
 	c.count(nil, news)
 	return c.Notices.Enqueue(ctx, reader, from, to, news)
 }
 
-func (c *counted) CarryOut(ctx context.Context, reader string, from, to event.Position, wishes []notice.Event, news []notice.News) error {
+func (c *counted) CarryOut(ctx context.Context, reader string, from, to eventlog.Position, wishes []notice.Event, news []notice.News) error {
 	c.count(wishes, news)
 	return c.Notices.CarryOut(ctx, reader, from, to, wishes, news)
 }
@@ -53,17 +53,17 @@ func (c *counted) CarryOut(ctx context.Context, reader string, from, to event.Po
 func (w *telling) record(requests ...notice.RedeliveryAsked) {
 	w.t.Helper()
 	of := notice.Stream(requests[0].Endpoint)
-	var events []event.Event
+	var events []eventlog.Event
 	for _, r := range requests {
 		name, data, err := notice.Codec().Encode(r)
 		check(w.t, err)
-		var id event.ID
+		var id eventlog.ID
 		_, err = rand.Read(id[:])
 		check(w.t, err)
-		events = append(events, event.Event{ID: id, Name: name, Data: data, Meta: event.Meta{Actor: "crowd"}})
+		events = append(events, eventlog.Event{ID: id, Name: name, Data: data, Meta: eventlog.Meta{Actor: "crowd"}})
 	}
-	at := event.Version(0)
-	for some := range slices.Chunk(events, event.MaxAppend) { // an append is bounded
+	at := eventlog.Version(0)
+	for some := range slices.Chunk(events, eventlog.MaxAppend) { // an append is bounded
 		a, err := w.db.Log().Append(w.ctx, of, at, some...)
 		check(w.t, err)
 		at = a.Version
@@ -100,7 +100,7 @@ func TestCommandsOfOneHoldUpNobody(t *testing.T) {
 	feeder.Rows = rows
 	ctx, stop := context.WithCancel(w.ctx)
 	defer stop()
-	feeder.Moved = func(at event.Position) {
+	feeder.Moved = func(at eventlog.Position) {
 		if at >= last {
 			stop()
 		}
@@ -125,8 +125,8 @@ type readCounter struct {
 	read int
 }
 
-func (r *readCounter) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func (r *readCounter) ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		for e, err := range r.Store.ReadStream(ctx, stream, after) {
 			r.read++
 			if !yield(e, err) {
@@ -149,8 +149,8 @@ func TestCommandsReadFewEvents(t *testing.T) {
 	store := &readCounter{Store: w.db.Log()}
 	o := w.operator()
 	o.Endpoints.Store = store
-	o.Endpoints.Snapshots = notifier.Snapshots(w.db.Snapshots(), func(_ event.Stream, err error) { t.Error(err) })
-	meta := event.Meta{Actor: "test"}
+	o.Endpoints.Snapshots = notifier.Snapshots(w.db.Snapshots(), func(_ eventlog.Stream, err error) { t.Error(err) })
+	meta := eventlog.Meta{Actor: "test"}
 	check(t, o.Disable(w.ctx, id, meta)) // reads all, and keeps the first snapshot
 	for n := range 250 {
 		store.read = 0

@@ -15,8 +15,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -42,7 +42,7 @@ type world struct {
 	t     *testing.T
 	queue *embedded.Notices
 	wake  func()
-	at    event.Position
+	at    eventlog.Position
 	log   bytes.Buffer
 
 	mu       sync.Mutex

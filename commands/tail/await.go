@@ -7,7 +7,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // WaitersMax bounds the concurrent waiters of one process.
@@ -32,7 +32,7 @@ func (t *Tail) Await(ctx context.Context, id chain.ID, hash chain.Hash, done fun
 }
 
 // read adds the events of a stream after those already seen.
-func (t *Tail) read(ctx context.Context, stream event.Stream, seen *commands.Result[tx.State]) error {
+func (t *Tail) read(ctx context.Context, stream eventlog.Stream, seen *commands.Result[tx.State]) error {
 	for recorded, err := range t.store.ReadStream(ctx, stream, seen.Version) {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", stream, err)

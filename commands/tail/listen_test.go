@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // ticker is a log that grows by one event a second, and counts its followers.
@@ -24,9 +24,11 @@ type ticker struct {
 	now, begun int // running subscriptions, and all that ever ran
 }
 
-func (l *ticker) at() event.Position { return event.Position(1 + time.Since(l.began)/time.Second) }
+func (l *ticker) at() eventlog.Position {
+	return eventlog.Position(1 + time.Since(l.began)/time.Second)
+}
 
-func (l *ticker) Head(context.Context) (event.Position, error) { return l.at(), nil }
+func (l *ticker) Head(context.Context) (eventlog.Position, error) { return l.at(), nil }
 
 func (l *ticker) count(now, begun int) {
 	l.mu.Lock()
@@ -41,20 +43,20 @@ func (l *ticker) followed() (now, begun int) {
 	return l.now, l.begun
 }
 
-func (l *ticker) Subscribe(ctx context.Context, after event.Position, _ event.Filter, _ int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
+func (l *ticker) Subscribe(ctx context.Context, after eventlog.Position, _ eventlog.Filter, _ int) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
 		l.count(1, 1)
 		defer l.count(-1, 0)
 		for {
 			select {
 			case <-ctx.Done():
-				yield(event.Batch{}, ctx.Err())
+				yield(eventlog.Batch{}, ctx.Err())
 				return
 			case <-time.After(time.Second):
 			}
-			var batch event.Batch
+			var batch eventlog.Batch
 			for p := after + 1; p <= l.at(); p++ {
-				batch.Events = append(batch.Events, event.Recorded{Position: p, Stream: "tick"})
+				batch.Events = append(batch.Events, eventlog.Recorded{Position: p, Stream: "tick"})
 			}
 			after = l.at()
 			batch.Next, batch.Live = after, true
@@ -65,11 +67,11 @@ func (l *ticker) Subscribe(ctx context.Context, after event.Position, _ event.Fi
 	}
 }
 
-func (l *ticker) ReadAll(_ context.Context, after event.Position, _ event.Filter, most int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
-		b := event.Batch{Next: after, Live: true}
+func (l *ticker) ReadAll(_ context.Context, after eventlog.Position, _ eventlog.Filter, most int) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
+		b := eventlog.Batch{Next: after, Live: true}
 		for p := after + 1; p <= l.at() && len(b.Events) < most; p++ {
-			b.Events, b.Next = append(b.Events, event.Recorded{Position: p, Stream: "tick"}), p
+			b.Events, b.Next = append(b.Events, eventlog.Recorded{Position: p, Stream: "tick"}), p
 		}
 		yield(b, nil)
 	}
@@ -99,12 +101,12 @@ func TestFollowsWhoListens(t *testing.T) {
 
 		first, second := followed.Listen(), followed.Listen()
 		expect("two listen", 1, 1)
-		read := event.Position(0)
+		read := eventlog.Position(0)
 		listen := func(events int) {
 			t.Helper()
-			for had := read; read < had+event.Position(events); {
+			for had := read; read < had+eventlog.Position(events); {
 				grown := followed.Grown()
-				batch, err := followed.Read(ctx, read, event.Filter{}, 7)
+				batch, err := followed.Read(ctx, read, eventlog.Filter{}, 7)
 				check(t, err)
 				for _, e := range batch.Events {
 					if read++; e.Position != read {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 const (
@@ -28,22 +28,22 @@ const (
 // The errors of a wait, other than its context's.
 const (
 	// ErrLeaving: the process is about to stop. Another one can be asked.
-	ErrLeaving = event.Refusal("leaving")
+	ErrLeaving = eventlog.Refusal("leaving")
 	// ErrTooManyWaiters: see [WaitersMax].
-	ErrTooManyWaiters = event.Refusal("too-many-waiters")
+	ErrTooManyWaiters = eventlog.Refusal("too-many-waiters")
 )
 
 // Tail follows the log while [Tail.Run] runs.
 type Tail struct {
 	store commands.Store
-	codec event.Codec[tx.Event]
+	codec eventlog.Codec[tx.Event]
 	log   *slog.Logger
 
 	leaving chan struct{}
 	once    sync.Once
 
 	mu      sync.Mutex
-	waiting map[event.Stream]map[chan struct{}]struct{}
+	waiting map[eventlog.Stream]map[chan struct{}]struct{}
 	waiters int // in waiting
 	recent  recent
 	grown   chan struct{} // closed when recent grows
@@ -56,10 +56,10 @@ type Tail struct {
 }
 
 // New makes a tail of a log. Nothing runs yet.
-func New(store commands.Store, codec event.Codec[tx.Event], log *slog.Logger) *Tail {
+func New(store commands.Store, codec eventlog.Codec[tx.Event], log *slog.Logger) *Tail {
 	return &Tail{
 		store: store, codec: codec, log: log, leaving: make(chan struct{}),
-		waiting: map[event.Stream]map[chan struct{}]struct{}{}, grown: make(chan struct{}),
+		waiting: map[eventlog.Stream]map[chan struct{}]struct{}{}, grown: make(chan struct{}),
 		roused: make(chan struct{}, 1), stop: func() {},
 	}
 }
@@ -70,7 +70,7 @@ func (t *Tail) Run(ctx context.Context) {
 	for t.awaken(ctx) {
 		err := t.follow(ctx)
 		switch {
-		case ctx.Err() != nil || errors.Is(err, event.ErrClosed):
+		case ctx.Err() != nil || errors.Is(err, eventlog.ErrClosed):
 			return
 		case err == nil: // it was sent to sleep
 			continue
@@ -105,7 +105,7 @@ func (t *Tail) tellAll(ctx context.Context, stop func()) error {
 		from = head
 		t.begin(head)
 	}
-	for batch, err := range t.store.Subscribe(ctx, from, event.Filter{}, readMax) {
+	for batch, err := range t.store.Subscribe(ctx, from, eventlog.Filter{}, readMax) {
 		if err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (t *Tail) tellAll(ctx context.Context, stop func()) error {
 }
 
 // set registers the function that ends the new follow, and returns its start.
-func (t *Tail) set(stop func()) (event.Position, bool) {
+func (t *Tail) set(stop func()) (eventlog.Position, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stop = stop; !t.awake {
@@ -126,7 +126,7 @@ func (t *Tail) set(stop func()) (event.Position, bool) {
 
 // begin starts from a position. Waiters that have read the log before that may have missed
 // events up to it, and read again.
-func (t *Tail) begin(at event.Position) {
+func (t *Tail) begin(at eventlog.Position) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.awake {
@@ -142,7 +142,7 @@ func (t *Tail) begin(at event.Position) {
 }
 
 // tell wakes the waiters that a batch concerns.
-func (t *Tail) tell(batch event.Batch) {
+func (t *Tail) tell(batch eventlog.Batch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.recent.begun {
@@ -177,7 +177,7 @@ func (t *Tail) Leave() { t.once.Do(func() { close(t.leaving) }) }
 func (t *Tail) Leaving() <-chan struct{} { return t.leaving }
 
 // join makes a waiter for a stream's next event; leave ends it.
-func (t *Tail) join(stream event.Stream) (w chan struct{}, leave func(), err error) {
+func (t *Tail) join(stream eventlog.Stream) (w chan struct{}, leave func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.waiters >= WaitersMax {
@@ -193,7 +193,7 @@ func (t *Tail) join(stream event.Stream) (w chan struct{}, leave func(), err err
 	return w, func() { t.part(stream, w) }, nil
 }
 
-func (t *Tail) part(stream event.Stream, w chan struct{}) {
+func (t *Tail) part(stream eventlog.Stream, w chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.waiters--

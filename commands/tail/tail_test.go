@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -69,7 +69,7 @@ func hashOf(n int) chain.Hash { return chain.Hash{0: 1, 30: byte(n >> 8), 31: by
 
 // handle handles a command. Other goroutines may call it too.
 func handle(ctx context.Context, store commands.Store, n int, c tx.Command) error {
-	origin, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	origin, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ type counting struct {
 	reads atomic.Int64
 }
 
-func (c *counting) ReadStream(ctx context.Context, s event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+func (c *counting) ReadStream(ctx context.Context, s eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
 	c.reads.Add(1)
 	return c.Store.ReadStream(ctx, s, after)
 }
@@ -276,18 +276,18 @@ type troubled struct {
 	once         sync.Once
 }
 
-func (s *troubled) Subscribe(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
+func (s *troubled) Subscribe(ctx context.Context, after eventlog.Position, f eventlog.Filter, most int) iter.Seq2[eventlog.Batch, error] {
 	first := false
 	s.once.Do(func() { first = true })
 	if !first {
 		return s.Store.Subscribe(ctx, after, f, most)
 	}
-	return func(yield func(event.Batch, error) bool) {
+	return func(yield func(eventlog.Batch, error) bool) {
 		select {
 		case <-s.fail:
 		case <-ctx.Done():
 		}
-		yield(event.Batch{}, errors.New("connection lost"))
+		yield(eventlog.Batch{}, errors.New("connection lost"))
 		close(s.failed)
 	}
 }

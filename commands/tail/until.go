@@ -3,12 +3,12 @@ package tail
 import (
 	"context"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Until calls look, at once and whenever a stream may have grown, until look returns
 // enough. Its errors are the errors of [Tail.Await], and look's error, which ends it.
-func (t *Tail) Until(ctx context.Context, stream event.Stream, look func(ctx context.Context) (enough bool, err error)) error {
+func (t *Tail) Until(ctx context.Context, stream eventlog.Stream, look func(ctx context.Context) (enough bool, err error)) error {
 	// Waiting begins before looking, so that no event between the two is missed.
 	woken, leave, full := t.join(stream)
 	defer leave()

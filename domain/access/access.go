@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Stream holds the events of all keys: there are few, and access is decided over all of them.
-const Stream event.Stream = "access-keys"
+const Stream eventlog.Stream = "access-keys"
 
 // Event is a fact about API keys.
 //
@@ -38,10 +38,10 @@ func (KeyCreated) fact() {}
 func (KeyRevoked) fact() {}
 
 // Codec maps event types to stored names, which never change.
-func Codec() event.Codec[Event] {
-	return event.NewCodec(
-		event.As[Event, KeyCreated]("access.key_created.v1"),
-		event.As[Event, KeyRevoked]("access.key_revoked.v1"),
+func Codec() eventlog.Codec[Event] {
+	return eventlog.NewCodec(
+		eventlog.As[Event, KeyCreated]("access.key_created.v1"),
+		eventlog.As[Event, KeyRevoked]("access.key_revoked.v1"),
 	)
 }
 
@@ -61,12 +61,12 @@ func (Revoke) wish() {}
 
 // Refusals of key commands and quotas.
 const (
-	ErrUnknownKey  = event.Refusal("unknown-key")
-	ErrInvalidKey  = event.Refusal("invalid-key")
-	ErrTooManyKeys = event.Refusal("too-many-keys")
+	ErrUnknownKey  = eventlog.Refusal("unknown-key")
+	ErrInvalidKey  = eventlog.Refusal("invalid-key")
+	ErrTooManyKeys = eventlog.Refusal("too-many-keys")
 	// ErrQuotaExceeded refuses a request that would exceed a quota of its client. The detail
 	// contains the quota, its limit and the present use.
-	ErrQuotaExceeded = event.Refusal("quota-exceeded")
+	ErrQuotaExceeded = eventlog.Refusal("quota-exceeded")
 )
 
 // Bounds of the keys.
@@ -99,7 +99,7 @@ func (e Entry) InForce(now time.Time) bool {
 // the last key must not open the service to everybody.
 func (s State) Closed() bool { return len(s.Keys) > 0 }
 
-// Decide returns the events that a command adds: none if it changes nothing, an [event.Refusal]
+// Decide returns the events that a command adds: none if it changes nothing, an [eventlog.Refusal]
 // if it is not allowed.
 func (s State) Decide(c Command) ([]Event, error) {
 	switch c := c.(type) {

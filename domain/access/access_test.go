@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/event/eventtest"
+	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/eventtest"
 )
 
 var (
@@ -190,7 +190,7 @@ func TestOwns(t *testing.T) {
 // Current events encode to their frozen samples, and every name ever written still decodes.
 func TestFrozenSamples(t *testing.T) {
 	eventtest.Frozen(t, Codec(), []Event{KeyCreated(sound()), KeyRevoked{ID: KeyID{1}, Reason: "leaked", At: now}}, *update)
-	if len(Stream) > event.MaxStreamBytes {
+	if len(Stream) > eventlog.MaxStreamBytes {
 		t.Error("the stream's name is too long")
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Errors of a segment. The errors that wrap them contain its name.
@@ -28,12 +28,12 @@ var (
 // DamagedError reports that a part of a segment differs from the stored one. It wraps
 // [ErrDamaged].
 type DamagedError struct {
-	Segment     string         // name of the segment
-	First, Last event.Position // positions of the affected events
+	Segment     string            // name of the segment
+	First, Last eventlog.Position // positions of the affected events
 	What        string
 	// Remains are the events still readable, from First on. None of them is reliable; they show
 	// where the damage begins.
-	Remains []event.Recorded
+	Remains []eventlog.Recorded
 }
 
 func (e *DamagedError) Error() string {
@@ -60,24 +60,24 @@ func (d *Digest) UnmarshalText(text []byte) error {
 
 // Segment is a file with all events of a range of positions.
 type Segment struct {
-	Store  event.ID       `json:"store"` // id of the store's first event
-	First  event.Position `json:"first"`
-	Past   event.Position `json:"past"` // the first position after the range
-	Name   string         `json:"name"`
-	Hash   Digest         `json:"hash"` // digest in the file's footer
-	Events uint64         `json:"events"`
-	Bytes  uint64         `json:"bytes"` // of the file
-	From   time.Time      `json:"from"`  // time of its first event
-	To     time.Time      `json:"to"`    // time of its last event
+	Store  eventlog.ID       `json:"store"` // id of the store's first event
+	First  eventlog.Position `json:"first"`
+	Past   eventlog.Position `json:"past"` // the first position after the range
+	Name   string            `json:"name"`
+	Hash   Digest            `json:"hash"` // digest in the file's footer
+	Events uint64            `json:"events"`
+	Bytes  uint64            `json:"bytes"` // of the file
+	From   time.Time         `json:"from"`  // time of its first event
+	To     time.Time         `json:"to"`    // time of its last event
 }
 
 // Name returns the file name of the segment for a range.
-func Name(first, past event.Position) string {
+func Name(first, past eventlog.Position) string {
 	return fmt.Sprintf("%020d-%020d.segment", first, past)
 }
 
 // Extent is the inclusive range of positions of a stream's events. Zero: unknown.
-type Extent struct{ First, Last event.Position }
+type Extent struct{ First, Last eventlog.Position }
 
 // Meets reports whether a segment may contain some of them.
 func (e Extent) Meets(s Segment) bool {
@@ -87,10 +87,10 @@ func (e Extent) Meets(s Segment) bool {
 // GoneError reports that the store no longer has the requested events. Events before Begins must
 // be read from the archive.
 type GoneError struct {
-	Begins event.Position // the store's log is complete from here on
+	Begins eventlog.Position // the store's log is complete from here on
 	// Stream is set if a stream was requested: some of its events are missing, and those events
 	// are in Extent.
-	Stream event.Stream
+	Stream eventlog.Stream
 	Extent Extent
 }
 
@@ -114,7 +114,7 @@ type Ending struct {
 }
 
 // Settled reports whether a stream with this last event is settled.
-func (r Rule) Settled(stream event.Stream, last string) bool {
+func (r Rule) Settled(stream eventlog.Stream, last string) bool {
 	for _, e := range r {
 		if !strings.HasPrefix(string(stream), e.Prefix) {
 			continue

@@ -10,16 +10,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/event/eventtest"
+	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/eventtest"
 )
 
 var update = flag.Bool("update", false, "write samples of events that have none yet")
 
-func segment(first, past event.Position) Segment {
+func segment(first, past eventlog.Position) Segment {
 	at := time.Date(2026, 11, 21, 3, 4, 5, 678901000, time.UTC)
 	return Segment{
-		Store: event.ID{1}, First: first, Past: past, Name: Name(first, past), Hash: Digest{2, byte(first)},
+		Store: eventlog.ID{1}, First: first, Past: past, Name: Name(first, past), Hash: Digest{2, byte(first)},
 		Events: uint64(past - first), Bytes: 4711, From: at, To: at.Add(time.Hour),
 	}
 }
@@ -46,10 +46,10 @@ func run(t interface{ Fatalf(string, ...any) }, s State, commands ...Command) St
 func TestRefusals(t *testing.T) {
 	one := run(t, State{}, Store{Segment: segment(1, 11)})
 	foreign := segment(11, 21)
-	foreign.Store = event.ID{9}
+	foreign.Store = eventlog.ID{9}
 	for name, c := range map[string]struct {
 		give Command
-		want event.Refusal
+		want eventlog.Refusal
 	}{
 		"a gap":             {Store{Segment: segment(12, 21)}, ErrGap},
 		"an overlap":        {Store{Segment: segment(5, 21)}, ErrGap},
@@ -69,7 +69,7 @@ func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s State
 		for range rapid.IntRange(1, 30).Draw(t, "commands") {
-			at := event.Position(rapid.IntRange(1, 60).Draw(t, "at"))
+			at := eventlog.Position(rapid.IntRange(1, 60).Draw(t, "at"))
 			c := []Command{Store{Segment: segment(s.Past(), s.Past()+at)}, Store{Segment: segment(at, at+10)}, Drop{Below: at}, Restore{From: at}}[rapid.IntRange(0, 3).Draw(t, "what")]
 			events, err := s.Decide(c)
 			if err != nil {
@@ -81,7 +81,7 @@ func TestInvariants(t *testing.T) {
 			if again, err := s.Decide(c); err != nil || len(again) > 0 {
 				t.Fatalf("%+v again: %v, %v", c, again, err)
 			}
-			next := event.Position(1)
+			next := eventlog.Position(1)
 			for _, g := range s.Segments {
 				if g.First != next {
 					t.Fatalf("a gap before %+v", g)
@@ -116,7 +116,7 @@ func TestRule(t *testing.T) {
 	r := Rule{{Prefix: "tx-", Names: []string{"tx.finalized."}}, {Prefix: "group-"}}
 	got := map[string]bool{}
 	for _, c := range [][2]string{{"tx-1", "tx.finalized.v1"}, {"tx-1", "tx.mined.v1"}, {"group-1", "group.joined.v1"}, {"archive", "x"}} {
-		got[c[0]+" "+c[1]] = r.Settled(event.Stream(c[0]), c[1])
+		got[c[0]+" "+c[1]] = r.Settled(eventlog.Stream(c[0]), c[1])
 	}
 	want := map[string]bool{"tx-1 tx.finalized.v1": true, "tx-1 tx.mined.v1": false, "group-1 group.joined.v1": true, "archive x": false}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Stream is the name of the archive's event stream.
-const Stream event.Stream = "archive"
+const Stream eventlog.Stream = "archive"
 
 // Event is a fact about the archive.
 //
@@ -23,14 +23,14 @@ type Stored struct {
 
 // Dropped: the store no longer has the events below a position, except those copied forward.
 type Dropped struct {
-	Below event.Position `json:"below"`
-	At    time.Time      `json:"at"`
+	Below eventlog.Position `json:"below"`
+	At    time.Time         `json:"at"`
 }
 
 // Restored: the store has the events from a position on again.
 type Restored struct {
-	From event.Position `json:"from"`
-	At   time.Time      `json:"at"`
+	From eventlog.Position `json:"from"`
+	At   time.Time         `json:"at"`
 }
 
 func (Stored) fact()   {}
@@ -38,11 +38,11 @@ func (Dropped) fact()  {}
 func (Restored) fact() {}
 
 // Codec maps event types to stored names, which never change.
-func Codec() event.Codec[Event] {
-	return event.NewCodec(
-		event.As[Event, Stored]("archive.stored.v1"),
-		event.As[Event, Dropped]("archive.dropped.v1"),
-		event.As[Event, Restored]("archive.restored.v1"),
+func Codec() eventlog.Codec[Event] {
+	return eventlog.NewCodec(
+		eventlog.As[Event, Stored]("archive.stored.v1"),
+		eventlog.As[Event, Dropped]("archive.dropped.v1"),
+		eventlog.As[Event, Restored]("archive.restored.v1"),
 	)
 }
 
@@ -59,13 +59,13 @@ type Store struct {
 
 // Drop records that the events below a position are only in the archive.
 type Drop struct {
-	Below event.Position
+	Below eventlog.Position
 	At    time.Time
 }
 
 // Restore records that the events from a position on are in the store again.
 type Restore struct {
-	From event.Position
+	From eventlog.Position
 	At   time.Time
 }
 
@@ -74,21 +74,21 @@ func (Drop) wish()    {}
 func (Restore) wish() {}
 
 const (
-	ErrGap     = event.Refusal("archive-gap")      // the segment does not follow the last one
-	ErrForeign = event.Refusal("archive-foreign")  // a segment of another store
-	ErrNotKept = event.Refusal("archive-not-kept") // to be dropped, but not in a segment
+	ErrGap     = eventlog.Refusal("archive-gap")      // the segment does not follow the last one
+	ErrForeign = eventlog.Refusal("archive-foreign")  // a segment of another store
+	ErrNotKept = eventlog.Refusal("archive-not-kept") // to be dropped, but not in a segment
 )
 
 // State is the result of the archive's events. The zero State is an empty archive.
 type State struct {
 	Segments []Segment
-	Begins   event.Position // the store has dropped all events below; 0: none
+	Begins   eventlog.Position // the store has dropped all events below; 0: none
 	// Held means that events were restored since the last drop, and must stay in the store.
 	Held bool
 }
 
 // Past returns the first position after all segments.
-func (s State) Past() event.Position {
+func (s State) Past() eventlog.Position {
 	if len(s.Segments) == 0 {
 		return 1
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/event/eventtest"
+	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/eventtest"
 )
 
 var update = flag.Bool("update", false, "write frozen samples that are missing")
@@ -27,7 +27,7 @@ func signer(t testing.TB, n byte) Signer {
 
 func TestFrozenSamples(t *testing.T) {
 	draft := State{}.After()
-	draft.Add(event.Recorded{Stream: "s", Version: 1, Position: 7, At: epoch})
+	draft.Add(eventlog.Recorded{Stream: "s", Version: 1, Position: 7, At: epoch})
 	seal := draft.Sealed(signer(t, 1), epoch)
 	seal.Since = 1 // so that no field is zero
 	eventtest.Frozen(t, Codec(), []Event{signer(t, 1).Sign(seal)}, *update)
@@ -35,23 +35,23 @@ func TestFrozenSamples(t *testing.T) {
 
 // history is a log of several streams with seals in between, as a store has it.
 type history struct {
-	events []event.Recorded
+	events []eventlog.Recorded
 	seals  []Sealed
 }
 
-func (h *history) add(t testing.TB, stream event.Stream, name string, data []byte) {
-	var version event.Version
-	var last event.Link
-	position := event.Position(1)
+func (h *history) add(t testing.TB, stream eventlog.Stream, name string, data []byte) {
+	var version eventlog.Version
+	var last eventlog.Link
+	position := eventlog.Position(1)
 	for _, r := range h.events {
 		if position = r.Position + 1; r.Stream == stream {
 			version, last = r.Version, r.Linked()
 		}
 	}
 	n := len(h.events)
-	r := event.Recorded{
-		Event:  event.Event{ID: event.ID{byte(n), byte(n >> 8), 1}, Name: name, Data: data, Meta: event.Meta{Actor: "test"}},
-		Stream: stream, Version: version + 1, Position: position + event.Position(n%3), At: epoch.Add(time.Duration(n) * time.Second),
+	r := eventlog.Recorded{
+		Event:  eventlog.Event{ID: eventlog.ID{byte(n), byte(n >> 8), 1}, Name: name, Data: data, Meta: eventlog.Meta{Actor: "test"}},
+		Stream: stream, Version: version + 1, Position: position + eventlog.Position(n%3), At: epoch.Add(time.Duration(n) * time.Second),
 	}
 	r.Meta.Link = last.Next(stream, r.Version, r.Event)
 	h.events = append(h.events, r)
@@ -85,7 +85,7 @@ func sealed(t testing.TB) *history {
 	h := &history{}
 	for round := range 3 {
 		for i := range 12 {
-			h.add(t, event.Stream(fmt.Sprint("s-", i%4)), "test.v1", fmt.Appendf(nil, `{"n":%d}`, 100*round+i))
+			h.add(t, eventlog.Stream(fmt.Sprint("s-", i%4)), "test.v1", fmt.Appendf(nil, `{"n":%d}`, 100*round+i))
 		}
 		h.seal(t)
 	}
@@ -102,7 +102,7 @@ func queue(seals []Sealed) func() (Sealed, bool) {
 	}
 }
 
-func check(events []event.Recorded, seals []Sealed, kept ...Sealed) (found []Fault) {
+func check(events []eventlog.Recorded, seals []Sealed, kept ...Sealed) (found []Fault) {
 	c := NewCheck(queue(seals), kept...)
 	for _, r := range events {
 		found = append(found, c.Event(r)...)
@@ -119,7 +119,7 @@ func TestWholeHistory(t *testing.T) {
 	old := &history{}
 	for i := range 5 {
 		old.add(t, "s", "test.v1", fmt.Appendf(nil, "%d", i))
-		old.events[i].Meta.Link = event.Link{}
+		old.events[i].Meta.Link = eventlog.Link{}
 	}
 	old.seal(t)
 	if found := check(old.events, old.seals); len(found) > 0 {
@@ -135,23 +135,23 @@ func TestWholeHistory(t *testing.T) {
 func TestOneEvent(t *testing.T) {
 	type harm struct {
 		name string
-		do   func(events []event.Recorded, i int) []event.Recorded
+		do   func(events []eventlog.Recorded, i int) []eventlog.Recorded
 	}
-	change := func(f func(r *event.Recorded)) func([]event.Recorded, int) []event.Recorded {
-		return func(events []event.Recorded, i int) []event.Recorded { f(&events[i]); return events }
+	change := func(f func(r *eventlog.Recorded)) func([]eventlog.Recorded, int) []eventlog.Recorded {
+		return func(events []eventlog.Recorded, i int) []eventlog.Recorded { f(&events[i]); return events }
 	}
 	for _, m := range []harm{
-		{"data", change(func(r *event.Recorded) { r.Data = slices.Clone(r.Data); r.Data[1] ^= 1 })},
-		{"name", change(func(r *event.Recorded) { r.Name = "best.v1" })},
-		{"id", change(func(r *event.Recorded) { r.ID[3] ^= 1 })},
-		{"actor", change(func(r *event.Recorded) { r.Meta.Actor = "" })},
-		{"correlation", change(func(r *event.Recorded) { r.Meta.Correlation[0] ^= 1 })},
-		{"time", change(func(r *event.Recorded) { r.At = r.At.Add(time.Microsecond) })},
-		{"link", change(func(r *event.Recorded) { r.Meta.Link[9] ^= 1 })},
-		{"no link", change(func(r *event.Recorded) { r.Meta.Link = event.Link{} })},
-		{"version", change(func(r *event.Recorded) { r.Version++ })},
-		{"stream", change(func(r *event.Recorded) { r.Stream += "x" })},
-		{"no stream", change(func(r *event.Recorded) { r.Stream = "" })},
+		{"data", change(func(r *eventlog.Recorded) { r.Data = slices.Clone(r.Data); r.Data[1] ^= 1 })},
+		{"name", change(func(r *eventlog.Recorded) { r.Name = "best.v1" })},
+		{"id", change(func(r *eventlog.Recorded) { r.ID[3] ^= 1 })},
+		{"actor", change(func(r *eventlog.Recorded) { r.Meta.Actor = "" })},
+		{"correlation", change(func(r *eventlog.Recorded) { r.Meta.Correlation[0] ^= 1 })},
+		{"time", change(func(r *eventlog.Recorded) { r.At = r.At.Add(time.Microsecond) })},
+		{"link", change(func(r *eventlog.Recorded) { r.Meta.Link[9] ^= 1 })},
+		{"no link", change(func(r *eventlog.Recorded) { r.Meta.Link = eventlog.Link{} })},
+		{"version", change(func(r *eventlog.Recorded) { r.Version++ })},
+		{"stream", change(func(r *eventlog.Recorded) { r.Stream += "x" })},
+		{"no stream", change(func(r *eventlog.Recorded) { r.Stream = "" })},
 	} {
 		h := sealed(t)
 		for i := range len(h.events) - 2 { // the events that a seal covers
@@ -175,8 +175,8 @@ func TestOrder(t *testing.T) {
 		}
 		// A foreign event with its own link, at an unused position.
 		if i > 0 && h.events[i-1].Position+1 < at {
-			r := event.Recorded{Event: event.Event{ID: event.ID{9}, Name: "test.v1"}, Stream: "new", Version: 1, Position: at - 1, At: epoch}
-			r.Meta.Link = event.Link{}.Next("new", 1, r.Event)
+			r := eventlog.Recorded{Event: eventlog.Event{ID: eventlog.ID{9}, Name: "test.v1"}, Stream: "new", Version: 1, Position: at - 1, At: epoch}
+			r.Meta.Link = eventlog.Link{}.Next("new", 1, r.Event)
 			found = check(slices.Insert(slices.Clone(h.events), i, r), h.seals)
 			if len(found) != 1 || found[0].Position != r.Position || !strings.Contains(found[0].What, "inserted") {
 				t.Errorf("an event was put in at %d: %v", r.Position, found)

@@ -7,15 +7,15 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Fault is an event that fails the check.
 type Fault struct {
-	Position event.Position `json:"position"`
-	Stream   event.Stream   `json:"stream,omitempty"`
-	Version  event.Version  `json:"version,omitempty"`
-	What     string         `json:"what"`
+	Position eventlog.Position `json:"position"`
+	Stream   eventlog.Stream   `json:"stream,omitempty"`
+	Version  eventlog.Version  `json:"version,omitempty"`
+	What     string            `json:"what"`
 }
 
 // String describes the event and its fault.
@@ -26,7 +26,7 @@ func (f Fault) String() string {
 	return fmt.Sprintf("position %d, %s version %d: %s", f.Position, f.Stream, f.Version, f.What)
 }
 
-func faultOf(r event.Recorded, format string, args ...any) Fault {
+func faultOf(r eventlog.Recorded, format string, args ...any) Fault {
 	return Fault{r.Position, r.Stream, r.Version, fmt.Sprintf(format, args...)}
 }
 
@@ -36,13 +36,13 @@ type Check struct {
 	seals   func() (Sealed, bool)
 	next    Sealed // the seal after the current one; none if Through is 0
 	streams map[[16]byte]end
-	last    event.Position
+	last    eventlog.Position
 	hash    Digest
 	count   uint64
 
 	witness Sealed  // the current seal; none if Through is 0
 	passed  []place // events since the current seal's Since
-	sealed  event.Position
+	sealed  eventlog.Position
 	kept    []Sealed // outside seals whose Through is not reached yet
 
 	// Unlinked counts the events from before links existed.
@@ -51,8 +51,8 @@ type Check struct {
 
 // end is the latest state of a stream.
 type end struct {
-	version event.Version
-	link    event.Link
+	version eventlog.Version
+	link    eventlog.Link
 	tight   bool // its last event had a link
 }
 
@@ -73,12 +73,12 @@ func NewCheck(seals func() (Sealed, bool), kept ...Sealed) *Check {
 
 // Count returns the number of checked events. Sealed returns the position up to which seals cover
 // them.
-func (c *Check) Count() uint64          { return c.count }
-func (c *Check) Sealed() event.Position { return c.sealed }
+func (c *Check) Count() uint64             { return c.count }
+func (c *Check) Sealed() eventlog.Position { return c.sealed }
 
 // advance verifies the seals that end before a position, and starts the seal that covers the
 // position.
-func (c *Check) advance(to event.Position) (found []Fault) {
+func (c *Check) advance(to eventlog.Position) (found []Fault) {
 	for {
 		if c.witness.Through != 0 {
 			if c.witness.Through >= to {
@@ -99,7 +99,7 @@ func (c *Check) advance(to event.Position) (found []Fault) {
 }
 
 // Event checks the next event and returns its faults.
-func (c *Check) Event(r event.Recorded) (found []Fault) {
+func (c *Check) Event(r eventlog.Recorded) (found []Fault) {
 	found = c.advance(r.Position)
 	for len(c.kept) > 0 && c.kept[0].Through < r.Position {
 		found = append(found, Fault{Position: c.kept[0].Through, What: "no event is here, but a kept seal covers one"})
@@ -140,17 +140,17 @@ func (c *Check) End() (found []Fault) {
 }
 
 // Follows reports whether an event, not fed to the check, has the next version of its stream.
-func (c *Check) Follows(r event.Recorded) bool {
+func (c *Check) Follows(r eventlog.Recorded) bool {
 	return r.Version == c.streams[keyOf(r.Stream)].version+1
 }
 
-func keyOf(stream event.Stream) [16]byte {
+func keyOf(stream eventlog.Stream) [16]byte {
 	sum := sha256.Sum256([]byte(stream))
 	return [16]byte(sum[:16])
 }
 
 // stream checks version and link.
-func (c *Check) stream(r event.Recorded) (found []Fault) {
+func (c *Check) stream(r eventlog.Recorded) (found []Fault) {
 	if r.Stream == "" {
 		return []Fault{faultOf(r, "%s has no stream", r.Name)}
 	}

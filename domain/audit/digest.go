@@ -11,7 +11,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Digest is the SHA-256 of fields, each after its length in bytes as a big-endian uint32. The
@@ -31,9 +31,9 @@ const MarkBytes = 4
 
 // Leaf is the digest of a stored event: leafDomain, position, stream, version, link, and time in
 // microseconds since 1970. Numbers are big-endian uint64. The link covers the content. For an
-// event without a link, [event.Recorded.Linked] computes it, and the first field is
+// event without a link, [eventlog.Recorded.Linked] computes it, and the first field is
 // unlinkedDomain.
-func Leaf(r event.Recorded) Digest {
+func Leaf(r eventlog.Recorded) Digest {
 	link := r.Linked()
 	b := make([]byte, 0, 512)
 	if r.Meta.Link.IsZero() {

@@ -3,13 +3,13 @@ package audit
 import (
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Draft collects the events since the last seal for the next one.
 type Draft struct {
 	last    Sealed
-	through event.Position
+	through eventlog.Position
 	count   uint64
 	hash    Digest
 	marks   []byte
@@ -22,7 +22,7 @@ func (s State) After() *Draft {
 }
 
 // Add adds the next event of the log.
-func (d *Draft) Add(r event.Recorded) {
+func (d *Draft) Add(r eventlog.Recorded) {
 	leaf := Leaf(r)
 	mark := leaf.Mark()
 	d.through, d.count, d.hash = r.Position, d.count+1, d.hash.Next(leaf)
@@ -31,7 +31,7 @@ func (d *Draft) Add(r event.Recorded) {
 }
 
 // Through returns the position of the last added event.
-func (d *Draft) Through() event.Position { return d.through }
+func (d *Draft) Through() eventlog.Position { return d.through }
 
 // Len returns the number of events since the last seal.
 func (d *Draft) Len() int { return len(d.marks) / MarkBytes }

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Stream is the name of the stream of seals.
-const Stream event.Stream = "audit-seals"
+const Stream eventlog.Stream = "audit-seals"
 
 // MarksMax bounds the number of events between two seals.
 const MarksMax = 10_000
@@ -26,8 +26,8 @@ type Event interface{ fact() }
 type Sealed struct {
 	// Through is the position of the last event under the seal. Since is Through of the seal
 	// before, 0 for the first.
-	Since   event.Position `json:"since"`
-	Through event.Position `json:"through"`
+	Since   eventlog.Position `json:"since"`
+	Through eventlog.Position `json:"through"`
 	// Count is the number of events up to Through; Hash covers all of them.
 	Count uint64 `json:"count"`
 	Hash  Digest `json:"hash"`
@@ -42,8 +42,8 @@ type Sealed struct {
 func (Sealed) fact() {}
 
 // Codec maps event types to stored names, which never change.
-func Codec() event.Codec[Event] {
-	return event.NewCodec(event.As[Event, Sealed]("audit.sealed.v1"))
+func Codec() eventlog.Codec[Event] {
+	return eventlog.NewCodec(eventlog.As[Event, Sealed]("audit.sealed.v1"))
 }
 
 // Key is an ed25519 public key (RFC 8032).

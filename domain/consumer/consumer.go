@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Limits of every store.
@@ -26,7 +26,7 @@ type Claim struct {
 	Token uint64
 	// Position is the group's checkpoint: every event up to it was handled, or belongs to a
 	// parked stream. 0 for a group without a saved checkpoint.
-	Position event.Position
+	Position eventlog.Position
 }
 
 // Wish is an operator's command for a parked stream.
@@ -41,19 +41,19 @@ const (
 // Parked is a stream that a group could not process. Its later events are held back until an
 // operator sets Wish.
 type Parked struct {
-	Stream   event.Stream
-	Version  event.Version  // of the event that failed
-	Position event.Position // of the event that failed
-	Error    string         // error of the last try
-	Attempts int            // tries at that event
-	Since    time.Time      // by the store's clock
+	Stream   eventlog.Stream
+	Version  eventlog.Version  // of the event that failed
+	Position eventlog.Position // of the event that failed
+	Error    string            // error of the last try
+	Attempts int               // tries at that event
+	Since    time.Time         // by the store's clock
 	Wish     Wish
 }
 
 // Group is a group's status, for operators.
 type Group struct {
 	Name     string
-	Position event.Position
+	Position eventlog.Position
 	Holder   string // empty: no holder
 	Parked   int
 }

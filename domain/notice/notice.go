@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // ErrDisabled refuses a redelivery to a disabled endpoint.
-const ErrDisabled = event.Refusal("endpoint-disabled")
+const ErrDisabled = eventlog.Refusal("endpoint-disabled")
 
 // EndpointID identifies a client's endpoint.
 type EndpointID [16]byte

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Event is a fact about an endpoint: an operator's or client's command, or an automatic change.
@@ -71,11 +71,11 @@ func (WasEnabled) fact()      {}
 func (RedeliveryAsked) fact() {}
 
 // Codec maps event types to stored names, which never change.
-func Codec() event.Codec[Event] {
-	return event.NewCodec(
-		event.As[Event, WasDisabled]("webhook.disabled.v1"),
-		event.As[Event, WasEnabled]("webhook.enabled.v1"),
-		event.As[Event, RedeliveryAsked]("webhook.redelivery_asked.v1"),
+func Codec() eventlog.Codec[Event] {
+	return eventlog.NewCodec(
+		eventlog.As[Event, WasDisabled]("webhook.disabled.v1"),
+		eventlog.As[Event, WasEnabled]("webhook.enabled.v1"),
+		eventlog.As[Event, RedeliveryAsked]("webhook.redelivery_asked.v1"),
 	)
 }
 
@@ -103,9 +103,9 @@ const RedeliverMax = 1000
 // Refusals of endpoint commands.
 const (
 	// ErrEndpoint: the endpoint is unknown.
-	ErrEndpoint = event.Refusal("unknown-webhook")
+	ErrEndpoint = eventlog.Refusal("unknown-webhook")
 	// ErrRedeliver: the redelivery names too many notices.
-	ErrRedeliver = event.Refusal("redelivery-too-large")
+	ErrRedeliver = eventlog.Refusal("redelivery-too-large")
 )
 
 // Wishes is the result of one endpoint's events, as far as [Wishes.Decide] needs it. The delivery
@@ -152,7 +152,7 @@ func (w Wishes) Evolve(e Event) Wishes {
 const StreamPrefix = "webhook-"
 
 // Stream returns the name of an endpoint's event stream.
-func Stream(id EndpointID) event.Stream { return event.Stream(StreamPrefix + id.String()) }
+func Stream(id EndpointID) eventlog.Stream { return eventlog.Stream(StreamPrefix + id.String()) }
 
 // ParseEndpointID parses the text of [EndpointID.String].
 func ParseEndpointID(text string) (id EndpointID, err error) {
@@ -165,7 +165,7 @@ func ParseEndpointID(text string) (id EndpointID, err error) {
 }
 
 // ParseStream returns the endpoint's id in a name made by [Stream].
-func ParseStream(s event.Stream) (EndpointID, error) {
+func ParseStream(s eventlog.Stream) (EndpointID, error) {
 	digits, ok := strings.CutPrefix(string(s), StreamPrefix)
 	id, err := ParseEndpointID(digits)
 	if !ok || err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/event/eventtest"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/eventtest"
 )
 
 var update = flag.Bool("update", false, "write samples of events that have none yet")
@@ -86,7 +86,7 @@ func TestStreams(t *testing.T) {
 	if id, err := notice.ParseStream(notice.Stream(of)); err != nil || id != of {
 		t.Errorf("%s, %v", id, err)
 	}
-	for _, bad := range []event.Stream{"", "webhook-", "intent-" + event.Stream(of.String()), notice.Stream(of) + "0", event.Stream(strings.ToUpper(string(notice.Stream(of))))} {
+	for _, bad := range []eventlog.Stream{"", "webhook-", "intent-" + eventlog.Stream(of.String()), notice.Stream(of) + "0", eventlog.Stream(strings.ToUpper(string(notice.Stream(of))))} {
 		if id, err := notice.ParseStream(bad); err == nil {
 			t.Errorf("%q is read as %s", bad, id)
 		}

@@ -5,7 +5,7 @@ package request
 import (
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Name is a digest of the client and its idempotency key.
@@ -17,7 +17,7 @@ type Print [32]byte
 // Claim is the right to carry a request out. If the claimer has not finished after Hold, it
 // counts as dead, and the next caller gets the claim.
 type Claim struct {
-	ID   event.ID
+	ID   eventlog.ID
 	Name Name
 	Print
 	Client string // the requesting client

@@ -15,7 +15,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/examples"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
@@ -62,7 +62,7 @@ func run(ctx context.Context, store examples.Store, to io.Writer, o feed.Options
 type teller struct {
 	mu    sync.Mutex
 	to    io.Writer
-	codec event.Codec[tx.Event]
+	codec eventlog.Codec[tx.Event]
 }
 
 func (t *teller) tell(m *message.Message) error {

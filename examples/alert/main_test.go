@@ -9,7 +9,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/examples"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
@@ -35,7 +35,7 @@ func TestAlert(t *testing.T) {
 	} {
 		name, data, err := codec.Encode(e)
 		must(t, err)
-		_, err = db.Log().Append(t.Context(), stream, event.Version(version), event.Event{ID: event.ID{byte(version)}, Name: name, Data: data})
+		_, err = db.Log().Append(t.Context(), stream, eventlog.Version(version), eventlog.Event{ID: eventlog.ID{byte(version)}, Name: name, Data: data})
 		must(t, err)
 	}
 

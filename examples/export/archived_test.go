@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	domain "github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/examples"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -24,9 +24,9 @@ func TestExportOfAnArchivedLog(t *testing.T) {
 	defer func() { must(t, db.Close()) }()
 	const events, dropped = 30, 20
 	for i := range events {
-		stream := event.Stream(fmt.Sprintf("tx-%d", i))
-		_, err := db.Log().Append(t.Context(), stream, 0, event.Event{
-			ID: event.DeriveID(stream, event.ID{}, 0), Name: "test.happened.v1", Data: []byte(`{}`),
+		stream := eventlog.Stream(fmt.Sprintf("tx-%d", i))
+		_, err := db.Log().Append(t.Context(), stream, 0, eventlog.Event{
+			ID: eventlog.DeriveID(stream, eventlog.ID{}, 0), Name: "test.happened.v1", Data: []byte(`{}`),
 		})
 		must(t, err)
 	}
@@ -59,9 +59,9 @@ func TestExportOfAnArchivedLog(t *testing.T) {
 // drop moves the first events of a log to a folder.
 func drop(t *testing.T, log *embedded.Log, shelf string, most int) {
 	t.Helper()
-	past := event.Position(most + 1)
+	past := eventlog.Position(most + 1)
 	files := archive.NewFiles(archive.Dir(shelf), nil)
-	segment, err := files.Write(t.Context(), event.ID{1}, 1, past, log.ReadAll(t.Context(), 0, event.Filter{}, 7))
+	segment, err := files.Write(t.Context(), eventlog.ID{1}, 1, past, log.ReadAll(t.Context(), 0, eventlog.Filter{}, 7))
 	must(t, err)
 	must(t, log.KeepSegment(t.Context(), segment))
 	begins, err := log.Drop(t.Context(), past, domain.Rule{{Prefix: "tx-"}})

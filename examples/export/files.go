@@ -11,19 +11,19 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
 
 // Line is an event in a file.
 type Line struct {
-	Position event.Position  `json:"position"`
-	Stream   event.Stream    `json:"stream"`
-	Version  event.Version   `json:"version"`
-	Name     string          `json:"name"`
-	At       string          `json:"at"`
-	ID       string          `json:"id"`
-	Data     json.RawMessage `json:"data"`
+	Position eventlog.Position `json:"position"`
+	Stream   eventlog.Stream   `json:"stream"`
+	Version  eventlog.Version  `json:"version"`
+	Name     string            `json:"name"`
+	At       string            `json:"at"`
+	ID       string            `json:"id"`
+	Data     json.RawMessage   `json:"data"`
 }
 
 // Files is a folder of JSON lines. Events up to its last line are not exported again. Each line
@@ -31,9 +31,9 @@ type Line struct {
 type Files struct {
 	dir   string
 	file  *os.File
-	block uint64         // number of the file: its block of perFile positions
-	last  event.Position // of the last line
-	end   int64          // offset behind the last complete line
+	block uint64            // number of the file: its block of perFile positions
+	last  eventlog.Position // of the last line
+	end   int64             // offset behind the last complete line
 }
 
 // perFile is the number of positions in one file.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/examples"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
@@ -34,9 +34,9 @@ func TestExport(t *testing.T) {
 	total := 0
 	for round := range 3 {
 		for i := range 10 {
-			stream := event.Stream(fmt.Sprintf("tx-%d", i))
-			_, err := db.Log().Append(t.Context(), stream, event.Version(round), event.Event{
-				ID: event.DeriveID(stream, event.ID{}, round), Name: "test.happened.v1", Data: fmt.Appendf(nil, `{"n":%d}`, round),
+			stream := eventlog.Stream(fmt.Sprintf("tx-%d", i))
+			_, err := db.Log().Append(t.Context(), stream, eventlog.Version(round), eventlog.Event{
+				ID: eventlog.DeriveID(stream, eventlog.ID{}, round), Name: "test.happened.v1", Data: fmt.Appendf(nil, `{"n":%d}`, round),
 			})
 			must(t, err)
 			total++
@@ -58,7 +58,7 @@ func TestExport(t *testing.T) {
 	for i, line := range bytes.Split(bytes.TrimSpace(text), []byte("\n")) {
 		var l Line
 		must(t, json.Unmarshal(line, &l))
-		want := Line{event.Position(i + 1), event.Stream(fmt.Sprintf("tx-%d", i%10)), event.Version(i/10 + 1), "test.happened.v1", l.At, l.ID, json.RawMessage(fmt.Sprintf(`{"n":%d}`, i/10))}
+		want := Line{eventlog.Position(i + 1), eventlog.Stream(fmt.Sprintf("tx-%d", i%10)), eventlog.Version(i/10 + 1), "test.happened.v1", l.At, l.ID, json.RawMessage(fmt.Sprintf(`{"n":%d}`, i/10))}
 		if fmt.Sprint(l) != fmt.Sprint(want) {
 			t.Errorf("line %d: %v, want %v", i, l, want)
 		}

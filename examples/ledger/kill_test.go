@@ -19,7 +19,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/consumer"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/examples"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
@@ -119,21 +119,21 @@ func history(t *testing.T, log appender, transactions int) (delivered map[string
 }
 
 // add appends events to a stream that has after events.
-func add(ctx context.Context, codec event.Codec[tx.Event], log appender, stream event.Stream, after int, facts []tx.Event) error {
-	events := make([]event.Event, len(facts))
+func add(ctx context.Context, codec eventlog.Codec[tx.Event], log appender, stream eventlog.Stream, after int, facts []tx.Event) error {
+	events := make([]eventlog.Event, len(facts))
 	for i, e := range facts {
 		name, data, err := codec.Encode(e)
 		if err != nil {
 			return err
 		}
-		events[i] = event.Event{ID: event.DeriveID(stream, event.ID{}, after+i), Name: name, Data: data}
+		events[i] = eventlog.Event{ID: eventlog.DeriveID(stream, eventlog.ID{}, after+i), Name: name, Data: data}
 	}
-	_, err := log.Append(ctx, stream, event.Version(after), events...)
+	_, err := log.Append(ctx, stream, eventlog.Version(after), events...)
 	return err
 }
 
 type appender interface {
-	Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error)
+	Append(ctx context.Context, stream eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error)
 }
 
 func hash(n int) (h chain.Hash) {
@@ -179,7 +179,7 @@ func torment(t *testing.T, store string, w watch, delivered map[string]int, even
 	kind := rand.IntN(3)
 	for death := range deaths {
 		// The kills are spread over the work: each comes when its share is done.
-		share := event.Position(events * (death + 1) / (deaths + 1))
+		share := eventlog.Position(events * (death + 1) / (deaths + 1))
 		p := start(t, store, path)
 		waitFor(t, 5*time.Minute, func() bool { return w.ledger().Position >= share })
 		switch (kind + death) % 3 {
@@ -201,7 +201,7 @@ func torment(t *testing.T, store string, w watch, delivered map[string]int, even
 		}
 	}
 	last := start(t, store, path)
-	waitFor(t, 5*time.Minute, func() bool { return w.ledger().Position == event.Position(events) })
+	waitFor(t, 5*time.Minute, func() bool { return w.ledger().Position == eventlog.Position(events) })
 	must(t, last.in.Close())
 	must(t, last.cmd.Wait())
 	if parked := w.ledger().Parked; parked != 0 {

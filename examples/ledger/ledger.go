@@ -10,7 +10,7 @@ import (
 	_ "modernc.org/sqlite" // the database
 
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
 
@@ -18,7 +18,7 @@ import (
 // stream that has taken effect.
 type Ledger struct {
 	db    *sql.DB
-	codec event.Codec[tx.Event]
+	codec eventlog.Codec[tx.Event]
 }
 
 const tables = `
@@ -70,7 +70,7 @@ func (l *Ledger) Handle(m *message.Message) error {
 }
 
 // effect updates the count of delivered transactions.
-func effect(ctx context.Context, t *sql.Tx, stream event.Stream, e tx.Event) (err error) {
+func effect(ctx context.Context, t *sql.Tx, stream eventlog.Stream, e tx.Event) (err error) {
 	switch e := e.(type) { //nolint:gochecksumtype // the others have no effect
 	case tx.Accepted:
 		_, err = t.ExecContext(ctx, `INSERT INTO senders (stream, sender) VALUES ($1, $2)`, stream, e.Sender.String())

@@ -19,7 +19,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Files are the segments in one shelf.
@@ -184,7 +184,7 @@ func (o *opened) unpack(z *zstd.Decoder, i int) ([]byte, error) {
 }
 
 // remains returns the events at the start of the readable part of a block.
-func remains(raw []byte, b block) (events []event.Recorded) {
+func remains(raw []byte, b block) (events []eventlog.Recorded) {
 	for next := b.first; next <= b.last && len(raw) > 0; next++ {
 		r, rest, err := takeRecord(raw)
 		if err != nil || r.Position != next {
@@ -196,7 +196,7 @@ func remains(raw []byte, b block) (events []event.Recorded) {
 }
 
 // events reads one block's events.
-func (o *opened) events(z *zstd.Decoder, i int) ([]event.Recorded, error) {
+func (o *opened) events(z *zstd.Decoder, i int) ([]eventlog.Recorded, error) {
 	raw, err := o.unpack(z, i)
 	if err != nil {
 		return nil, err
@@ -204,11 +204,11 @@ func (o *opened) events(z *zstd.Decoder, i int) ([]event.Recorded, error) {
 	return o.records(raw, i)
 }
 
-func (o *opened) records(raw []byte, i int) (_ []event.Recorded, err error) {
+func (o *opened) records(raw []byte, i int) (_ []eventlog.Recorded, err error) {
 	b := o.blocks[i]
-	events := make([]event.Recorded, 0, min(b.events, blockEvents))
+	events := make([]eventlog.Recorded, 0, min(b.events, blockEvents))
 	for left := raw; len(left) > 0; {
-		var r event.Recorded
+		var r eventlog.Recorded
 		if r, left, err = takeRecord(left); err != nil {
 			return nil, named(o.name, fmt.Errorf("%w: block %d of %d: %w", archive.ErrDamaged, i+1, len(o.blocks), err))
 		}
@@ -221,8 +221,8 @@ func (o *opened) records(raw []byte, i int) (_ []event.Recorded, err error) {
 }
 
 // Read yields a segment's events after a position, block by block.
-func (f *Files) Read(ctx context.Context, s archive.Segment, after event.Position) iter.Seq2[[]event.Recorded, error] {
-	return func(yield func([]event.Recorded, error) bool) {
+func (f *Files) Read(ctx context.Context, s archive.Segment, after eventlog.Position) iter.Seq2[[]eventlog.Recorded, error] {
+	return func(yield func([]eventlog.Recorded, error) bool) {
 		err := f.each(ctx, s, func(o *opened, z *zstd.Decoder) (bool, error) {
 			for i, b := range o.blocks {
 				if b.last <= after {
@@ -267,7 +267,7 @@ func (f *Files) each(ctx context.Context, s archive.Segment, do func(*opened, *z
 }
 
 // Stream reads a segment's events of a stream, after a version.
-func (f *Files) Stream(ctx context.Context, s archive.Segment, stream event.Stream, after event.Version) (found []event.Recorded, err error) {
+func (f *Files) Stream(ctx context.Context, s archive.Segment, stream eventlog.Stream, after eventlog.Version) (found []eventlog.Recorded, err error) {
 	err = f.each(ctx, s, func(o *opened, z *zstd.Decoder) (bool, error) {
 		blocks, err := o.find(stream)
 		if err != nil {
@@ -293,7 +293,7 @@ func (f *Files) Stream(ctx context.Context, s archive.Segment, stream event.Stre
 }
 
 // find looks up a stream's blocks.
-func (o *opened) find(stream event.Stream) (blocks []uint32, err error) {
+func (o *opened) find(stream eventlog.Stream) (blocks []uint32, err error) {
 	want := digest(stream)
 	entry := func(i uint64) (mention, error) {
 		b := make([]byte, streamBytes)

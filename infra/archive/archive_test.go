@@ -17,33 +17,33 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // recorded makes events at dense positions, in a few recurring streams.
-func recorded(first event.Position, n int) (events []event.Recorded) {
-	versions := map[event.Stream]event.Version{}
+func recorded(first eventlog.Position, n int) (events []eventlog.Recorded) {
+	versions := map[eventlog.Stream]eventlog.Version{}
 	for i := range n {
-		stream := event.Stream(fmt.Sprintf("tx-1-%d", (i*i)%97))
+		stream := eventlog.Stream(fmt.Sprintf("tx-1-%d", (i*i)%97))
 		versions[stream]++
-		events = append(events, event.Recorded{
-			Event: event.Event{
-				ID: event.DeriveID(stream, event.ID{1}, i), Name: "tx.happened.v1", Data: fmt.Appendf(nil, `{ "n": %d, "html": "<&>" }`, i),
-				Meta: event.Meta{Actor: "test", Link: event.Link{byte(i)}},
+		events = append(events, eventlog.Recorded{
+			Event: eventlog.Event{
+				ID: eventlog.DeriveID(stream, eventlog.ID{1}, i), Name: "tx.happened.v1", Data: fmt.Appendf(nil, `{ "n": %d, "html": "<&>" }`, i),
+				Meta: eventlog.Meta{Actor: "test", Link: eventlog.Link{byte(i)}},
 			},
-			Stream: stream, Version: versions[stream], Position: first + event.Position(i), At: time.UnixMicro(1_800_000_000_000_000 + int64(i)).UTC(),
+			Stream: stream, Version: versions[stream], Position: first + eventlog.Position(i), At: time.UnixMicro(1_800_000_000_000_000 + int64(i)).UTC(),
 		})
 	}
 	return events
 }
 
-func batches(events []event.Recorded, size int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
+func batches(events []eventlog.Recorded, size int) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
 		for len(events) > 0 {
 			n := min(size, len(events))
-			if !yield(event.Batch{Events: events[:n], Next: events[n-1].Position}, nil) {
+			if !yield(eventlog.Batch{Events: events[:n], Next: events[n-1].Position}, nil) {
 				return
 			}
 			events = events[n:]
@@ -51,11 +51,11 @@ func batches(events []event.Recorded, size int) iter.Seq2[event.Batch, error] {
 	}
 }
 
-func write(t testing.TB, dir string, events []event.Recorded, size int) (*Files, archive.Segment) {
+func write(t testing.TB, dir string, events []eventlog.Recorded, size int) (*Files, archive.Segment) {
 	t.Helper()
 	files := NewFiles(Dir(dir), nil)
 	first := events[0].Position
-	s, err := files.Write(context.Background(), event.ID{7}, first, first+event.Position(len(events)), batches(events, size))
+	s, err := files.Write(context.Background(), eventlog.ID{7}, first, first+eventlog.Position(len(events)), batches(events, size))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,10 +64,10 @@ func write(t testing.TB, dir string, events []event.Recorded, size int) (*Files,
 
 // Every field of an event survives. The test fails if a new field is not stored.
 func TestRecord(t *testing.T) {
-	var want event.Recorded
+	var want eventlog.Recorded
 	set(reflect.ValueOf(&want).Elem())
 	want.At = time.UnixMicro(1_800_000_000_123_456).UTC()
-	for _, want := range []event.Recorded{want, {Event: event.Event{Data: []byte{}}, At: time.UnixMicro(0).UTC()}} {
+	for _, want := range []eventlog.Recorded{want, {Event: eventlog.Event{Data: []byte{}}, At: time.UnixMicro(0).UTC()}} {
 		got, rest, err := takeRecord(appendRecord(nil, want))
 		if diff := cmp.Diff(want, got); diff != "" || err != nil || len(rest) != 0 {
 			t.Errorf("%v, %d bytes left: %s", err, len(rest), diff)
@@ -123,8 +123,8 @@ func TestSegment(t *testing.T) {
 	if _, other := write(t, t.TempDir(), want, 7); other != s {
 		t.Errorf("in other pages it is %+v, not %+v", other, s)
 	}
-	for _, after := range []event.Position{0, 1000, 1001, 2047, 3999, 4000} {
-		var got []event.Recorded
+	for _, after := range []eventlog.Position{0, 1000, 1001, 2047, 3999, 4000} {
+		var got []eventlog.Recorded
 		for events, err := range files.Read(t.Context(), s, after) {
 			if err != nil {
 				t.Fatal(err)
@@ -136,7 +136,7 @@ func TestSegment(t *testing.T) {
 			t.Errorf("after %d: %s", after, diff)
 		}
 	}
-	byStream := map[event.Stream][]event.Recorded{}
+	byStream := map[eventlog.Stream][]eventlog.Recorded{}
 	for _, r := range want {
 		byStream[r.Stream] = append(byStream[r.Stream], r)
 	}
@@ -154,11 +154,11 @@ func TestSegment(t *testing.T) {
 // An incomplete range makes no segment and leaves no file.
 func TestNoHalfSegment(t *testing.T) {
 	events := recorded(1, 100)
-	gap := append(append([]event.Recorded{}, events[:50]...), events[51:]...)
-	twice := append(append([]event.Recorded{}, events[:51]...), events[50:]...)
-	for name, given := range map[string][]event.Recorded{"short": events[:99], "a gap": gap, "one twice": twice, "none": nil} {
+	gap := append(append([]eventlog.Recorded{}, events[:50]...), events[51:]...)
+	twice := append(append([]eventlog.Recorded{}, events[:51]...), events[50:]...)
+	for name, given := range map[string][]eventlog.Recorded{"short": events[:99], "a gap": gap, "one twice": twice, "none": nil} {
 		dir := t.TempDir()
-		_, err := NewFiles(Dir(dir), nil).Write(t.Context(), event.ID{1}, 1, 101, batches(given, 9))
+		_, err := NewFiles(Dir(dir), nil).Write(t.Context(), eventlog.ID{1}, 1, 101, batches(given, 9))
 		left, globErr := filepath.Glob(filepath.Join(dir, "*"))
 		if err == nil || globErr != nil || len(left) > 0 {
 			t.Errorf("%s: %v; left: %v, %v", name, err, left, globErr)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // The format of a segment, all numbers big-endian:
@@ -40,8 +40,8 @@ const (
 
 // header is the beginning of a segment.
 type header struct {
-	store            event.ID
-	first, past      event.Position
+	store            eventlog.ID
+	first, past      eventlog.Position
 	events           uint64
 	from, to         int64             // microseconds since 1970
 	contents         [sha256.Size]byte // of all blocks, decompressed
@@ -73,7 +73,7 @@ func decodeHeader(b []byte) (h header, err error) {
 		b = b[8:]
 		return n
 	}
-	h.first, h.past, h.events, h.from, h.to = event.Position(next()), event.Position(next()), next(), int64(next()), int64(next())
+	h.first, h.past, h.events, h.from, h.to = eventlog.Position(next()), eventlog.Position(next()), next(), int64(next()), int64(next())
 	b = b[copy(h.contents[:], b):]
 	h.indexAt, h.blocks, h.mentions = next(), next(), next()
 	return h, nil
@@ -98,7 +98,7 @@ func (h header) segment(name string, hash archive.Digest) archive.Segment {
 type block struct {
 	at          uint64
 	size, raw   uint32
-	first, last event.Position // positions of its first and last event
+	first, last eventlog.Position // positions of its first and last event
 	events      uint32
 	hash        [sha256.Size]byte
 }
@@ -115,7 +115,7 @@ func (b block) append(out []byte) []byte {
 
 func decodeBlock(b []byte) (d block) {
 	d.at, d.size, d.raw = binary.BigEndian.Uint64(b), binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint32(b[12:])
-	d.first, d.last = event.Position(binary.BigEndian.Uint64(b[16:])), event.Position(binary.BigEndian.Uint64(b[24:]))
+	d.first, d.last = eventlog.Position(binary.BigEndian.Uint64(b[16:])), eventlog.Position(binary.BigEndian.Uint64(b[24:]))
 	d.events = binary.BigEndian.Uint32(b[32:])
 	copy(d.hash[:], b[36:])
 	return d
@@ -135,7 +135,7 @@ func decodeMention(b []byte) mention {
 	return mention{binary.BigEndian.Uint64(b), binary.BigEndian.Uint32(b[8:])}
 }
 
-func digest(stream event.Stream) uint64 {
+func digest(stream eventlog.Stream) uint64 {
 	sum := sha256.Sum256([]byte(stream))
 	return binary.BigEndian.Uint64(sum[:])
 }

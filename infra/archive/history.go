@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // History is the dropped part of a log as of one moment, for callers that read the rest without
@@ -15,16 +15,16 @@ import (
 type History struct {
 	files    *Files
 	segments []archive.Segment
-	begins   event.Position
+	begins   eventlog.Position
 }
 
 // NewHistory returns the history below a position.
-func NewHistory(files *Files, segments []archive.Segment, begins event.Position) *History {
+func NewHistory(files *Files, segments []archive.Segment, begins eventlog.Position) *History {
 	return &History{files, segments, begins}
 }
 
 // Page returns up to most next events after a position; none at the end of the history.
-func (h *History) Page(ctx context.Context, after event.Position, most int) (page []event.Recorded, err error) {
+func (h *History) Page(ctx context.Context, after eventlog.Position, most int) (page []eventlog.Recorded, err error) {
 	if after >= h.begins-1 {
 		return nil, nil
 	}
@@ -55,17 +55,17 @@ func (h *History) Page(ctx context.Context, after event.Position, most int) (pag
 
 // Lacks reports whether events of a stream after a version may be in the archive, in addition
 // to the given ones.
-func (h *History) Lacks(given []event.Recorded, after event.Version) bool {
+func (h *History) Lacks(given []eventlog.Recorded, after eventlog.Version) bool {
 	return len(given) == 0 || !whole(given, after)
 }
 
 // Complete returns a stream's events after a version. It adds those missing from given, which
 // it searches in the segments of the stream's extent.
-func (h *History) Complete(ctx context.Context, stream event.Stream, after event.Version, given []event.Recorded, in archive.Extent) ([]event.Recorded, error) {
+func (h *History) Complete(ctx context.Context, stream eventlog.Stream, after eventlog.Version, given []eventlog.Recorded, in archive.Extent) ([]eventlog.Recorded, error) {
 	if !h.Lacks(given, after) {
 		return given, nil
 	}
-	known := map[event.Version]bool{}
+	known := map[eventlog.Version]bool{}
 	for _, r := range given {
 		known[r.Version] = true
 	}
@@ -87,7 +87,7 @@ func (h *History) Complete(ctx context.Context, stream event.Stream, after event
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b event.Recorded) int { return cmp.Compare(a.Version, b.Version) })
+	slices.SortFunc(all, func(a, b eventlog.Recorded) int { return cmp.Compare(a.Version, b.Version) })
 	if !whole(all, after) {
 		return nil, fmt.Errorf("archive: %s: %w: some of its events are neither in the store nor in a segment", stream, archive.ErrMissing)
 	}
@@ -95,9 +95,9 @@ func (h *History) Complete(ctx context.Context, stream event.Stream, after event
 }
 
 // whole reports whether events follow a version without a gap.
-func whole(events []event.Recorded, after event.Version) bool {
+func whole(events []eventlog.Recorded, after eventlog.Version) bool {
 	for i, r := range events {
-		if r.Version != after+event.Version(i)+1 {
+		if r.Version != after+eventlog.Version(i)+1 {
 			return false
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // counting is a shelf that counts opened files.
@@ -32,7 +32,7 @@ func TestComplete(t *testing.T) {
 		segments = append(segments, s)
 	}
 	const stream = "tx-1-1"
-	var whole []event.Recorded
+	var whole []eventlog.Recorded
 	for _, r := range all {
 		if r.Stream == stream {
 			whole = append(whole, r)
@@ -41,10 +41,10 @@ func TestComplete(t *testing.T) {
 	head, tail := whole[:len(whole)/2], whole[len(whole)/2:]
 	last := archive.Extent{First: segments[parts/2].First, Last: tail[len(tail)-1].Position}
 	for name, c := range map[string]struct {
-		after event.Version
-		given []event.Recorded
+		after eventlog.Version
+		given []eventlog.Recorded
 		in    archive.Extent
-		want  []event.Recorded
+		want  []eventlog.Recorded
 		opens int
 	}{
 		"nobody knows where":     {0, nil, archive.Extent{}, whole, parts},

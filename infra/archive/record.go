@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // A record is one event: a length, then fields. A field is a tag, a length and bytes, or a tag
@@ -26,7 +26,7 @@ const (
 	tagLink
 )
 
-func appendRecord(out []byte, r event.Recorded) []byte {
+func appendRecord(out []byte, r eventlog.Recorded) []byte {
 	var b []byte
 	number := func(tag byte, n uint64) { b = binary.AppendUvarint(append(b, tag), n) }
 	bytes := func(tag byte, v []byte) {
@@ -35,7 +35,7 @@ func appendRecord(out []byte, r event.Recorded) []byte {
 			b = append(b, v...)
 		}
 	}
-	id := func(tag byte, v event.ID) {
+	id := func(tag byte, v eventlog.ID) {
 		if !v.IsZero() {
 			bytes(tag, v[:])
 		}
@@ -62,7 +62,7 @@ func appendRecord(out []byte, r event.Recorded) []byte {
 var errRecord = errors.New("a record that cannot be read")
 
 // takeRecord reads the first record of a block and returns the rest of the block.
-func takeRecord(block []byte) (r event.Recorded, rest []byte, err error) {
+func takeRecord(block []byte) (r eventlog.Recorded, rest []byte, err error) {
 	fields, rest, err := takeBytes(block)
 	if err != nil {
 		return r, nil, err
@@ -79,9 +79,9 @@ func takeRecord(block []byte) (r event.Recorded, rest []byte, err error) {
 			}
 			switch tag {
 			case tagVersion:
-				r.Version = event.Version(n)
+				r.Version = eventlog.Version(n)
 			case tagPosition:
-				r.Position = event.Position(n)
+				r.Position = eventlog.Position(n)
 			case tagAt:
 				r.At = time.UnixMicro(int64(n)).UTC()
 			}
@@ -95,8 +95,8 @@ func takeRecord(block []byte) (r event.Recorded, rest []byte, err error) {
 	return r, rest, err
 }
 
-func setField(r *event.Recorded, tag byte, v []byte) error {
-	id := func(into *event.ID) error {
+func setField(r *eventlog.Recorded, tag byte, v []byte) error {
+	id := func(into *eventlog.ID) error {
 		if len(v) != len(into) {
 			return errRecord
 		}
@@ -105,7 +105,7 @@ func setField(r *event.Recorded, tag byte, v []byte) error {
 	}
 	switch tag {
 	case tagStream:
-		r.Stream = event.Stream(v)
+		r.Stream = eventlog.Stream(v)
 	case tagID:
 		return id(&r.ID)
 	case tagName:

@@ -8,16 +8,16 @@ import (
 	"sync"
 
 	"github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Readable is a log that may have dropped its beginning. For events that it does not hold it
 // returns *archive.GoneError, and never an empty result.
 type Readable interface {
-	ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error]
-	ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
-	Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
-	Head(ctx context.Context) (event.Position, error)
+	ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error]
+	ReadAll(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error]
+	Subscribe(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error]
+	Head(ctx context.Context) (eventlog.Position, error)
 	// Segments lists the segments of the log's dropped part, in order.
 	Segments(ctx context.Context) ([]archive.Segment, error)
 }
@@ -25,9 +25,9 @@ type Readable interface {
 // Live is a store that may have dropped the beginning of its log.
 type Live interface {
 	Readable
-	Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error)
+	Append(ctx context.Context, stream eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error)
 	// Version also counts the events that were dropped.
-	Version(ctx context.Context, stream event.Stream) (event.Version, error)
+	Version(ctx context.Context, stream eventlog.Stream) (eventlog.Version, error)
 }
 
 // Log is a reader of the whole log: of the files, and of the rest in the store.
@@ -53,7 +53,7 @@ func NewStore(live Live, files *Files) *Store { return &Store{NewLog(live, files
 
 // covering lists segments that hold all events below a position. It asks the store if the
 // cached list does not reach that far.
-func (l *Log) covering(ctx context.Context, below event.Position) ([]archive.Segment, error) {
+func (l *Log) covering(ctx context.Context, below eventlog.Position) ([]archive.Segment, error) {
 	l.mu.Lock()
 	known := l.segments
 	l.mu.Unlock()
@@ -67,7 +67,7 @@ func (l *Log) covering(ctx context.Context, below event.Position) ([]archive.Seg
 		l.segments = listed
 		l.mu.Unlock()
 	}
-	next := event.Position(1)
+	next := eventlog.Position(1)
 	for i, segment := range known {
 		if next >= below {
 			return known[:i], nil
@@ -84,21 +84,21 @@ func (l *Log) covering(ctx context.Context, below event.Position) ([]archive.Seg
 }
 
 // ReadAll yields batches after a position up to the head of the log.
-func (l *Log) ReadAll(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
+func (l *Log) ReadAll(ctx context.Context, after eventlog.Position, f eventlog.Filter, most int) iter.Seq2[eventlog.Batch, error] {
 	return l.whole(ctx, after, f, most, l.Readable.ReadAll)
 }
 
 // Subscribe is ReadAll without an end.
-func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
+func (l *Log) Subscribe(ctx context.Context, after eventlog.Position, f eventlog.Filter, most int) iter.Seq2[eventlog.Batch, error] {
 	return l.whole(ctx, after, f, most, l.Readable.Subscribe)
 }
 
-type reading func(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error]
+type reading func(ctx context.Context, after eventlog.Position, f eventlog.Filter, most int) iter.Seq2[eventlog.Batch, error]
 
 // whole reads from the store. While the store has dropped the next event, it reads from the
 // files.
-func (l *Log) whole(ctx context.Context, after event.Position, f event.Filter, most int, live reading) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
+func (l *Log) whole(ctx context.Context, after eventlog.Position, f eventlog.Filter, most int, live reading) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
 		for {
 			var gone *archive.GoneError
 			for b, err := range live(ctx, after, f, most) {
@@ -122,10 +122,10 @@ func (l *Log) whole(ctx context.Context, after event.Position, f event.Filter, m
 }
 
 // filed yields the files' events after one position and below another.
-func (l *Log) filed(ctx context.Context, after, below event.Position, f event.Filter, most int, yield func(event.Batch, error) bool) (event.Position, bool) {
+func (l *Log) filed(ctx context.Context, after, below eventlog.Position, f eventlog.Filter, most int, yield func(eventlog.Batch, error) bool) (eventlog.Position, bool) {
 	segments, err := l.covering(ctx, below)
 	if err != nil {
-		yield(event.Batch{}, err)
+		yield(eventlog.Batch{}, err)
 		return after, false
 	}
 	for _, segment := range segments {
@@ -134,11 +134,11 @@ func (l *Log) filed(ctx context.Context, after, below event.Position, f event.Fi
 		}
 		for events, err := range l.files.Read(ctx, segment, after) {
 			if err != nil {
-				yield(event.Batch{}, err)
+				yield(eventlog.Batch{}, err)
 				return after, false
 			}
 			for len(events) > 0 && after+1 < below {
-				var b event.Batch
+				var b eventlog.Batch
 				b, events = batch(events, below, f, most)
 				if after = b.Next; !yield(b, nil) {
 					return after, false
@@ -150,7 +150,7 @@ func (l *Log) filed(ctx context.Context, after, below event.Position, f event.Fi
 }
 
 // batch takes up to most passing events from the front, below a position.
-func batch(events []event.Recorded, below event.Position, f event.Filter, most int) (b event.Batch, rest []event.Recorded) {
+func batch(events []eventlog.Recorded, below eventlog.Position, f eventlog.Filter, most int) (b eventlog.Batch, rest []eventlog.Recorded) {
 	for i, r := range events {
 		if r.Position >= below {
 			return b, nil
@@ -167,8 +167,8 @@ func batch(events []event.Recorded, below event.Position, f event.Filter, most i
 }
 
 // ReadStream yields a stream's events after a version.
-func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func (l *Log) ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		for {
 			var gone *archive.GoneError
 			for r, err := range l.Readable.ReadStream(ctx, stream, after) {
@@ -193,10 +193,10 @@ func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.V
 
 // filedStream yields the files' events of a stream after a version. The caller knows that there
 // are some.
-func (l *Log) filedStream(ctx context.Context, stream event.Stream, after event.Version, gone *archive.GoneError, yield func(event.Recorded, error) bool) (event.Version, bool) {
+func (l *Log) filedStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version, gone *archive.GoneError, yield func(eventlog.Recorded, error) bool) (eventlog.Version, bool) {
 	segments, err := l.covering(ctx, gone.Begins)
 	if err != nil {
-		yield(event.Recorded{}, err)
+		yield(eventlog.Recorded{}, err)
 		return after, false
 	}
 	begun := after
@@ -215,28 +215,28 @@ func (l *Log) filedStream(ctx context.Context, stream event.Stream, after event.
 			after = r.Version
 		}
 		if err != nil {
-			yield(event.Recorded{}, err)
+			yield(eventlog.Recorded{}, err)
 			return after, false
 		}
 	}
 	if after == begun {
-		yield(event.Recorded{}, fmt.Errorf("archive: %s: %w: its event %d is neither in the store nor in a segment", stream, archive.ErrMissing, after+1))
+		yield(eventlog.Recorded{}, fmt.Errorf("archive: %s: %w: its event %d is neither in the store nor in a segment", stream, archive.ErrMissing, after+1))
 		return after, false
 	}
 	return after, true
 }
 
 // Version returns the version of the stream's last event; 0 when there is no stream.
-func (s *Store) Version(ctx context.Context, stream event.Stream) (event.Version, error) {
+func (s *Store) Version(ctx context.Context, stream eventlog.Stream) (eventlog.Version, error) {
 	return s.live.Version(ctx, stream)
 }
 
 // Append appends to the store. On a conflict it checks for a repeated append whose events are
 // in the files, which the store cannot see.
-func (s *Store) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
+func (s *Store) Append(ctx context.Context, stream eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	appended, err := s.live.Append(ctx, stream, expected, events...)
-	var conflict *event.ConflictError
-	if !errors.As(err, &conflict) || conflict.Actual < expected || conflict.Actual-expected < event.Version(len(events)) {
+	var conflict *eventlog.ConflictError
+	if !errors.As(err, &conflict) || conflict.Actual < expected || conflict.Actual-expected < eventlog.Version(len(events)) {
 		return appended, err
 	}
 	if !s.gone(ctx, stream, expected) {
@@ -245,20 +245,20 @@ func (s *Store) Append(ctx context.Context, stream event.Stream, expected event.
 	same := 0
 	for r, readErr := range s.ReadStream(ctx, stream, expected) {
 		if readErr != nil {
-			return event.Appended{}, readErr
+			return eventlog.Appended{}, readErr
 		}
 		if r.ID != events[same].ID {
 			return appended, err
 		}
 		if same++; same == len(events) {
-			return event.Appended{Version: r.Version, Position: r.Position, Repeated: true}, nil
+			return eventlog.Appended{Version: r.Version, Position: r.Position, Repeated: true}, nil
 		}
 	}
 	return appended, err
 }
 
 // gone reports whether the store has dropped the stream's next event after a version.
-func (s *Store) gone(ctx context.Context, stream event.Stream, after event.Version) bool {
+func (s *Store) gone(ctx context.Context, stream eventlog.Stream, after eventlog.Version) bool {
 	for _, err := range s.live.ReadStream(ctx, stream, after) {
 		var gone *archive.GoneError
 		return errors.As(err, &gone)

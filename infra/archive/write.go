@@ -14,12 +14,12 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Write makes the segment of a range of positions from the log's events, beginning at first. It
 // reads the segment back before it returns. A file of that name is replaced.
-func (f *Files) Write(ctx context.Context, store event.ID, first, past event.Position, events iter.Seq2[event.Batch, error]) (_ archive.Segment, err error) {
+func (f *Files) Write(ctx context.Context, store eventlog.ID, first, past eventlog.Position, events iter.Seq2[eventlog.Batch, error]) (_ archive.Segment, err error) {
 	name := archive.Name(first, past)
 	defer func() {
 		if err != nil {
@@ -62,7 +62,7 @@ type writer struct {
 	blocks   []block
 	mentions []mention
 
-	next event.Position      // expected next position
+	next eventlog.Position   // expected next position
 	raw  []byte              // of the unfinished block
 	b    block               // of the unfinished block
 	seen map[uint64]struct{} // streams of the unfinished block
@@ -82,7 +82,7 @@ func newWriter(out Draft, h header) (*writer, error) {
 var errShort = errors.New("the log has no more events")
 
 // fill takes events until the range is complete.
-func (w *writer) fill(events iter.Seq2[event.Batch, error]) error {
+func (w *writer) fill(events iter.Seq2[eventlog.Batch, error]) error {
 	for batch, err := range events {
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func (w *writer) fill(events iter.Seq2[event.Batch, error]) error {
 	return fmt.Errorf("%w after position %d", errShort, w.next-1)
 }
 
-func (w *writer) add(r event.Recorded) error {
+func (w *writer) add(r eventlog.Recorded) error {
 	if r.Position != w.next {
 		return fmt.Errorf("position %d comes instead of %d", r.Position, w.next)
 	}

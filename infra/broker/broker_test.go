@@ -18,7 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/broker"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
@@ -87,10 +87,10 @@ func newLog(t *testing.T, streams, each int) *embedded.Feed {
 	db, err := embedded.Open(dir, embedded.Options{AllowDataLoss: true})
 	must(t, err)
 	for i := range streams {
-		name := event.Stream(fmt.Sprintf("tx-%d", i))
-		events := make([]event.Event, each)
+		name := eventlog.Stream(fmt.Sprintf("tx-%d", i))
+		events := make([]eventlog.Event, each)
 		for v := range events {
-			events[v] = event.Event{ID: event.DeriveID(name, event.ID{}, v), Name: "test.happened.v1", Data: fmt.Appendf(nil, `{"n":%d}`, v)}
+			events[v] = eventlog.Event{ID: eventlog.DeriveID(name, eventlog.ID{}, v), Name: "test.happened.v1", Data: fmt.Appendf(nil, `{"n":%d}`, v)}
 		}
 		_, err := db.Log().Append(soon(t), name, 0, events...)
 		must(t, err)

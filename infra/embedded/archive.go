@@ -10,12 +10,12 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
-func beginsOf(conn *sqlite.Conn) (begins event.Position, err error) {
+func beginsOf(conn *sqlite.Conn) (begins eventlog.Position, err error) {
 	err = query(conn, "SELECT pos FROM beginning", func(s *sqlite.Stmt) bool {
-		begins = event.Position(s.ColumnInt64(0))
+		begins = eventlog.Position(s.ColumnInt64(0))
 		return false
 	})
 	return begins, err
@@ -23,7 +23,7 @@ func beginsOf(conn *sqlite.Conn) (begins event.Position, err error) {
 
 // gone returns the error for reading after a position if the log begins later. It is checked
 // together with each read, in every process: another process may be dropping events.
-func gone(conn *sqlite.Conn, after event.Position) error {
+func gone(conn *sqlite.Conn, after eventlog.Position) error {
 	begins, err := beginsOf(conn)
 	if err == nil && begins > 1 && after < begins-1 {
 		err = &archive.GoneError{Begins: begins}
@@ -32,7 +32,7 @@ func gone(conn *sqlite.Conn, after event.Position) error {
 }
 
 // streamGone is the same for a stream whose events after a version were dropped.
-func streamGone(conn *sqlite.Conn, stream event.Stream, after event.Version) error {
+func streamGone(conn *sqlite.Conn, stream eventlog.Stream, after eventlog.Version) error {
 	begins, err := beginsOf(conn)
 	if err != nil || begins <= 1 {
 		return err
@@ -46,10 +46,10 @@ func streamGone(conn *sqlite.Conn, stream event.Stream, after event.Version) err
 
 // extentOf returns the version up to which a stream's events are only in the archive, and their
 // positions there.
-func extentOf(conn *sqlite.Conn, stream event.Stream) (archived event.Version, in archive.Extent, err error) {
+func extentOf(conn *sqlite.Conn, stream eventlog.Stream) (archived eventlog.Version, in archive.Extent, err error) {
 	err = query(conn, "SELECT archived, archived_from, archived_to FROM streams WHERE digest = ? AND name = ?", func(s *sqlite.Stmt) bool {
-		archived = event.Version(s.ColumnInt64(0))
-		in = archive.Extent{First: event.Position(s.ColumnInt64(1)), Last: event.Position(s.ColumnInt64(2))}
+		archived = eventlog.Version(s.ColumnInt64(0))
+		in = archive.Extent{First: eventlog.Position(s.ColumnInt64(1)), Last: eventlog.Position(s.ColumnInt64(2))}
 		return false
 	}, digest(stream), string(stream))
 	return archived, in, err
@@ -57,7 +57,7 @@ func extentOf(conn *sqlite.Conn, stream event.Stream) (archived event.Version, i
 
 // Begins is the position from which the log is complete in this database; 1 if nothing was
 // dropped.
-func (l *Log) Begins(ctx context.Context) (begins event.Position, err error) {
+func (l *Log) Begins(ctx context.Context) (begins eventlog.Position, err error) {
 	err = l.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
 		begins, err = beginsOf(conn)
 		return err
@@ -77,7 +77,7 @@ func (l *Log) Segments(ctx context.Context) (all []archive.Segment, err error) {
 func segmentsOf(conn *sqlite.Conn) (all []archive.Segment, err error) {
 	err = query(conn, "SELECT first, past, name, events, bytes, since, until, store, hash FROM segments ORDER BY first", func(s *sqlite.Stmt) bool {
 		segment := archive.Segment{
-			First: event.Position(s.ColumnInt64(0)), Past: event.Position(s.ColumnInt64(1)), Name: s.ColumnText(2),
+			First: eventlog.Position(s.ColumnInt64(0)), Past: eventlog.Position(s.ColumnInt64(1)), Name: s.ColumnText(2),
 			Events: uint64(s.ColumnInt64(3)), Bytes: uint64(s.ColumnInt64(4)),
 			From: time.UnixMicro(s.ColumnInt64(5)).UTC(), To: time.UnixMicro(s.ColumnInt64(6)).UTC(),
 		}
@@ -107,7 +107,7 @@ const dropEvents = 2000
 // Drop removes the events below a position, which are in segments, except those in unsettled
 // streams. The freed pages are reused. It returns the position where the log begins afterwards,
 // and may be called again after any error.
-func (l *Log) Drop(ctx context.Context, below event.Position, rule archive.Rule) (event.Position, error) {
+func (l *Log) Drop(ctx context.Context, below eventlog.Position, rule archive.Rule) (eventlog.Position, error) {
 	begins, err := l.Begins(ctx)
 	if err != nil {
 		return 0, err
@@ -122,8 +122,8 @@ func (l *Log) Drop(ctx context.Context, below event.Position, rule archive.Rule)
 		begins = below
 		l.crash(dropping)
 	}
-	for after := event.Position(0); after+1 < begins; {
-		var next event.Position
+	for after := eventlog.Position(0); after+1 < begins; {
+		var next eventlog.Position
 		err := l.write(ctx, func(conn *sqlite.Conn) (err error) {
 			next, err = dropSome(conn, after, begins, rule)
 			return err
@@ -138,7 +138,7 @@ func (l *Log) Drop(ctx context.Context, below event.Position, rule archive.Rule)
 }
 
 // begin moves the log's beginning forward, if all events before it are in segments.
-func begin(conn *sqlite.Conn, from, below event.Position) error {
+func begin(conn *sqlite.Conn, from, below eventlog.Position) error {
 	all, err := segmentsOf(conn)
 	if err != nil {
 		return err
@@ -157,10 +157,10 @@ func begin(conn *sqlite.Conn, from, below event.Position) error {
 
 // dropSome removes the droppable ones among the next events after a position, and returns the
 // last position checked.
-func dropSome(conn *sqlite.Conn, after, below event.Position, rule archive.Rule) (event.Position, error) {
+func dropSome(conn *sqlite.Conn, after, below eventlog.Position, rule archive.Rule) (eventlog.Position, error) {
 	type stream struct {
 		no      int64
-		name    event.Stream
+		name    eventlog.Stream
 		version int64 // of its last event in this batch
 	}
 	streams := map[int64]stream{}
@@ -172,8 +172,8 @@ func dropSome(conn *sqlite.Conn, after, below event.Position, rule archive.Rule)
 			return false
 		}
 		count++
-		next = event.Position(s.ColumnInt64(0))
-		streams[s.ColumnInt64(1)] = stream{s.ColumnInt64(1), event.Stream(s.ColumnText(3)), s.ColumnInt64(2)}
+		next = eventlog.Position(s.ColumnInt64(0))
+		streams[s.ColumnInt64(1)] = stream{s.ColumnInt64(1), eventlog.Stream(s.ColumnText(3)), s.ColumnInt64(2)}
 		return true
 	}, int64(after), int64(below))
 	if err != nil {
@@ -189,7 +189,7 @@ func dropSome(conn *sqlite.Conn, after, below event.Position, rule archive.Rule)
 		}
 		last, name := below, ""
 		err := query(conn, "SELECT pos, name FROM events WHERE stream = ? ORDER BY version DESC LIMIT 1", func(row *sqlite.Stmt) bool {
-			last, name = event.Position(row.ColumnInt64(0)), row.ColumnText(1)
+			last, name = eventlog.Position(row.ColumnInt64(0)), row.ColumnText(1)
 			return false
 		}, s.no)
 		if err != nil {
@@ -222,7 +222,7 @@ func forget(conn *sqlite.Conn, stream, version int64) error {
 // Restore puts dropped events from a position on back into the log. They must be all events up
 // to the beginning of the log, which is lowered last. If that fails, events that were put back
 // are not part of the log; the next restore completes them, or the next drop removes them.
-func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2[event.Batch, error]) error {
+func (l *Log) Restore(ctx context.Context, from eventlog.Position, events iter.Seq2[eventlog.Batch, error]) error {
 	begins, err := l.Begins(ctx)
 	if err != nil || from >= begins {
 		return err
@@ -279,7 +279,7 @@ func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2
 }
 
 // putBack inserts an event as recorded, if it is missing.
-func putBack(conn *sqlite.Conn, r event.Recorded) error {
+func putBack(conn *sqlite.Conn, r eventlog.Recorded) error {
 	no := int64(0)
 	err := query(conn, "SELECT no FROM streams WHERE digest = ? AND name = ?", func(s *sqlite.Stmt) bool {
 		no = s.ColumnInt64(0)

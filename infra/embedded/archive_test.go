@@ -7,7 +7,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // The next drop removes events that an unfinished restore has put back. Until then they are not
@@ -19,15 +19,15 @@ func TestUnfinishedRestore(t *testing.T) {
 	defer func() { db.Close() }() //nolint:errcheck // the test is over
 	l := db.Log()
 	for i, name := range []string{"begun.v1", "grown.v1", "grown.v1", "ended.v1", "begun.v1"} {
-		e := event.Event{ID: event.DeriveID("s", event.ID{1}, i), Name: name, Data: []byte(`{}`)}
-		stream, version := event.Stream("s"), event.Version(i)
+		e := eventlog.Event{ID: eventlog.DeriveID("s", eventlog.ID{1}, i), Name: name, Data: []byte(`{}`)}
+		stream, version := eventlog.Stream("s"), eventlog.Version(i)
 		if i == 4 {
 			stream, version = "other", 0
 		}
 		_, err := l.Append(t.Context(), stream, version, e)
 		check(t, err)
 	}
-	var events []event.Recorded
+	var events []eventlog.Recorded
 	for r, err := range l.ReadStream(t.Context(), "s", 0) {
 		check(t, err)
 		events = append(events, r)
@@ -55,9 +55,9 @@ func TestUnfinishedRestore(t *testing.T) {
 	drop()
 	rows(0)
 	broken := errors.New("broken")
-	err = l.Restore(t.Context(), 1, func(yield func(event.Batch, error) bool) {
-		if yield(event.Batch{Events: events[:2]}, nil) {
-			yield(event.Batch{}, broken)
+	err = l.Restore(t.Context(), 1, func(yield func(eventlog.Batch, error) bool) {
+		if yield(eventlog.Batch{Events: events[:2]}, nil) {
+			yield(eventlog.Batch{}, broken)
 		}
 	})
 	if !errors.Is(err, broken) {
@@ -77,8 +77,8 @@ func TestUnfinishedRestore(t *testing.T) {
 	if version, err := l.Version(t.Context(), "s"); err != nil || version != 4 {
 		t.Errorf("the version is %d, %v", version, err)
 	}
-	late := event.Event{ID: event.ID{9}, Name: "late.v1", Data: []byte(`{}`)}
-	var conflict *event.ConflictError
+	late := eventlog.Event{ID: eventlog.ID{9}, Name: "late.v1", Data: []byte(`{}`)}
+	var conflict *eventlog.ConflictError
 	if _, err := l.Append(t.Context(), "s", 2, late); !errors.As(err, &conflict) || conflict.Actual != 4 {
 		t.Errorf("an append after the events that were put back: %v", err)
 	}
@@ -86,7 +86,7 @@ func TestUnfinishedRestore(t *testing.T) {
 	check(t, err)
 	drop()
 	rows(0)
-	check(t, l.Restore(t.Context(), 1, func(yield func(event.Batch, error) bool) { yield(event.Batch{Events: events}, nil) }))
+	check(t, l.Restore(t.Context(), 1, func(yield func(eventlog.Batch, error) bool) { yield(eventlog.Batch{Events: events}, nil) }))
 	rows(4)
 }
 

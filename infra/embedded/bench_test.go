@@ -15,8 +15,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -34,8 +34,8 @@ func openBench(b *testing.B) *embedded.DB {
 // streams with names of 75 characters.
 var benchData = []byte(`{"x":"` + strings.Repeat("d", 325-8) + `"}`)
 
-func benchStream(n uint64) event.Stream {
-	return event.Stream("tx-42431-" + benchHash(n).String())
+func benchStream(n uint64) eventlog.Stream {
+	return eventlog.Stream("tx-42431-" + benchHash(n).String())
 }
 
 // preload fills a log with a million events in 100,000 streams, and returns the
@@ -61,10 +61,10 @@ func preload(b *testing.B, db *embedded.DB) uint64 {
 	return streams + 1
 }
 
-func benchEvents(n int, seed uint64) []event.Event {
-	events := make([]event.Event, n)
+func benchEvents(n int, seed uint64) []eventlog.Event {
+	events := make([]eventlog.Event, n)
 	for i := range events {
-		events[i] = event.Event{Name: "tx.accepted.v1", Data: benchData, Meta: event.Meta{Actor: "api", Correlation: event.ID{1}}}
+		events[i] = eventlog.Event{Name: "tx.accepted.v1", Data: benchData, Meta: eventlog.Meta{Actor: "api", Correlation: eventlog.ID{1}}}
 		binary.BigEndian.PutUint64(events[i].ID[:], seed)
 		events[i].ID[15] = byte(i)
 	}
@@ -207,7 +207,7 @@ func BenchmarkRead(b *testing.B) {
 	db := openBench(b)
 	const events = 1_000_000
 	preload(b, db)
-	for name, f := range map[string]event.Filter{"all": {}, "none pass": {Names: []string{"lane."}}} {
+	for name, f := range map[string]eventlog.Filter{"all": {}, "none pass": {Names: []string{"lane."}}} {
 		b.Run(name, func(b *testing.B) {
 			for range b.N {
 				for batch, err := range db.Log().ReadAll(b.Context(), 0, f, 1000) {
@@ -237,7 +237,7 @@ func BenchmarkQueue(b *testing.B) {
 	const scheduled, senders, each = 1_000_000, 100, 100
 	db := openBench(b)
 	q := db.Work()
-	at := event.Position(0)
+	at := eventlog.Position(0)
 	apply := func(changes []tx.Change) {
 		if err := q.Apply(b.Context(), "bench", at, at+1, changes); err != nil {
 			b.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Beside reads a directory's log, even while a service uses it, and writes nothing there:
@@ -55,12 +55,12 @@ func openToRead(path string, cacheKiB int) (*sqlite.Conn, error) {
 }
 
 // ReadStream yields the stream's events with version > after.
-func (b *Beside) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+func (b *Beside) ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
 	return b.log.ReadStream(ctx, stream, after)
 }
 
 // ReadAll yields batches up to the head of the log.
-func (b *Beside) ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
+func (b *Beside) ReadAll(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error] {
 	return b.log.ReadAll(ctx, after, f, max)
 }
 
@@ -68,7 +68,7 @@ func (b *Beside) ReadAll(ctx context.Context, after event.Position, f event.Filt
 func (b *Beside) Segments(ctx context.Context) ([]archive.Segment, error) { return b.log.Segments(ctx) }
 
 // Head is the position of the last event; 0 if there is none.
-func (b *Beside) Head(ctx context.Context) (head event.Position, err error) {
+func (b *Beside) Head(ctx context.Context) (head eventlog.Position, err error) {
 	err = b.log.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
 		head, err = lastPosition(conn)
 		return err
@@ -84,8 +84,8 @@ const (
 
 // Subscribe is ReadAll without an end: it polls for new events every few milliseconds, and less
 // often while idle.
-func (b *Beside) Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
+func (b *Beside) Subscribe(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
 		wait, first := besidePollBusy, true
 		for {
 			came := first
@@ -102,7 +102,7 @@ func (b *Beside) Subscribe(ctx context.Context, after event.Position, f event.Fi
 				wait = besidePollBusy
 			}
 			if err := b.pause(ctx, wait); err != nil {
-				yield(event.Batch{}, err)
+				yield(eventlog.Batch{}, err)
 				return
 			}
 		}
@@ -117,13 +117,13 @@ func (b *Beside) pause(ctx context.Context, wait time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-b.log.closing:
-		return event.ErrClosed
+		return eventlog.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// Close ends subscriptions with event.ErrClosed, and the reads. A second Close does nothing.
+// Close ends subscriptions with eventlog.ErrClosed, and the reads. A second Close does nothing.
 func (b *Beside) Close() error {
 	b.once.Do(func() {
 		b.log.stop()

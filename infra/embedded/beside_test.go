@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -30,8 +30,8 @@ func TestBeside(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer beside.Close() //nolint:errcheck // likewise
-	read := func(after event.Position) (n int, err error) {
-		for batch, err := range beside.ReadAll(t.Context(), after, event.Filter{}, 2) {
+	read := func(after eventlog.Position) (n int, err error) {
+		for batch, err := range beside.ReadAll(t.Context(), after, eventlog.Filter{}, 2) {
 			if err != nil {
 				return n, err
 			}
@@ -40,14 +40,14 @@ func TestBeside(t *testing.T) {
 		return n, nil
 	}
 	for n := range 5 {
-		e := event.Event{ID: event.DeriveID("s", event.ID{1}, n), Name: "a.v1", Data: []byte(`{}`)}
-		if _, err := db.Log().Append(t.Context(), "s", event.Version(n), e); err != nil {
+		e := eventlog.Event{ID: eventlog.DeriveID("s", eventlog.ID{1}, n), Name: "a.v1", Data: []byte(`{}`)}
+		if _, err := db.Log().Append(t.Context(), "s", eventlog.Version(n), e); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := read(0); got != n+1 || err != nil {
 			t.Errorf("%d of %d events are read, %v", got, n+1, err)
 		}
-		if head, err := beside.Head(t.Context()); err != nil || head != event.Position(n+1) {
+		if head, err := beside.Head(t.Context()); err != nil || head != eventlog.Position(n+1) {
 			t.Errorf("the head is %d, %v", head, err)
 		}
 	}

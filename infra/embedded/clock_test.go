@@ -7,9 +7,9 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 )
@@ -27,7 +27,7 @@ func TestClockSetBack(t *testing.T) {
 			row.NextAt = now.Add(24 * time.Hour)
 			row.EligibleAt = uint64(row.NextAt.Unix())
 		}
-		at := event.Position(i)
+		at := eventlog.Position(i)
 		if err := db.Work().Apply(t.Context(), "feeder", at, at+1, []tx.Change{{Chain: 1, Hash: hash, Open: &row}}); err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestClockSetBack(t *testing.T) {
 	told := now
 	for n, hash := range []chain.Hash{{4}, {5}} { // one is a stored row, one is still to be read
 		row := tx.Work{Chain: 1, Hash: hash, NonceKey: chain.NonceKey{hash[0]}, Phase: tx.Open, NextAt: told}
-		at := event.Position(len(hashes) + n)
+		at := eventlog.Position(len(hashes) + n)
 		if err := db.Work().Apply(t.Context(), "feeder", at, at+1, []tx.Change{{Chain: 1, Hash: hash, Open: &row}}); err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestNoticesClockSetBack(t *testing.T) {
 	key := func(endpoint byte) notice.Key {
 		return notice.Key{Endpoint: notice.EndpointID{endpoint}, Intent: chain.IntentID{1}, Seq: 1}
 	}
-	at := event.Position(0)
+	at := eventlog.Position(0)
 	enqueue := func(endpoints ...byte) {
 		t.Helper()
 		var news []notice.News
@@ -166,7 +166,7 @@ func TestClaimsClockSetBack(t *testing.T) {
 	q := db.Intents()
 	var changes []intent.Change
 	for n := byte(1); n <= 2; n++ {
-		w := intent.Waiting{ID: chain.IntentID{n}, Position: event.Position(n), Chain: 1, From: intent.From{Pool: "hot"}}
+		w := intent.Waiting{ID: chain.IntentID{n}, Position: eventlog.Position(n), Chain: 1, From: intent.From{Pool: "hot"}}
 		changes = append(changes, intent.Change{ID: w.ID, Open: &w})
 	}
 	if err := q.Apply(t.Context(), "relayer", 0, 2, changes); err != nil {

@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -58,7 +58,7 @@ func playCrash(dir, point, round string) error {
 	for w := range crashWriters {
 		all.Go(func() {
 			for i := 0; ; i++ {
-				name := event.Stream(fmt.Sprintf("s-%s-%d-%d", round, w, i))
+				name := eventlog.Stream(fmt.Sprintf("s-%s-%d-%d", round, w, i))
 				if err := db.Payloads().Put(soonest, []payload.Sealed{crashPayload(name)}); err != nil {
 					panic(err)
 				}
@@ -73,15 +73,15 @@ func playCrash(dir, point, round string) error {
 	return errors.New("the writers ended")
 }
 
-func crashEvents(name event.Stream) []event.Event {
-	events := make([]event.Event, 3)
+func crashEvents(name eventlog.Stream) []eventlog.Event {
+	events := make([]eventlog.Event, 3)
 	for i := range events {
-		events[i] = event.Event{ID: event.DeriveID(name, event.ID{}, i), Name: "test.happened.v1", Data: []byte("{}")}
+		events[i] = eventlog.Event{ID: eventlog.DeriveID(name, eventlog.ID{}, i), Name: "test.happened.v1", Data: []byte("{}")}
 	}
 	return events
 }
 
-func crashPayload(name event.Stream) payload.Sealed {
+func crashPayload(name eventlog.Stream) payload.Sealed {
 	return payload.Sealed{
 		Ref:   payload.Ref{Chain: 1, Hash: chain.Keccak([]byte(name))},
 		KeyID: 7, Wrapped: []byte("key of " + name), Bytes: []byte("bytes of " + name),
@@ -94,7 +94,7 @@ func TestCrash(t *testing.T) {
 	for _, point := range embedded.CrashPoints() {
 		t.Run(point, func(t *testing.T) {
 			dir := t.TempDir()
-			var told []event.Stream
+			var told []eventlog.Stream
 			for round := range 3 {
 				cmd := exec.Command(os.Args[0])
 				cmd.Env = append(os.Environ(), childVar+"="+point, dirVar+"="+dir, fmt.Sprintf("%s=%d", roundVar, round))
@@ -106,7 +106,7 @@ func TestCrash(t *testing.T) {
 					t.Fatalf("the child ended with %v: %s", err, stderr.String())
 				}
 				for line := bufio.NewScanner(bytes.NewReader(out)); line.Scan(); {
-					told = append(told, event.Stream(line.Text()))
+					told = append(told, eventlog.Stream(line.Text()))
 				}
 			}
 			checkCrashed(t, dir, told)
@@ -114,7 +114,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-func checkCrashed(t *testing.T, dir string, told []event.Stream) {
+func checkCrashed(t *testing.T, dir string, told []eventlog.Stream) {
 	t.Helper()
 	db, err := embedded.Open(dir, embedded.Options{})
 	if err != nil {
@@ -124,9 +124,9 @@ func checkCrashed(t *testing.T, dir string, told []event.Stream) {
 	if len(told) < 20 {
 		t.Fatalf("only %d appends were acknowledged", len(told))
 	}
-	standing := map[event.Stream]int{}
-	last := event.Position(0)
-	for batch, err := range db.Log().ReadAll(t.Context(), 0, event.Filter{}, 1000) {
+	standing := map[eventlog.Stream]int{}
+	last := eventlog.Position(0)
+	for batch, err := range db.Log().ReadAll(t.Context(), 0, eventlog.Filter{}, 1000) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,10 +158,10 @@ func checkCrashed(t *testing.T, dir string, told []event.Stream) {
 	for round := range 3 {
 		for w := range crashWriters {
 			i := 0
-			for ; standing[event.Stream(fmt.Sprintf("s-%d-%d-%d", round, w, i))] > 0; i++ {
+			for ; standing[eventlog.Stream(fmt.Sprintf("s-%d-%d-%d", round, w, i))] > 0; i++ {
 			}
 			for i = max(0, i-1); ; i++ { // the last stored append, and the one after it
-				name := event.Stream(fmt.Sprintf("s-%d-%d-%d", round, w, i))
+				name := eventlog.Stream(fmt.Sprintf("s-%d-%d-%d", round, w, i))
 				row := crashPayload(name)
 				if err := db.Payloads().Put(t.Context(), []payload.Sealed{row}); err != nil {
 					t.Fatal(err)
@@ -210,8 +210,8 @@ func playFullDisk(dir string) error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &short); err != nil {
 		return err
 	}
-	events := func(i int) (event.Stream, []event.Event) {
-		name := event.Stream(fmt.Sprint("s-", i))
+	events := func(i int) (eventlog.Stream, []eventlog.Event) {
+		name := eventlog.Stream(fmt.Sprint("s-", i))
 		e := crashEvents(name)
 		e[2].Data = bytes.Repeat([]byte(" "), 200_000)
 		return name, e
@@ -224,7 +224,7 @@ func playFullDisk(dir string) error {
 		name, e := events(n)
 		_, err = db.Log().Append(soonest, name, 0, e...)
 	}
-	if !errors.Is(err, event.ErrUnknown) {
+	if !errors.Is(err, eventlog.ErrUnknown) {
 		return fmt.Errorf("the failed commit answered %w", err)
 	}
 	failed := err
@@ -234,7 +234,7 @@ func playFullDisk(dir string) error {
 	for i := range n + 5 {
 		name, e := events(i)
 		a, err := db.Log().Append(soonest, name, 0, e...)
-		if err != nil || a.Repeated != (i < n-1) || a.Position != event.Position(3*i+3) {
+		if err != nil || a.Repeated != (i < n-1) || a.Position != eventlog.Position(3*i+3) {
 			return fmt.Errorf("append %d of %d again: %+v, %w", i, n, a, err)
 		}
 	}

@@ -225,7 +225,7 @@ func (d *DB) Probe(ctx context.Context) error {
 }
 
 // Close lets running calls end, and closes all files. Later appends and subscriptions get
-// event.ErrClosed. A second Close does nothing.
+// eventlog.ErrClosed. A second Close does nothing.
 func (d *DB) Close() error {
 	d.once.Do(func() {
 		var errs []error

@@ -43,7 +43,7 @@ func OpenFeed(dir string, o FeedOptions) (*Feed, error) {
 // Groups are the consumers' checkpoints and parked streams.
 func (f *Feed) Groups() *Groups { return f.groups }
 
-// Close ends subscriptions with event.ErrClosed and closes the files. A second Close does
+// Close ends subscriptions with eventlog.ErrClosed and closes the files. A second Close does
 // nothing.
 func (f *Feed) Close() error {
 	f.once.Do(func() {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 )
@@ -59,11 +59,11 @@ func TestFeedBesideTheService(t *testing.T) {
 	first, second := openFeed(t, dir, embedded.FeedOptions{}), openFeed(t, dir, embedded.FeedOptions{})
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
-	got := make(chan event.Recorded)
+	got := make(chan eventlog.Recorded)
 	ended := make(chan error, 2)
 	for _, f := range []*embedded.Feed{first, second} {
 		go func() {
-			for b, err := range f.Subscribe(reading, 0, event.Filter{Streams: []string{"tx-"}}, 2) {
+			for b, err := range f.Subscribe(reading, 0, eventlog.Filter{Streams: []string{"tx-"}}, 2) {
 				for _, e := range b.Events {
 					got <- e
 				}
@@ -90,7 +90,7 @@ func TestFeedBesideTheService(t *testing.T) {
 	if head, err := second.Head(ctx); head != 5 || err != nil {
 		t.Errorf("the head is %d, %v", head, err)
 	}
-	var theirs, ours []event.Recorded
+	var theirs, ours []eventlog.Recorded
 	for e, err := range first.ReadStream(ctx, "tx-a", 1) {
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +109,7 @@ func TestFeedBesideTheService(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := <-ended; !errors.Is(err, event.ErrClosed) {
+	if err := <-ended; !errors.Is(err, eventlog.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 	stop()
@@ -123,7 +123,7 @@ func TestFeedBesideTheService(t *testing.T) {
 func TestFeedBehindTheArchive(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	db := open(t, dir, embedded.Options{})
-	for _, stream := range []event.Stream{"s1", "s2", "s3", "other", "another"} {
+	for _, stream := range []eventlog.Stream{"s1", "s2", "s3", "other", "another"} {
 		if _, err := db.Log().Append(ctx, stream, 0, happened(1)...); err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestFeedBehindTheArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	subscribed := 0
-	for b, err := range f.Subscribe(ctx, 0, event.Filter{}, 1) {
+	for b, err := range f.Subscribe(ctx, 0, eventlog.Filter{}, 1) {
 		if subscribed++; subscribed > 1 { // dropped while the consumer processed the first event
 			if gone := new(archive.GoneError); !errors.As(err, &gone) || gone.Begins != 4 {
 				t.Fatalf("subscribed, it was given %v, %v", b, err)
@@ -147,7 +147,7 @@ func TestFeedBehindTheArchive(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, err := range f.ReadAll(ctx, 2, event.Filter{}, 10) {
+	for _, err := range f.ReadAll(ctx, 2, eventlog.Filter{}, 10) {
 		if gone := new(archive.GoneError); !errors.As(err, &gone) {
 			t.Errorf("read: %v", err)
 		}
@@ -191,8 +191,8 @@ func TestFeedOfNothing(t *testing.T) {
 	}
 }
 
-func happened(n int) []event.Event {
-	events := make([]event.Event, n)
+func happened(n int) []eventlog.Event {
+	events := make([]eventlog.Event, n)
 	for i := range events {
 		rand.Read(events[i].ID[:])
 		events[i].Name, events[i].Data = "test.happened.v1", []byte(`{}`)

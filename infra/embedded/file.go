@@ -11,7 +11,7 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // file is one SQLite file: one writing connection, and a few reading ones.
@@ -168,13 +168,13 @@ func (r *readers) read(ctx context.Context, f func(*sqlite.Conn) error) (err err
 	var conn *sqlite.Conn
 	select {
 	case <-r.closing:
-		return event.ErrClosed
+		return eventlog.ErrClosed
 	default:
 	}
 	select {
 	case conn = <-r.conns:
 	case <-r.closing:
-		return event.ErrClosed
+		return eventlog.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}

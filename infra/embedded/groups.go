@@ -9,7 +9,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/tempo-watchtower/watchtower/domain/consumer"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Groups stores the state of consumer groups of the log's external feed, in feed.db. Several
@@ -26,14 +26,14 @@ type Groups struct {
 func (g *Groups) Claim(ctx context.Context, group, holder string, ttl time.Duration) (_ consumer.Claim, held bool, _ error) {
 	type grant struct {
 		term
-		at event.Position
+		at eventlog.Position
 	}
 	h, err := write(ctx, g.file, "claim consumer group "+group, func(conn *sqlite.Conn) (h grant, err error) {
 		if h.term, err = take(conn, "groups", group, holder, g.now(), ttl); err != nil || !h.held {
 			return h, err
 		}
 		err = query(conn, "SELECT pos FROM groups WHERE name = ?", func(s *sqlite.Stmt) bool {
-			h.at = event.Position(s.ColumnInt64(0))
+			h.at = eventlog.Position(s.ColumnInt64(0))
 			return false
 		}, group)
 		return h, err
@@ -74,7 +74,7 @@ func (g *Groups) fenced(ctx context.Context, what, group string, token uint64, d
 
 // Save moves the checkpoint forward. It returns consumer.ErrSuperseded if the token is not the
 // newest, or the checkpoint is already further.
-func (g *Groups) Save(ctx context.Context, group string, token uint64, to event.Position) error {
+func (g *Groups) Save(ctx context.Context, group string, token uint64, to eventlog.Position) error {
 	return g.fenced(ctx, "checkpoint", group, token, func(conn *sqlite.Conn) error {
 		err := exec(conn, "UPDATE groups SET pos = ?2 WHERE name = ?1 AND pos <= ?2", group, int64(to))
 		if err == nil && conn.Changes() == 0 {
@@ -95,7 +95,7 @@ func (g *Groups) Park(ctx context.Context, group string, token uint64, p consume
 
 // Unpark removes a stream's parked record; no error if there is none. It returns
 // consumer.ErrSuperseded if the token is not the newest.
-func (g *Groups) Unpark(ctx context.Context, group string, token uint64, stream event.Stream) error {
+func (g *Groups) Unpark(ctx context.Context, group string, token uint64, stream eventlog.Stream) error {
 	return g.fenced(ctx, "parked stream", group, token, func(conn *sqlite.Conn) error {
 		return exec(conn, "DELETE FROM parked WHERE name = ? AND stream = ?", group, string(stream))
 	})
@@ -106,7 +106,7 @@ func (g *Groups) Parked(ctx context.Context, group string) (all []consumer.Parke
 	err = g.file.readers.read(ctx, func(conn *sqlite.Conn) error {
 		return query(conn, "SELECT stream, version, pos, error, attempts, since, wish FROM parked WHERE name = ? ORDER BY stream", func(s *sqlite.Stmt) bool {
 			all = append(all, consumer.Parked{
-				Stream: event.Stream(s.ColumnText(0)), Version: event.Version(s.ColumnInt64(1)), Position: event.Position(s.ColumnInt64(2)),
+				Stream: eventlog.Stream(s.ColumnText(0)), Version: eventlog.Version(s.ColumnInt64(1)), Position: eventlog.Position(s.ColumnInt64(2)),
 				Error: s.ColumnText(3), Attempts: s.ColumnInt(4), Since: time.UnixMicro(s.ColumnInt64(5)).UTC(), Wish: consumer.Wish(s.ColumnText(6)),
 			})
 			return true
@@ -118,7 +118,7 @@ func (g *Groups) Parked(ctx context.Context, group string) (all []consumer.Parke
 // Wish asks the process that holds the group to resume a stream that is parked at a version, or
 // to skip it. It returns consumer.ErrNotParked if the stream is not parked at that version, so
 // that a command for one event does not affect a later one.
-func (g *Groups) Wish(ctx context.Context, group string, stream event.Stream, at event.Version, w consumer.Wish) error {
+func (g *Groups) Wish(ctx context.Context, group string, stream eventlog.Stream, at eventlog.Version, w consumer.Wish) error {
 	there, err := write(ctx, g.file, "parked stream of consumer group "+group, func(conn *sqlite.Conn) (bool, error) {
 		err := exec(conn, "UPDATE parked SET wish = ? WHERE name = ? AND stream = ? AND version = ?", string(w), group, string(stream), int64(at))
 		return conn.Changes() > 0, err
@@ -136,7 +136,7 @@ func (g *Groups) Groups(ctx context.Context) (all []consumer.Group, err error) {
 		return query(conn, `SELECT name, pos, CASE WHEN until > ? THEN coalesce(holder, '') ELSE '' END,
 			(SELECT count(*) FROM parked p WHERE p.name = g.name) FROM groups g ORDER BY name`, func(s *sqlite.Stmt) bool {
 			all = append(all, consumer.Group{
-				Name: s.ColumnText(0), Position: event.Position(s.ColumnInt64(1)), Holder: s.ColumnText(2), Parked: s.ColumnInt(3),
+				Name: s.ColumnText(0), Position: eventlog.Position(s.ColumnInt64(1)), Holder: s.ColumnText(2), Parked: s.ColumnInt(3),
 			})
 			return true
 		}, micros(now))

@@ -16,8 +16,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Inspection reads each of a directory's files as of one moment, and writes nothing. It opens
@@ -122,17 +122,17 @@ func reading(ctx context.Context, conn *sqlite.Conn) func() {
 }
 
 // Head is the position of the last event.
-func (i *Inspection) Head(ctx context.Context) (head event.Position, err error) {
+func (i *Inspection) Head(ctx context.Context) (head eventlog.Position, err error) {
 	defer reading(ctx, i.log)()
 	err = query(i.log, `SELECT coalesce(max(pos), 0) FROM events`, func(s *sqlite.Stmt) bool {
-		head = event.Position(s.ColumnInt64(0))
+		head = eventlog.Position(s.ColumnInt64(0))
 		return false
 	})
 	return head, err
 }
 
 // Page returns up to most next events of the log; none at its end.
-func (i *Inspection) Page(ctx context.Context, after event.Position, most int) (page []event.Recorded, err error) {
+func (i *Inspection) Page(ctx context.Context, after eventlog.Position, most int) (page []eventlog.Recorded, err error) {
 	defer reading(ctx, i.log)()
 	if err := gone(i.log, after); err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (i *Inspection) Current(ctx context.Context) error {
 }
 
 // Begins is the position from which the log is complete in this database.
-func (i *Inspection) Begins(ctx context.Context) (event.Position, error) {
+func (i *Inspection) Begins(ctx context.Context) (eventlog.Position, error) {
 	defer reading(ctx, i.log)()
 	return beginsOf(i.log)
 }
@@ -170,9 +170,9 @@ func (i *Inspection) Segments(ctx context.Context) ([]archive.Segment, error) {
 }
 
 // Extents returns the positions of streams' events that are only in the archive.
-func (i *Inspection) Extents(ctx context.Context, names []event.Stream) (map[event.Stream]archive.Extent, error) {
+func (i *Inspection) Extents(ctx context.Context, names []eventlog.Stream) (map[eventlog.Stream]archive.Extent, error) {
 	defer reading(ctx, i.log)()
-	all := make(map[event.Stream]archive.Extent, len(names))
+	all := make(map[eventlog.Stream]archive.Extent, len(names))
 	for _, name := range names {
 		_, in, err := extentOf(i.log, name)
 		if err != nil {
@@ -184,13 +184,13 @@ func (i *Inspection) Extents(ctx context.Context, names []event.Stream) (map[eve
 }
 
 // Names lists up to most streams with a prefix. after is the next of the previous call.
-func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most int) (names []event.Stream, next int64, err error) {
+func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most int) (names []eventlog.Stream, next int64, err error) {
 	defer reading(ctx, i.log)()
 	next = after
 	err = query(i.log, `SELECT no, name FROM streams WHERE no > ? AND substr(name, 1, ?) = ? ORDER BY no LIMIT ?`,
 		func(s *sqlite.Stmt) bool {
 			next = s.ColumnInt64(0)
-			names = append(names, event.Stream(s.ColumnText(1)))
+			names = append(names, eventlog.Stream(s.ColumnText(1)))
 			return true
 		}, after, int64(len(prefix)), prefix, int64(most))
 	return names, next, err
@@ -198,7 +198,7 @@ func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most
 
 // Stream returns up to most events of a stream after a version, without archived events. A
 // restore that did not finish may have put back some of these.
-func (i *Inspection) Stream(ctx context.Context, stream event.Stream, after event.Version, most int) (page []event.Recorded, err error) {
+func (i *Inspection) Stream(ctx context.Context, stream eventlog.Stream, after eventlog.Version, most int) (page []eventlog.Recorded, err error) {
 	defer reading(ctx, i.log)()
 	err = query(i.log, `SELECT `+eventColumns+` FROM streams s CROSS JOIN events e ON e.stream = s.no
 		WHERE s.digest = ? AND s.name = ? AND e.version > max(?, s.archived) ORDER BY e.version LIMIT ?`,
@@ -211,10 +211,10 @@ func (i *Inspection) Stream(ctx context.Context, stream event.Stream, after even
 
 // Streams returns all events of some streams without those in the archive, each stream's in
 // order.
-func (i *Inspection) Streams(ctx context.Context, names []event.Stream) (all map[event.Stream][]event.Recorded, err error) {
-	all = make(map[event.Stream][]event.Recorded, len(names))
+func (i *Inspection) Streams(ctx context.Context, names []eventlog.Stream) (all map[eventlog.Stream][]eventlog.Recorded, err error) {
+	all = make(map[eventlog.Stream][]eventlog.Recorded, len(names))
 	for _, name := range names {
-		for more, after := true, event.Version(0); more; {
+		for more, after := true, eventlog.Version(0); more; {
 			page, err := i.Stream(ctx, name, after, pageEvents)
 			if err != nil {
 				return nil, err
@@ -229,9 +229,9 @@ func (i *Inspection) Streams(ctx context.Context, names []event.Stream) (all map
 }
 
 // Known reports which of some streams exist.
-func (i *Inspection) Known(ctx context.Context, names []event.Stream) (map[event.Stream]bool, error) {
+func (i *Inspection) Known(ctx context.Context, names []eventlog.Stream) (map[eventlog.Stream]bool, error) {
 	defer reading(ctx, i.log)()
-	known := make(map[event.Stream]bool, len(names))
+	known := make(map[eventlog.Stream]bool, len(names))
 	for _, name := range names {
 		err := query(i.log, `SELECT 1 FROM streams WHERE digest = ? AND name = ?`, func(*sqlite.Stmt) bool {
 			known[name] = true
@@ -245,7 +245,7 @@ func (i *Inspection) Known(ctx context.Context, names []event.Stream) (map[event
 }
 
 // Checkpoint is the checkpoint of a reader in the queue's database.
-func (i *Inspection) Checkpoint(ctx context.Context, reader string) (event.Position, error) {
+func (i *Inspection) Checkpoint(ctx context.Context, reader string) (eventlog.Position, error) {
 	defer reading(ctx, i.work)()
 	return checkpointOf(i.work, reader)
 }

@@ -9,9 +9,9 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/fair"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Claim gives intents to a holder, as chosen by [intent.Claim.Choose]. A claim from before the
@@ -173,7 +173,7 @@ func scanIntents(conn *sqlite.Conn, text string, args ...any) (found []intent.En
 	err = query(conn, text, func(s *sqlite.Stmt) bool {
 		var e intent.Entry
 		s.ColumnBytes(0, e.ID[:])
-		e.Position, e.Chain, e.Client, e.Deadline = event.Position(s.ColumnInt64(1)), chain.ID(s.ColumnInt64(2)), s.ColumnText(3), uint64(s.ColumnInt64(7))
+		e.Position, e.Chain, e.Client, e.Deadline = eventlog.Position(s.ColumnInt64(1)), chain.ID(s.ColumnInt64(2)), s.ColumnText(3), uint64(s.ColumnInt64(7))
 		e.Key, e.Row = keyOf(columnBytes(s, 5)), intent.ParseRow(e.Chain, s.ColumnText(6))
 		e.Lane, e.Holder, e.Until = laneAt(e.Chain, columnBytes(s, 8)), s.ColumnText(9), timeAt(s, 10)
 		e.Size = s.ColumnInt(12)

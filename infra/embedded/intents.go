@@ -8,8 +8,8 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Intents is the work queue of intents.
@@ -19,8 +19,8 @@ type Intents struct{ work *Work }
 func (d *DB) Intents() *Intents { return &Intents{d.work} }
 
 // Apply makes changes in order and moves the reader's checkpoint, in one transaction. It
-// returns event.ErrMoved if the checkpoint is not at from.
-func (s *Intents) Apply(ctx context.Context, reader string, from, to event.Position, changes []intent.Change) error {
+// returns eventlog.ErrMoved if the checkpoint is not at from.
+func (s *Intents) Apply(ctx context.Context, reader string, from, to eventlog.Position, changes []intent.Change) error {
 	_, err := write(ctx, s.work.file, "apply to the queue of intents", func(conn *sqlite.Conn) (struct{}, error) {
 		if err := moveCheckpoint(conn, reader, from, to); err != nil {
 			return struct{}{}, err
@@ -188,7 +188,7 @@ func (s *Intents) Demand(ctx context.Context, id chain.ID) (found []intent.Deman
 	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) error {
 		err := query(conn, `SELECT wants, nonce_key, client, count(*), min(pos) FROM intents
 			WHERE chain = ? AND (lane IS NULL OR holder IS NOT NULL) GROUP BY 1, 2, 3`, func(s *sqlite.Stmt) bool {
-			d := intent.Demand{Key: keyOf(columnBytes(s, 1)), Client: s.ColumnText(2), Waiting: s.ColumnInt(3), First: event.Position(s.ColumnInt64(4))}
+			d := intent.Demand{Key: keyOf(columnBytes(s, 1)), Client: s.ColumnText(2), Waiting: s.ColumnInt(3), First: eventlog.Position(s.ColumnInt64(4))}
 			d.From, bad = intent.ParseFrom(s.ColumnText(0))
 			found = append(found, d)
 			return bad == nil
@@ -200,7 +200,7 @@ func (s *Intents) Demand(ctx context.Context, id chain.ID) (found []intent.Deman
 			WHERE chain = ? AND lane IS NOT NULL AND holder IS NULL GROUP BY 1, 2`, func(s *sqlite.Stmt) bool {
 			lane := laneAt(id, columnBytes(s, 0))
 			found = append(found, intent.Demand{
-				From: intent.From{Signer: &lane.Sender}, Key: &lane.Key, Client: s.ColumnText(1), Assigned: s.ColumnInt(2), First: event.Position(s.ColumnInt64(3)),
+				From: intent.From{Signer: &lane.Sender}, Key: &lane.Key, Client: s.ColumnText(1), Assigned: s.ColumnInt(2), First: eventlog.Position(s.ColumnInt64(3)),
 			})
 			return true
 		}, int64(id))
@@ -224,7 +224,7 @@ func (s *Intents) Open(ctx context.Context, client string, most int) (n int, err
 
 // Ahead returns the nearest earlier intent of an ordering group that has no nonce, among the
 // [intent.AheadMost] right before a position; zero if there is none.
-func (s *Intents) Ahead(ctx context.Context, row intent.Row, before event.Position) (id chain.IntentID, err error) {
+func (s *Intents) Ahead(ctx context.Context, row intent.Row, before eventlog.Position) (id chain.IntentID, err error) {
 	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) error {
 		return query(conn, `SELECT intent, lane IS NULL OR holder IS NOT NULL FROM intents INDEXED BY intents_row
 			WHERE chain = ? AND in_row = ? AND pos < ? ORDER BY pos DESC LIMIT 0 + ?`, func(s *sqlite.Stmt) bool {

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // lock locks the directory for this process, until the file is closed or the process ends.
@@ -50,7 +50,7 @@ func lockShadow(name string) (*os.File, error) {
 		return f, nil
 	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = event.ErrBusy
+		err = eventlog.ErrBusy
 	}
 	return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
 }

@@ -13,7 +13,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Log is the event store in events.db.
@@ -22,8 +22,8 @@ type Log struct {
 	now  func() time.Time
 
 	// Owned by the writer.
-	last  event.Position // of the events written, committed or not
-	heads map[event.Stream]head
+	last  eventlog.Position // of the events written, committed or not
+	heads map[eventlog.Stream]head
 
 	committed atomic.Uint64 // readers see events up to this position
 	crash     func(point string)
@@ -35,7 +35,7 @@ type Log struct {
 // head is the end of a stream, as an append needs it.
 type head struct {
 	no      int64
-	version event.Version
+	version eventlog.Version
 }
 
 // headsMost bounds the streams that the writer caches. A stream outside the cache costs a
@@ -43,7 +43,7 @@ type head struct {
 const headsMost = 1 << 16
 
 func openLog(path string, c care, o Options) (*Log, error) {
-	l := &Log{now: o.Now, crash: o.Crash, heads: map[event.Stream]head{}, closing: make(chan struct{})}
+	l := &Log{now: o.Now, crash: o.Crash, heads: map[eventlog.Stream]head{}, closing: make(chan struct{})}
 	var err error
 	l.file, err = openFile(path, c, tables("log"), logReaders, hooks{
 		before: func() { o.Crash(beforeCommit) },
@@ -54,7 +54,7 @@ func openLog(path string, c care, o Options) (*Log, error) {
 			}
 		},
 		rolledBack: func() {
-			l.last = event.Position(l.committed.Load())
+			l.last = eventlog.Position(l.committed.Load())
 			clear(l.heads)
 		},
 	})
@@ -73,9 +73,9 @@ func openLog(path string, c care, o Options) (*Log, error) {
 	return l, nil
 }
 
-func lastPosition(conn *sqlite.Conn) (last event.Position, err error) {
+func lastPosition(conn *sqlite.Conn) (last eventlog.Position, err error) {
 	err = query(conn, "SELECT coalesce(max(pos), 0) FROM events", func(s *sqlite.Stmt) bool {
-		last = event.Position(s.ColumnInt64(0))
+		last = eventlog.Position(s.ColumnInt64(0))
 		return false
 	})
 	return last, err
@@ -85,14 +85,14 @@ func lastPosition(conn *sqlite.Conn) (last event.Position, err error) {
 func (l *Log) stop() { l.once.Do(func() { close(l.closing) }) }
 
 // Append adds events to a stream; see the port for its guarantees.
-func (l *Log) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
+func (l *Log) Append(ctx context.Context, stream eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	size, err := weigh(stream, events)
 	if err != nil {
-		return event.Appended{}, err
+		return eventlog.Appended{}, err
 	}
 	answer := struct {
-		appended event.Appended
-		conflict *event.ConflictError
+		appended eventlog.Appended
+		conflict *eventlog.ConflictError
 	}{}
 	err = l.file.writer.do(ctx, &job{bytes: size, do: func(conn *sqlite.Conn) (err error) {
 		answer.appended, answer.conflict, err = l.append(conn, stream, expected, events)
@@ -100,9 +100,9 @@ func (l *Log) Append(ctx context.Context, stream event.Stream, expected event.Ve
 	}})
 	switch {
 	case err != nil: // the writer may still write answer
-		return event.Appended{}, fmt.Errorf("append to %s: %w", stream, err)
+		return eventlog.Appended{}, fmt.Errorf("append to %s: %w", stream, err)
 	case answer.conflict != nil:
-		return event.Appended{}, answer.conflict
+		return eventlog.Appended{}, answer.conflict
 	}
 	return answer.appended, nil
 }
@@ -111,18 +111,18 @@ func (l *Log) Append(ctx context.Context, stream event.Stream, expected event.Ve
 const rowBytes = 200
 
 // weigh checks the limits and returns about how many bytes are written.
-func weigh(stream event.Stream, events []event.Event) (size int, err error) {
+func weigh(stream eventlog.Stream, events []eventlog.Event) (size int, err error) {
 	switch {
 	case stream == "" || len(events) == 0:
 		return 0, fmt.Errorf("append of %d events to stream %q", len(events), stream)
-	case len(stream) > event.MaxStreamBytes:
-		return 0, fmt.Errorf("%w: a stream name of %d bytes", event.ErrTooLarge, len(stream))
-	case len(events) > event.MaxAppend:
-		return 0, fmt.Errorf("%w: %d events for %s", event.ErrTooLarge, len(events), stream)
+	case len(stream) > eventlog.MaxStreamBytes:
+		return 0, fmt.Errorf("%w: a stream name of %d bytes", eventlog.ErrTooLarge, len(stream))
+	case len(events) > eventlog.MaxAppend:
+		return 0, fmt.Errorf("%w: %d events for %s", eventlog.ErrTooLarge, len(events), stream)
 	}
 	for _, e := range events {
-		if len(e.Data) > event.MaxEventBytes {
-			return 0, fmt.Errorf("%w: %s of %d bytes for %s", event.ErrTooLarge, e.Name, len(e.Data), stream)
+		if len(e.Data) > eventlog.MaxEventBytes {
+			return 0, fmt.Errorf("%w: %s of %d bytes for %s", eventlog.ErrTooLarge, e.Name, len(e.Data), stream)
 		}
 		size += len(e.Data) + rowBytes
 	}
@@ -130,21 +130,21 @@ func weigh(stream event.Stream, events []event.Event) (size int, err error) {
 }
 
 // append runs in the writer: it checks the version and writes the events.
-func (l *Log) append(conn *sqlite.Conn, stream event.Stream, expected event.Version, events []event.Event) (event.Appended, *event.ConflictError, error) {
+func (l *Log) append(conn *sqlite.Conn, stream eventlog.Stream, expected eventlog.Version, events []eventlog.Event) (eventlog.Appended, *eventlog.ConflictError, error) {
 	at, err := l.head(conn, stream)
 	if err != nil {
-		return event.Appended{}, nil, err
+		return eventlog.Appended{}, nil, err
 	}
 	if at.version != expected {
 		a, err := repeated(conn, at, expected, events)
 		if err != nil || a.Repeated {
 			return a, nil, err
 		}
-		return a, &event.ConflictError{Stream: stream, Expected: expected, Actual: at.version}, nil
+		return a, &eventlog.ConflictError{Stream: stream, Expected: expected, Actual: at.version}, nil
 	}
 	if at.no == 0 {
 		if err := exec(conn, "INSERT INTO streams (digest, name) VALUES (?, ?)", digest(stream), string(stream)); err != nil {
-			return event.Appended{}, nil, err
+			return eventlog.Appended{}, nil, err
 		}
 		at.no = conn.LastInsertRowID()
 	}
@@ -157,24 +157,24 @@ func (l *Log) append(conn *sqlite.Conn, stream event.Stream, expected event.Vers
 			int64(l.last), at.no, int64(at.version), now, e.ID[:], e.Name, []byte(e.Data),
 			idOrNull(e.Meta.Correlation), idOrNull(e.Meta.Causation), e.Meta.Actor, e.Meta.Trace, linkOrNull(e.Meta.Link))
 		if err != nil {
-			return event.Appended{}, nil, err
+			return eventlog.Appended{}, nil, err
 		}
 	}
 	if len(l.heads) >= headsMost {
 		clear(l.heads)
 	}
 	l.heads[stream] = at
-	return event.Appended{Version: at.version, Position: l.last}, nil, nil
+	return eventlog.Appended{Version: at.version, Position: l.last}, nil, nil
 }
 
-func idOrNull(id event.ID) any {
+func idOrNull(id eventlog.ID) any {
 	if id.IsZero() {
 		return nil
 	}
 	return id[:]
 }
 
-func linkOrNull(link event.Link) any {
+func linkOrNull(link eventlog.Link) any {
 	if link.IsZero() {
 		return nil
 	}
@@ -182,7 +182,7 @@ func linkOrNull(link event.Link) any {
 }
 
 // head looks up the end of a stream; the zero head means that the stream does not exist.
-func (l *Log) head(conn *sqlite.Conn, stream event.Stream) (head, error) {
+func (l *Log) head(conn *sqlite.Conn, stream eventlog.Stream) (head, error) {
 	if at, ok := l.heads[stream]; ok {
 		return at, nil
 	}
@@ -191,18 +191,18 @@ func (l *Log) head(conn *sqlite.Conn, stream event.Stream) (head, error) {
 
 // headOf reads the end of a stream; the zero head means that the stream does not exist. A
 // restore that has not finished may have put back some of the archived events only.
-func headOf(conn *sqlite.Conn, stream event.Stream) (at head, err error) {
+func headOf(conn *sqlite.Conn, stream eventlog.Stream) (at head, err error) {
 	err = query(conn, `SELECT s.no, max(s.archived, coalesce((SELECT max(e.version) FROM events e WHERE e.stream = s.no), 0)) FROM streams s
 		WHERE s.digest = ? AND s.name = ?`,
 		func(s *sqlite.Stmt) bool {
-			at = head{s.ColumnInt64(0), event.Version(s.ColumnInt64(1))}
+			at = head{s.ColumnInt64(0), eventlog.Version(s.ColumnInt64(1))}
 			return false
 		}, digest(stream), string(stream))
 	return at, err
 }
 
 // Version returns the version of a stream's last event; 0 when there is no stream.
-func (l *Log) Version(ctx context.Context, stream event.Stream) (event.Version, error) {
+func (l *Log) Version(ctx context.Context, stream eventlog.Stream) (eventlog.Version, error) {
 	var at head
 	err := l.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
 		at, err = headOf(conn, stream)
@@ -216,14 +216,14 @@ func (l *Log) Version(ctx context.Context, stream event.Stream) (event.Version, 
 
 // digest is the index key of a stream. Names with the same digest cost one lookup each. Making
 // many of them would require breaking SHA-256.
-func digest(stream event.Stream) int64 {
+func digest(stream eventlog.Stream) int64 {
 	sum := sha256.Sum256([]byte(stream))
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
 // repeated reports whether the events after the expected version are these very events, from an
 // earlier try.
-func repeated(conn *sqlite.Conn, at head, expected event.Version, events []event.Event) (a event.Appended, err error) {
+func repeated(conn *sqlite.Conn, at head, expected eventlog.Version, events []eventlog.Event) (a eventlog.Appended, err error) {
 	same := 0
 	err = query(conn, "SELECT id, pos FROM events WHERE stream = ? AND version > ? ORDER BY version LIMIT ?",
 		func(s *sqlite.Stmt) bool {
@@ -231,22 +231,22 @@ func repeated(conn *sqlite.Conn, at head, expected event.Version, events []event
 				return false
 			}
 			same++
-			a.Position = event.Position(s.ColumnInt64(1))
+			a.Position = eventlog.Position(s.ColumnInt64(1))
 			return true
 		}, at.no, int64(expected), int64(len(events)))
 	if err != nil || same < len(events) {
-		return event.Appended{}, err
+		return eventlog.Appended{}, err
 	}
-	a.Version, a.Repeated = expected+event.Version(len(events)), true
+	a.Version, a.Repeated = expected+eventlog.Version(len(events)), true
 	return a, nil
 }
 
 // Head is the position of the last committed event.
-func (l *Log) Head(ctx context.Context) (event.Position, error) {
+func (l *Log) Head(ctx context.Context) (eventlog.Position, error) {
 	select {
 	case <-l.closing:
-		return 0, event.ErrClosed
+		return 0, eventlog.ErrClosed
 	default:
-		return event.Position(l.committed.Load()), ctx.Err()
+		return eventlog.Position(l.committed.Load()), ctx.Err()
 	}
 }

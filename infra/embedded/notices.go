@@ -6,8 +6,8 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Notices is the queue of webhook deliveries (notices) to endpoints. A power cut may lose the
@@ -24,9 +24,9 @@ func (d *DB) Notices(p notice.Policy) *Notices { return &Notices{d.work, p} }
 func (s *Notices) now() time.Time { return s.work.now().UTC().Truncate(time.Microsecond) }
 
 // Enqueue adds news and moves the reader's checkpoint, in one transaction. It returns
-// event.ErrMoved if the checkpoint is not at from. An intent's news come in order. Existing
+// eventlog.ErrMoved if the checkpoint is not at from. An intent's news come in order. Existing
 // notices stay unchanged. News to a disabled endpoint are dead.
-func (s *Notices) Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error {
+func (s *Notices) Enqueue(ctx context.Context, reader string, from, to eventlog.Position, news []notice.News) error {
 	return s.do(ctx, "enqueue notices", func(c *noticeChange) error {
 		if err := moveCheckpoint(c.conn, reader, from, to); err != nil {
 			return err

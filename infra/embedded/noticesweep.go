@@ -5,16 +5,16 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // CarryOut applies commands on endpoints in their order, then adds news as Enqueue does, and
-// moves the reader's checkpoint, in one transaction. It returns event.ErrMoved if the checkpoint
+// moves the reader's checkpoint, in one transaction. It returns eventlog.ErrMoved if the checkpoint
 // is not at from. Sweep applies the effect on all of an endpoint's notices. Nothing is
 // redelivered to a disabled endpoint. Commands for an unknown endpoint, and the record that an
 // endpoint was disabled automatically, do nothing.
-func (s *Notices) CarryOut(ctx context.Context, reader string, from, to event.Position, wishes []notice.Event, news []notice.News) error {
+func (s *Notices) CarryOut(ctx context.Context, reader string, from, to eventlog.Position, wishes []notice.Event, news []notice.News) error {
 	return s.do(ctx, "carry out commands about endpoints", func(c *noticeChange) error {
 		if err := moveCheckpoint(c.conn, reader, from, to); err != nil {
 			return err

@@ -18,8 +18,8 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/migrations"
 )
@@ -154,17 +154,17 @@ func TestOlderLog(t *testing.T) {
 	if _, err := db.Log().Append(t.Context(), "one", 0, crashEvents("one")...); err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range db.Log().Subscribe(t.Context(), 4, event.Filter{}, 10) {
+	for _, err := range db.Log().Subscribe(t.Context(), 4, eventlog.Filter{}, 10) {
 		if err == nil || !strings.Contains(err.Error(), "backup") {
 			t.Error("beyond the head:", err)
 		}
 	}
-	for _, err := range db.Log().ReadAll(t.Context(), 3, event.Filter{}, 10) {
+	for _, err := range db.Log().ReadAll(t.Context(), 3, eventlog.Filter{}, 10) {
 		if err != nil {
 			t.Error("at the head:", err)
 		}
 	}
-	for _, err := range db.Log().ReadAll(t.Context(), 0, event.Filter{}, 0) {
+	for _, err := range db.Log().ReadAll(t.Context(), 0, eventlog.Filter{}, 0) {
 		if err == nil {
 			t.Error("batches of no events were given")
 		}
@@ -180,7 +180,7 @@ func TestNoStrayKeys(t *testing.T) {
 	for side := range 8 {
 		all.Go(func() {
 			for n := range 10 {
-				row := crashPayload(event.Stream(fmt.Sprint(n)))
+				row := crashPayload(eventlog.Stream(fmt.Sprint(n)))
 				row.Wrapped = fmt.Appendf(nil, "key %d of %d", side, n)
 				if err := db.Payloads().Put(t.Context(), []payload.Sealed{row}); err != nil {
 					t.Error(err)
@@ -257,11 +257,11 @@ func TestLongReader(t *testing.T) {
 	}
 
 	big := crashEvents("big")
-	big[0].Data = make([]byte, event.MaxEventBytes)
+	big[0].Data = make([]byte, eventlog.MaxEventBytes)
 	slowest := time.Duration(0)
 	for i := range 270 { // 67 MiB: above the writer's limit
 		start := time.Now()
-		if _, err := db.Log().Append(t.Context(), "big", event.Version(3*i), big...); err != nil {
+		if _, err := db.Log().Append(t.Context(), "big", eventlog.Version(3*i), big...); err != nil {
 			t.Fatal(err)
 		}
 		slowest = max(slowest, time.Since(start))
@@ -296,10 +296,10 @@ func TestLogInBounds(t *testing.T) {
 	dir := t.TempDir()
 	db := open(t, dir, embedded.Options{})
 	big := crashEvents("big")
-	big[0].Data = make([]byte, event.MaxEventBytes)
+	big[0].Data = make([]byte, eventlog.MaxEventBytes)
 	most := int64(0)
 	for i := range 320 { // 80 MiB
-		if _, err := db.Log().Append(t.Context(), "big", event.Version(3*i), big...); err != nil {
+		if _, err := db.Log().Append(t.Context(), "big", eventlog.Version(3*i), big...); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(filepath.Join(dir, "events.db-wal"))

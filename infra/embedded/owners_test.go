@@ -8,7 +8,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Of open rows that an earlier version has written it is not known whether they have further owners.
@@ -28,7 +28,7 @@ func TestRowsOfBeforeOwnersAreFilledIn(t *testing.T) {
 	}
 	apply := func(at int, changes ...tx.Change) {
 		t.Helper()
-		if err := w.Apply(t.Context(), "scheduler", event.Position(at), event.Position(at+1), changes); err != nil {
+		if err := w.Apply(t.Context(), "scheduler", eventlog.Position(at), eventlog.Position(at+1), changes); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // A turn of a lane with many ordering groups looks each of them up. SQLite compiles these
@@ -29,7 +29,7 @@ func TestClaimCompilesNothingAgain(t *testing.T) {
 	var changes []intent.Change
 	for n := range groups {
 		w := intent.Waiting{
-			ID: chain.IntentID{byte(n), 1}, Position: event.Position(n + 1), Chain: 1, Client: "ann", From: intent.From{Pool: "hot"},
+			ID: chain.IntentID{byte(n), 1}, Position: eventlog.Position(n + 1), Chain: 1, Client: "ann", From: intent.From{Pool: "hot"},
 			Row: intent.Row{Chain: 1, Client: "ann", Order: fmt.Sprint(n)},
 		}
 		changes = append(changes, intent.Change{ID: w.ID, Open: &w})
@@ -80,7 +80,7 @@ func TestClaimLooksUpFewFollowers(t *testing.T) {
 	var changes []intent.Change
 	for n := range groups * each {
 		w := intent.Waiting{
-			ID: chain.IntentID{byte(n >> 8), byte(n), 1}, Position: event.Position(n + 1), Chain: 1, Client: "ann", From: intent.From{Pool: "hot"},
+			ID: chain.IntentID{byte(n >> 8), byte(n), 1}, Position: eventlog.Position(n + 1), Chain: 1, Client: "ann", From: intent.From{Pool: "hot"},
 			Row: intent.Row{Chain: 1, Client: "ann", Order: fmt.Sprint(n % groups)},
 		}
 		changes = append(changes, intent.Change{ID: w.ID, Open: &w})
@@ -103,7 +103,7 @@ func TestClaimLooksUpFewFollowers(t *testing.T) {
 		t.Fatalf("%d claimed, %v", len(claimed), err)
 	}
 	for n, c := range claimed {
-		if c.Position != event.Position(groups+n+1) {
+		if c.Position != eventlog.Position(groups+n+1) {
 			t.Errorf("claim %d is at %d", n, c.Position)
 		}
 	}

@@ -11,11 +11,11 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Apply makes changes and moves the reader's checkpoint, in one transaction.
-func (w *Work) Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error {
+func (w *Work) Apply(ctx context.Context, reader string, from, to eventlog.Position, changes []tx.Change) error {
 	_, err := write(ctx, w.file, "apply to the queue", func(conn *sqlite.Conn) (struct{}, error) {
 		if err := moveCheckpoint(conn, reader, from, to); err != nil {
 			return struct{}{}, err

@@ -10,7 +10,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Limits of one page, which holds a connection while it is read.
@@ -22,10 +22,10 @@ const (
 
 const eventColumns = `s.name, e.name, e.pos, e.version, e.at, e.id, e.data, e.correlation, e.causation, e.actor, e.trace, e.link`
 
-func scanEvent(s *sqlite.Stmt) event.Recorded {
-	r := event.Recorded{
-		Stream: event.Stream(s.ColumnText(0)), Position: event.Position(s.ColumnInt64(2)),
-		Version: event.Version(s.ColumnInt64(3)), At: time.UnixMicro(s.ColumnInt64(4)).UTC(),
+func scanEvent(s *sqlite.Stmt) eventlog.Recorded {
+	r := eventlog.Recorded{
+		Stream: eventlog.Stream(s.ColumnText(0)), Position: eventlog.Position(s.ColumnInt64(2)),
+		Version: eventlog.Version(s.ColumnInt64(3)), At: time.UnixMicro(s.ColumnInt64(4)).UTC(),
 	}
 	r.Name = s.ColumnText(1)
 	s.ColumnBytes(5, r.ID[:])
@@ -38,10 +38,10 @@ func scanEvent(s *sqlite.Stmt) event.Recorded {
 }
 
 // ReadStream yields a stream's events after a version.
-func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func (l *Log) ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		for more := true; more; {
-			var page []event.Recorded
+			var page []eventlog.Recorded
 			more = false
 			err := l.file.readers.read(ctx, func(conn *sqlite.Conn) error {
 				bytes := 0
@@ -59,7 +59,7 @@ func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.V
 				return err
 			})
 			if err != nil {
-				yield(event.Recorded{}, fmt.Errorf("read %s: %w", stream, err))
+				yield(eventlog.Recorded{}, fmt.Errorf("read %s: %w", stream, err))
 				return
 			}
 			for _, r := range page {
@@ -73,14 +73,14 @@ func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.V
 }
 
 // ReadAll yields batches up to the head of the log.
-func (l *Log) ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
-	return event.Pages(after, func(after event.Position) (event.Batch, error) { return l.page(ctx, after, f, max) })
+func (l *Log) ReadAll(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error] {
+	return eventlog.Pages(after, func(after eventlog.Position) (eventlog.Batch, error) { return l.page(ctx, after, f, max) })
 }
 
 // Subscribe yields batches for ever. Once live, it yields a batch for every further part of the
 // log, even if no event passes the filter.
-func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
+func (l *Log) Subscribe(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
 		for {
 			changed := l.news.wait() // before reading, so that no change is missed
 			for b, err := range l.ReadAll(ctx, after, f, max) {
@@ -89,16 +89,16 @@ func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filte
 				}
 				after = b.Next
 			}
-			if after < event.Position(l.committed.Load()) {
+			if after < eventlog.Position(l.committed.Load()) {
 				continue
 			}
 			select {
 			case <-changed:
 			case <-l.closing:
-				yield(event.Batch{}, event.ErrClosed)
+				yield(eventlog.Batch{}, eventlog.ErrClosed)
 				return
 			case <-ctx.Done():
-				yield(event.Batch{}, ctx.Err())
+				yield(eventlog.Batch{}, ctx.Err())
 				return
 			}
 		}
@@ -106,11 +106,11 @@ func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filte
 }
 
 // page reads one batch.
-func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, max int) (event.Batch, error) {
+func (l *Log) page(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) (eventlog.Batch, error) {
 	if max < 1 {
-		return event.Batch{}, fmt.Errorf("read of at most %d events", max)
+		return eventlog.Batch{}, fmt.Errorf("read of at most %d events", max)
 	}
-	b := event.Batch{Next: after, Live: true}
+	b := eventlog.Batch{Next: after, Live: true}
 	err := l.file.readers.read(ctx, func(conn *sqlite.Conn) error {
 		bytes, scanned := 0, 0
 		err := query(conn, `SELECT `+eventColumns+` FROM events e CROSS JOIN streams s ON s.no = e.stream
@@ -121,8 +121,8 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, ma
 					return false
 				}
 				scanned++
-				b.Next = event.Position(s.ColumnInt64(2))
-				if f.Passes(event.Stream(s.ColumnText(0)), s.ColumnText(1)) {
+				b.Next = eventlog.Position(s.ColumnInt64(2))
+				if f.Passes(eventlog.Stream(s.ColumnText(0)), s.ColumnText(1)) {
 					b.Events = append(b.Events, scanEvent(s))
 					bytes += len(b.Events[len(b.Events)-1].Data)
 				}
@@ -137,14 +137,14 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, ma
 		return err
 	})
 	if err != nil {
-		return event.Batch{}, fmt.Errorf("read after position %d: %w", after, err)
+		return eventlog.Batch{}, fmt.Errorf("read after position %d: %w", after, err)
 	}
 	return b, nil
 }
 
 // notBeyond refuses a position beyond this log's head. The reader has it from another log, and
 // would silently miss events appended up to that position.
-func notBeyond(conn *sqlite.Conn, after event.Position) error {
+func notBeyond(conn *sqlite.Conn, after eventlog.Position) error {
 	head, err := lastPosition(conn)
 	if err == nil && after > head {
 		err = fmt.Errorf("the log ends at %d: if events.db was restored from a backup, remove work.db and view.db, which are rebuilt from it, and feed.db, whose consumers then begin again", head)

@@ -7,8 +7,8 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/request"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Requests stores idempotency keys: requests that clients may repeat, and their answers.
@@ -74,7 +74,7 @@ func findRequest(conn *sqlite.Conn, c request.Claim, now int64) (f found, err er
 	err = query(conn, `SELECT print, claim, held_until, status, media, body FROM requests
 		WHERE name = ?1 AND (expires_at > ?2 OR status IS NULL AND held_until > ?2)`, func(s *sqlite.Stmt) bool {
 		var print request.Print
-		var claim event.ID
+		var claim eventlog.ID
 		s.ColumnBytes(0, print[:])
 		s.ColumnBytes(1, claim[:])
 		answered := !s.ColumnIsNull(3)
@@ -94,7 +94,7 @@ func findRequest(conn *sqlite.Conn, c request.Claim, now int64) (f found, err er
 }
 
 // Answer stores the answer if the claim is still held; otherwise it does nothing.
-func (r Requests) Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error {
+func (r Requests) Answer(ctx context.Context, name request.Name, claim eventlog.ID, a request.Answer) error {
 	_, err := write(ctx, r.work.file, "answer request", func(conn *sqlite.Conn) (struct{}, error) {
 		return struct{}{}, exec(conn, `UPDATE requests SET status = ?3, media = ?4, body = ?5 WHERE name = ?1 AND claim = ?2`,
 			name[:], claim[:], int64(a.Status), a.Media, a.Body)
@@ -103,7 +103,7 @@ func (r Requests) Answer(ctx context.Context, name request.Name, claim event.ID,
 }
 
 // Release lets the next caller carry out a request, if the claim is still held.
-func (r Requests) Release(ctx context.Context, name request.Name, claim event.ID) error {
+func (r Requests) Release(ctx context.Context, name request.Name, claim eventlog.ID) error {
 	_, err := write(ctx, r.work.file, "release request", func(conn *sqlite.Conn) (struct{}, error) {
 		return struct{}{}, exec(conn, `DELETE FROM requests WHERE name = ? AND claim = ?`, name[:], claim[:])
 	})

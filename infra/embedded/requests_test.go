@@ -9,8 +9,8 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/request"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // The writer finds the oldest requests by an index, without a sort, and reads none that it
@@ -61,7 +61,7 @@ func TestClaimsDisplaceTheClientsOldest(t *testing.T) {
 	claim := func(client string, name byte, share int, want request.Stage) {
 		t.Helper()
 		id++
-		c := request.Claim{ID: event.ID{id}, Name: request.Name{name}, Client: client, Hold: time.Hour, Keep: time.Hour, Share: share}
+		c := request.Claim{ID: eventlog.ID{id}, Name: request.Name{name}, Client: client, Hold: time.Hour, Keep: time.Hour, Share: share}
 		stage, _, err := r.Claim(t.Context(), c)
 		if err != nil || stage != want {
 			t.Fatalf("%s %d: stage %d, %v; want %d", client, name, stage, err, want)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/bulk"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Shadow keeps a read model's tables in view.db during a rebuild, next to the serving tables,
@@ -101,7 +101,7 @@ func (s *Shadow) Prepare(ctx context.Context, fresh bool) error {
 }
 
 // left finds an earlier run's shadow: its checkpoint, and whether this run can continue it.
-func (s *Shadow) left(ctx context.Context, dbtx *sql.Tx) (at event.Position, there, fits bool, err error) {
+func (s *Shadow) left(ctx context.Context, dbtx *sql.Tx) (at eventlog.Position, there, fits bool, err error) {
 	readers, err := schemaOf(ctx, dbtx, ShadowPrefix+"readers")
 	if err != nil || len(readers) == 0 {
 		return 0, false, false, err
@@ -125,12 +125,12 @@ func (s *Shadow) left(ctx context.Context, dbtx *sql.Tx) (at event.Position, the
 		_, same, err = alike(ctx, dbtx, table)
 		fits = fits && same
 	}
-	return event.Position(position), err == nil, fits, err //nolint:gosec // positions are not negative
+	return eventlog.Position(position), err == nil, fits, err //nolint:gosec // positions are not negative
 }
 
 // Load writes rows in chunks, and then moves the checkpoint. An interrupted load leaves rows
 // ahead of the checkpoint, which the next load writes again.
-func (s *Shadow) Load(ctx context.Context, from, to event.Position, changes []bulk.Change) error {
+func (s *Shadow) Load(ctx context.Context, from, to eventlog.Position, changes []bulk.Change) error {
 	for _, c := range changes {
 		if err := s.load(ctx, c); err != nil {
 			return fmt.Errorf("%s: %w", c.Table, err)
@@ -142,7 +142,7 @@ func (s *Shadow) Load(ctx context.Context, from, to event.Position, changes []bu
 			return err
 		}
 		if n, err := moved.RowsAffected(); err != nil || n != 1 {
-			return errors.Join(err, event.ErrMoved)
+			return errors.Join(err, eventlog.ErrMoved)
 		}
 		return nil
 	})
@@ -210,7 +210,7 @@ func (s *Shadow) Index(context.Context) error { return nil }
 // Swap replaces the serving tables by the shadow's. Readers are not blocked; writers wait.
 // Afterwards the schema's text is the same as before: SQLite has no statement that renames an
 // index, so Swap edits the names in the sqlite_schema table.
-func (s *Shadow) Swap(ctx context.Context, last func(dbtx *sql.Tx, own, live event.Position) (event.Position, error)) error {
+func (s *Shadow) Swap(ctx context.Context, last func(dbtx *sql.Tx, own, live eventlog.Position) (eventlog.Position, error)) error {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return err
@@ -249,10 +249,10 @@ func (s *Shadow) Swap(ctx context.Context, last func(dbtx *sql.Tx, own, live eve
 	return dbtx.Commit()
 }
 
-func checkpointIn(ctx context.Context, dbtx *sql.Tx, prefix, reader string) (event.Position, error) {
+func checkpointIn(ctx context.Context, dbtx *sql.Tx, prefix, reader string) (eventlog.Position, error) {
 	var at int64
 	err := dbtx.QueryRowContext(ctx, `SELECT coalesce(max(position), 0) FROM `+prefix+`readers WHERE name = $1`, reader).Scan(&at)
-	return event.Position(at), err
+	return eventlog.Position(at), err
 }
 
 func swapTable(ctx context.Context, dbtx *sql.Tx, table string) error {
@@ -331,7 +331,7 @@ func (s *Shadow) inTx(ctx context.Context, do func(dbtx *sql.Tx) error) error {
 
 // At is the position where the next rebuild continues, if there is a shadow: 0 if it begins
 // anew.
-func (s *Shadow) At(ctx context.Context) (at event.Position, there bool, err error) {
+func (s *Shadow) At(ctx context.Context) (at eventlog.Position, there bool, err error) {
 	err = s.inTx(ctx, func(dbtx *sql.Tx) error {
 		var fits bool
 		at, there, fits, err = s.left(ctx, dbtx)

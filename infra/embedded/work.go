@@ -10,7 +10,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Work is the content of work.db: the due queue, the watcher's open transactions, leases and
@@ -155,7 +155,7 @@ func write[T any](ctx context.Context, f *file, what string, do func(conn *sqlit
 	err := f.writer.do(ctx, &job{do: func(conn *sqlite.Conn) error {
 		answer, err := do(conn)
 		*o = outcome{answer: answer}
-		if errors.Is(err, event.ErrMoved) {
+		if errors.Is(err, eventlog.ErrMoved) {
 			o.refused, err = err, nil
 		}
 		return err
@@ -171,7 +171,7 @@ func write[T any](ctx context.Context, f *file, what string, do func(conn *sqlit
 }
 
 // Checkpoint is a reader's position; 0 for an unknown reader.
-func (w *Work) Checkpoint(ctx context.Context, reader string) (at event.Position, err error) {
+func (w *Work) Checkpoint(ctx context.Context, reader string) (at eventlog.Position, err error) {
 	err = w.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
 		at, err = checkpointOf(conn, reader)
 		return err
@@ -179,27 +179,27 @@ func (w *Work) Checkpoint(ctx context.Context, reader string) (at event.Position
 	return at, err
 }
 
-func checkpointOf(conn *sqlite.Conn, reader string) (at event.Position, err error) {
+func checkpointOf(conn *sqlite.Conn, reader string) (at eventlog.Position, err error) {
 	err = query(conn, "SELECT position FROM checkpoints WHERE reader = ?", func(s *sqlite.Stmt) bool {
-		at = event.Position(s.ColumnInt64(0))
+		at = eventlog.Position(s.ColumnInt64(0))
 		return false
 	}, reader)
 	return at, err
 }
 
-// MoveCheckpoint moves a checkpoint that is at from; otherwise event.ErrMoved.
-func (w *Work) MoveCheckpoint(ctx context.Context, reader string, from, to event.Position) error {
+// MoveCheckpoint moves a checkpoint that is at from; otherwise eventlog.ErrMoved.
+func (w *Work) MoveCheckpoint(ctx context.Context, reader string, from, to eventlog.Position) error {
 	return w.Apply(ctx, reader, from, to, nil)
 }
 
-// moveCheckpoint moves a checkpoint that is at from; otherwise event.ErrMoved.
-func moveCheckpoint(conn *sqlite.Conn, reader string, from, to event.Position) error {
+// moveCheckpoint moves a checkpoint that is at from; otherwise eventlog.ErrMoved.
+func moveCheckpoint(conn *sqlite.Conn, reader string, from, to eventlog.Position) error {
 	at, err := checkpointOf(conn, reader)
 	if err != nil {
 		return err
 	}
 	if at != from {
-		return fmt.Errorf("%w: %s is at %d, not %d", event.ErrMoved, reader, at, from)
+		return fmt.Errorf("%w: %s is at %d, not %d", eventlog.ErrMoved, reader, at, from)
 	}
 	return exec(conn, `INSERT INTO checkpoints (reader, position) VALUES (?1, ?2)
 		ON CONFLICT (reader) DO UPDATE SET position = ?2`, reader, int64(to))

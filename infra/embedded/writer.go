@@ -10,7 +10,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // writer owns a file's only writing connection. It takes jobs from a queue and commits all
@@ -92,7 +92,7 @@ func (w *writer) close() error {
 	return w.err
 }
 
-// do runs a job. It returns event.ErrUnknown only if ctx ended, or the commit failed, while the
+// do runs a job. It returns eventlog.ErrUnknown only if ctx ended, or the commit failed, while the
 // job was running. After any other error nothing is written.
 func (w *writer) do(ctx context.Context, j *job) error {
 	if err := ctx.Err(); err != nil {
@@ -100,14 +100,14 @@ func (w *writer) do(ctx context.Context, j *job) error {
 	}
 	select {
 	case <-w.closing:
-		return event.ErrClosed
+		return eventlog.ErrClosed
 	default:
 	}
 	j.done = make(chan struct{})
 	select {
 	case w.jobs <- j:
 	case <-w.closing:
-		return event.ErrClosed
+		return eventlog.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -116,7 +116,7 @@ func (w *writer) do(ctx context.Context, j *job) error {
 		return j.err
 	case <-w.gone:
 		if j.state.CompareAndSwap(waiting, withdrawn) {
-			return event.ErrClosed
+			return eventlog.ErrClosed
 		}
 		<-j.done
 		return j.err
@@ -129,7 +129,7 @@ func (w *writer) do(ctx context.Context, j *job) error {
 	case <-j.done:
 		return j.err
 	default:
-		return fmt.Errorf("%w: %w", event.ErrUnknown, ctx.Err())
+		return fmt.Errorf("%w: %w", eventlog.ErrUnknown, ctx.Err())
 	}
 }
 
@@ -222,7 +222,7 @@ func (w *writer) commit(jobs []*job) error {
 	w.hooks.before()
 	if err := exec(w.conn, "COMMIT"); err != nil {
 		w.rollback()
-		return fmt.Errorf("%w: commit: %w", event.ErrUnknown, err)
+		return fmt.Errorf("%w: commit: %w", eventlog.ErrUnknown, err)
 	}
 	w.hooks.after()
 	w.hooks.committed()

@@ -11,7 +11,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // held is a file whose writer is busy until release, so that a test controls which jobs share a
@@ -50,7 +50,7 @@ func move(reader string) func(*sqlite.Conn) error {
 
 func standing(t *testing.T, f *file, reader string) bool {
 	t.Helper()
-	var at event.Position
+	var at eventlog.Position
 	err := f.readers.read(context.Background(), func(conn *sqlite.Conn) (err error) {
 		at, err = checkpointOf(conn, reader)
 		return err
@@ -96,7 +96,7 @@ func TestTroubleIsNotShared(t *testing.T) {
 	}
 	release()
 	all.Wait()
-	if results["before"] != nil || results["after"] != nil || !errors.Is(results["bad"], trouble) || errors.Is(results["bad"], event.ErrUnknown) {
+	if results["before"] != nil || results["after"] != nil || !errors.Is(results["bad"], trouble) || errors.Is(results["bad"], eventlog.ErrUnknown) {
 		t.Errorf("answers: %v", results)
 	}
 	for name, want := range map[string]bool{"before": true, "bad": false, "after": true} {
@@ -114,7 +114,7 @@ func TestWithdrawnJobsNeverRun(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
-			if err := f.writer.do(ctx, &job{do: move("gone")}); !errors.Is(err, context.Canceled) || errors.Is(err, event.ErrUnknown) {
+			if err := f.writer.do(ctx, &job{do: move("gone")}); !errors.Is(err, context.Canceled) || errors.Is(err, eventlog.ErrUnknown) {
 				t.Error(err)
 			}
 		})
@@ -147,7 +147,7 @@ func TestLeavingUnderWay(t *testing.T) {
 	}()
 	<-running
 	cancel()
-	if err := <-answered; !errors.Is(err, event.ErrUnknown) || !errors.Is(err, context.Canceled) {
+	if err := <-answered; !errors.Is(err, eventlog.ErrUnknown) || !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	close(finish)
@@ -183,7 +183,7 @@ func TestFullDisk(t *testing.T) {
 	for ; full == nil && n < 100; n++ {
 		full = put(fmt.Sprint(n))
 	}
-	if sqlite.ErrCode(full) != sqlite.ResultFull || errors.Is(full, event.ErrUnknown) {
+	if sqlite.ErrCode(full) != sqlite.ResultFull || errors.Is(full, eventlog.ErrUnknown) {
 		t.Fatalf("after %d rows: %v", n, full)
 	}
 	if standing(t, f, fmt.Sprint(n-1)+large) || !standing(t, f, fmt.Sprint(n-2)+large) {

@@ -3,7 +3,7 @@ package eventstoredb_test
 import (
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
 )
@@ -18,10 +18,10 @@ func TestAgo(t *testing.T) {
 	t.Cleanup(server.Stop)
 	log := open(t, server.URL(), eventstoredb.Options{}).log
 	const all, foreign = 1200, 10
-	for n := event.Version(0); n < all; n += event.MaxAppend {
-		var some []event.Event
-		for i := range event.MaxAppend {
-			some = append(some, event.Event{ID: event.DeriveID("s", event.ID{}, int(n)+i), Name: "a.v1", Data: []byte(`{}`)})
+	for n := eventlog.Version(0); n < all; n += eventlog.MaxAppend {
+		var some []eventlog.Event
+		for i := range eventlog.MaxAppend {
+			some = append(some, eventlog.Event{ID: eventlog.DeriveID("s", eventlog.ID{}, int(n)+i), Name: "a.v1", Data: []byte(`{}`)})
 		}
 		if _, err := log.Append(t.Context(), "s", n, some...); err != nil {
 			t.Fatal(err)
@@ -33,7 +33,7 @@ func TestAgo(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := 0
-		for batch, err := range log.ReadAll(t.Context(), at, event.Filter{}, all) {
+		for batch, err := range log.ReadAll(t.Context(), at, eventlog.Filter{}, all) {
 			if err != nil {
 				t.Fatalf("the last %d: %v", last, err)
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/EventStore/EventStore-Client-Go/v4/esdb"
 	"google.golang.org/grpc/codes"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Append adds events to a stream that is at the expected version, with the promises of the
@@ -21,47 +21,47 @@ import (
 // stand, and sends the same events again, until the caller's deadline or the log's limit.
 // The server answers an append that stands already as it answers a new one; so the last
 // event carries a mark of this call, and is read back.
-func (l *Log) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
+func (l *Log) Append(ctx context.Context, stream eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	if err := admissible(stream, events); err != nil {
-		return event.Appended{}, err
+		return eventlog.Appended{}, err
 	}
-	return during(l, func() (event.Appended, error) {
+	return during(l, func() (eventlog.Appended, error) {
 		if ctx.Err() != nil {
-			return event.Appended{}, ctx.Err()
+			return eventlog.Appended{}, ctx.Err()
 		}
 		mark, err := l.mark()
 		if err != nil {
-			return event.Appended{}, err
+			return eventlog.Appended{}, err
 		}
 		proposed, size, err := propose(events, mark)
 		if err != nil {
-			return event.Appended{}, err
+			return eventlog.Appended{}, err
 		}
 		if size > l.maxAppend {
-			return event.Appended{}, fmt.Errorf("%w: %d bytes for %s, but the server accepts at most %d", event.ErrTooLarge, size, stream, l.maxAppend)
+			return eventlog.Appended{}, fmt.Errorf("%w: %d bytes for %s, but the server accepts at most %d", eventlog.ErrTooLarge, size, stream, l.maxAppend)
 		}
 		l.crash(beforeAppend)
 		a := &appending{Log: l, stream: stream, expected: expected, events: proposed}
 		last, err := a.run(ctx)
 		if err != nil {
-			return event.Appended{}, fmt.Errorf("append to %s: %w", stream, err)
+			return eventlog.Appended{}, fmt.Errorf("append to %s: %w", stream, err)
 		}
 		return l.appended(last, mark)
 	})
 }
 
 // appended describes an append by its last event.
-func (l *Log) appended(last *esdb.RecordedEvent, mark string) (event.Appended, error) {
+func (l *Log) appended(last *esdb.RecordedEvent, mark string) (eventlog.Appended, error) {
 	at, err := positionOf(last)
 	if err != nil {
-		return event.Appended{}, err
+		return eventlog.Appended{}, err
 	}
 	_, written, err := readMeta(last)
 	if err != nil {
-		return event.Appended{}, err
+		return eventlog.Appended{}, err
 	}
 	l.seen.note(at, at)
-	return event.Appended{Version: event.Version(last.EventNumber + 1), Position: at, Repeated: written != mark}, nil
+	return eventlog.Appended{Version: eventlog.Version(last.EventNumber + 1), Position: at, Repeated: written != mark}, nil
 }
 
 // markBytes are enough for no two calls to draw the same mark.
@@ -80,8 +80,8 @@ func (l *Log) mark() (string, error) {
 // appending is one append until its outcome is known.
 type appending struct {
 	*Log
-	stream   event.Stream
-	expected event.Version
+	stream   eventlog.Stream
+	expected eventlog.Version
 	events   []esdb.EventData
 	unsure   bool // an earlier send may have been written, or may still be
 }
@@ -106,7 +106,7 @@ func (a *appending) run(ctx context.Context) (*esdb.RecordedEvent, error) {
 func (a *appending) gaveUp(ctx context.Context, err error) error {
 	switch {
 	case a.unsure:
-		return fmt.Errorf("%w: %w", event.ErrUnknown, err)
+		return fmt.Errorf("%w: %w", eventlog.ErrUnknown, err)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case !Transient(err): // the end of the log's limit
@@ -125,7 +125,7 @@ func (a *appending) unknown(err error) error {
 	if !a.unsure {
 		return err
 	}
-	return fmt.Errorf("%w: %w", event.ErrUnknown, err)
+	return fmt.Errorf("%w: %w", eventlog.ErrUnknown, err)
 }
 
 // once is one try: it looks for the events if an earlier try may have written them, sends
@@ -141,7 +141,7 @@ func (a *appending) once(ctx context.Context) (*esdb.RecordedEvent, error) {
 		return last, nil
 	}
 	var wrong *WrongVersion
-	var conflict *event.ConflictError
+	var conflict *eventlog.ConflictError
 	kind, transient := kindOf(err)
 	switch {
 	case err == nil:
@@ -149,13 +149,13 @@ func (a *appending) once(ctx context.Context) (*esdb.RecordedEvent, error) {
 		return a.confirm(ctx)
 	case errors.As(err, &wrong):
 		return a.conflict(ctx, wrong)
-	case errors.As(err, &conflict), errors.Is(err, event.ErrUnknown), transient && kind.unwritten():
+	case errors.As(err, &conflict), errors.Is(err, eventlog.ErrUnknown), transient && kind.unwritten():
 		return nil, err
 	case transient, ctx.Err() != nil:
 		a.unsure = true
 		return nil, err
 	case grpcCode(err) == codes.InvalidArgument && says(err, "append size"):
-		return nil, fmt.Errorf("%w: %w", event.ErrTooLarge, err)
+		return nil, fmt.Errorf("%w: %w", eventlog.ErrTooLarge, err)
 	case !refused(err):
 		a.unsure = true
 	}
@@ -185,7 +185,7 @@ func (a *appending) send(ctx context.Context) (*esdb.RecordedEvent, error) {
 			return nil, err
 		case <-look.C:
 		}
-		var conflict *event.ConflictError
+		var conflict *eventlog.ConflictError
 		if last, err := a.look(ctx); err == nil || errors.As(err, &conflict) {
 			cancel()
 			<-answer
@@ -199,7 +199,7 @@ func (a *appending) send(ctx context.Context) (*esdb.RecordedEvent, error) {
 // confirm reads the last event of an append that was answered.
 func (a *appending) confirm(ctx context.Context) (*esdb.RecordedEvent, error) {
 	n := len(a.events)
-	page, err := a.read(ctx, a.expected+event.Version(n-1), 1)
+	page, err := a.read(ctx, a.expected+eventlog.Version(n-1), 1)
 	if err == nil && len(page) == 1 && page[0].EventID == a.events[n-1].EventID {
 		return page[0], nil
 	}
@@ -226,11 +226,11 @@ func (a *appending) conflict(ctx context.Context, wrong *WrongVersion) (*esdb.Re
 	case err != nil:
 		return nil, err
 	case at < a.expected && !a.unsure:
-		return nil, &event.ConflictError{Stream: a.stream, Expected: a.expected, Actual: at}
+		return nil, &eventlog.ConflictError{Stream: a.stream, Expected: a.expected, Actual: at}
 	case at < a.expected && wrong.At < a.expected:
 		// The leader has written nothing at the place, committed or not. An earlier send
 		// may still be on its way, and nothing here can tell how long.
-		return nil, fmt.Errorf("%w: %v", event.ErrUnknown, wrong) //nolint:errorlint // it is no outcome
+		return nil, fmt.Errorf("%w: %v", eventlog.ErrUnknown, wrong) //nolint:errorlint // it is no outcome
 	}
 	return nil, &Failure{Behind, errors.Join(errAhead, wrong)}
 }
@@ -259,11 +259,11 @@ func (a *appending) look(ctx context.Context) (*esdb.RecordedEvent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, &event.ConflictError{Stream: a.stream, Expected: a.expected, Actual: at}
+	return nil, &eventlog.ConflictError{Stream: a.stream, Expected: a.expected, Actual: at}
 }
 
 // read reads the stream after a version, once.
-func (a *appending) read(ctx context.Context, after event.Version, count uint64) ([]*esdb.RecordedEvent, error) {
+func (a *appending) read(ctx context.Context, after eventlog.Version, count uint64) ([]*esdb.RecordedEvent, error) {
 	if after >= maxVersion {
 		return nil, nil
 	}
@@ -271,12 +271,12 @@ func (a *appending) read(ctx context.Context, after event.Version, count uint64)
 }
 
 // admissible refuses events that the port's limits or the server rule out.
-func admissible(stream event.Stream, events []event.Event) error {
+func admissible(stream eventlog.Stream, events []eventlog.Event) error {
 	switch {
-	case len(stream) > event.MaxStreamBytes:
-		return fmt.Errorf("%w: stream name of %d bytes", event.ErrTooLarge, len(stream))
-	case len(events) > event.MaxAppend:
-		return fmt.Errorf("%w: %d events", event.ErrTooLarge, len(events))
+	case len(stream) > eventlog.MaxStreamBytes:
+		return fmt.Errorf("%w: stream name of %d bytes", eventlog.ErrTooLarge, len(stream))
+	case len(events) > eventlog.MaxAppend:
+		return fmt.Errorf("%w: %d events", eventlog.ErrTooLarge, len(events))
 	case stream == "" || system(string(stream)) || !storable(string(stream)):
 		return fmt.Errorf("%q is not a valid stream name", stream)
 	case len(events) == 0:
@@ -284,8 +284,8 @@ func admissible(stream event.Stream, events []event.Event) error {
 	}
 	for _, e := range events {
 		switch {
-		case len(e.Data) > event.MaxEventBytes:
-			return fmt.Errorf("%w: event of %d bytes", event.ErrTooLarge, len(e.Data))
+		case len(e.Data) > eventlog.MaxEventBytes:
+			return fmt.Errorf("%w: event of %d bytes", eventlog.ErrTooLarge, len(e.Data))
 		case e.Name == "" || system(e.Name) || e.ID.IsZero():
 			return fmt.Errorf("event %s has the name %q", e.ID, e.Name)
 		case !storable(e.Name) || !storable(e.Meta.Actor) || !storable(e.Meta.Trace):

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest/esdbcluster"
@@ -121,8 +121,8 @@ func TestLeaderChangesAreDelays(t *testing.T) {
 	const writers, each = 8, 90
 	for range 5 {
 		readers.Go(func() {
-			versions, left := map[event.Stream]event.Version{}, writers*each
-			for b, err := range l.Subscribe(soon(t), 0, event.Filter{}, 50) {
+			versions, left := map[eventlog.Stream]eventlog.Version{}, writers*each
+			for b, err := range l.Subscribe(soon(t), 0, eventlog.Filter{}, 50) {
 				if err != nil {
 					t.Error("a subscription ended:", err)
 					return
@@ -143,8 +143,8 @@ func TestLeaderChangesAreDelays(t *testing.T) {
 	var all sync.WaitGroup
 	for w := range writers {
 		all.Go(func() {
-			stream := event.Stream(fmt.Sprint("w-", w))
-			for v := range event.Version(each) {
+			stream := eventlog.Stream(fmt.Sprint("w-", w))
+			for v := range eventlog.Version(each) {
 				call, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 				a, err := l.Append(call, stream, v, happened(stream, v, 1)...)
 				cancel()
@@ -210,7 +210,7 @@ func TestConflictAhead(t *testing.T) {
 			go func() {
 				defer close(answered)
 				a, err := l.Append(soon(t), "s", 1, happened("s", 1, 1)...)
-				var conflict *event.ConflictError
+				var conflict *eventlog.ConflictError
 				switch {
 				case lost && (err != nil || a.Version != 2):
 					t.Errorf("the append answered %+v, %v", a, err)
@@ -258,7 +258,7 @@ func TestCommitTimeout(t *testing.T) {
 	s.CommitDelay, s.CommitTimeout = esdbcluster.Range{Least: 500 * time.Millisecond}, 100*time.Millisecond
 	c := clusterOf(t, s)
 	l := open(t, c.URL(), eventstoredb.Options{}).log
-	for v := range event.Version(4) {
+	for v := range eventlog.Version(4) {
 		if a, err := l.Append(soon(t), "s", v, happened("s", v, 1)...); err != nil || a.Version != v+1 {
 			t.Errorf("%+v, %v", a, err)
 		}
@@ -284,7 +284,7 @@ func TestSlowReadersShareASubscription(t *testing.T) {
 	for range 12 {
 		readers.Go(func() {
 			live, left := sync.OnceFunc(caughtUp.Done), n+1
-			for b, err := range l.Subscribe(soon(t), 0, event.Filter{}, 20) {
+			for b, err := range l.Subscribe(soon(t), 0, eventlog.Filter{}, 20) {
 				must(t, err)
 				if b.Live {
 					live()
@@ -297,7 +297,7 @@ func TestSlowReadersShareASubscription(t *testing.T) {
 		})
 	}
 	caughtUp.Wait()
-	for v := range event.Version(n) {
+	for v := range eventlog.Version(n) {
 		stands(t, l, "s", v, 1)
 	}
 	readers.Wait()
@@ -316,8 +316,8 @@ func TestDroppedAsTooSlow(t *testing.T) {
 			c := clusterOf(t, s)
 			l := open(t, c.URL(), eventstoredb.Options{}).log
 			stands(t, l, "s", 0, 1)
-			version, stood := event.Version(0), event.Version(1)
-			for b, err := range l.Subscribe(soon(t), 0, event.Filter{}, 50) {
+			version, stood := eventlog.Version(0), eventlog.Version(1)
+			for b, err := range l.Subscribe(soon(t), 0, eventlog.Filter{}, 50) {
 				must(t, err)
 				for _, e := range b.Events {
 					if version++; e.Version != version {
@@ -345,7 +345,7 @@ func TestDroppedAsTooSlow(t *testing.T) {
 }
 
 // read counts the events of a stream.
-func read(t testing.TB, l *eventstoredb.Log, stream event.Stream) (n event.Version) {
+func read(t testing.TB, l *eventstoredb.Log, stream eventlog.Stream) (n eventlog.Version) {
 	t.Helper()
 	for _, err := range l.ReadStream(soon(t), stream, 0) {
 		must(t, err)
@@ -360,10 +360,10 @@ func TestRepeatIsFoundBesideItsSend(t *testing.T) {
 	s := esdbcluster.Hard(3)
 	s.CommitDelay, s.CommitTimeout = esdbcluster.Range{Least: 300 * time.Millisecond}, time.Minute
 	log := open(t, clusterOf(t, s).URL(), eventstoredb.Options{}).log
-	e := event.Event{ID: event.ID{1}, Name: "test.happened.v1", Data: []byte("{}")}
+	e := eventlog.Event{ID: eventlog.ID{1}, Name: "test.happened.v1", Data: []byte("{}")}
 	short, cancel := context.WithTimeout(soon(t), 50*time.Millisecond)
 	defer cancel()
-	if _, err := log.Append(short, "one", 0, e); !errors.Is(err, event.ErrUnknown) {
+	if _, err := log.Append(short, "one", 0, e); !errors.Is(err, eventlog.ErrUnknown) {
 		t.Errorf("an append that was cut short answers %v", err)
 	}
 	began := time.Now()

@@ -6,11 +6,11 @@
 //
 // # Names
 //
-//	event.Version   the server's revision + 1
-//	event.Position  the commit position, in bytes of the server's log: sparse
-//	event.Event.ID  the server's event id: an append with an exact expected revision
+//	eventlog.Version   the server's revision + 1
+//	eventlog.Position  the commit position, in bytes of the server's log: sparse
+//	eventlog.Event.ID  the server's event id: an append with an exact expected revision
 //	                is idempotent by it
-//	event.Meta      JSON metadata; correlation and causation under the names that the
+//	eventlog.Meta      JSON metadata; correlation and causation under the names that the
 //	                server's own tools look for
 //	Recorded.At     the server's "created", cut to the microsecond
 //

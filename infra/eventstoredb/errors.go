@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Kind is the meaning of a call's failure; the package documentation has the table of
@@ -84,7 +84,7 @@ func (k Kind) replaces() bool {
 // WrongVersion is the server's refusal of an append: the stream is not at the expected
 // version. The server counts writes that it has not committed yet, so At may be a version
 // that no read shows, and that never will be if the leader is lost.
-type WrongVersion struct{ At event.Version }
+type WrongVersion struct{ At eventlog.Version }
 
 func (w *WrongVersion) Error() string {
 	return fmt.Sprintf("eventstoredb: the stream is at version %d by the leader's count", w.At)
@@ -203,7 +203,7 @@ func hopeless(err error) bool {
 
 // refused reports whether the server refused an append for good, and wrote nothing.
 func refused(err error) bool {
-	if errors.Is(err, event.ErrClosed) {
+	if errors.Is(err, eventlog.ErrClosed) {
 		return true
 	}
 	switch grpcCode(err) {

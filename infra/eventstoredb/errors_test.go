@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Each sign of the server or of the connection has one kind, and each kind its consequences.
@@ -62,7 +62,7 @@ func TestClassify(t *testing.T) {
 		status.Error(codes.Unauthenticated, "Unauthenticated"),
 		status.Error(codes.PermissionDenied, "Access Denied"),
 		status.Error(codes.FailedPrecondition, "x"), status.Error(codes.Unimplemented, "x"),
-		event.ErrClosed, &cutOffError{status.Error(codes.InvalidArgument, "Maximum Append Size of 9 Exceeded.")},
+		eventlog.ErrClosed, &cutOffError{status.Error(codes.InvalidArgument, "Maximum Append Size of 9 Exceeded.")},
 	} {
 		if err := classify(permanent); Transient(err) || !refused(err) {
 			t.Errorf("%v passes by itself, or may have written", err)

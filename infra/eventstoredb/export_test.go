@@ -5,7 +5,7 @@ import (
 
 	"github.com/EventStore/EventStore-Client-Go/v4/esdb"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // LookEvery sets for how long the server may send nothing before it is asked.
@@ -23,9 +23,9 @@ func (l *Log) Connections() int {
 }
 
 // Interrupted gathers an event behind which its subscription's error waits.
-func (l *Log) Interrupted(e *esdb.RecordedEvent, err error) (event.Batch, error) {
+func (l *Log) Interrupted(e *esdb.RecordedEvent, err error) (eventlog.Batch, error) {
 	waiting := feed{items: make(chan item, 1)}
 	waiting.items <- item{err: err}
-	at := event.Position(e.Position.Commit)
+	at := eventlog.Position(e.Position.Commit)
 	return l.gather(waiting, item{Notification: Notification{Event: e, At: at}}, at-1)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/EventStore/EventStore-Client-Go/v4/esdb"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest/esdbcluster"
@@ -36,11 +36,11 @@ func must(t testing.TB, err error) {
 }
 
 // happened are events whose ids follow from stream and version.
-func happened(stream event.Stream, after event.Version, n int) []event.Event {
-	events := make([]event.Event, n)
+func happened(stream eventlog.Stream, after eventlog.Version, n int) []eventlog.Event {
+	events := make([]eventlog.Event, n)
 	for i := range events {
-		events[i] = event.Event{
-			ID: event.DeriveID(stream, event.ID{1}, int(after)+i), Name: "test.happened.v1",
+		events[i] = eventlog.Event{
+			ID: eventlog.DeriveID(stream, eventlog.ID{1}, int(after)+i), Name: "test.happened.v1",
 			Data: fmt.Appendf(nil, `{"n":%d}`, int(after)+i),
 		}
 	}
@@ -48,7 +48,7 @@ func happened(stream event.Stream, after event.Version, n int) []event.Event {
 }
 
 // stands appends until the answer is plain, as callers do.
-func stands(t testing.TB, l *eventstoredb.Log, stream event.Stream, after event.Version, n int) event.Appended {
+func stands(t testing.TB, l *eventstoredb.Log, stream eventlog.Stream, after eventlog.Version, n int) eventlog.Appended {
 	t.Helper()
 	ctx := soon(t)
 	for {
@@ -56,7 +56,7 @@ func stands(t testing.TB, l *eventstoredb.Log, stream event.Stream, after event.
 		if err == nil {
 			return a
 		}
-		if !errors.Is(err, event.ErrUnknown) && !eventstoredb.Transient(err) || ctx.Err() != nil {
+		if !errors.Is(err, eventlog.ErrUnknown) && !eventstoredb.Transient(err) || ctx.Err() != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,10 +90,10 @@ func TestServerAway(t *testing.T) {
 	l := open(t, server.URL(), eventstoredb.Options{Patience: patience, Limit: 3 * patience}).log
 	stands(t, l, "one", 0, 1)
 	var sub sync.WaitGroup
-	seen := make(chan event.Recorded)
+	seen := make(chan eventlog.Recorded)
 	ctx, stop := context.WithCancel(soon(t))
 	sub.Go(func() {
-		for b, err := range l.Subscribe(ctx, 0, event.Filter{}, 10) {
+		for b, err := range l.Subscribe(ctx, 0, eventlog.Filter{}, 10) {
 			if err != nil && !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
@@ -118,7 +118,7 @@ func TestServerAway(t *testing.T) {
 				short, cancel := context.WithTimeout(soon(t), 100*time.Millisecond)
 				defer cancel()
 				began := time.Now()
-				_, err := l.Append(short, event.Stream(fmt.Sprintf("lost-%d-%d", round, i)), 0, happened("lost", 0, 1)...)
+				_, err := l.Append(short, eventlog.Stream(fmt.Sprintf("lost-%d-%d", round, i)), 0, happened("lost", 0, 1)...)
 				if err == nil || time.Since(began) > 5*time.Second {
 					t.Errorf("an append to nobody answered %v after %s", err, time.Since(began))
 				}
@@ -131,7 +131,7 @@ func TestServerAway(t *testing.T) {
 			t.Errorf("a read of nobody answered %v after %s", err, time.Since(began))
 		}
 		must(t, server.Start())
-		a := stands(t, l, "one", event.Version(round+1), 1)
+		a := stands(t, l, "one", eventlog.Version(round+1), 1)
 		if e := <-seen; e.Position != a.Position {
 			t.Errorf("the subscriber was shown %d, the append stands at %d", e.Position, a.Position)
 		}
@@ -160,17 +160,17 @@ func TestSubscriptionsCut(t *testing.T) {
 	var writing sync.WaitGroup
 	writing.Go(func() {
 		for v := range n {
-			stands(t, l, event.Stream(fmt.Sprint("s-", v%3)), event.Version(v/3), 1)
+			stands(t, l, eventlog.Stream(fmt.Sprint("s-", v%3)), eventlog.Version(v/3), 1)
 		}
 	})
 	defer writing.Wait()
-	for _, f := range []event.Filter{{}, {Streams: []string{"s-1"}}, {Names: []string{"test.h"}}} {
+	for _, f := range []eventlog.Filter{{}, {Streams: []string{"s-1"}}, {Names: []string{"test.h"}}} {
 		want := n
 		if f.Streams != nil {
 			want = n / 3
 		}
-		var at event.Position
-		versions := map[event.Stream]event.Version{}
+		var at eventlog.Position
+		versions := map[eventlog.Stream]eventlog.Version{}
 		for b, err := range l.Subscribe(soon(t), 0, f, 7) {
 			must(t, err)
 			for _, e := range b.Events {
@@ -217,10 +217,10 @@ func TestLeaderMoves(t *testing.T) {
 	}
 	for i, l := range []*eventstoredb.Log{follower, member} {
 		esdbtest.Lead(nodes[2])
-		stands(t, l, "moved", event.Version(2*i), 1)
+		stands(t, l, "moved", eventlog.Version(2*i), 1)
 		nodes[2].Stop()
 		esdbtest.Lead(nodes[1])
-		stands(t, l, "moved", event.Version(2*i+1), 1)
+		stands(t, l, "moved", eventlog.Version(2*i+1), 1)
 		must(t, nodes[2].Start())
 	}
 }
@@ -229,12 +229,12 @@ func TestLeaderMoves(t *testing.T) {
 func TestSilentServer(t *testing.T) {
 	l := open(t, double(t, esdbtest.Options{Silent: true}).URL(), eventstoredb.Options{}).log
 	for v := range 20 {
-		stands(t, l, event.Stream(fmt.Sprint("s-", v)), 0, 40)
+		stands(t, l, eventlog.Stream(fmt.Sprint("s-", v)), 0, 40)
 	}
 	head, err := l.Head(soon(t))
 	must(t, err)
-	var batches []event.Batch
-	for b, err := range l.ReadAll(soon(t), 0, event.Filter{Streams: []string{"nobody"}}, 10) {
+	var batches []eventlog.Batch
+	for b, err := range l.ReadAll(soon(t), 0, eventlog.Filter{Streams: []string{"nobody"}}, 10) {
 		must(t, err)
 		batches = append(batches, b)
 	}
@@ -249,7 +249,7 @@ func TestSilentServer(t *testing.T) {
 func TestAppendTooLarge(t *testing.T) {
 	large := happened("one", 0, 5)
 	for i := range large {
-		large[i].Data = []byte(`"` + strings.Repeat("x", event.MaxEventBytes-2) + `"`)
+		large[i].Data = []byte(`"` + strings.Repeat("x", eventlog.MaxEventBytes-2) + `"`)
 	}
 	for name, c := range map[string]struct {
 		server  esdbtest.Options
@@ -265,7 +265,7 @@ func TestAppendTooLarge(t *testing.T) {
 			server := double(t, c.server)
 			l := open(t, server.URL(), c.options).log
 			_, err := l.Append(soon(t), "one", 0, large...)
-			if c.fits != (err == nil) || c.told && !errors.Is(err, event.ErrTooLarge) || errors.Is(err, event.ErrUnknown) {
+			if c.fits != (err == nil) || c.told && !errors.Is(err, eventlog.ErrTooLarge) || errors.Is(err, eventlog.ErrUnknown) {
 				t.Error("the large append answered", err)
 			}
 			if n := server.Data().Events(); c.fits != (n == len(large)) {
@@ -280,7 +280,7 @@ func TestMetadata(t *testing.T) {
 	server := double(t, esdbtest.Options{})
 	l := open(t, server.URL(), eventstoredb.Options{}).log
 	e := happened("one", 0, 1)[0]
-	e.Meta = event.Meta{Correlation: event.ID{1}, Causation: event.ID{2}, Actor: "api", Trace: "00-1-2-01", Link: event.Link{3}}
+	e.Meta = eventlog.Meta{Correlation: eventlog.ID{1}, Causation: eventlog.ID{2}, Actor: "api", Trace: "00-1-2-01", Link: eventlog.Link{3}}
 	_, err := l.Append(soon(t), "one", 0, e)
 	must(t, err)
 	raw := server.Data().Metadata("one", 0)
@@ -316,7 +316,7 @@ func TestSharedServer(t *testing.T) {
 	}
 	again := open(t, server.URL()+"&streamPrefix=ours.", eventstoredb.Options{}).log
 	n := 0
-	for b, err := range again.ReadAll(soon(t), 0, event.Filter{Names: []string{"test."}}, 10) {
+	for b, err := range again.ReadAll(soon(t), 0, eventlog.Filter{Names: []string{"test."}}, 10) {
 		must(t, err)
 		n += len(b.Events)
 		if b.Live && b.Next != a.Position {

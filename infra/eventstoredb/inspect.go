@@ -4,14 +4,14 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Inspection is the log as it was at one moment. Nothing is ever taken out of it, so a
 // service may be at work on it.
 type Inspection struct {
 	log  *Log
-	head event.Position
+	head eventlog.Position
 }
 
 // Inspect opens the log of a URL for reading, as it is now.
@@ -32,14 +32,14 @@ func Inspect(ctx context.Context, url string, logger *slog.Logger) (*Inspection,
 func (i *Inspection) Close() error { return i.log.Close(context.Background()) }
 
 // Head is the position of the last event.
-func (i *Inspection) Head(context.Context) (event.Position, error) { return i.head, nil }
+func (i *Inspection) Head(context.Context) (eventlog.Position, error) { return i.head, nil }
 
 // Page returns the log's next events, up to most; none at the inspection's head.
-func (i *Inspection) Page(ctx context.Context, after event.Position, most int) ([]event.Recorded, error) {
+func (i *Inspection) Page(ctx context.Context, after eventlog.Position, most int) ([]eventlog.Recorded, error) {
 	if after >= i.head {
 		return nil, nil
 	}
-	for b, err := range i.log.ReadAll(ctx, after, event.Filter{}, most) {
+	for b, err := range i.log.ReadAll(ctx, after, eventlog.Filter{}, most) {
 		if err != nil {
 			return nil, err
 		}
@@ -51,7 +51,7 @@ func (i *Inspection) Page(ctx context.Context, after event.Position, most int) (
 }
 
 // then drops the events after the inspection's head.
-func (i *Inspection) then(events []event.Recorded) []event.Recorded {
+func (i *Inspection) then(events []eventlog.Recorded) []eventlog.Recorded {
 	for n, e := range events {
 		if e.Position > i.head {
 			return events[:n]
@@ -62,9 +62,9 @@ func (i *Inspection) then(events []event.Recorded) []event.Recorded {
 
 // Names lists streams by prefix, up to most after the cursor that an earlier call returned
 // as next. They come in the order of their first events, which the server searches for.
-func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most int) (names []event.Stream, next int64, err error) {
+func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most int) (names []eventlog.Stream, next int64, err error) {
 	next = after
-	for b, err := range i.log.ReadAll(ctx, event.Position(after), event.Filter{Streams: []string{prefix}}, pageMost) {
+	for b, err := range i.log.ReadAll(ctx, eventlog.Position(after), eventlog.Filter{Streams: []string{prefix}}, pageMost) {
 		if err != nil {
 			return nil, after, err
 		}
@@ -85,7 +85,7 @@ func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most
 }
 
 // Stream returns a stream's events after a version, up to most.
-func (i *Inspection) Stream(ctx context.Context, stream event.Stream, after event.Version, most int) (page []event.Recorded, err error) {
+func (i *Inspection) Stream(ctx context.Context, stream eventlog.Stream, after eventlog.Version, most int) (page []eventlog.Recorded, err error) {
 	for e, err := range i.log.ReadStream(ctx, stream, after) {
 		if err != nil {
 			return nil, err
@@ -99,8 +99,8 @@ func (i *Inspection) Stream(ctx context.Context, stream event.Stream, after even
 }
 
 // Streams is all events of some streams, each stream's in order.
-func (i *Inspection) Streams(ctx context.Context, names []event.Stream) (map[event.Stream][]event.Recorded, error) {
-	all := make(map[event.Stream][]event.Recorded, len(names))
+func (i *Inspection) Streams(ctx context.Context, names []eventlog.Stream) (map[eventlog.Stream][]eventlog.Recorded, error) {
+	all := make(map[eventlog.Stream][]eventlog.Recorded, len(names))
 	for _, name := range names {
 		events, err := i.Stream(ctx, name, 0, maxVersion)
 		if err != nil {
@@ -114,8 +114,8 @@ func (i *Inspection) Streams(ctx context.Context, names []event.Stream) (map[eve
 }
 
 // Known tells which of some streams there are.
-func (i *Inspection) Known(ctx context.Context, names []event.Stream) (map[event.Stream]bool, error) {
-	known := make(map[event.Stream]bool, len(names))
+func (i *Inspection) Known(ctx context.Context, names []eventlog.Stream) (map[eventlog.Stream]bool, error) {
+	known := make(map[eventlog.Stream]bool, len(names))
 	for _, name := range names {
 		first, err := i.Stream(ctx, name, 0, 1)
 		if err != nil {

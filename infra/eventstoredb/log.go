@@ -12,7 +12,7 @@ import (
 
 	"github.com/EventStore/EventStore-Client-Go/v4/esdb"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/recent"
 )
 
@@ -132,7 +132,7 @@ func (l *Log) Ping(ctx context.Context) error {
 }
 
 // Close takes no more appends, waits for those under way, and ends subscriptions with
-// event.ErrClosed. When ctx ends first, those left are given up, as of unknown outcome.
+// eventlog.ErrClosed. When ctx ends first, those left are given up, as of unknown outcome.
 // Close again does nothing.
 func (l *Log) Close(ctx context.Context) (err error) {
 	l.once.Do(func() {
@@ -157,7 +157,7 @@ func during[T any](l *Log, do func() (T, error)) (T, error) {
 	if l.open.Err() != nil {
 		l.mu.Unlock()
 		var none T
-		return none, event.ErrClosed
+		return none, eventlog.ErrClosed
 	}
 	l.ops.Add(1)
 	l.mu.Unlock()
@@ -169,16 +169,16 @@ func during[T any](l *Log, do func() (T, error)) (T, error) {
 // position.
 type seen struct {
 	mu          sync.Mutex
-	upTo, event event.Position
+	upTo, event eventlog.Position
 }
 
-func (s *seen) get() (upTo, last event.Position) {
+func (s *seen) get() (upTo, last eventlog.Position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.upTo, s.event
 }
 
-func (s *seen) note(upTo, last event.Position) {
+func (s *seen) note(upTo, last eventlog.Position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if upTo > s.upTo {

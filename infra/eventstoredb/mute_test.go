@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
 )
@@ -19,8 +19,8 @@ func TestSubscriptionFallsSilent(t *testing.T) {
 	l := open(t, server.URL(), eventstoredb.Options{}).log
 	l.LookEvery(20 * time.Millisecond)
 	stands(t, l, "s", 0, 1)
-	version := event.Version(0)
-	for b, err := range l.Subscribe(soon(t), 0, event.Filter{}, 10) {
+	version := eventlog.Version(0)
+	for b, err := range l.Subscribe(soon(t), 0, eventlog.Filter{}, 10) {
 		must(t, err)
 		for _, e := range b.Events {
 			if version++; e.Version != version {
@@ -40,21 +40,21 @@ func TestSubscriptionFallsSilent(t *testing.T) {
 // A reader that works on a batch for longer than the server may be silent does not count as
 // a silent server.
 func TestSlowReaderIsNotASilentServer(t *testing.T) {
-	const look, all = 200 * time.Millisecond, 20 * event.MaxAppend // many times the feed's buffer
+	const look, all = 200 * time.Millisecond, 20 * eventlog.MaxAppend // many times the feed's buffer
 	server := double(t, esdbtest.Options{})
 	var told bytes.Buffer
 	l, err := eventstoredb.Open(soon(t), server.URL(), eventstoredb.Options{Logger: slog.New(slog.NewTextHandler(&told, nil))})
 	must(t, err)
 	l.LookEvery(look)
-	version := event.Version(0)
-	for b, err := range l.Subscribe(soon(t), 0, event.Filter{}, all) {
+	version := eventlog.Version(0)
+	for b, err := range l.Subscribe(soon(t), 0, eventlog.Filter{}, all) {
 		must(t, err)
 		if version == 0 && len(b.Events) == 0 { // it has caught up
-			for at := event.Version(0); at < all; at += event.MaxAppend {
-				stands(t, l, "s", at, event.MaxAppend)
+			for at := eventlog.Version(0); at < all; at += eventlog.MaxAppend {
+				stands(t, l, "s", at, eventlog.MaxAppend)
 			}
 		}
-		if version += event.Version(len(b.Events)); version == all {
+		if version += eventlog.Version(len(b.Events)); version == all {
 			break
 		}
 		<-time.After(look + look/2) // at work on it

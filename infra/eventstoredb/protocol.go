@@ -12,11 +12,11 @@ import (
 	"github.com/EventStore/EventStore-Client-Go/v4/protos/streams"
 	"github.com/google/uuid"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // appendOptions is the first message of an append.
-func appendOptions(stream string, expected event.Version) *streams.AppendReq {
+func appendOptions(stream string, expected eventlog.Version) *streams.AppendReq {
 	o := &streams.AppendReq_Options{
 		StreamIdentifier:       &shared.StreamIdentifier{StreamName: []byte(stream)},
 		ExpectedStreamRevision: &streams.AppendReq_Options_NoStream{NoStream: &shared.Empty{}},
@@ -49,7 +49,7 @@ func wrongVersion(answer *streams.AppendResp) error {
 	case wrong.GetCurrentNoStream() != nil:
 		return &WrongVersion{}
 	}
-	return &WrongVersion{event.Version(wrong.GetCurrentRevision() + 1)}
+	return &WrongVersion{eventlog.Version(wrong.GetCurrentRevision() + 1)}
 }
 
 // reading completes a request to read: no links are resolved, and ids are numbers.
@@ -164,10 +164,10 @@ func notification(m *streams.ReadResp) (n Notification, err error) {
 	case *streams.ReadResp_CaughtUp_:
 		return Notification{CaughtUp: true}, nil
 	case *streams.ReadResp_Checkpoint_:
-		return Notification{At: event.Position(c.Checkpoint.GetCommitPosition())}, nil
+		return Notification{At: eventlog.Position(c.Checkpoint.GetCommitPosition())}, nil
 	case *streams.ReadResp_Event:
 		if e := c.Event.GetEvent(); e != nil {
-			n.At = event.Position(e.GetCommitPosition())
+			n.At = eventlog.Position(e.GetCommitPosition())
 			n.Event, err = recordedEvent(e)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/EventStore/EventStore-Client-Go/v4/esdb"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Limits of one read. No call is open while a reader works on its events.
@@ -20,8 +20,8 @@ const (
 )
 
 // ReadStream yields the stream's events with version > after.
-func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func (l *Log) ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		for after < maxVersion {
 			page, err := during(l, func() ([]*esdb.RecordedEvent, error) {
 				return retry(ctx, l, func(ctx context.Context) ([]*esdb.RecordedEvent, error) {
@@ -36,7 +36,7 @@ func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.V
 				after = r.Version
 			}
 			if err != nil {
-				yield(event.Recorded{}, err)
+				yield(eventlog.Recorded{}, err)
 			}
 			if err != nil || len(page) < streamPageMost {
 				return
@@ -47,28 +47,28 @@ func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.V
 
 // streamPage reads a stream from the event after a version, once; nothing if there is no
 // stream.
-func (l *Log) streamPage(ctx context.Context, stream event.Stream, after event.Version, most uint64) ([]*esdb.RecordedEvent, error) {
+func (l *Log) streamPage(ctx context.Context, stream eventlog.Stream, after eventlog.Version, most uint64) ([]*esdb.RecordedEvent, error) {
 	return l.server.ReadStream(ctx, l.prefix+string(stream), esdb.ReadStreamOptions{
 		Direction: esdb.Forwards, From: esdb.Revision(uint64(after)),
 	}, most)
 }
 
 // Version returns the version of the stream's last event; 0 when there is no stream.
-func (l *Log) Version(ctx context.Context, stream event.Stream) (event.Version, error) {
-	return during(l, func() (event.Version, error) {
-		return retry(ctx, l, func(ctx context.Context) (event.Version, error) { return l.version(ctx, stream) })
+func (l *Log) Version(ctx context.Context, stream eventlog.Stream) (eventlog.Version, error) {
+	return during(l, func() (eventlog.Version, error) {
+		return retry(ctx, l, func(ctx context.Context) (eventlog.Version, error) { return l.version(ctx, stream) })
 	})
 }
 
 // version reads a stream's version, once.
-func (l *Log) version(ctx context.Context, stream event.Stream) (event.Version, error) {
+func (l *Log) version(ctx context.Context, stream eventlog.Stream) (eventlog.Version, error) {
 	page, err := l.server.ReadStream(ctx, l.prefix+string(stream), esdb.ReadStreamOptions{
 		Direction: esdb.Backwards, From: esdb.End{},
 	}, 1)
 	if err != nil || len(page) == 0 {
 		return 0, err
 	}
-	return event.Version(page[0].EventNumber + 1), nil
+	return eventlog.Version(page[0].EventNumber + 1), nil
 }
 
 // lastFirst reads the log backwards from a position.
@@ -78,13 +78,13 @@ func lastFirst(from esdb.AllPosition) esdb.ReadAllOptions {
 
 // Head returns the position of this log's last event; 0 when there is none. Foreign events
 // behind it are read backwards, once by each process.
-func (l *Log) Head(ctx context.Context) (event.Position, error) {
-	return during(l, func() (event.Position, error) { return l.head(ctx) })
+func (l *Log) Head(ctx context.Context) (eventlog.Position, error) {
+	return during(l, func() (eventlog.Position, error) { return l.head(ctx) })
 }
 
-func (l *Log) head(ctx context.Context) (event.Position, error) {
+func (l *Log) head(ctx context.Context) (eventlog.Position, error) {
 	known, last := l.seen.get()
-	var top event.Position
+	var top eventlog.Position
 	var from esdb.AllPosition = esdb.End{}
 	for most := uint64(tailFirst); ; most = min(4*most, pageMost) {
 		page, err := l.back(ctx, from, most)
@@ -92,7 +92,7 @@ func (l *Log) head(ctx context.Context) (event.Position, error) {
 			return 0, err
 		}
 		for _, e := range page {
-			at := event.Position(e.Position.Commit)
+			at := eventlog.Position(e.Position.Commit)
 			top = max(top, at)
 			switch {
 			case at <= known:
@@ -114,11 +114,11 @@ func (l *Log) head(ctx context.Context) (event.Position, error) {
 
 // Ago returns a position before the last n events of the log, foreign events included; 0 if
 // the log has fewer. They are read for that, as no position can be calculated.
-func (l *Log) Ago(ctx context.Context, events int) (event.Position, error) {
-	return during(l, func() (event.Position, error) { return l.ago(ctx, events) })
+func (l *Log) Ago(ctx context.Context, events int) (eventlog.Position, error) {
+	return during(l, func() (eventlog.Position, error) { return l.ago(ctx, events) })
 }
 
-func (l *Log) ago(ctx context.Context, events int) (event.Position, error) {
+func (l *Log) ago(ctx context.Context, events int) (eventlog.Position, error) {
 	var from esdb.AllPosition = esdb.End{}
 	for left := events + 1; ; { // a read goes on after its position
 		most := uint64(min(max(left, 1), pageMost))
@@ -128,7 +128,7 @@ func (l *Log) ago(ctx context.Context, events int) (event.Position, error) {
 		}
 		last := page[len(page)-1].Position
 		if left -= len(page); left <= 0 {
-			return event.Position(last.Commit), nil
+			return eventlog.Position(last.Commit), nil
 		}
 		from = last
 	}
@@ -148,7 +148,7 @@ func (l *Log) ours(e *esdb.RecordedEvent) bool {
 }
 
 // place is where the server is to go on after a position.
-func place(after event.Position) esdb.AllPosition {
+func place(after eventlog.Position) esdb.AllPosition {
 	if after == 0 {
 		return esdb.Start{}
 	}
@@ -157,14 +157,14 @@ func place(after event.Position) esdb.AllPosition {
 
 // ReadAll yields batches after a position up to the log's head at the time of the call. The
 // first page is filtered here, the pages after it by the server.
-func (l *Log) ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
+func (l *Log) ReadAll(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
 		head, err := l.Head(ctx)
 		if err == nil && after > head {
 			err = &Failure{Behind, nil}
 		}
 		if err != nil {
-			yield(event.Batch{Next: after}, err)
+			yield(eventlog.Batch{Next: after}, err)
 			return
 		}
 		r := &reader{Log: l, filter: f, max: atLeastOne(max), at: after, head: head, yield: yield}
@@ -181,11 +181,11 @@ func atLeastOne(n int) int { return max(n, 1) }
 // reader is a read of the log up to a head.
 type reader struct {
 	*Log
-	filter event.Filter
+	filter eventlog.Filter
 	max    int
-	at     event.Position
-	head   event.Position
-	yield  func(event.Batch, error) bool
+	at     eventlog.Position
+	head   eventlog.Position
+	yield  func(eventlog.Batch, error) bool
 	done   bool
 }
 
@@ -204,10 +204,10 @@ func (r *reader) page(ctx context.Context) bool {
 	if err != nil {
 		return r.fail(err)
 	}
-	var events []event.Recorded
+	var events []eventlog.Recorded
 	next := r.at
 	for _, e := range page {
-		at := event.Position(e.Position.Commit)
+		at := eventlog.Position(e.Position.Commit)
 		if at <= r.at || at > r.head { // a read begins at its position, and after the head is later
 			continue
 		}
@@ -234,42 +234,42 @@ func (r *reader) page(ctx context.Context) bool {
 	return r.give(events, next)
 }
 
-func lastOf(events []event.Recorded, or event.Position) event.Position {
+func lastOf(events []eventlog.Recorded, or eventlog.Position) eventlog.Position {
 	if len(events) == 0 {
 		return or
 	}
 	return events[len(events)-1].Position
 }
 
-func (l *Log) passesOf(f event.Filter, e *esdb.RecordedEvent) bool {
-	return l.ours(e) && f.Passes(event.Stream(e.StreamID[len(l.prefix):]), e.EventType)
+func (l *Log) passesOf(f eventlog.Filter, e *esdb.RecordedEvent) bool {
+	return l.ours(e) && f.Passes(eventlog.Stream(e.StreamID[len(l.prefix):]), e.EventType)
 }
 
 func (r *reader) passes(e *esdb.RecordedEvent) bool { return r.passesOf(r.filter, e) }
 
 // give yields the events up to a position, unless nothing has changed.
-func (r *reader) give(events []event.Recorded, next event.Position) bool {
+func (r *reader) give(events []eventlog.Recorded, next eventlog.Position) bool {
 	if next == r.at && len(events) == 0 {
 		return true
 	}
 	r.at = next
-	if !r.yield(event.Batch{Events: events, Next: next}, nil) {
+	if !r.yield(eventlog.Batch{Events: events, Next: next}, nil) {
 		r.done = true
 	}
 	return !r.done
 }
 
 // end yields the last batch.
-func (r *reader) end(events []event.Recorded) bool {
+func (r *reader) end(events []eventlog.Recorded) bool {
 	r.done = true
 	r.at = max(r.at, r.head)
-	r.yield(event.Batch{Events: events, Next: r.at, Live: true}, nil)
+	r.yield(eventlog.Batch{Events: events, Next: r.at, Live: true}, nil)
 	return false
 }
 
 func (r *reader) fail(err error) bool {
 	r.done = true
-	r.yield(event.Batch{Next: r.at}, err)
+	r.yield(eventlog.Batch{Next: r.at}, err)
 	return false
 }
 
@@ -299,7 +299,7 @@ func (r *reader) scan(ctx context.Context) {
 func (r *reader) scanOnce(ctx context.Context) error {
 	feed := r.subscribe(ctx, r.at, r.narrow(r.filter))
 	defer feed.stop()
-	var events []event.Recorded
+	var events []eventlog.Recorded
 	timer := time.NewTimer(quiet)
 	defer timer.Stop()
 	for {

@@ -13,15 +13,15 @@ import (
 	"google.golang.org/grpc"
 	grpcmeta "google.golang.org/grpc/metadata"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Server is the cluster's leader as the log uses it. Its errors are the caller's own
-// context's, event.ErrClosed, a *Failure, a *WrongVersion, or permanent. The supervisor is
+// context's, eventlog.ErrClosed, a *Failure, a *WrongVersion, or permanent. The supervisor is
 // the real one; the simulation has another.
 type Server interface {
 	// Append sends an append once.
-	Append(ctx context.Context, stream string, expected event.Version, events []esdb.EventData) error
+	Append(ctx context.Context, stream string, expected eventlog.Version, events []esdb.EventData) error
 	// ReadStream returns at most count events; none if there is no stream.
 	ReadStream(ctx context.Context, stream string, o esdb.ReadStreamOptions, count uint64) ([]*esdb.RecordedEvent, error)
 	// ReadAll returns at most count events, the server's own among them.
@@ -37,7 +37,7 @@ type Server interface {
 // Notification is one message of a subscription.
 type Notification struct {
 	Event    *esdb.RecordedEvent // nil for a checkpoint
-	At       event.Position      // of the event or the checkpoint
+	At       eventlog.Position   // of the event or the checkpoint
 	CaughtUp bool
 }
 
@@ -67,7 +67,7 @@ func answered(err error, trailer grpcmeta.MD) error {
 
 // Append sends an append once. The server writes once it has the end of the request: an
 // append whose sending breaks off is not written.
-func (s *supervisor) Append(ctx context.Context, stream string, expected event.Version, events []esdb.EventData) error {
+func (s *supervisor) Append(ctx context.Context, stream string, expected eventlog.Version, events []esdb.EventData) error {
 	l, err := s.acquire(ctx)
 	if err != nil && ctx.Err() != nil {
 		return &Failure{Away, ctx.Err()}
@@ -83,13 +83,13 @@ func (s *supervisor) Append(ctx context.Context, stream string, expected event.V
 		}
 		return wrongVersion(answer)
 	})
-	if errors.Is(err, event.ErrClosed) { // beside the call
-		return fmt.Errorf("%w: %w", event.ErrUnknown, err)
+	if errors.Is(err, eventlog.ErrClosed) { // beside the call
+		return fmt.Errorf("%w: %w", eventlog.ErrUnknown, err)
 	}
 	return err
 }
 
-func sendAppend(ctx context.Context, c streams.StreamsClient, trailer *grpcmeta.MD, stream string, expected event.Version, events []esdb.EventData) (*streams.AppendResp, error) {
+func sendAppend(ctx context.Context, c streams.StreamsClient, trailer *grpcmeta.MD, stream string, expected eventlog.Version, events []esdb.EventData) (*streams.AppendResp, error) {
 	call, err := c.Append(ctx, grpc.Trailer(trailer))
 	if err != nil {
 		return nil, &cutOffError{err}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/EventStore/EventStore-Client-Go/v4/esdb"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/recent"
 )
 
@@ -17,7 +17,7 @@ const searchWindow = 500
 
 // narrow returns the filter that the server applies; nil if filtering here is cheaper. The
 // server filters by prefixes of streams or of names, not both: the rest is filtered here.
-func (l *Log) narrow(f event.Filter) *esdb.SubscriptionFilter {
+func (l *Log) narrow(f eventlog.Filter) *esdb.SubscriptionFilter {
 	has := func(prefixes []string) bool {
 		for _, p := range prefixes {
 			if p == "" {
@@ -44,7 +44,7 @@ func (l *Log) narrow(f event.Filter) *esdb.SubscriptionFilter {
 // everything is the filter of the live subscription: every event of this log. For events
 // that the server filters out it would report positions too late.
 func (l *Log) everything() *esdb.SubscriptionFilter {
-	if f := l.narrow(event.Filter{}); f != nil {
+	if f := l.narrow(eventlog.Filter{}); f != nil {
 		return f
 	}
 	return esdb.ExcludeSystemEventsFilter()
@@ -67,7 +67,7 @@ const feedAhead = 256
 
 // subscribe has the server send the events after a position. The feed ends with ctx, with
 // the log, or by stop; the server waits for its goroutine when it closes.
-func (l *Log) subscribe(ctx context.Context, after event.Position, filter *esdb.SubscriptionFilter) feed {
+func (l *Log) subscribe(ctx context.Context, after eventlog.Position, filter *esdb.SubscriptionFilter) feed {
 	inner, cancel := context.WithCancel(ctx)
 	f := feed{items: make(chan item, feedAhead), stop: cancel}
 	go func() {
@@ -77,7 +77,7 @@ func (l *Log) subscribe(ctx context.Context, after event.Position, filter *esdb.
 		case ctx.Err() != nil:
 			err = ctx.Err()
 		case l.open.Err() != nil:
-			err = event.ErrClosed
+			err = eventlog.ErrClosed
 		}
 		select {
 		case f.items <- item{err: err}:
@@ -92,7 +92,7 @@ func (l *Log) subscribe(ctx context.Context, after event.Position, filter *esdb.
 }
 
 // pump passes on the server's messages until the subscription ends.
-func (l *Log) pump(ctx context.Context, items chan<- item, after event.Position, filter *esdb.SubscriptionFilter) error {
+func (l *Log) pump(ctx context.Context, items chan<- item, after eventlog.Position, filter *esdb.SubscriptionFilter) error {
 	options := esdb.SubscribeToAllOptions{From: place(after), Filter: filter, MaxSearchWindow: searchWindow, CheckpointInterval: 1}
 	return l.server.Subscribe(ctx, options, func(n Notification) error {
 		if n.At == 0 && !n.CaughtUp || n.At > 0 && n.At <= after {
@@ -111,10 +111,10 @@ func (l *Log) pump(ctx context.Context, items chan<- item, after event.Position,
 // batch that is Live says that it has caught up; after that, batches come when the log
 // has grown. Subscriptions that have caught up read the log's end from memory, where one
 // subscription of the server's brings it for all of them.
-func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
+func (l *Log) Subscribe(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
 		if !l.keepsTail() {
-			yield(event.Batch{}, event.ErrClosed)
+			yield(eventlog.Batch{}, eventlog.ErrClosed)
 			return
 		}
 		defer l.recent.Join()()
@@ -132,13 +132,13 @@ func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filte
 			case s.left:
 				return
 			case reader.Err() != nil:
-				yield(event.Batch{}, reader.Err())
+				yield(eventlog.Batch{}, reader.Err())
 				return
 			case l.open.Err() != nil:
-				yield(event.Batch{}, event.ErrClosed)
+				yield(eventlog.Batch{}, eventlog.ErrClosed)
 				return
-			case errors.As(err, new(*event.Stuck)):
-				yield(event.Batch{}, err)
+			case errors.As(err, new(*eventlog.Stuck)):
+				yield(eventlog.Batch{}, err)
 				return
 			case err == nil:
 				wait = retryFirst
@@ -159,9 +159,9 @@ func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filte
 type subscriber struct {
 	recent.Place
 	*Log
-	filter event.Filter
+	filter eventlog.Filter
 	max    int
-	yield  func(event.Batch, error) bool
+	yield  func(eventlog.Batch, error) bool
 	left   bool
 }
 
@@ -193,7 +193,7 @@ func (s *subscriber) read(ctx context.Context) error {
 }
 
 // give moves on, and yields a batch that says something.
-func (s *subscriber) give(b event.Batch) {
+func (s *subscriber) give(b eventlog.Batch) {
 	if s.Advance(b, time.Now()) {
 		s.left = !s.yield(b, nil)
 	}
@@ -239,13 +239,13 @@ func (l *Log) keepTail() {
 
 // followFrom adds the events after a position to the log's end in memory, across
 // interruptions, until there are no subscribers or an event cannot be decoded.
-func (l *Log) followFrom(ctx context.Context, at event.Position) error {
+func (l *Log) followFrom(ctx context.Context, at eventlog.Position) error {
 	for wait := retryFirst; l.recent.Enough() && ctx.Err() == nil; wait = min(2*wait, retryMost) {
 		next, err := l.follow(ctx, at)
 		switch {
 		case err == nil, ctx.Err() != nil:
 			return err
-		case errors.As(err, new(*event.Stuck)):
+		case errors.As(err, new(*eventlog.Stuck)):
 			return err
 		case next > at:
 			at, wait = next, retryFirst
@@ -262,12 +262,12 @@ func (l *Log) followFrom(ctx context.Context, at event.Position) error {
 
 // follow adds the events that one subscription of the server's brings after a position,
 // until it ends or there are no subscribers. It returns the position of the last event.
-func (l *Log) follow(ctx context.Context, at event.Position) (event.Position, error) {
+func (l *Log) follow(ctx context.Context, at eventlog.Position) (eventlog.Position, error) {
 	feed := l.subscribe(ctx, at, l.everything())
 	defer feed.stop()
 	silence := time.NewTimer(l.lookEvery)
 	defer silence.Stop()
-	var owed event.Position // the head, when it was last asked for
+	var owed eventlog.Position // the head, when it was last asked for
 	for {
 		silence.Reset(l.lookEvery)
 		var got item
@@ -303,8 +303,8 @@ func (l *Log) follow(ctx context.Context, at event.Position) (event.Position, er
 }
 
 // gather makes a batch of an item and the items that wait behind it.
-func (l *Log) gather(feed feed, got item, at event.Position) (event.Batch, error) {
-	b := event.Batch{Next: at, Live: true}
+func (l *Log) gather(feed feed, got item, at eventlog.Position) (eventlog.Batch, error) {
+	b := eventlog.Batch{Next: at, Live: true}
 	for {
 		switch {
 		case got.err != nil:

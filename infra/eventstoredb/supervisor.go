@@ -12,7 +12,7 @@ import (
 	"github.com/EventStore/EventStore-Client-Go/v4/protos/streams"
 	"google.golang.org/grpc"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // How the leader is looked for.
@@ -82,7 +82,7 @@ func (s *supervisor) Close(ctx context.Context) error {
 	l, idle := s.current, s.idle
 	s.mu.Unlock()
 	if l != nil {
-		s.retire(l, event.ErrClosed)
+		s.retire(l, eventlog.ErrClosed)
 	}
 	select {
 	case <-idle:
@@ -144,7 +144,7 @@ func (s *supervisor) acquire(ctx context.Context) (*link, error) {
 		s.mu.Lock()
 		if s.alive.Err() != nil {
 			s.mu.Unlock()
-			return nil, event.ErrClosed
+			return nil, eventlog.ErrClosed
 		}
 		if l := s.current; l != nil {
 			s.use(l)
@@ -257,7 +257,7 @@ func (s *supervisor) classed(ctx context.Context, l *link, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case s.alive.Err() != nil:
-		return event.ErrClosed
+		return eventlog.ErrClosed
 	}
 	err = classify(err)
 	switch kind, ok := kindOf(err); {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/EventStore/EventStore-Client-Go/v4/esdb"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
 )
@@ -32,8 +32,8 @@ func TestTailMissesNothingAtItsBeginning(t *testing.T) {
 			subscribes: sync.OnceFunc(func() { stands(t, other, "s", 2, 1) }),
 		}
 	})
-	version := event.Version(0)
-	for b, err := range l.Subscribe(context.WithValue(soon(t), readers{}, true), 0, event.Filter{}, 10) {
+	version := eventlog.Version(0)
+	for b, err := range l.Subscribe(context.WithValue(soon(t), readers{}, true), 0, eventlog.Filter{}, 10) {
 		must(t, err)
 		for _, e := range b.Events {
 			if version++; e.Version != version {

@@ -12,7 +12,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
 
@@ -33,7 +33,7 @@ type body struct{ N int }
 func BenchmarkConsume(b *testing.B) {
 	s := newStage(b)
 	for i := range benchStreams {
-		s.happened(event.Stream(fmt.Sprintf("tx-42431-0x%060x", i)), 0, benchEach)
+		s.happened(eventlog.Stream(fmt.Sprintf("tx-42431-0x%060x", i)), 0, benchEach)
 	}
 	var plain float64
 	groups := 0
@@ -54,7 +54,7 @@ func BenchmarkConsume(b *testing.B) {
 	}
 	run("loop", func(b *testing.B, _ string) {
 		n := 0
-		for batch, err := range s.db.Log().ReadAll(context.Background(), 0, event.Filter{}, 1000) {
+		for batch, err := range s.db.Log().ReadAll(context.Background(), 0, eventlog.Filter{}, 1000) {
 			must(b, err)
 			for _, e := range batch.Events {
 				var v body

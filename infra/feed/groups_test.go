@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/consumer"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
 
@@ -30,7 +30,7 @@ func (g *thief) Claim(ctx context.Context, group, holder string, ttl time.Durati
 	return c, held, err
 }
 
-func (g *thief) Save(ctx context.Context, group string, token uint64, to event.Position) error {
+func (g *thief) Save(ctx context.Context, group string, token uint64, to eventlog.Position) error {
 	err := g.Groups.Save(ctx, group, token, to)
 	if errors.Is(err, consumer.ErrSuperseded) {
 		g.refused.Add(1)
@@ -64,14 +64,14 @@ func (g *outage) Park(ctx context.Context, group string, token uint64, p consume
 type mute struct {
 	feed.Groups
 
-	saved chan event.Position
+	saved chan eventlog.Position
 }
 
 func (g *mute) Yield(context.Context, string, uint64) error {
 	return errors.New("the database is away")
 }
 
-func (g *mute) Save(ctx context.Context, group string, token uint64, to event.Position) error {
+func (g *mute) Save(ctx context.Context, group string, token uint64, to eventlog.Position) error {
 	defer func() { g.saved <- to }()
 	return g.Groups.Save(ctx, group, token, to)
 }
@@ -84,8 +84,8 @@ type cut struct {
 	done atomic.Bool
 }
 
-func (l *cut) Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
+func (l *cut) Subscribe(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
 		for b, err := range l.Log.Subscribe(ctx, after, f, max) {
 			if !yield(b, err) {
 				return
@@ -95,7 +95,7 @@ func (l *cut) Subscribe(ctx context.Context, after event.Position, f event.Filte
 				case <-l.seen:
 				case <-ctx.Done():
 				}
-				yield(event.Batch{}, errors.New("the connection broke"))
+				yield(eventlog.Batch{}, errors.New("the connection broke"))
 				return
 			}
 		}
@@ -109,7 +109,7 @@ type headless struct {
 	asked atomic.Bool
 }
 
-func (l *headless) Head(ctx context.Context) (event.Position, error) {
+func (l *headless) Head(ctx context.Context) (eventlog.Position, error) {
 	if l.asked.CompareAndSwap(false, true) {
 		return 0, errors.New("the connection broke")
 	}
@@ -144,7 +144,7 @@ func TestFromEndAfterTrouble(t *testing.T) {
 func TestFromEndOnce(t *testing.T) {
 	s := newStage(t)
 	o := s.options("g")
-	groups := &mute{s.feed.Groups(), make(chan event.Position, 100)}
+	groups := &mute{s.feed.Groups(), make(chan eventlog.Position, 100)}
 	log := &cut{Log: s.db.Log(), seen: make(chan struct{})}
 	o.FromEnd, o.Log, o.Groups = true, log, groups
 	_, messages := s.subscribe(o, feed.All)

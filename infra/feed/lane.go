@@ -9,7 +9,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/tempo-watchtower/watchtower/domain/consumer"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // lane delivers the events of some streams, one after the other. No other goroutine handles
@@ -21,8 +21,8 @@ type lane struct {
 	in     chan *item
 	wished chan struct{} // a command resumes a stream of the lane
 
-	parked map[event.Stream]event.Version // the newest version held back; 0: none yet
-	caught map[event.Stream]event.Version // the version up to which a resumed stream was read
+	parked map[eventlog.Stream]eventlog.Version // the newest version held back; 0: none yet
+	caught map[eventlog.Stream]eventlog.Version // the version up to which a resumed stream was read
 }
 
 // run delivers until ctx ends.
@@ -42,7 +42,7 @@ func (l *lane) run(ctx context.Context) {
 
 // pass handles the next event of the log. It reports whether the event is done; if not, ctx has
 // ended.
-func (l *lane) pass(ctx context.Context, r event.Recorded) bool {
+func (l *lane) pass(ctx context.Context, r eventlog.Recorded) bool {
 	if _, held := l.parked[r.Stream]; held {
 		l.parked[r.Stream] = r.Version
 		return true
@@ -72,7 +72,7 @@ var errNacked = errors.New("the message was nacked")
 
 // deliver delivers an event until it is acked, and returns nil. Otherwise it returns the reason
 // and the number of tries: then the stream is to be parked, unless ctx has ended.
-func (l *lane) deliver(ctx context.Context, r event.Recorded) (why error, tries int) { //nolint:staticcheck // it is an outcome
+func (l *lane) deliver(ctx context.Context, r eventlog.Recorded) (why error, tries int) { //nolint:staticcheck // it is an outcome
 	wait := l.o.RetryFirst
 	for tries = 1; ; tries++ {
 		if why = l.try(ctx, r); why == nil {
@@ -90,7 +90,7 @@ func (l *lane) deliver(ctx context.Context, r event.Recorded) (why error, tries 
 
 // try delivers an event once, and waits for the ack. When ctx ends it waits for the grace
 // period, because the consumer may be processing the event.
-func (l *lane) try(ctx context.Context, r event.Recorded) error {
+func (l *lane) try(ctx context.Context, r eventlog.Recorded) error {
 	said := &cause{}
 	working, cancel := context.WithCancel(context.WithValue(ctx, causeKey{}, said))
 	defer cancel()
@@ -140,7 +140,7 @@ func (l *lane) last(ctx context.Context, m *message.Message, said *cause) error 
 
 // park writes the stream's parked row before the lane continues: a checkpoint beyond the event
 // is saved only after the row. It reports whether the row is written.
-func (l *lane) park(ctx context.Context, r event.Recorded, why error, tries int) bool {
+func (l *lane) park(ctx context.Context, r eventlog.Recorded, why error, tries int) bool {
 	row := consumer.Parked{Stream: r.Stream, Version: r.Version, Position: r.Position, Error: consumer.Text(why), Attempts: tries}
 	for wait := l.o.RetryFirst; ; wait = min(2*wait, l.o.RetryMost) {
 		err := l.o.Groups.Park(ctx, l.name, l.token, row)
@@ -158,7 +158,7 @@ func (l *lane) park(ctx context.Context, r event.Recorded, why error, tries int)
 // gaveUp reports whether the session is over. It ends the session if another process has the
 // group.
 func (l *lane) gaveUp(ctx context.Context, err error) bool {
-	if errors.Is(err, consumer.ErrSuperseded) || errors.Is(err, event.ErrClosed) {
+	if errors.Is(err, consumer.ErrSuperseded) || errors.Is(err, eventlog.ErrClosed) {
 		l.stop(err)
 	} else if ctx.Err() == nil {
 		l.log.Warn("parked streams cannot be reached", "err", err)

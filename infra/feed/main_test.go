@@ -10,7 +10,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"go.uber.org/goleak"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
@@ -54,19 +54,19 @@ func newStage(t testing.TB) *stage {
 }
 
 // happened appends n events to a stream that has after events, and returns their new number.
-func (s *stage) happened(stream event.Stream, after event.Version, n int) event.Version {
+func (s *stage) happened(stream eventlog.Stream, after eventlog.Version, n int) eventlog.Version {
 	s.t.Helper()
-	events := make([]event.Event, n)
+	events := make([]eventlog.Event, n)
 	for i := range events {
 		number := int(after) + i + 1
-		events[i] = event.Event{
-			ID: event.DeriveID(stream, event.ID{1}, number), Name: "test.happened.v1", Data: fmt.Appendf(nil, `{"n":%d}`, number),
-			Meta: event.Meta{Correlation: event.ID{2}, Causation: event.ID{3}, Actor: "test", Trace: "00-1-2-01"},
+		events[i] = eventlog.Event{
+			ID: eventlog.DeriveID(stream, eventlog.ID{1}, number), Name: "test.happened.v1", Data: fmt.Appendf(nil, `{"n":%d}`, number),
+			Meta: eventlog.Meta{Correlation: eventlog.ID{2}, Causation: eventlog.ID{3}, Actor: "test", Trace: "00-1-2-01"},
 		}
 	}
 	_, err := s.db.Log().Append(soon(s.t), stream, after, events...)
 	must(s.t, err)
-	return after + event.Version(n)
+	return after + eventlog.Version(n)
 }
 
 // options are a group's options, with short pauses.
@@ -158,7 +158,7 @@ func eventually(t testing.TB, what string, yes func() bool) {
 }
 
 // position is the group's checkpoint of a topic.
-func (s *stage) position(group, topic string) event.Position {
+func (s *stage) position(group, topic string) eventlog.Position {
 	s.t.Helper()
 	all, err := s.feed.Groups().Groups(soon(s.t))
 	must(s.t, err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Keys of a message's metadata. A key is missing if the event has no value for it.
@@ -33,7 +33,7 @@ const (
 type Upcast func(name string, data []byte) (newName string, newData []byte, err error)
 
 // newMessage makes the message of an event.
-func newMessage(ctx context.Context, r event.Recorded, up Upcast) (*message.Message, error) {
+func newMessage(ctx context.Context, r eventlog.Recorded, up Upcast) (*message.Message, error) {
 	name, data := r.Name, []byte(r.Data)
 	if up != nil {
 		var err error
@@ -71,9 +71,9 @@ func newMessage(ctx context.Context, r event.Recorded, up Upcast) (*message.Mess
 
 // Origin is the place of a message's event in the log, from the metadata.
 type Origin struct {
-	Stream   event.Stream
-	Version  event.Version
-	Position event.Position
+	Stream   eventlog.Stream
+	Version  eventlog.Version
+	Position eventlog.Position
 	Name     string
 }
 
@@ -87,7 +87,7 @@ func OriginOf(m *message.Message) (Origin, error) {
 	if err != nil {
 		return Origin{}, fmt.Errorf("message %s: %s: %w", m.UUID, KeyPosition, err)
 	}
-	o := Origin{event.Stream(m.Metadata[KeyStream]), event.Version(version), event.Position(position), m.Metadata[KeyName]}
+	o := Origin{eventlog.Stream(m.Metadata[KeyStream]), eventlog.Version(version), eventlog.Position(position), m.Metadata[KeyName]}
 	if o.Stream == "" || o.Name == "" {
 		return Origin{}, fmt.Errorf("message %s: no %s or no %s", m.UUID, KeyStream, KeyName)
 	}

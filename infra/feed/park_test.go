@@ -8,7 +8,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/tempo-watchtower/watchtower/domain/consumer"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
 
@@ -20,7 +20,7 @@ func (s *stage) parked(group string) []consumer.Parked {
 	return all
 }
 
-func (s *stage) wish(group string, stream event.Stream, at event.Version, w consumer.Wish) {
+func (s *stage) wish(group string, stream eventlog.Stream, at eventlog.Version, w consumer.Wish) {
 	s.t.Helper()
 	must(s.t, s.feed.Groups().Wish(soon(s.t), feed.Name(group, feed.All), stream, at, w))
 }
@@ -29,7 +29,7 @@ var errPoison = errors.New("it cannot be handled")
 
 // handle acks messages and returns their origins. It nacks a version of the stream while
 // poisoned returns true for it.
-func handle(messages <-chan *message.Message, stream event.Stream, poisoned func(event.Version) bool) <-chan feed.Origin {
+func handle(messages <-chan *message.Message, stream eventlog.Stream, poisoned func(eventlog.Version) bool) <-chan feed.Origin {
 	acked := make(chan feed.Origin, 100)
 	go func() {
 		defer close(acked)
@@ -46,7 +46,7 @@ func handle(messages <-chan *message.Message, stream event.Stream, poisoned func
 	return acked
 }
 
-func wantAcks(t *testing.T, acked <-chan feed.Origin, stream event.Stream, versions ...event.Version) {
+func wantAcks(t *testing.T, acked <-chan feed.Origin, stream eventlog.Stream, versions ...eventlog.Version) {
 	t.Helper()
 	for _, want := range versions {
 		select {
@@ -102,9 +102,9 @@ func TestPoisonedStream(t *testing.T) {
 	o := s.options("g")
 	o.Lanes, o.Retries = 1, 2
 	sub, messages := s.subscribe(o, feed.All)
-	poisoned := make(chan event.Version, 1)
+	poisoned := make(chan eventlog.Version, 1)
 	poisoned <- 2
-	acked := handle(messages, "tx-a", func(v event.Version) bool {
+	acked := handle(messages, "tx-a", func(v eventlog.Version) bool {
 		p := <-poisoned
 		poisoned <- p
 		return v == p
@@ -131,7 +131,7 @@ func TestPoisonedStream(t *testing.T) {
 
 	must(t, sub.Close()) // another process takes over
 	_, messages = s.subscribe(o, feed.All)
-	acked = handle(messages, "tx-a", func(v event.Version) bool { return v == 4 })
+	acked = handle(messages, "tx-a", func(v eventlog.Version) bool { return v == 4 })
 	s.happened("tx-a", 4, 2)
 	nothing(t, acked)
 	s.wish("g", "tx-a", 4, consumer.Skip)
@@ -147,13 +147,13 @@ func TestPoisonedStream(t *testing.T) {
 // If too many streams fail, the events are not the cause: no further stream is parked.
 func TestMostParked(t *testing.T) {
 	s := newStage(t)
-	for _, stream := range []event.Stream{"tx-a", "tx-b", "tx-c"} {
+	for _, stream := range []eventlog.Stream{"tx-a", "tx-b", "tx-c"} {
 		s.happened(stream, 0, 1)
 	}
 	o := s.options("g")
 	o.Lanes, o.Retries, o.MostParked, o.TTL = 1, 1, 2, patience // so that no message repeats because a claim has lapsed
 	_, messages := s.subscribe(o, feed.All)
-	tries := map[event.Stream]int{}
+	tries := map[eventlog.Stream]int{}
 	for range 20 {
 		m, o := next(t, messages)
 		tries[o.Stream]++

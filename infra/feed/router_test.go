@@ -12,7 +12,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
 
@@ -40,7 +40,7 @@ func TestRouter(t *testing.T) {
 	s := newStage(t)
 	const streams, each = 30, 10
 	for i := range streams {
-		s.happened(event.Stream(fmt.Sprintf("tx-%d", i)), 0, each)
+		s.happened(eventlog.Stream(fmt.Sprintf("tx-%d", i)), 0, each)
 	}
 	handled := make(chan feed.Origin, streams*each)
 	o := s.options("g")
@@ -59,7 +59,7 @@ func TestRouter(t *testing.T) {
 			return nil
 		})
 	})
-	last := map[event.Stream]event.Version{}
+	last := map[eventlog.Stream]eventlog.Version{}
 	for range streams*each - 7 {
 		select {
 		case o := <-handled:
@@ -85,7 +85,7 @@ type unheard struct{}
 func TestEventGroupProcessor(t *testing.T) {
 	s := newStage(t)
 	s.happened("tx-a", 0, 5)
-	_, err := s.db.Log().Append(soon(t), "tx-a", 5, event.Event{ID: event.ID{9}, Name: "test.other.v1", Data: []byte(`{}`)})
+	_, err := s.db.Log().Append(soon(t), "tx-a", 5, eventlog.Event{ID: eventlog.ID{9}, Name: "test.other.v1", Data: []byte(`{}`)})
 	must(t, err)
 	s.happened("tx-a", 6, 1)
 	handled := make(chan int, 10)

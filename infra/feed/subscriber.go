@@ -15,17 +15,17 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/tempo-watchtower/watchtower/domain/consumer"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Log is a subscriber's port to an event store. embedded.Feed, the Log of embedded.DB and of
 // postgres.DB, eventstoredb.Log, and archive.Log before one of these implement it. For events
 // that it no longer holds it returns an error, and never skips them. Subscribe ends with
-// event.ErrClosed when the store is closed; after any other error it is called again.
+// eventlog.ErrClosed when the store is closed; after any other error it is called again.
 type Log interface {
-	ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error]
-	Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
-	Head(ctx context.Context) (event.Position, error)
+	ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error]
+	Subscribe(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error]
+	Head(ctx context.Context) (eventlog.Position, error)
 }
 
 // Groups is the port to consumer groups' state. postgres.Groups and embedded.Groups implement
@@ -38,12 +38,12 @@ type Groups interface {
 	Yield(ctx context.Context, group string, token uint64) error
 	// Save moves the checkpoint forward. Save, Park and Unpark return consumer.ErrSuperseded,
 	// and write nothing, if the token is not the newest.
-	Save(ctx context.Context, group string, token uint64, to event.Position) error
+	Save(ctx context.Context, group string, token uint64, to eventlog.Position) error
 	// Park records that a stream's event could not be processed, and replaces the stream's
 	// earlier record.
 	Park(ctx context.Context, group string, token uint64, p consumer.Parked) error
 	// Unpark removes a stream's parked record.
-	Unpark(ctx context.Context, group string, token uint64, stream event.Stream) error
+	Unpark(ctx context.Context, group string, token uint64, stream eventlog.Stream) error
 	// Parked lists the parked streams, with the commands to resume or skip.
 	Parked(ctx context.Context, group string) ([]consumer.Parked, error)
 }

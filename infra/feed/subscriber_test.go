@@ -13,7 +13,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
 
@@ -36,7 +36,7 @@ func TestMessage(t *testing.T) {
 	if diff := cmp.Diff(want, m.Metadata); diff != "" {
 		t.Error(diff)
 	}
-	if id := event.DeriveID("tx-a", event.ID{1}, 1).String(); m.UUID != id || string(m.Payload) != `{"n":1}` {
+	if id := eventlog.DeriveID("tx-a", eventlog.ID{1}, 1).String(); m.UUID != id || string(m.Payload) != `{"n":1}` {
 		t.Errorf("%s %s, want %s", m.UUID, m.Payload, id)
 	}
 	select {
@@ -55,13 +55,13 @@ func TestMessage(t *testing.T) {
 func TestOrderOfStreams(t *testing.T) {
 	s := newStage(t)
 	const streams, each = 40, 25
-	for v := event.Version(0); v < each; v += 5 {
+	for v := eventlog.Version(0); v < each; v += 5 {
 		for i := range streams {
-			s.happened(event.Stream(fmt.Sprintf("tx-%d", i)), v, 5)
+			s.happened(eventlog.Stream(fmt.Sprintf("tx-%d", i)), v, 5)
 		}
 	}
 	_, messages := s.consume("g")
-	last := map[event.Stream]event.Version{}
+	last := map[eventlog.Stream]eventlog.Version{}
 	var acks sync.WaitGroup
 	for range streams * each {
 		m, o := next(t, messages)
@@ -80,11 +80,11 @@ func TestTopics(t *testing.T) {
 	s := newStage(t)
 	s.happened("tx-1-a", 0, 1)
 	s.happened("group-1", 0, 1)
-	for topic, want := range map[string][]event.Stream{
+	for topic, want := range map[string][]eventlog.Stream{
 		"stream:group-": {"group-1"}, "stream:none,tx-1": {"tx-1-a"}, "name:test.": {"group-1", "tx-1-a"},
 	} {
 		_, messages := s.subscribe(s.options("g"), topic)
-		var got []event.Stream // lanes are not ordered among each other
+		var got []eventlog.Stream // lanes are not ordered among each other
 		for range want {
 			m, o := next(t, messages)
 			m.Ack()
@@ -167,7 +167,7 @@ func TestTakeover(t *testing.T) {
 func TestBackPressure(t *testing.T) {
 	s := newStage(t)
 	for i := range 50 {
-		s.happened(event.Stream(fmt.Sprintf("tx-%d", i)), 0, 1)
+		s.happened(eventlog.Stream(fmt.Sprintf("tx-%d", i)), 0, 1)
 	}
 	o := s.options("g")
 	o.InFlight, o.Lanes = 7, 50

@@ -13,7 +13,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/tempo-watchtower/watchtower/domain/consumer"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // readMost is how many events are read from the log at once.
@@ -24,7 +24,7 @@ type subscription struct {
 	o      Options
 	name   string // name of the checkpoint
 	topic  string
-	filter event.Filter
+	filter eventlog.Filter
 	holder string
 	out    chan *message.Message
 	log    *slog.Logger
@@ -45,7 +45,7 @@ func (s *subscription) run(ctx context.Context) {
 		if held {
 			err = s.hold(ctx, claim, asked)
 		}
-		if errors.Is(err, event.ErrClosed) {
+		if errors.Is(err, eventlog.ErrClosed) {
 			return
 		}
 		if err != nil && ctx.Err() == nil {
@@ -105,8 +105,8 @@ type session struct {
 	tally   *tally
 	lanes   []*lane
 	seed    maphash.Seed
-	saved   event.Position // owned by keep, like trusted
-	trusted time.Time      // the claim is relied upon until then
+	saved   eventlog.Position // owned by keep, like trusted
+	trusted time.Time         // the claim is relied upon until then
 	stop    context.CancelCauseFunc
 }
 
@@ -135,7 +135,7 @@ func (n *session) run(ctx context.Context) error {
 }
 
 // read passes the log's events to their lanes.
-func (n *session) read(ctx context.Context, from event.Position) error {
+func (n *session) read(ctx context.Context, from eventlog.Position) error {
 	for batch, err := range n.o.Log.Subscribe(ctx, from, n.filter, readMost) {
 		if err != nil {
 			return err
@@ -177,7 +177,7 @@ func (n *session) keep(ctx context.Context) {
 func (n *session) saveWithin(ctx context.Context) error {
 	within, cancel := context.WithDeadline(ctx, n.trusted)
 	defer cancel()
-	if err := n.save(within); errors.Is(err, consumer.ErrSuperseded) || errors.Is(err, event.ErrClosed) {
+	if err := n.save(within); errors.Is(err, consumer.ErrSuperseded) || errors.Is(err, eventlog.ErrClosed) {
 		return err
 	} else if err != nil && ctx.Err() == nil {
 		n.log.Warn("the checkpoint could not be saved", "err", err) // the next save includes it
@@ -233,7 +233,7 @@ func (n *session) renew(ctx context.Context) error {
 }
 
 // laneOf assigns streams to lanes. The assignment holds within a session only.
-func (n *session) laneOf(stream event.Stream) *lane {
+func (n *session) laneOf(stream eventlog.Stream) *lane {
 	return n.lanes[maphash.String(n.seed, string(stream))%uint64(len(n.lanes))]
 }
 
@@ -242,7 +242,7 @@ func (n *session) makeLanes(parked []consumer.Parked) {
 	for i := range n.lanes {
 		n.lanes[i] = &lane{
 			session: n, in: make(chan *item, n.o.InFlight), wished: make(chan struct{}, 1),
-			parked: map[event.Stream]event.Version{}, caught: map[event.Stream]event.Version{},
+			parked: map[eventlog.Stream]eventlog.Version{}, caught: map[eventlog.Stream]eventlog.Version{},
 		}
 	}
 	for _, p := range parked {

@@ -5,12 +5,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // item is an event in a lane.
 type item struct {
-	event.Recorded
+	eventlog.Recorded
 
 	done bool // owned by the tally
 }
@@ -23,20 +23,20 @@ type tally struct {
 	under   []*item // from first on: not done, or behind an event that is not
 	first   int
 	most    int
-	read    event.Position // the log has been read up to here
-	at      event.Position // every event up to here is done
-	settled int            // events done since the last checkpoint
-	enough  int            // this many ask for a save
-	room    chan struct{}  // signalled when there is room again
-	save    chan struct{}  // signalled when enough are done
+	read    eventlog.Position // the log has been read up to here
+	at      eventlog.Position // every event up to here is done
+	settled int               // events done since the last checkpoint
+	enough  int               // this many ask for a save
+	room    chan struct{}     // signalled when there is room again
+	save    chan struct{}     // signalled when enough are done
 }
 
-func newTally(at event.Position, most, enough int) *tally {
+func newTally(at eventlog.Position, most, enough int) *tally {
 	return &tally{under: make([]*item, 0, 2*most), at: at, read: at, most: most, enough: enough, room: make(chan struct{}, 1), save: make(chan struct{}, 1)}
 }
 
 // add adds an event once there is room for it.
-func (t *tally) add(ctx context.Context, r event.Recorded) (*item, error) {
+func (t *tally) add(ctx context.Context, r eventlog.Recorded) (*item, error) {
 	i := &item{Recorded: r}
 	for !t.tryAdd(i) {
 		select {
@@ -64,7 +64,7 @@ func (t *tally) tryAdd(i *item) bool {
 }
 
 // upto records that all events up to a position were added.
-func (t *tally) upto(p event.Position) {
+func (t *tally) upto(p eventlog.Position) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.read = p
@@ -106,7 +106,7 @@ func tell(c chan struct{}) {
 }
 
 // checkpoint is the position up to which every event is done.
-func (t *tally) checkpoint() event.Position {
+func (t *tally) checkpoint() eventlog.Position {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.settled = 0

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // All is the topic of every event.
@@ -15,22 +15,22 @@ const All = "all"
 //	all                     every event
 //	stream:tx-42431-        the events of streams whose names begin so
 //	name:tx.mined.,tx.exp   the events whose names begin in one of these ways
-func Filter(topic string) (event.Filter, error) {
+func Filter(topic string) (eventlog.Filter, error) {
 	if topic == All {
-		return event.Filter{}, nil
+		return eventlog.Filter{}, nil
 	}
 	kind, list, _ := strings.Cut(topic, ":")
 	prefixes := strings.Split(list, ",")
 	for _, p := range prefixes {
 		if p == "" {
-			return event.Filter{}, fmt.Errorf("topic %q: want %q, %q or %q", topic, All, "stream:PREFIX,…", "name:PREFIX,…")
+			return eventlog.Filter{}, fmt.Errorf("topic %q: want %q, %q or %q", topic, All, "stream:PREFIX,…", "name:PREFIX,…")
 		}
 	}
 	switch kind {
 	case "stream":
-		return event.Filter{Streams: prefixes}, nil
+		return eventlog.Filter{Streams: prefixes}, nil
 	case "name":
-		return event.Filter{Names: prefixes}, nil
+		return eventlog.Filter{Names: prefixes}, nil
 	}
-	return event.Filter{}, fmt.Errorf("topic %q: %q is neither %q nor %q", topic, kind, "stream", "name")
+	return eventlog.Filter{}, fmt.Errorf("topic %q: %q is neither %q nor %q", topic, kind, "stream", "name")
 }

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // InCustody is the signer of a key held by a service that signs digests on request: a key
@@ -34,7 +34,7 @@ func asking(public []byte, kind chain.SignatureKind, ask func(ctx context.Contex
 		public:  public,
 		ask: func(ctx context.Context, payload []byte, digest chain.Hash) ([]byte, error) {
 			if closed.Load() {
-				return nil, fmt.Errorf("the signer is closed: %w", event.ErrClosed)
+				return nil, fmt.Errorf("the signer is closed: %w", eventlog.ErrClosed)
 			}
 			return ask(ctx, payload, digest)
 		},

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 	"github.com/tempo-watchtower/watchtower/infra/keys/keystest"
 )
@@ -56,7 +56,7 @@ func TestCustodyTrouble(t *testing.T) {
 		t.Errorf("%s: %v, want %v", s, err, away)
 	}
 	s.Close()
-	if _, err := s.Sign(t.Context(), []byte("payload")); !errors.Is(err, event.ErrClosed) {
+	if _, err := s.Sign(t.Context(), []byte("payload")); !errors.Is(err, eventlog.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/crypto/scrypt"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 	"github.com/tempo-watchtower/watchtower/infra/keys/keystest"
 )
@@ -250,7 +250,7 @@ func TestEnvironment(t *testing.T) {
 }
 
 // refusal fails the test unless an error is the refusal, contains says, and shows no secret.
-func refusal(t *testing.T, err error, want event.Refusal, says string) {
+func refusal(t *testing.T, err error, want eventlog.Refusal, says string) {
 	t.Helper()
 	if !errors.Is(err, want) || !strings.Contains(err.Error(), says) {
 		t.Fatalf("error %v, want %s that says %q", err, want, says)
@@ -317,7 +317,7 @@ func TestRing(t *testing.T) {
 	_, err = ring.Signer(chain.Address{1})
 	refusal(t, err, keys.ErrUnknownKey, "there is no key of")
 	ring.Close()
-	if _, err := s.Sign(t.Context(), []byte{1}); !errors.Is(err, event.ErrClosed) {
+	if _, err := s.Sign(t.Context(), []byte{1}); !errors.Is(err, eventlog.ErrClosed) {
 		t.Errorf("its ring closed, a signer says %v", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // secp256k1 is the signer of a private key's 32 bytes, which it clears. It derives k from the
@@ -50,7 +50,7 @@ func local(kind chain.SignatureKind, public []byte, key *ecdsa.PrivateKey, sign 
 			lock.RLock()
 			defer lock.RUnlock()
 			if closed {
-				return nil, fmt.Errorf("the key is closed: %w", event.ErrClosed)
+				return nil, fmt.Errorf("the key is closed: %w", eventlog.ErrClosed)
 			}
 			return sign(digest)
 		},

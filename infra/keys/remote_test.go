@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 	"github.com/tempo-watchtower/watchtower/infra/keys/keystest"
@@ -117,12 +117,12 @@ func TestRemoteKeys(t *testing.T) {
 
 // An answer maps to a refusal, a transient error, or an unknown outcome.
 func TestRemoteTrouble(t *testing.T) {
-	none := event.Refusal("")
+	none := eventlog.Refusal("")
 	other := keyOf(chain.Secp256k1, secretB)
 	for _, c := range []struct {
 		name    string
 		trouble keystest.Trouble
-		refusal event.Refusal
+		refusal eventlog.Refusal
 		unknown bool
 		says    string
 		after   time.Duration
@@ -164,7 +164,7 @@ func TestRemoteTrouble(t *testing.T) {
 			if errors.As(err, &got); got != c.refusal {
 				t.Errorf("the error %v is the refusal %q, want %q", err, got, c.refusal)
 			}
-			if errors.Is(err, event.ErrUnknown) != c.unknown {
+			if errors.Is(err, eventlog.ErrUnknown) != c.unknown {
 				t.Errorf("the error %v is of unknown outcome: %v, want %v", err, !c.unknown, c.unknown)
 			}
 			var busy *keys.Busy
@@ -187,7 +187,7 @@ func TestRemoteSilence(t *testing.T) {
 	s := remoteSigner(t, server.URL, nil)
 	ctx, leave := context.WithCancel(t.Context())
 	server.Misbehave(keystest.Trouble{Hang: true, Reached: leave})
-	if _, err := s.Sign(ctx, []byte("payload")); !errors.Is(err, event.ErrUnknown) || !errors.Is(err, context.Canceled) {
+	if _, err := s.Sign(ctx, []byte("payload")); !errors.Is(err, eventlog.ErrUnknown) || !errors.Is(err, context.Canceled) {
 		t.Errorf("left while waiting: %v", err)
 	}
 	server.Misbehave(keystest.Trouble{Hang: true})
@@ -205,7 +205,7 @@ func TestRemoteSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = remote(t, url, nil).Signers(t.Context())
-	if refusal := event.Refusal(""); err == nil || errors.Is(err, event.ErrUnknown) || errors.As(err, &refusal) || !strings.Contains(err.Error(), "not reached") {
+	if refusal := eventlog.Refusal(""); err == nil || errors.Is(err, eventlog.ErrUnknown) || errors.As(err, &refusal) || !strings.Contains(err.Error(), "not reached") {
 		t.Errorf("nobody there: %v", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // RemoteSettings are the connection settings of a remote signer.
@@ -182,7 +182,7 @@ func lost(ctx context.Context, err error, connected bool) error {
 		return fmt.Errorf("not reached: %w", err)
 	}
 	if cause := ctx.Err(); cause != nil {
-		return fmt.Errorf("%w: no response: %w", event.ErrUnknown, cause)
+		return fmt.Errorf("%w: no response: %w", eventlog.ErrUnknown, cause)
 	}
-	return fmt.Errorf("%w: the connection broke before the response was complete", event.ErrUnknown)
+	return fmt.Errorf("%w: the connection broke before the response was complete", eventlog.ErrUnknown)
 }

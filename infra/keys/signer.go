@@ -53,8 +53,8 @@ func (s *Signer) PublicKey() []byte { return bytes.Clone(s.public) }
 //	secp256k1   r s v        65 bytes, v is 0 or 1
 //	P-256       1 r s x y 0  130 bytes: type, public key, not hashed a second time
 //
-// Errors: an [event.Refusal] of this package if a retry is useless; an error that is
-// [event.ErrUnknown] if a remote signer was asked and did not answer, which has no effect; any
+// Errors: an [eventlog.Refusal] of this package if a retry is useless; an error that is
+// [eventlog.ErrUnknown] if a remote signer was asked and did not answer, which has no effect; any
 // other error, including [*Busy], is transient.
 func (s *Signer) Sign(ctx context.Context, payload []byte) ([]byte, error) {
 	if len(payload) == 0 || len(payload) > MaxPayload {

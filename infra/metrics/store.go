@@ -5,17 +5,17 @@ import (
 	"iter"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Log is the event store's port.
 type Log interface {
-	Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error)
-	ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error]
-	Version(ctx context.Context, stream event.Stream) (event.Version, error)
-	ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
-	Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
-	Head(ctx context.Context) (event.Position, error)
+	Append(ctx context.Context, stream eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error)
+	ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error]
+	Version(ctx context.Context, stream eventlog.Stream) (eventlog.Version, error)
+	ReadAll(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error]
+	Subscribe(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error]
+	Head(ctx context.Context) (eventlog.Position, error)
 }
 
 // Store is an event store whose appends are counted.
@@ -28,7 +28,7 @@ type Store struct {
 func (m *Metrics) Store(log Log) Store { return Store{log, m} }
 
 // Append appends, and counts the stored events.
-func (s Store) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
+func (s Store) Append(ctx context.Context, stream eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	began := time.Now()
 	appended, err := s.Log.Append(ctx, stream, expected, events...)
 	if err == nil && !appended.Repeated {

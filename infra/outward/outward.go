@@ -10,15 +10,15 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Source is the recorded log.
 type Source interface {
-	ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error]
-	Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
-	Head(ctx context.Context) (event.Position, error)
+	ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error]
+	Subscribe(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error]
+	Head(ctx context.Context) (eventlog.Position, error)
 }
 
 // Log is a log of public events. An event keeps its id, stream, version and position. Its name
@@ -26,18 +26,18 @@ type Source interface {
 // sequence. Versions of events without a public form are missing from a stream.
 type Log struct {
 	source Source
-	codec  event.Codec[intent.Event]
+	codec  eventlog.Codec[intent.Event]
 }
 
 // New returns the clients' view of a log.
 func New(source Source) Log { return Log{source, intent.Codec()} }
 
 // Head is the position of the last recorded event, public or not.
-func (l Log) Head(ctx context.Context) (event.Position, error) { return l.source.Head(ctx) }
+func (l Log) Head(ctx context.Context) (eventlog.Position, error) { return l.source.Head(ctx) }
 
 // ReadStream yields the public events of an intent's stream.
-func (l Log) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func (l Log) ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		for r, err := range l.source.ReadStream(ctx, stream, after) {
 			told := err == nil
 			if told {
@@ -52,11 +52,11 @@ func (l Log) ReadStream(ctx context.Context, stream event.Stream, after event.Ve
 
 // Subscribe yields the public events of all intents that pass a filter, by their public names.
 // An unreadable event ends it, after the events before it were yielded.
-func (l Log) Subscribe(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
-		for batch, err := range l.source.Subscribe(ctx, after, event.Filter{Streams: []string{intent.StreamPrefix}}, most) {
+func (l Log) Subscribe(ctx context.Context, after eventlog.Position, f eventlog.Filter, most int) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
+		for batch, err := range l.source.Subscribe(ctx, after, eventlog.Filter{Streams: []string{intent.StreamPrefix}}, most) {
 			if err != nil {
-				yield(event.Batch{}, err)
+				yield(eventlog.Batch{}, err)
 				return
 			}
 			told, stuck := l.tellAll(batch, f)
@@ -66,8 +66,8 @@ func (l Log) Subscribe(ctx context.Context, after event.Position, f event.Filter
 				}
 				continue
 			}
-			if head, ok := batch.Before(stuck); !ok || yield(event.Batch{Events: told.Events, Next: head.Next}, nil) {
-				yield(event.Batch{}, stuck)
+			if head, ok := batch.Before(stuck); !ok || yield(eventlog.Batch{Events: told.Events, Next: head.Next}, nil) {
+				yield(eventlog.Batch{}, stuck)
 			}
 			return
 		}
@@ -76,12 +76,12 @@ func (l Log) Subscribe(ctx context.Context, after event.Position, f event.Filter
 
 // tellAll returns a batch's public events that pass, up to the first unreadable event, if there
 // is one.
-func (l Log) tellAll(batch event.Batch, f event.Filter) (event.Batch, error) {
-	told := event.Batch{Next: batch.Next, Live: batch.Live}
+func (l Log) tellAll(batch eventlog.Batch, f eventlog.Filter) (eventlog.Batch, error) {
+	told := eventlog.Batch{Next: batch.Next, Live: batch.Live}
 	for _, r := range batch.Events {
 		shown, ok, err := l.tell(r)
 		if err != nil {
-			return told, &event.Stuck{At: r.Position, Err: err}
+			return told, &eventlog.Stuck{At: r.Position, Err: err}
 		}
 		if ok && f.Passes(shown.Stream, shown.Name) {
 			told.Events = append(told.Events, shown)
@@ -91,7 +91,7 @@ func (l Log) tellAll(batch event.Batch, f event.Filter) (event.Batch, error) {
 }
 
 // tell converts a recorded event to its public form, if it has one.
-func (l Log) tell(r event.Recorded) (event.Recorded, bool, error) {
+func (l Log) tell(r eventlog.Recorded) (eventlog.Recorded, bool, error) {
 	id, err := intent.ParseStream(r.Stream)
 	if err != nil {
 		return r, false, err

@@ -14,8 +14,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 	"github.com/tempo-watchtower/watchtower/infra/outward"
@@ -46,13 +46,13 @@ func history(t *testing.T, db *embedded.DB, n int) (ids []chain.IntentID) {
 			intent.Attempt{Assignment: 1, Kind: intent.First, Hash: hash},
 			intent.Announce{Hash: hash, Receipt: chain.Receipt{Block: block, Status: 1}, Confirmations: []chain.Block{block}, Settled: true},
 		} {
-			o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+			o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 			must(t, err)
 			_, err = intents.Handle(t.Context(), intent.Stream(r.ID()), c, o)
 			must(t, err)
 		}
-		stream := event.Stream(fmt.Sprint("tx-", i))
-		_, err := db.Log().Append(t.Context(), stream, 0, event.Event{ID: event.DeriveID(stream, event.ID{}, 0), Name: "tx.mined.v1", Data: []byte("{}")})
+		stream := eventlog.Stream(fmt.Sprint("tx-", i))
+		_, err := db.Log().Append(t.Context(), stream, 0, eventlog.Event{ID: eventlog.DeriveID(stream, eventlog.ID{}, 0), Name: "tx.mined.v1", Data: []byte("{}")})
 		must(t, err)
 		ids = append(ids, r.ID())
 	}
@@ -116,15 +116,15 @@ func TestStuck(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, db.Close()) }()
 	id := history(t, db, 1)[0]
-	strange := event.Event{ID: event.ID{1}, Name: "intent.requested.v9", Data: []byte("{}")}
+	strange := eventlog.Event{ID: eventlog.ID{1}, Name: "intent.requested.v9", Data: []byte("{}")}
 	head, err := db.Log().Head(t.Context())
 	must(t, err)
 	_, err = db.Log().Append(t.Context(), intent.Stream(chain.IntentID{9}), 0, strange)
 	must(t, err)
 	log := outward.New(db.Log())
-	told, upto := 0, event.Position(0)
-	var stuck *event.Stuck
-	for batch, err := range log.Subscribe(t.Context(), 0, event.Filter{}, 1000) {
+	told, upto := 0, eventlog.Position(0)
+	var stuck *eventlog.Stuck
+	for batch, err := range log.Subscribe(t.Context(), 0, eventlog.Filter{}, 1000) {
 		if err != nil {
 			if !errors.As(err, &stuck) || stuck.At != head+1 {
 				t.Fatal(err)

@@ -12,12 +12,12 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Apply makes changes in order and moves the reader's checkpoint, in one database transaction.
-// It returns event.ErrMoved if the checkpoint is not at from.
-func (s *Work) Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error {
+// It returns eventlog.ErrMoved if the checkpoint is not at from.
+func (s *Work) Apply(ctx context.Context, reader string, from, to eventlog.Position, changes []tx.Change) error {
 	return retryRefused(ctx, func() error {
 		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
 			if err := moveCheckpoint(ctx, dbtx, reader, from, to); err != nil || len(changes) == 0 {

@@ -9,17 +9,17 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 const selectBegins = `SELECT begins FROM log.head`
 
 // Begins is the position from which the log is complete in this database; 1 if nothing was
 // dropped.
-func (l *Log) Begins(ctx context.Context) (event.Position, error) {
+func (l *Log) Begins(ctx context.Context) (eventlog.Position, error) {
 	var begins int64
 	err := retry(ctx, func() error { return l.pool.QueryRow(ctx, selectBegins).Scan(&begins) })
-	return event.Position(begins), err
+	return eventlog.Position(begins), err
 }
 
 const selectSegments = `SELECT store, first, past, name, hash, events, bytes, since, until FROM log.segments ORDER BY first`
@@ -42,7 +42,7 @@ func scanSegment(row pgx.CollectableRow) (s archive.Segment, err error) {
 	var first, past, events, bytes int64
 	var hash []byte
 	err = row.Scan(&store, &first, &past, &s.Name, &hash, &events, &bytes, &s.From, &s.To)
-	s.Store, s.First, s.Past = store.Bytes, event.Position(first), event.Position(past)
+	s.Store, s.First, s.Past = store.Bytes, eventlog.Position(first), eventlog.Position(past)
 	s.Events, s.Bytes, s.From, s.To = uint64(events), uint64(bytes), s.From.UTC(), s.To.UTC()
 	copy(s.Hash[:], hash)
 	return s, err
@@ -70,7 +70,7 @@ const (
 // Drop drops the partitions below a position whose events are in segments. First it copies
 // events of unsettled streams forward. It returns the position where the log begins afterwards.
 // It may be called again after any error.
-func (l *Log) Drop(ctx context.Context, below event.Position, rule archive.Rule) (begins event.Position, err error) {
+func (l *Log) Drop(ctx context.Context, below eventlog.Position, rule archive.Rule) (begins eventlog.Position, err error) {
 	if err := retry(ctx, func() error { return l.discard(ctx, nil) }); err != nil {
 		return 0, fmt.Errorf("drop tables of unfinished restores: %w", err)
 	}
@@ -79,7 +79,7 @@ func (l *Log) Drop(ctx context.Context, below event.Position, rule archive.Rule)
 		err := retry(ctx, func() error {
 			return l.pool.QueryRow(ctx, `SELECT first, past FROM log.partitions ORDER BY first LIMIT 1`).Scan(&first, &past)
 		})
-		if errors.Is(err, pgx.ErrNoRows) || err == nil && event.Position(past) > below {
+		if errors.Is(err, pgx.ErrNoRows) || err == nil && eventlog.Position(past) > below {
 			break
 		}
 		if err != nil {
@@ -104,7 +104,7 @@ func (l *Log) Drop(ctx context.Context, below event.Position, rule archive.Rule)
 }
 
 // copyForward keeps the events of unsettled streams in a range.
-func (l *Log) copyForward(ctx context.Context, first, past int64, below event.Position, rule archive.Rule) error {
+func (l *Log) copyForward(ctx context.Context, first, past int64, below eventlog.Position, rule archive.Rule) error {
 	const touched = `SELECT t.stream, s.name, s.last_pos, coalesce((SELECT e.name FROM log.events e WHERE e.pos = s.last_pos), '')
 		FROM (SELECT DISTINCT stream FROM log.events WHERE pos >= $1 AND pos < $2) t JOIN log.streams s ON s.no = t.stream`
 	for from := first; from < past; from += copyPositions {
@@ -129,7 +129,7 @@ func (l *Log) copyForward(ctx context.Context, first, past int64, below event.Po
 }
 
 // pick queries streams and returns the settled or the unsettled ones, as want says.
-func (l *Log) pick(ctx context.Context, want func(settled bool) bool, below event.Position, rule archive.Rule, sql string, args ...any) (picked []int64, err error) {
+func (l *Log) pick(ctx context.Context, want func(settled bool) bool, below eventlog.Position, rule archive.Rule, sql string, args ...any) (picked []int64, err error) {
 	err = retry(ctx, func() error {
 		picked = nil
 		rows, err := l.pool.Query(ctx, sql, args...)
@@ -139,7 +139,7 @@ func (l *Log) pick(ctx context.Context, want func(settled bool) bool, below even
 		var no, last int64
 		var stream, name string
 		_, err = pgx.ForEachRow(rows, []any{&no, &stream, &last, &name}, func() error {
-			if want(event.Position(last) < below && rule.Settled(event.Stream(stream), name)) {
+			if want(eventlog.Position(last) < below && rule.Settled(eventlog.Stream(stream), name)) {
 				picked = append(picked, no)
 			}
 			return nil
@@ -151,12 +151,12 @@ func (l *Log) pick(ctx context.Context, want func(settled bool) bool, below even
 
 // forget drops the first partition, which ends at past. A repeat after a lost reply drops nothing
 // more: the next partition ends later, and its unsettled streams are not copied forward yet.
-func (l *Log) forget(ctx context.Context, past int64) (event.Position, error) {
+func (l *Log) forget(ctx context.Context, past int64) (eventlog.Position, error) {
 	var began int64
 	err := l.briefly(ctx, "drop a partition", dropTries, func(dbtx pgx.Tx) error {
 		return dbtx.QueryRow(ctx, `SELECT log.forget($1)`, past).Scan(&began)
 	})
-	return event.Position(began), err
+	return eventlog.Position(began), err
 }
 
 // dropKept removes copied-forward events of streams that have settled since.

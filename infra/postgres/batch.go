@@ -3,14 +3,14 @@ package postgres
 import (
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // batch decides appends one after the other and collects the rows of the accepted ones. It does
 // no IO: its input has been read under the head row's lock.
 type batch struct {
 	head  int64 // the last position assigned
-	tails map[event.Stream]*tail
+	tails map[eventlog.Stream]*tail
 	grown []*tail // in the order of their first append in this batch
 
 	pos, stream, version   []int64
@@ -24,26 +24,26 @@ type batch struct {
 
 // tail is the end of a stream.
 type tail struct {
-	name    event.Stream
-	no      int64         // position of its first event; 0: the stream does not exist yet
-	last    int64         // position of its last event
-	version event.Version // including the events of this batch
-	stored  event.Version // version in the database
-	added   []place       // events added by this batch: versions stored+1 ..
+	name    eventlog.Stream
+	no      int64            // position of its first event; 0: the stream does not exist yet
+	last    int64            // position of its last event
+	version eventlog.Version // including the events of this batch
+	stored  eventlog.Version // version in the database
+	added   []place          // events added by this batch: versions stored+1 ..
 }
 
 // place is an event's id and position.
 type place struct {
-	id  event.ID
+	id  eventlog.ID
 	pos int64
 }
 
 func newBatch(head int64) *batch {
-	return &batch{head: head, tails: map[event.Stream]*tail{}}
+	return &batch{head: head, tails: map[eventlog.Stream]*tail{}}
 }
 
 // tail returns a stream's tail. The stream does not exist unless the database has returned it.
-func (b *batch) tail(name event.Stream) *tail {
+func (b *batch) tail(name eventlog.Stream) *tail {
 	t := b.tails[name]
 	if t == nil {
 		t = &tail{name: name}
@@ -57,30 +57,30 @@ func (b *batch) decide(p *pending) {
 	t := b.tail(p.stream)
 	if p.expected == t.version {
 		b.add(t, p.events)
-		p.answer.appended = event.Appended{Version: t.version, Position: event.Position(t.last)}
+		p.answer.appended = eventlog.Appended{Version: t.version, Position: eventlog.Position(t.last)}
 		return
 	}
 	if at, ok := t.repeats(p); ok {
-		p.answer.appended = event.Appended{
-			Version:  p.expected + event.Version(len(p.events)),
-			Position: event.Position(at),
+		p.answer.appended = eventlog.Appended{
+			Version:  p.expected + eventlog.Version(len(p.events)),
+			Position: eventlog.Position(at),
 			Repeated: true,
 		}
 		return
 	}
-	p.answer.err = &event.ConflictError{Stream: p.stream, Expected: p.expected, Actual: t.version}
+	p.answer.err = &eventlog.ConflictError{Stream: p.stream, Expected: p.expected, Actual: t.version}
 }
 
 // repeats reports whether an append's events are stored already at the expected versions, and
 // the position of its last event.
 func (t *tail) repeats(p *pending) (at int64, ok bool) {
-	count := event.Version(len(p.events))
+	count := eventlog.Version(len(p.events))
 	if p.expected > t.version || t.version-p.expected < count {
 		return 0, false
 	}
 	for i, e := range p.events {
 		var stands place
-		switch v := p.expected + 1 + event.Version(i); {
+		switch v := p.expected + 1 + eventlog.Version(i); {
 		case v > t.stored:
 			stands = t.added[v-t.stored-1]
 		case i < len(p.standing):
@@ -96,7 +96,7 @@ func (t *tail) repeats(p *pending) (at int64, ok bool) {
 	return at, true
 }
 
-func (b *batch) add(t *tail, events []event.Event) {
+func (b *batch) add(t *tail, events []eventlog.Event) {
 	if len(t.added) == 0 {
 		b.grown = append(b.grown, t)
 	}
@@ -131,7 +131,7 @@ func notNull(data []byte) []byte {
 	return data
 }
 
-func linkOrNull(link event.Link) []byte {
+func linkOrNull(link eventlog.Link) []byte {
 	if link.IsZero() {
 		return nil
 	}

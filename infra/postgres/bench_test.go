@@ -13,25 +13,25 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
 // sample is an event of typical size.
-func sample(stream event.Stream, n int) event.Event {
-	return event.Event{
-		ID: event.DeriveID(stream, event.ID{15: 1}, n), Name: "tx.broadcast.v1",
+func sample(stream eventlog.Stream, n int) eventlog.Event {
+	return eventlog.Event{
+		ID: eventlog.DeriveID(stream, eventlog.ID{15: 1}, n), Name: "tx.broadcast.v1",
 		Data: fmt.Appendf(nil, `{"attempt":%d,"filler":%q}`, n, make([]byte, 70)),
-		Meta: event.Meta{Correlation: event.ID{1}, Causation: event.ID{2}, Actor: "broadcaster"},
+		Meta: eventlog.Meta{Correlation: eventlog.ID{1}, Causation: eventlog.ID{2}, Actor: "broadcaster"},
 	}
 }
 
 // streamOf returns a name like a transaction's stream.
-func streamOf(n int64) event.Stream {
+func streamOf(n int64) eventlog.Stream {
 	var h chain.Hash
 	binary.BigEndian.PutUint64(h[:], uint64(n)*0x9e3779b97f4a7c15)
-	return event.Stream("tx-42431-" + h.String())
+	return eventlog.Stream("tx-42431-" + h.String())
 }
 
 // appendFrom appends b.N events, each to its own stream, from a number of callers spread over
@@ -39,7 +39,7 @@ func streamOf(n int64) event.Stream {
 func appendFrom(b *testing.B, callers int, logs ...*postgres.Log) {
 	ctx := context.Background()
 	for i, l := range logs { // connect
-		if _, err := l.Append(ctx, event.Stream(fmt.Sprint("first-", i)), 0, sample("first", 0)); err != nil {
+		if _, err := l.Append(ctx, eventlog.Stream(fmt.Sprint("first-", i)), 0, sample("first", 0)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -106,7 +106,7 @@ func BenchmarkSubscribe(b *testing.B) {
 			var all, reading sync.WaitGroup
 			for s := range subscribers {
 				reading.Go(func() {
-					for batch, err := range l.Subscribe(ctx, 0, event.Filter{}, 1000) {
+					for batch, err := range l.Subscribe(ctx, 0, eventlog.Filter{}, 1000) {
 						if err != nil {
 							b.Error(err)
 							return
@@ -147,15 +147,15 @@ func BenchmarkAppendHundred(b *testing.B) {
 	l := open(b, postgres.Options{}).db.Log
 	for i := range b.N {
 		stream := streamOf(int64(i))
-		var events []event.Event
-		for n := range event.MaxAppend {
+		var events []eventlog.Event
+		for n := range eventlog.MaxAppend {
 			events = append(events, sample(stream, n))
 		}
 		if _, err := l.Append(context.Background(), stream, 0, events...); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(b.N*event.MaxAppend)/b.Elapsed().Seconds(), "events/s")
+	b.ReportMetric(float64(b.N*eventlog.MaxAppend)/b.Elapsed().Seconds(), "events/s")
 }
 
 func BenchmarkReadAll(b *testing.B) {
@@ -167,7 +167,7 @@ func BenchmarkReadAll(b *testing.B) {
 		all.Go(func() {
 			for n := c; n < streams; n += 100 {
 				stream := streamOf(int64(n))
-				var events []event.Event
+				var events []eventlog.Event
 				for i := range each {
 					events = append(events, sample(stream, i))
 				}
@@ -178,7 +178,7 @@ func BenchmarkReadAll(b *testing.B) {
 		})
 	}
 	all.Wait()
-	for name, f := range map[string]event.Filter{
+	for name, f := range map[string]eventlog.Filter{
 		"all": {}, "streams": {Streams: []string{"tx-42431-0x0"}}, "names": {Names: []string{"lane."}},
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -241,7 +241,7 @@ func scheduled(b *testing.B, w *postgres.Work, rows int) {
 		for n := at; n < at+1000; n++ {
 			changes = append(changes, opening(n, time.Now().Add(time.Hour+time.Duration(n)*time.Millisecond)))
 		}
-		if err := w.Apply(ctx, "bench", event.Position(at), event.Position(at+1000), changes); err != nil {
+		if err := w.Apply(ctx, "bench", eventlog.Position(at), eventlog.Position(at+1000), changes); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -274,7 +274,7 @@ func BenchmarkLease(b *testing.B) {
 		for n := rows + at; n < rows+at+1000; n++ {
 			changes = append(changes, opening(n, time.Now().Add(-time.Minute)))
 		}
-		if err := w.Apply(ctx, "due", event.Position(at), event.Position(at+1000), changes); err != nil {
+		if err := w.Apply(ctx, "due", eventlog.Position(at), eventlog.Position(at+1000), changes); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
@@ -23,7 +23,7 @@ func TestClockSetBack(t *testing.T) {
 			row.NextAt = now.Add(24 * time.Hour)
 			row.EligibleAt = uint64(row.NextAt.Unix())
 		}
-		at := event.Position(i)
+		at := eventlog.Position(i)
 		must(t, op.db.Work.Apply(ctx, "feeder", at, at+1, []tx.Change{{Chain: 1, Hash: hash, Open: &row}}))
 	}
 	leased := func(by string) map[chain.Hash]bool {
@@ -53,7 +53,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 	for n, hash := range []chain.Hash{{4}, {5}} { // one is a stored row, one is still to be read
 		row := tx.Work{Chain: 1, Hash: hash, NonceKey: chain.NonceKey{hash[0]}, Phase: tx.Open, NextAt: time.Now().Add(time.Hour)}
-		at := event.Position(len(hashes) + n)
+		at := eventlog.Position(len(hashes) + n)
 		must(t, op.db.Work.Apply(ctx, "feeder", at, at+1, []tx.Change{{Chain: 1, Hash: hash, Open: &row}}))
 		if n == 0 {
 			execute(t, conn, `UPDATE work.queue SET next_at = next_at + '1 hour' WHERE hash = '\x04'`)

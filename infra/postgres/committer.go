@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Limits of one batch of appends.
@@ -65,7 +65,7 @@ func (c *committer) commit(taken []*pending, more bool) {
 		case len(taken) == 0:
 			return
 		case c.log.alive.Err() != nil:
-			fail(taken, event.ErrClosed)
+			fail(taken, eventlog.ErrClosed)
 			return
 		case full(err): // the disk stays full: callers get the error at once and may go elsewhere
 			fail(taken, fmt.Errorf("append: %w", err))
@@ -130,7 +130,7 @@ func (c *committer) try(taken []*pending, more bool) ([]*pending, error) {
 		if clean {
 			return unclaim(taken), err
 		}
-		fail(taken, fmt.Errorf("append: %w: %w", event.ErrUnknown, err))
+		fail(taken, fmt.Errorf("append: %w: %w", eventlog.ErrUnknown, err))
 		return nil, nil
 	}
 	for _, p := range taken {

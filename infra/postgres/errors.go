@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/puddle/v2"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Transient reports whether the same call may succeed a little later: the connection broke, the
@@ -28,7 +28,7 @@ func Transient(err error) bool {
 	var connect *pgconn.ConnectError
 	switch {
 	case err == nil, errors.Is(err, context.Canceled),
-		errors.Is(err, event.ErrClosed), errors.Is(err, puddle.ErrClosedPool):
+		errors.Is(err, eventlog.ErrClosed), errors.Is(err, puddle.ErrClosedPool):
 		return false
 	case errors.Is(err, errLongReader):
 		return true
@@ -85,17 +85,17 @@ func refused(err error) bool {
 func classed(err error) error {
 	var connect *pgconn.ConnectError
 	if errors.Is(err, puddle.ErrClosedPool) || errors.As(err, &connect) && errors.Is(err, context.Canceled) {
-		return event.ErrClosed
+		return eventlog.ErrClosed
 	}
 	return err
 }
 
-// unsure classifies a write's error: event.ErrUnknown unless the server certainly did not
+// unsure classifies a write's error: eventlog.ErrUnknown unless the server certainly did not
 // commit.
 func unsure(err error) error {
 	err = classed(err)
 	switch {
-	case err == nil, errors.Is(err, event.ErrClosed), errors.Is(err, event.ErrMoved),
+	case err == nil, errors.Is(err, eventlog.ErrClosed), errors.Is(err, eventlog.ErrMoved),
 		refused(err), unsent(err):
 		return err
 	}
@@ -104,7 +104,7 @@ func unsure(err error) error {
 	if errors.As(err, &connect) || errors.As(err, &before) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", event.ErrUnknown, err)
+	return fmt.Errorf("%w: %w", eventlog.ErrUnknown, err)
 }
 
 // unsent reports whether the driver sent nothing. The driver also claims this for a closed
@@ -171,7 +171,7 @@ func retry(ctx context.Context, do func() error) error {
 // retryRefused repeats a write while it certainly was not committed.
 func retryRefused(ctx context.Context, do func() error) error {
 	err := repeat(ctx, do, func(err error) bool {
-		return Transient(err) && !errors.Is(unsure(err), event.ErrUnknown)
+		return Transient(err) && !errors.Is(unsure(err), eventlog.ErrUnknown)
 	})
 	return unsure(err)
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
@@ -68,11 +68,11 @@ func TestKilledSessions(t *testing.T) {
 	var all sync.WaitGroup
 	for w := range writers {
 		all.Go(func() {
-			stream := event.Stream(fmt.Sprint("s-", w))
-			for v := event.Version(0); v < 2*appends; v += 2 {
+			stream := eventlog.Stream(fmt.Sprint("s-", w))
+			for v := eventlog.Version(0); v < 2*appends; v += 2 {
 				for {
 					a, err := op.db.Log.Append(ctx, stream, v, happened(stream, v, 2)...)
-					var conflict *event.ConflictError
+					var conflict *eventlog.ConflictError
 					if err == nil {
 						if a.Version != v+2 {
 							t.Errorf("%s at %d: %+v", stream, v, a)
@@ -86,7 +86,7 @@ func TestKilledSessions(t *testing.T) {
 						t.Errorf("%s at %d: %v", stream, v, err)
 						return
 					}
-					if errors.Is(err, event.ErrUnknown) {
+					if errors.Is(err, eventlog.ErrUnknown) {
 						unknown.Add(1)
 					} else {
 						failed.Add(1)
@@ -95,8 +95,8 @@ func TestKilledSessions(t *testing.T) {
 			}
 		})
 	}
-	seen := map[event.Stream]event.Version{}
-	for b, err := range op.db.Log.Subscribe(ctx, 0, event.Filter{}, 50) {
+	seen := map[eventlog.Stream]eventlog.Version{}
+	for b, err := range op.db.Log.Subscribe(ctx, 0, eventlog.Filter{}, 50) {
 		must(t, err)
 		for _, r := range b.Events {
 			if seen[r.Stream]++; seen[r.Stream] != r.Version {
@@ -114,12 +114,12 @@ func TestKilledSessions(t *testing.T) {
 		t.Errorf("only %d sessions were ended: nothing was tested", killed)
 	}
 	for w := range writers {
-		stream := event.Stream(fmt.Sprint("s-", w))
-		var want []event.ID
+		stream := eventlog.Stream(fmt.Sprint("s-", w))
+		var want []eventlog.ID
 		for _, e := range happened(stream, 0, 2*appends) {
 			want = append(want, e.ID)
 		}
-		var got []event.ID
+		var got []eventlog.ID
 		for _, r := range stands(t, op.db.Log, stream) {
 			got = append(got, r.ID)
 		}
@@ -137,7 +137,7 @@ func TestKilledApply(t *testing.T) {
 	stop := killer(t, op.url)
 	defer stop()
 	const batches = 300
-	for at := event.Position(0); at < batches; {
+	for at := eventlog.Position(0); at < batches; {
 		n := int(at)
 		row := tx.Work{Chain: 1, Hash: chain.Hash{byte(n >> 8), byte(n)}, Nonce: uint64(at), Phase: tx.Open, NextAt: time.Now()}
 		err := op.db.Work.Apply(ctx, "feeder", at, at+1, []tx.Change{{Chain: 1, Hash: row.Hash, Open: &row}})
@@ -145,7 +145,7 @@ func TestKilledApply(t *testing.T) {
 			at++
 			continue
 		}
-		if errors.Is(err, event.ErrMoved) {
+		if errors.Is(err, eventlog.ErrMoved) {
 			t.Fatal("nobody else moves this checkpoint:", err)
 		}
 		eventually(t, "reading the checkpoint", func() bool {
@@ -181,11 +181,11 @@ func TestNotified(t *testing.T) {
 	writer := open(t, postgres.Options{})
 	reader := writer.again()
 	conn := admin(t, writer.url)
-	batches := make(chan event.Batch)
+	batches := make(chan eventlog.Batch)
 	ctx, cancel := context.WithCancel(soon(t))
 	var running sync.WaitGroup
 	running.Go(func() {
-		for b, err := range reader.db.Log.Subscribe(ctx, 0, event.Filter{}, 10) {
+		for b, err := range reader.db.Log.Subscribe(ctx, 0, eventlog.Filter{}, 10) {
 			if err != nil {
 				return
 			}
@@ -198,7 +198,7 @@ func TestNotified(t *testing.T) {
 	defer running.Wait()
 	defer cancel()
 	<-batches // caught up on an empty log
-	at := event.Version(0)
+	at := eventlog.Version(0)
 	round := func() time.Duration {
 		start := time.Now()
 		a, err := writer.db.Log.Append(ctx, "one", at, happened("one", at, 1)...)
@@ -255,7 +255,7 @@ func TestLostReplies(t *testing.T) {
 	}{"the request is lost": {request, false}, "the reply is lost": {reply, true}} {
 		t.Run(name, func(t *testing.T) {
 			for i := range 20 {
-				stream := event.Stream(fmt.Sprintf("%s-%d", name, i))
+				stream := eventlog.Stream(fmt.Sprintf("%s-%d", name, i))
 				events := happened(stream, 0, 3)
 				// After this the session has prepared its statements: the next thing lost is
 				// the append.
@@ -263,7 +263,7 @@ func TestLostReplies(t *testing.T) {
 				must(t, err)
 				what.Store(int64(c.loss))
 				_, err = store.db.Log.Append(ctx, stream, 0, events...)
-				if !errors.Is(err, event.ErrUnknown) {
+				if !errors.Is(err, eventlog.ErrUnknown) {
 					t.Fatal("the append whose answer was lost answered", err)
 				}
 				if c.stood { // the server finishes a statement it has begun, in its own time
@@ -301,13 +301,13 @@ func TestSilence(t *testing.T) {
 	armed.Store(true)
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
-	if _, err := store.db.Log.Append(short, "one", 1, happened("one", 1, 1)...); !errors.Is(err, event.ErrUnknown) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := store.db.Log.Append(short, "one", 1, happened("one", 1, 1)...); !errors.Is(err, eventlog.ErrUnknown) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Error("an append into silence answered", err)
 	}
 	// The committer still waits, so this append is never received.
 	short, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
-	if _, err := store.db.Log.Append(short, "two", 0, happened("two", 0, 1)...); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, event.ErrUnknown) {
+	if _, err := store.db.Log.Append(short, "two", 0, happened("two", 0, 1)...); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, eventlog.ErrUnknown) {
 		t.Error("an append behind it answered", err)
 	}
 	short, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
@@ -338,7 +338,7 @@ func TestServerGone(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 50 {
 		all.Go(func() {
-			stream := event.Stream(fmt.Sprint("s-", i))
+			stream := eventlog.Stream(fmt.Sprint("s-", i))
 			within := ctx
 			if i%10 == 0 {
 				short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
@@ -346,7 +346,7 @@ func TestServerGone(t *testing.T) {
 				within = short
 			}
 			_, err := store.db.Log.Append(within, stream, 0, happened(stream, 0, 2)...)
-			if i%10 == 0 && (!errors.Is(err, context.DeadlineExceeded) || errors.Is(err, event.ErrUnknown)) || i%10 != 0 && err != nil {
+			if i%10 == 0 && (!errors.Is(err, context.DeadlineExceeded) || errors.Is(err, eventlog.ErrUnknown)) || i%10 != 0 && err != nil {
 				t.Errorf("%s: %v", stream, err)
 			}
 		})
@@ -373,7 +373,7 @@ func TestApplyLosesReplies(t *testing.T) {
 	store.start()
 	t.Cleanup(func() { store.close() }) //nolint:errcheck // not what is tested
 	ctx := soon(t)
-	at := event.Position(0)
+	at := eventlog.Position(0)
 	for pieces, lost := 0, true; lost; pieces++ {
 		row := tx.Work{Chain: 1, Hash: chain.Hash{byte(pieces)}, Nonce: uint64(pieces), Phase: tx.Open, NextAt: time.Now()}
 		p.loseAfter(pieces, reply)
@@ -382,7 +382,7 @@ func TestApplyLosesReplies(t *testing.T) {
 		p.lose(nothing)
 		stands, readErr := direct.db.Checkpoints.Checkpoint(ctx, "feeder")
 		must(t, readErr)
-		if errors.Is(err, event.ErrMoved) || !errors.Is(err, event.ErrUnknown) && (stands == at+1) != (err == nil) {
+		if errors.Is(err, eventlog.ErrMoved) || !errors.Is(err, eventlog.ErrUnknown) && (stands == at+1) != (err == nil) {
 			t.Errorf("cut after %d pieces: %v; the checkpoint went from %d to %d", pieces, err, at, stands)
 		}
 		at = stands

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tempo-watchtower/watchtower/domain/consumer"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Groups stores the state of consumer groups of the log's external feed. Its commits wait for
@@ -39,7 +39,7 @@ func (s *Groups) Claim(ctx context.Context, group, holder string, ttl time.Durat
 	if errors.Is(err, pgx.ErrNoRows) {
 		return consumer.Claim{}, false, nil
 	}
-	return consumer.Claim{Token: uint64(token), Position: event.Position(pos)}, err == nil, err
+	return consumer.Claim{Token: uint64(token), Position: eventlog.Position(pos)}, err == nil, err
 }
 
 // Yield ends a claim at once. Not holding it is no error.
@@ -63,7 +63,7 @@ func (s *Groups) fenced(ctx context.Context, sql string, args ...any) error {
 
 // Save moves the checkpoint forward. It returns consumer.ErrSuperseded if the token is not the
 // newest, or the checkpoint is already further.
-func (s *Groups) Save(ctx context.Context, group string, token uint64, to event.Position) error {
+func (s *Groups) Save(ctx context.Context, group string, token uint64, to eventlog.Position) error {
 	return s.fenced(ctx, `UPDATE feed.groups SET pos = $3 WHERE name = $1 AND token = $2 AND pos <= $3`,
 		group, clamp(token), clamp(uint64(to)))
 }
@@ -89,7 +89,7 @@ SELECT 1 FROM held`
 
 // Unpark removes a stream's parked record; no error if there is none. It returns
 // consumer.ErrSuperseded if the token is not the newest.
-func (s *Groups) Unpark(ctx context.Context, group string, token uint64, stream event.Stream) error {
+func (s *Groups) Unpark(ctx context.Context, group string, token uint64, stream eventlog.Stream) error {
 	return s.fenced(ctx, unparkStream, group, clamp(token), string(stream))
 }
 
@@ -105,7 +105,7 @@ func (s *Groups) Parked(ctx context.Context, group string) (all []consumer.Parke
 			var stream, wish string
 			var version, pos int64
 			err = row.Scan(&stream, &version, &pos, &p.Error, &p.Attempts, &p.Since, &wish)
-			p.Stream, p.Version, p.Position, p.Wish = event.Stream(stream), event.Version(version), event.Position(pos), consumer.Wish(wish)
+			p.Stream, p.Version, p.Position, p.Wish = eventlog.Stream(stream), eventlog.Version(version), eventlog.Position(pos), consumer.Wish(wish)
 			p.Since = p.Since.UTC()
 			return p, err
 		})
@@ -117,7 +117,7 @@ func (s *Groups) Parked(ctx context.Context, group string) (all []consumer.Parke
 // Wish asks the process that holds the group to resume a stream that is parked at a version, or
 // to skip it. It returns consumer.ErrNotParked if the stream is not parked at that version, so
 // that a command for one event does not affect a later one.
-func (s *Groups) Wish(ctx context.Context, group string, stream event.Stream, at event.Version, w consumer.Wish) error {
+func (s *Groups) Wish(ctx context.Context, group string, stream eventlog.Stream, at eventlog.Version, w consumer.Wish) error {
 	err := s.fenced(ctx, `UPDATE feed.parked SET wish = $3 WHERE name = $1 AND stream = $2 AND version = $4`, group, string(stream), string(w), clamp(uint64(at)))
 	if errors.Is(err, consumer.ErrSuperseded) {
 		return consumer.ErrNotParked
@@ -136,7 +136,7 @@ func (s *Groups) Groups(ctx context.Context) (all []consumer.Group, err error) {
 		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (g consumer.Group, err error) {
 			var pos int64
 			err = row.Scan(&g.Name, &pos, &g.Holder, &g.Parked)
-			g.Position = event.Position(pos)
+			g.Position = eventlog.Position(pos)
 			return g, err
 		})
 		return err

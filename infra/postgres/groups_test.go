@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/consumer"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -44,7 +44,7 @@ func TestConsumersRole(t *testing.T) {
 	if err != nil || !held {
 		t.Fatalf("%v, %v", held, err)
 	}
-	for b, err := range theirs.db.Log.Subscribe(ctx, 0, event.Filter{}, 10) {
+	for b, err := range theirs.db.Log.Subscribe(ctx, 0, eventlog.Filter{}, 10) {
 		must(t, err)
 		if len(b.Events) != 2 {
 			t.Errorf("%d events", len(b.Events))

@@ -14,8 +14,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/migrations"
 )
 
@@ -114,13 +114,13 @@ func (i *Inspection) Close() error {
 func (i *Inspection) View() *sql.Tx { return i.viewTx }
 
 // Head is the position of the last event.
-func (i *Inspection) Head(ctx context.Context) (event.Position, error) {
+func (i *Inspection) Head(ctx context.Context) (eventlog.Position, error) {
 	var head int64
 	err := i.conn.QueryRow(ctx, selectHead).Scan(&head)
-	return event.Position(head), err
+	return eventlog.Position(head), err
 }
 
-func (i *Inspection) events(ctx context.Context, text string, args ...any) ([]event.Recorded, error) {
+func (i *Inspection) events(ctx context.Context, text string, args ...any) ([]eventlog.Recorded, error) {
 	rows, err := i.conn.Query(ctx, text, args...)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (i *Inspection) events(ctx context.Context, text string, args ...any) ([]ev
 }
 
 // Page returns up to most next events of the log; none at its end.
-func (i *Inspection) Page(ctx context.Context, after event.Position, most int) ([]event.Recorded, error) {
+func (i *Inspection) Page(ctx context.Context, after eventlog.Position, most int) ([]eventlog.Recorded, error) {
 	// A missing stream row must not hide its events.
 	const page = `SELECT ` + eventColumns + `, coalesce(` + streamName + `, '') FROM log.events e
 		WHERE e.pos > $1 ORDER BY e.pos LIMIT $2`
@@ -162,10 +162,10 @@ func (i *Inspection) Current(ctx context.Context) error {
 }
 
 // Begins is the position from which the log is complete in this database.
-func (i *Inspection) Begins(ctx context.Context) (event.Position, error) {
+func (i *Inspection) Begins(ctx context.Context) (eventlog.Position, error) {
 	var begins int64
 	err := i.conn.QueryRow(ctx, selectBegins).Scan(&begins)
-	return event.Position(begins), err
+	return eventlog.Position(begins), err
 }
 
 // Segments lists the archive's files in order.
@@ -178,23 +178,23 @@ func (i *Inspection) Segments(ctx context.Context) ([]archive.Segment, error) {
 }
 
 // Extents returns the positions of streams, which show the parts that are only in the archive.
-func (i *Inspection) Extents(ctx context.Context, names []event.Stream) (map[event.Stream]archive.Extent, error) {
+func (i *Inspection) Extents(ctx context.Context, names []eventlog.Stream) (map[eventlog.Stream]archive.Extent, error) {
 	rows, err := i.conn.Query(ctx, `SELECT name, no, last_pos FROM log.streams WHERE name = ANY ($1::text[])`, texts(names))
 	if err != nil {
 		return nil, err
 	}
-	all := make(map[event.Stream]archive.Extent, len(names))
+	all := make(map[eventlog.Stream]archive.Extent, len(names))
 	var name string
 	var first, last int64
 	_, err = pgx.ForEachRow(rows, []any{&name, &first, &last}, func() error {
-		all[event.Stream(name)] = archive.Extent{First: event.Position(first), Last: event.Position(last)}
+		all[eventlog.Stream(name)] = archive.Extent{First: eventlog.Position(first), Last: eventlog.Position(last)}
 		return nil
 	})
 	return all, err
 }
 
 // Names lists up to most streams with a prefix. after is the next of the previous call.
-func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most int) (names []event.Stream, next int64, err error) {
+func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most int) (names []eventlog.Stream, next int64, err error) {
 	rows, err := i.conn.Query(ctx, `SELECT no, name FROM log.streams WHERE no > $1 AND name ^@ $2 ORDER BY no LIMIT $3`, after, prefix, most)
 	if err != nil {
 		return nil, 0, err
@@ -202,14 +202,14 @@ func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most
 	next = after
 	var name string
 	_, err = pgx.ForEachRow(rows, []any{&next, &name}, func() error {
-		names = append(names, event.Stream(name))
+		names = append(names, eventlog.Stream(name))
 		return nil
 	})
 	return names, next, err
 }
 
 // Stream returns up to most events of a stream after a version, without those in the archive.
-func (i *Inspection) Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error) {
+func (i *Inspection) Stream(ctx context.Context, stream eventlog.Stream, after eventlog.Version, most int) ([]eventlog.Recorded, error) {
 	if !storable(string(stream)) {
 		return nil, nil
 	}
@@ -218,7 +218,7 @@ func (i *Inspection) Stream(ctx context.Context, stream event.Stream, after even
 
 // Streams returns all events of some streams without those in the archive, each stream's in
 // order.
-func (i *Inspection) Streams(ctx context.Context, names []event.Stream) (map[event.Stream][]event.Recorded, error) {
+func (i *Inspection) Streams(ctx context.Context, names []eventlog.Stream) (map[eventlog.Stream][]eventlog.Recorded, error) {
 	const streams = `SELECT ` + eventColumns + `, s.name FROM log.streams s
 		CROSS JOIN LATERAL (
 			(SELECT * FROM log.kept k WHERE k.stream = s.no AND k.pos < (SELECT begins FROM log.head) ORDER BY k.version)
@@ -226,7 +226,7 @@ func (i *Inspection) Streams(ctx context.Context, names []event.Stream) (map[eve
 			(SELECT * FROM log.events e WHERE e.stream = s.no AND e.pos BETWEEN s.no AND s.last_pos ORDER BY e.version)
 		) e WHERE s.name = ANY ($1::text[])`
 	found, err := i.events(ctx, streams, texts(names))
-	all := make(map[event.Stream][]event.Recorded, len(names))
+	all := make(map[eventlog.Stream][]eventlog.Recorded, len(names))
 	for _, r := range found {
 		all[r.Stream] = append(all[r.Stream], r)
 	}
@@ -234,22 +234,22 @@ func (i *Inspection) Streams(ctx context.Context, names []event.Stream) (map[eve
 }
 
 // Known reports which of some streams exist.
-func (i *Inspection) Known(ctx context.Context, names []event.Stream) (map[event.Stream]bool, error) {
+func (i *Inspection) Known(ctx context.Context, names []eventlog.Stream) (map[eventlog.Stream]bool, error) {
 	rows, err := i.conn.Query(ctx, `SELECT s.name FROM unnest($1::text[]) u (name) JOIN log.streams s ON s.name = u.name`, texts(names))
 	if err != nil {
 		return nil, err
 	}
-	known := make(map[event.Stream]bool, len(names))
+	known := make(map[eventlog.Stream]bool, len(names))
 	var name string
 	_, err = pgx.ForEachRow(rows, []any{&name}, func() error {
-		known[event.Stream(name)] = true
+		known[eventlog.Stream(name)] = true
 		return nil
 	})
 	return known, err
 }
 
 // texts converts names to a parameter, without names that no stream can have.
-func texts(names []event.Stream) []string {
+func texts(names []eventlog.Stream) []string {
 	all := make([]string, 0, len(names))
 	for _, name := range names {
 		if storable(string(name)) {
@@ -260,10 +260,10 @@ func texts(names []event.Stream) []string {
 }
 
 // Checkpoint is the checkpoint of a reader in the queue's database.
-func (i *Inspection) Checkpoint(ctx context.Context, reader string) (event.Position, error) {
+func (i *Inspection) Checkpoint(ctx context.Context, reader string) (eventlog.Position, error) {
 	var pos int64
 	err := i.conn.QueryRow(ctx, `SELECT coalesce(max(pos), 0) FROM work.checkpoints WHERE reader = $1`, reader).Scan(&pos)
-	return event.Position(pos), err
+	return eventlog.Position(pos), err
 }
 
 // Lease returns the last holder of a lease, and the end of its term by the server's clock; an

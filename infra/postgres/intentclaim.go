@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 const (
@@ -122,7 +122,7 @@ func scanIntent(row pgx.CollectableRow) (e intent.Entry, err error) {
 	if err := row.Scan(&id, &position, &of, &e.Client, &wants, &key, &name, &deadline, &lane, &holder, &until, &most, &size, &behind); err != nil {
 		return e, err
 	}
-	e.ID, e.Behind, e.Position, e.Chain, e.Deadline = id.Bytes, behind.Bytes, event.Position(position), chain.ID(of), uint64(deadline)
+	e.ID, e.Behind, e.Position, e.Chain, e.Deadline = id.Bytes, behind.Bytes, eventlog.Position(position), chain.ID(of), uint64(deadline)
 	e.Key, e.Row = keyOf(key), intent.ParseRow(e.Chain, name)
 	e.Lane, e.Holder, e.Until = laneAt(e.Chain, lane), holder.String, timeOf(until)
 	e.Size = int(size)

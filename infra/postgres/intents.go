@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Intents is the work queue of intents. A crash of the server may lose its last changes; its
@@ -54,8 +54,8 @@ WHERE i.intent = f.intent AND NOT i.head`
 )
 
 // Apply makes changes in order and moves the reader's checkpoint, in one database transaction.
-// It returns event.ErrMoved if the checkpoint is not at from.
-func (s *Intents) Apply(ctx context.Context, reader string, from, to event.Position, changes []intent.Change) error {
+// It returns eventlog.ErrMoved if the checkpoint is not at from.
+func (s *Intents) Apply(ctx context.Context, reader string, from, to eventlog.Position, changes []intent.Change) error {
 	return retryRefused(ctx, func() error {
 		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
 			if err := moveCheckpoint(ctx, dbtx, reader, from, to); err != nil || len(changes) == 0 {
@@ -231,7 +231,7 @@ SELECT NULL, NULL, lane, client, count(*), min(pos) FROM work.intents WHERE chai
 			if err := row.Scan(&wants, &key, &lane, &d.Client, &n, &first); err != nil {
 				return d, err
 			}
-			d.First = event.Position(first)
+			d.First = eventlog.Position(first)
 			if in := laneAt(id, lane); in != nil {
 				d.From, d.Key, d.Assigned = intent.From{Signer: &in.Sender}, &in.Key, n
 				return d, nil
@@ -261,7 +261,7 @@ const aheadInRow = `SELECT intent FROM (
 
 // Ahead returns the nearest earlier intent of an ordering group that has no nonce, among the
 // [intent.AheadMost] right before a position; zero if there is none.
-func (s *Intents) Ahead(ctx context.Context, row intent.Row, before event.Position) (chain.IntentID, error) {
+func (s *Intents) Ahead(ctx context.Context, row intent.Row, before eventlog.Position) (chain.IntentID, error) {
 	var found pgtype.UUID
 	err := retry(ctx, func() error {
 		err := s.pool.QueryRow(ctx, aheadInRow, int64(row.Chain), row.Name(), clamp(uint64(before)), intent.AheadMost).Scan(&found)

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
@@ -71,7 +71,7 @@ func TestClaimsClockSetBack(t *testing.T) {
 	q := op.db.Intents()
 	var changes []intent.Change
 	for n := byte(1); n <= 2; n++ {
-		w := intent.Waiting{ID: chain.IntentID{n}, Position: event.Position(n), Chain: 1, From: intent.From{Pool: "hot"}}
+		w := intent.Waiting{ID: chain.IntentID{n}, Position: eventlog.Position(n), Chain: 1, From: intent.From{Pool: "hot"}}
 		changes = append(changes, intent.Change{ID: w.ID, Open: &w})
 	}
 	must(t, q.Apply(ctx, "relayer", 0, 2, changes))
@@ -117,7 +117,7 @@ func BenchmarkClaim(b *testing.B) {
 		return a
 	}
 	asking := func(n int) intent.Change {
-		w := intent.Waiting{Position: event.Position(n + 1), Chain: 1, From: intent.From{Pool: fmt.Sprint("pool-", n%2)}}
+		w := intent.Waiting{Position: eventlog.Position(n + 1), Chain: 1, From: intent.From{Pool: fmt.Sprint("pool-", n%2)}}
 		binary.BigEndian.PutUint64(w.ID[:], uint64(n)*0x9e3779b97f4a7c15)
 		if n%3 == 0 {
 			by := signer(n % lanes)
@@ -128,7 +128,7 @@ func BenchmarkClaim(b *testing.B) {
 		}
 		return intent.Change{ID: w.ID, Open: &w}
 	}
-	at := event.Position(0)
+	at := eventlog.Position(0)
 	apply := func(changes []intent.Change) {
 		if err := q.Apply(ctx, "bench", at, at+1, changes); err != nil {
 			b.Fatal(err)

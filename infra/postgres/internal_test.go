@@ -20,7 +20,7 @@ import (
 	"github.com/jackc/puddle/v2"
 	"pgregory.net/rapid"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 func TestErrorClasses(t *testing.T) {
@@ -51,22 +51,22 @@ func TestErrorClasses(t *testing.T) {
 		{context.Canceled, false, true},
 		{context.DeadlineExceeded, false, true},
 		{&uncommittedError{io.EOF}, true, false},
-		{event.ErrMoved, false, false},
+		{eventlog.ErrMoved, false, false},
 		{puddle.ErrClosedPool, false, false},
 	} {
 		if got := Transient(c.err); got != c.transient {
 			t.Errorf("%v is transient: %v", c.err, got)
 		}
-		if got := errors.Is(unsure(c.err), event.ErrUnknown); got != c.unknown {
+		if got := errors.Is(unsure(c.err), eventlog.ErrUnknown); got != c.unknown {
 			t.Errorf("after %v nobody knows: %v", c.err, got)
 		}
 	}
-	if err := classed(fmt.Errorf("acquire: %w", puddle.ErrClosedPool)); !errors.Is(err, event.ErrClosed) {
+	if err := classed(fmt.Errorf("acquire: %w", puddle.ErrClosedPool)); !errors.Is(err, eventlog.ErrClosed) {
 		t.Error("a closed pool is", err)
 	}
 }
 
-// A caller that waits for a connection while the pool closes gets event.ErrClosed, not a
+// A caller that waits for a connection while the pool closes gets eventlog.ErrClosed, not a
 // context error.
 func TestClosedWhileConnecting(t *testing.T) {
 	config, err := pgxpool.ParseConfig("postgres://nobody@127.0.0.1:1/nothing?sslmode=disable")
@@ -87,7 +87,7 @@ func TestClosedWhileConnecting(t *testing.T) {
 	go func() { told <- retry(t.Context(), func() error { return pool.Ping(t.Context()) }) }()
 	<-dialing
 	pool.Close()
-	if err := <-told; !errors.Is(err, event.ErrClosed) {
+	if err := <-told; !errors.Is(err, eventlog.ErrClosed) {
 		t.Error("a pool that is closed while it connects is", err)
 	}
 }
@@ -103,7 +103,7 @@ func testRetry(t *testing.T) {
 		err    error
 		tries  int
 	}{
-		{retry, nil, 1}, {retry, io.EOF, retries}, {retry, event.ErrMoved, 1},
+		{retry, nil, 1}, {retry, io.EOF, retries}, {retry, eventlog.ErrMoved, 1},
 		{retry, &pgconn.PgError{Code: "53100"}, 1}, {retry, &pgconn.PgError{Code: "53200"}, retries},
 		{retryRefused, io.EOF, 1}, {retryRefused, &uncommittedError{io.EOF}, retries},
 	} {
@@ -136,16 +136,16 @@ func TestNumbers(t *testing.T) {
 // of the log.
 func TestBatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		log := map[event.Stream][]place{} // committed events
+		log := map[eventlog.Stream][]place{} // committed events
 		var head int64
 		var made []*pending
 		for range rapid.IntRange(1, 4).Draw(t, "batches") {
 			b := newBatch(head)
 			for stream, places := range log {
-				n := event.Version(len(places))
+				n := eventlog.Version(len(places))
 				b.tails[stream] = &tail{name: stream, no: places[0].pos, last: places[n-1].pos, version: n, stored: n}
 			}
-			plain := map[event.Stream][]place{}
+			plain := map[eventlog.Stream][]place{}
 			for s, p := range log {
 				plain[s] = slices.Clone(p)
 			}
@@ -178,11 +178,11 @@ func drawAppend(t *rapid.T, made []*pending) *pending {
 		return &pending{stream: old.stream, expected: old.expected, events: old.events}
 	}
 	p := &pending{
-		stream:   event.Stream(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "stream")),
-		expected: event.Version(rapid.IntRange(0, 6).Draw(t, "expected")),
+		stream:   eventlog.Stream(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "stream")),
+		expected: eventlog.Version(rapid.IntRange(0, 6).Draw(t, "expected")),
 	}
 	for range rapid.IntRange(1, 3).Draw(t, "events") {
-		p.events = append(p.events, event.Event{ID: event.ID{byte(len(made)), byte(len(p.events)), 1}})
+		p.events = append(p.events, eventlog.Event{ID: eventlog.ID{byte(len(made)), byte(len(p.events)), 1}})
 	}
 	return p
 }
@@ -193,7 +193,7 @@ func standing(stored []place, p *pending) []place {
 	return stored[from:min(from+len(p.events), len(stored))]
 }
 
-func compareAnswer(t *rapid.T, log map[event.Stream][]place, head *int64, p *pending) {
+func compareAnswer(t *rapid.T, log map[eventlog.Stream][]place, head *int64, p *pending) {
 	places, at := log[p.stream], int(p.expected)
 	var want answer
 	switch stands := len(places) >= at+len(p.events); {
@@ -203,12 +203,12 @@ func compareAnswer(t *rapid.T, log map[event.Stream][]place, head *int64, p *pen
 			places = append(places, place{e.ID, *head})
 		}
 		log[p.stream] = places
-		want.appended = event.Appended{Version: event.Version(len(places)), Position: event.Position(*head)}
-	case stands && slices.EqualFunc(places[at:at+len(p.events)], p.events, func(s place, e event.Event) bool { return s.id == e.ID }):
+		want.appended = eventlog.Appended{Version: eventlog.Version(len(places)), Position: eventlog.Position(*head)}
+	case stands && slices.EqualFunc(places[at:at+len(p.events)], p.events, func(s place, e eventlog.Event) bool { return s.id == e.ID }):
 		last := at + len(p.events)
-		want.appended = event.Appended{Version: event.Version(last), Position: event.Position(places[last-1].pos), Repeated: true}
+		want.appended = eventlog.Appended{Version: eventlog.Version(last), Position: eventlog.Position(places[last-1].pos), Repeated: true}
 	default:
-		want.err = &event.ConflictError{Stream: p.stream, Expected: p.expected, Actual: event.Version(len(places))}
+		want.err = &eventlog.ConflictError{Stream: p.stream, Expected: p.expected, Actual: eventlog.Version(len(places))}
 	}
 	if diff := cmp.Diff(want.appended, p.answer.appended); diff != "" || fmt.Sprint(want.err) != fmt.Sprint(p.answer.err) {
 		t.Fatalf("%s at %d: %v, should be %v; %s", p.stream, p.expected, p.answer.err, want.err, diff)
@@ -216,11 +216,11 @@ func compareAnswer(t *rapid.T, log map[event.Stream][]place, head *int64, p *pen
 }
 
 // checkRows checks that the rows to write produce the expected log.
-func checkRows(t *rapid.T, b *batch, log map[event.Stream][]place) {
+func checkRows(t *rapid.T, b *batch, log map[eventlog.Stream][]place) {
 	for _, fresh := range []bool{true, false} {
 		no, version, last, name := b.streams(fresh)
 		for i, n := range name {
-			places := log[event.Stream(n)]
+			places := log[eventlog.Stream(n)]
 			if no[i] != places[0].pos || int(version[i]) != len(places) || last[i] != places[len(places)-1].pos {
 				t.Fatalf("%s is to be no %d, version %d, last %d; stands %v", n, no[i], version[i], last[i], places)
 			}
@@ -249,14 +249,14 @@ func TestLeave(t *testing.T) {
 		p.state.Store(state)
 		return p
 	}
-	if _, err := fresh(held).leave(why); !errors.Is(err, why) || errors.Is(err, event.ErrUnknown) {
+	if _, err := fresh(held).leave(why); !errors.Is(err, why) || errors.Is(err, eventlog.ErrUnknown) {
 		t.Error("before it was sent:", err)
 	}
-	if _, err := fresh(sent).leave(why); !errors.Is(err, why) || !errors.Is(err, event.ErrUnknown) {
+	if _, err := fresh(sent).leave(why); !errors.Is(err, why) || !errors.Is(err, eventlog.ErrUnknown) {
 		t.Error("after it was sent:", err)
 	}
 	p := fresh(sent)
-	p.tell(answer{appended: event.Appended{Version: 7}})
+	p.tell(answer{appended: eventlog.Appended{Version: 7}})
 	if a, err := p.leave(why); err != nil || a.Version != 7 {
 		t.Error("with the answer there:", a, err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/recent"
 )
 
@@ -59,23 +59,23 @@ func (l *Log) close(ctx context.Context) error {
 
 // Append adds events to a stream at the expected version. If ctx ends before the append was
 // sent to the server, nothing is written.
-func (l *Log) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
+func (l *Log) Append(ctx context.Context, stream eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	if err := admissible(stream, events); err != nil {
-		return event.Appended{}, err
+		return eventlog.Appended{}, err
 	}
 	switch {
 	case l.open.Err() != nil:
-		return event.Appended{}, event.ErrClosed
+		return eventlog.Appended{}, eventlog.ErrClosed
 	case ctx.Err() != nil:
-		return event.Appended{}, ctx.Err()
+		return eventlog.Appended{}, ctx.Err()
 	}
 	p := &pending{stream: stream, expected: expected, events: events, told: make(chan answer, 1)}
 	select {
 	case l.queue <- p:
 	case <-l.open.Done():
-		return event.Appended{}, event.ErrClosed
+		return eventlog.Appended{}, eventlog.ErrClosed
 	case <-ctx.Done():
-		return event.Appended{}, ctx.Err()
+		return eventlog.Appended{}, ctx.Err()
 	}
 	select {
 	case a := <-p.told:
@@ -87,20 +87,20 @@ func (l *Log) Append(ctx context.Context, stream event.Stream, expected event.Ve
 
 // admissible refuses appends that the store or the database does not accept: in a batch they
 // would make other appends fail.
-func admissible(stream event.Stream, events []event.Event) error {
+func admissible(stream eventlog.Stream, events []eventlog.Event) error {
 	switch {
-	case len(stream) > event.MaxStreamBytes:
-		return fmt.Errorf("%w: stream name of %d bytes", event.ErrTooLarge, len(stream))
-	case len(events) > event.MaxAppend:
-		return fmt.Errorf("%w: %d events", event.ErrTooLarge, len(events))
+	case len(stream) > eventlog.MaxStreamBytes:
+		return fmt.Errorf("%w: stream name of %d bytes", eventlog.ErrTooLarge, len(stream))
+	case len(events) > eventlog.MaxAppend:
+		return fmt.Errorf("%w: %d events", eventlog.ErrTooLarge, len(events))
 	case stream == "" || !storable(string(stream)):
 		return fmt.Errorf("%q is not a valid stream name", stream)
 	case len(events) == 0:
 		return errors.New("an append without events")
 	}
 	for _, e := range events {
-		if len(e.Data) > event.MaxEventBytes {
-			return fmt.Errorf("%w: event of %d bytes", event.ErrTooLarge, len(e.Data))
+		if len(e.Data) > eventlog.MaxEventBytes {
+			return fmt.Errorf("%w: event of %d bytes", eventlog.ErrTooLarge, len(e.Data))
 		}
 		if !storable(e.Name) || !storable(e.Meta.Actor) || !storable(e.Meta.Trace) {
 			return fmt.Errorf("event %s has text that is not UTF-8, or holds a zero", e.ID)
@@ -114,9 +114,9 @@ func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s
 
 // pending is an append between its caller and the committer.
 type pending struct {
-	stream   event.Stream
-	expected event.Version
-	events   []event.Event
+	stream   eventlog.Stream
+	expected eventlog.Version
+	events   []eventlog.Event
 	told     chan answer // buffer of one, so the committer never waits
 	state    atomic.Int32
 
@@ -134,19 +134,19 @@ const (
 
 // answer is an append's result.
 type answer struct {
-	appended event.Appended
+	appended eventlog.Appended
 	err      error
 }
 
 // leave ends the append for a caller whose context has ended. The error is plain if the append
-// was not sent to the server, and otherwise event.ErrUnknown.
-func (p *pending) leave(why error) (event.Appended, error) {
+// was not sent to the server, and otherwise eventlog.ErrUnknown.
+func (p *pending) leave(why error) (eventlog.Appended, error) {
 	for {
 		if p.state.CompareAndSwap(held, left) {
 			break
 		}
 		if p.state.CompareAndSwap(sent, left) {
-			why = fmt.Errorf("%w: %w", event.ErrUnknown, why)
+			why = fmt.Errorf("%w: %w", eventlog.ErrUnknown, why)
 			break
 		}
 	}
@@ -154,7 +154,7 @@ func (p *pending) leave(why error) (event.Appended, error) {
 	case a := <-p.told: // the answer arrived just now
 		return a.appended, a.err
 	default:
-		return event.Appended{}, why
+		return eventlog.Appended{}, why
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Notices is the queue of webhook deliveries (notices) to endpoints. A crash of the server may
@@ -113,9 +113,9 @@ func (s *Notices) settle(q *pgx.Batch, t touched) {
 }
 
 // Enqueue adds news and moves the reader's checkpoint, in one database transaction. It returns
-// event.ErrMoved if the checkpoint is not at from. An intent's news come in order. Existing
+// eventlog.ErrMoved if the checkpoint is not at from. An intent's news come in order. Existing
 // notices stay unchanged. News to a disabled endpoint are dead.
-func (s *Notices) Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error {
+func (s *Notices) Enqueue(ctx context.Context, reader string, from, to eventlog.Position, news []notice.News) error {
 	in := newsIn(news)
 	return retryRefused(ctx, func() error {
 		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {

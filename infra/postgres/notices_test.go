@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 )
@@ -33,7 +33,7 @@ func TestNoticesClockSetBack(t *testing.T) {
 	ctx := soon(t)
 	q := op.db.Notices(storetest.NoticePolicy())
 	fresh, leased, failed, paused, before := noticeOf(1, 1, 1), noticeOf(2, 1, 1), noticeOf(3, 1, 1), noticeOf(4, 1, 1), noticeOf(5, 1, 1)
-	at := event.Position(0)
+	at := eventlog.Position(0)
 	enqueue := func(keys ...notice.Key) {
 		t.Helper()
 		var news []notice.News

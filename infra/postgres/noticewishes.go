@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 const (
@@ -22,14 +22,14 @@ WHERE endpoint = ANY ($1::uuid[])`
 )
 
 // CarryOut applies commands on endpoints in their order, then adds news as Enqueue does, and
-// moves the reader's checkpoint, in one database transaction. It returns event.ErrMoved if the
+// moves the reader's checkpoint, in one database transaction. It returns eventlog.ErrMoved if the
 // checkpoint is not at from. Sweep applies the effect on all of an endpoint's notices. Nothing
 // is redelivered to a disabled endpoint. Commands for an unknown endpoint, and the record that
 // an endpoint was disabled automatically, do nothing.
 //
 // The number of statements grows with the number of endpoints that are disabled or enabled, and
 // not with the number of commands.
-func (s *Notices) CarryOut(ctx context.Context, reader string, from, to event.Position, wishes []notice.Event, news []notice.News) error {
+func (s *Notices) CarryOut(ctx context.Context, reader string, from, to eventlog.Position, wishes []notice.Event, news []notice.News) error {
 	in := newsIn(news)
 	var concerned []pgtype.UUID
 	for _, w := range wishes {

@@ -12,9 +12,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
@@ -30,13 +30,13 @@ func TestCommandsOfOneHoldUpNobody(t *testing.T) {
 	for i := range byte(endpoints) {
 		id := notice.EndpointID{1, i}
 		known = append(known, notice.News{Key: notice.Key{Endpoint: id, Intent: chain.IntentID{1}, Seq: 1}, Client: "crowd", URL: "https://example.org/"})
-		var wishes []event.Event
+		var wishes []eventlog.Event
 		for n := range each {
 			name, data, err := notice.Codec().Encode(notice.RedeliveryAsked{
 				Endpoint: id, Notices: []notice.Ref{{Intent: chain.IntentID{byte(n)}, Seq: 1}}, At: time.Unix(1_800_000_000, 0).UTC(),
 			})
 			must(t, err)
-			wishes = append(wishes, event.Event{ID: event.ID{1, i, byte(n)}, Name: name, Data: data, Meta: event.Meta{Actor: "crowd"}})
+			wishes = append(wishes, eventlog.Event{ID: eventlog.ID{1, i, byte(n)}, Name: name, Data: data, Meta: eventlog.Meta{Actor: "crowd"}})
 		}
 		_, err := op.db.Log.Append(ctx, notice.Stream(id), 0, wishes...)
 		must(t, err)
@@ -53,7 +53,7 @@ func TestCommandsOfOneHoldUpNobody(t *testing.T) {
 		intent.Create{Request: r},
 		intent.Assign{Assignment: 1, Place: intent.Place{Signer: chain.Address{1}}, Token: 1},
 	} {
-		o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+		o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 		must(t, err)
 		h := commands.Handler[intent.State, intent.Command, intent.Event]{Store: op.db.Log, Codec: intent.Codec()}
 		_, err = h.Handle(ctx, intent.Stream(r.ID()), c, o)
@@ -70,7 +70,7 @@ func TestCommandsOfOneHoldUpNobody(t *testing.T) {
 	defer stop()
 	feeder := &notifier.Feeder{
 		Store: op.db.Log, Rows: rows, Checkpoints: op.db.Checkpoints, Intents: intent.Codec(), Wishes: notice.Codec(),
-		Moved: func(at event.Position) {
+		Moved: func(at eventlog.Position) {
 			if at >= last {
 				stop()
 			}

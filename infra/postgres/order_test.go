@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
@@ -32,9 +32,9 @@ func TestLockHeld(t *testing.T) {
 		all.Go(func() {
 			short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 			defer cancel()
-			stream := event.Stream(fmt.Sprint("late-", i))
+			stream := eventlog.Stream(fmt.Sprint("late-", i))
 			_, err := op.db.Log.Append(short, stream, 0, happened(stream, 0, 1)...)
-			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, event.ErrUnknown) {
+			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, eventlog.ErrUnknown) {
 				t.Error("an append that never had its turn answered", err)
 			}
 		})
@@ -58,7 +58,7 @@ func TestLockHeld(t *testing.T) {
 	must(t, <-patient)
 	all.Wait()
 	for i := range 5 {
-		stream := event.Stream(fmt.Sprint("late-", i))
+		stream := eventlog.Stream(fmt.Sprint("late-", i))
 		if got := stands(t, op.db.Log, stream); len(got) != 0 {
 			t.Errorf("%s stands all the same", stream)
 		}
@@ -72,7 +72,7 @@ func TestPoison(t *testing.T) {
 	execute(t, admin(t, op.url), `ALTER TABLE log.events ADD CHECK (name <> 'poison.v1')`)
 	var all sync.WaitGroup
 	for i := range 200 {
-		stream := event.Stream(fmt.Sprint("s-", i))
+		stream := eventlog.Stream(fmt.Sprint("s-", i))
 		events := happened(stream, 0, 2)
 		all.Go(func() {
 			if i%50 != 7 {
@@ -83,7 +83,7 @@ func TestPoison(t *testing.T) {
 			}
 			events[1].Name = "poison.v1"
 			_, err := op.db.Log.Append(ctx, stream, 0, events...)
-			if err == nil || errors.Is(err, event.ErrUnknown) || postgres.Transient(err) {
+			if err == nil || errors.Is(err, eventlog.ErrUnknown) || postgres.Transient(err) {
 				t.Error("the poison answered", err)
 			}
 		})
@@ -108,8 +108,8 @@ func TestTwoProcesses(t *testing.T) {
 	for w := range writers {
 		l := stores[w%2].db.Log
 		all.Go(func() {
-			stream := event.Stream(fmt.Sprint("s-", w))
-			for v := range event.Version(appends) {
+			stream := eventlog.Stream(fmt.Sprint("s-", w))
+			for v := range eventlog.Version(appends) {
 				if a, err := l.Append(ctx, stream, v, happened(stream, v, 1)...); err != nil || a.Version != v+1 {
 					t.Errorf("%s at %d: %+v, %v", stream, v, a, err)
 					return
@@ -125,8 +125,8 @@ func TestTwoProcesses(t *testing.T) {
 
 // inOrder reads from one position to another, in batches of at most batch, and checks that
 // positions are consecutive.
-func inOrder(ctx context.Context, t *testing.T, l *postgres.Log, at, to event.Position, batch int) {
-	for b, err := range l.Subscribe(ctx, at, event.Filter{}, batch) {
+func inOrder(ctx context.Context, t *testing.T, l *postgres.Log, at, to eventlog.Position, batch int) {
+	for b, err := range l.Subscribe(ctx, at, eventlog.Filter{}, batch) {
 		if err != nil {
 			t.Error(err)
 			return
@@ -155,11 +155,11 @@ func TestReadersComeAndGo(t *testing.T) {
 	for range others {
 		all.Go(func() {
 			for at := written.Load(); at < appends; at = written.Load() {
-				inOrder(ctx, t, l, event.Position(at), event.Position(min(at+stay, appends)), 7)
+				inOrder(ctx, t, l, eventlog.Position(at), eventlog.Position(min(at+stay, appends)), 7)
 			}
 		})
 	}
-	for v := range event.Version(appends) {
+	for v := range eventlog.Version(appends) {
 		_, err := l.Append(ctx, "s", v, happened("s", v, 1)...)
 		must(t, err)
 		written.Add(1)
@@ -207,7 +207,7 @@ func TestOrderOfCommits(t *testing.T) {
 		_, err := op.db.Log.Append(ctx, "quick", 0, happened("quick", 0, 1)...)
 		appended <- err
 	}()
-	var seen []event.Position
+	var seen []eventlog.Position
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	waiting := func() (n int) {
@@ -217,7 +217,7 @@ func TestOrderOfCommits(t *testing.T) {
 	eventually(t, "the quick one's wait", func() bool { return waiting() > 0 })
 	execute(t, slow, `COMMIT`)
 	must(t, <-appended)
-	for b, err := range op.db.Log.Subscribe(reading, 0, event.Filter{}, 10) {
+	for b, err := range op.db.Log.Subscribe(reading, 0, eventlog.Filter{}, 10) {
 		must(t, err)
 		for _, r := range b.Events {
 			seen = append(seen, r.Position)
@@ -237,7 +237,7 @@ func TestPartitionsAreMadeBeforeTheirEvents(t *testing.T) {
 	op := open(t, postgres.Options{Partition: 4000})
 	ctx, conn := soon(t), admin(t, op.url)
 	for i := range 3 {
-		stream := event.Stream(fmt.Sprint("s-", i))
+		stream := eventlog.Stream(fmt.Sprint("s-", i))
 		_, err := op.db.Log.Append(ctx, stream, 0, happened(stream, 0, 1)...)
 		must(t, err)
 		execute(t, conn, `UPDATE log.head SET pos = pos + 30000`) // as other processes' appends

@@ -206,7 +206,7 @@ func (db *DB) Probe(ctx context.Context) error {
 }
 
 // Close refuses new appends, commits those it has taken, ends subscriptions with
-// event.ErrClosed and closes the connections. ctx bounds the commits: appends not committed
+// eventlog.ErrClosed and closes the connections. ctx bounds the commits: appends not committed
 // when it ends get an error. A second Close does nothing.
 func (db *DB) Close(ctx context.Context) error {
 	var err error

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -175,11 +175,11 @@ func eventually(t testing.TB, what string, yes func() bool) {
 }
 
 // happened returns events whose ids are derived from the stream and the version.
-func happened(stream event.Stream, after event.Version, n int) []event.Event {
-	events := make([]event.Event, n)
+func happened(stream eventlog.Stream, after eventlog.Version, n int) []eventlog.Event {
+	events := make([]eventlog.Event, n)
 	for i := range events {
-		events[i] = event.Event{
-			ID: event.DeriveID(stream, event.ID{1}, int(after)+i), Name: "test.happened.v1",
+		events[i] = eventlog.Event{
+			ID: eventlog.DeriveID(stream, eventlog.ID{1}, int(after)+i), Name: "test.happened.v1",
 			Data: fmt.Appendf(nil, `{"n":%d}`, int(after)+i),
 		}
 	}
@@ -187,7 +187,7 @@ func happened(stream event.Stream, after event.Version, n int) []event.Event {
 }
 
 // stands reads a stream.
-func stands(t testing.TB, l *postgres.Log, stream event.Stream) (events []event.Recorded) {
+func stands(t testing.TB, l *postgres.Log, stream eventlog.Stream) (events []eventlog.Recorded) {
 	t.Helper()
 	for r, err := range l.ReadStream(soon(t), stream, 0) {
 		must(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Limits of one read. No connection is held while the reader processes a page.
@@ -28,10 +28,10 @@ const eventColumns = `e.pos, e.version, e.at, e.id, e.name, e.data, e.correlatio
 const selectHead = `SELECT pos FROM log.head`
 
 // Head is the position of the last event; 0 if there is none.
-func (l *Log) Head(ctx context.Context) (event.Position, error) {
+func (l *Log) Head(ctx context.Context) (eventlog.Position, error) {
 	var head int64
 	err := retry(ctx, func() error { return l.pool.QueryRow(ctx, selectHead).Scan(&head) })
-	return event.Position(head), err
+	return eventlog.Position(head), err
 }
 
 // With bounds on pos the executor skips partitions.
@@ -59,23 +59,23 @@ const selectExtent = `SELECT version, no, last_pos FROM log.streams WHERE name =
 const selectVersion = `SELECT version FROM log.streams WHERE name = $1`
 
 // Version returns the version of the stream's last event; 0 when there is no stream.
-func (l *Log) Version(ctx context.Context, stream event.Stream) (event.Version, error) {
+func (l *Log) Version(ctx context.Context, stream eventlog.Stream) (eventlog.Version, error) {
 	var version int64
 	err := retry(ctx, func() error { return l.pool.QueryRow(ctx, selectVersion, string(stream)).Scan(&version) })
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	}
-	return event.Version(version), err
+	return eventlog.Version(version), err
 }
 
 // ReadStream yields the stream's events with version > after. It ends with an
 // *archive.GoneError where events were dropped.
-func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func (l *Log) ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		for {
 			page, more, err := l.streamPage(ctx, stream, after)
 			if err != nil {
-				yield(event.Recorded{}, err)
+				yield(eventlog.Recorded{}, err)
 				return
 			}
 			for _, r := range page {
@@ -92,7 +92,7 @@ func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.V
 }
 
 // streamPage reads consecutive events of a stream.
-func (l *Log) streamPage(ctx context.Context, stream event.Stream, after event.Version) (page []event.Recorded, more bool, err error) {
+func (l *Log) streamPage(ctx context.Context, stream eventlog.Stream, after eventlog.Version) (page []eventlog.Recorded, more bool, err error) {
 	for _, text := range []string{selectStream, selectKeptStream} {
 		var extent extent
 		var found int
@@ -118,19 +118,19 @@ func (l *Log) streamPage(ctx context.Context, stream event.Stream, after event.V
 
 // extent is the range of a stream's positions.
 type extent struct {
-	version event.Version
+	version eventlog.Version
 	archive.Extent
 }
 
 // stretch reads events of a stream up to the first gap, and returns the number of rows found.
-func (l *Log) stretch(ctx context.Context, text string, stream event.Stream, after event.Version) (page []event.Recorded, found int, at extent, err error) {
+func (l *Log) stretch(ctx context.Context, text string, stream eventlog.Stream, after eventlog.Version) (page []eventlog.Recorded, found int, at extent, err error) {
 	err = retry(ctx, func() error {
 		page, at = nil, extent{}
 		q := &pgx.Batch{}
 		q.Queue(selectExtent, string(stream)).Query(func(rows pgx.Rows) error {
 			var version, first, last int64
 			_, err := pgx.ForEachRow(rows, []any{&version, &first, &last}, func() error {
-				at = extent{event.Version(version), archive.Extent{First: event.Position(first), Last: event.Position(last)}}
+				at = extent{eventlog.Version(version), archive.Extent{First: eventlog.Position(first), Last: eventlog.Position(last)}}
 				return nil
 			})
 			return err
@@ -146,7 +146,7 @@ func (l *Log) stretch(ctx context.Context, text string, stream event.Stream, aft
 }
 
 // unbroken returns the events that follow a version without a gap.
-func unbroken(page []event.Recorded, after event.Version) []event.Recorded {
+func unbroken(page []eventlog.Recorded, after eventlog.Version) []eventlog.Recorded {
 	kept := page[:0]
 	for _, r := range page {
 		if r.Version != after+1 {
@@ -178,12 +178,12 @@ WHERE e.pos > $1 AND e.pos <= $3 AND e.name ^@ ANY ($4::text[]) ORDER BY e.pos L
 // page reads at most most events after a position. It reads the head first. Everything
 // committed up to there is visible to the second statement, so an event missing in between does
 // not pass the filter.
-func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, most int) (event.Batch, error) {
+func (l *Log) page(ctx context.Context, after eventlog.Position, f eventlog.Filter, most int) (eventlog.Batch, error) {
 	from := clamp(uint64(after))
 	limit := min(max(most, 1), pageMost)
 	upto := from + min(scanMost, math.MaxInt64-from)
 	var head, begins int64
-	var events []event.Recorded
+	var events []eventlog.Recorded
 	read := func() error {
 		events = nil
 		q := &pgx.Batch{}
@@ -198,7 +198,7 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, mo
 			body = q.Queue(selectAll, from, limit)
 		}
 		body.Query(func(rows pgx.Rows) (err error) {
-			events, err = scanEvents(rows, make([]event.Recorded, 0, min(limit, 64)))
+			events, err = scanEvents(rows, make([]eventlog.Recorded, 0, min(limit, 64)))
 			return err
 		})
 		// Last: events missing because they were dropped are below this position.
@@ -206,26 +206,26 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, mo
 		return l.pool.SendBatch(ctx, q).Close()
 	}
 	if err := retry(ctx, read); err != nil {
-		return event.Batch{}, err
+		return eventlog.Batch{}, err
 	}
-	if after < event.Position(begins)-1 {
-		return event.Batch{}, &archive.GoneError{Begins: event.Position(begins)}
+	if after < eventlog.Position(begins)-1 {
+		return eventlog.Batch{}, &archive.GoneError{Begins: eventlog.Position(begins)}
 	}
-	if after > event.Position(head) {
-		return event.Batch{}, fmt.Errorf("read after position %d: %w, which ends at %d", after, errBeyond, head)
+	if after > eventlog.Position(head) {
+		return eventlog.Batch{}, fmt.Errorf("read after position %d: %w, which ends at %d", after, errBeyond, head)
 	}
-	b := event.Batch{Events: events, Next: after}
+	b := eventlog.Batch{Events: events, Next: after}
 	if n := len(events); n > 0 {
 		b.Next = events[n-1].Position
 	}
 	if len(events) < limit { // nothing more up to the end of the range, or of the log
-		end := event.Position(head)
+		end := eventlog.Position(head)
 		if len(f.Streams)+len(f.Names) > 0 {
-			end = min(end, event.Position(upto))
+			end = min(end, eventlog.Position(upto))
 		}
 		b.Next = max(b.Next, end)
 	}
-	b.Live = b.Next >= event.Position(head)
+	b.Live = b.Next >= eventlog.Position(head)
 	return b, nil
 }
 
@@ -235,14 +235,14 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, mo
 var errBeyond = errors.New("the position does not belong to this log")
 
 // ReadAll yields batches after a position up to the log's head.
-func (l *Log) ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
-	return event.Pages(after, func(after event.Position) (event.Batch, error) { return l.page(ctx, after, f, max) })
+func (l *Log) ReadAll(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error] {
+	return eventlog.Pages(after, func(after eventlog.Position) (eventlog.Batch, error) { return l.page(ctx, after, f, max) })
 }
 
-func scanEvents(rows pgx.Rows, into []event.Recorded) ([]event.Recorded, error) {
+func scanEvents(rows pgx.Rows, into []eventlog.Recorded) ([]eventlog.Recorded, error) {
 	defer rows.Close()
 	for rows.Next() {
-		var r event.Recorded
+		var r eventlog.Recorded
 		var pos, version int64
 		var correlation, causation pgtype.UUID
 		var data, link []byte
@@ -253,8 +253,8 @@ func scanEvents(rows pgx.Rows, into []event.Recorded) ([]event.Recorded, error) 
 		if err != nil {
 			return into, err
 		}
-		r.Position, r.Version = event.Position(pos), event.Version(version)
-		r.Stream, r.Data, r.At = event.Stream(stream), data, at.UTC()
+		r.Position, r.Version = eventlog.Position(pos), eventlog.Version(version)
+		r.Stream, r.Data, r.At = eventlog.Stream(stream), data, at.UTC()
 		r.Meta.Correlation, r.Meta.Causation = correlation.Bytes, causation.Bytes
 		copy(r.Meta.Link[:], link)
 		into = append(into, r)

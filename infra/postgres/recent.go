@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/recent"
 )
 
@@ -41,11 +41,11 @@ func (l *Log) follow() {
 }
 
 // keepUp reads the log's end after a position until reading fails, or too few readers remain.
-func (l *Log) keepUp(ctx context.Context, after event.Position) error {
+func (l *Log) keepUp(ctx context.Context, after eventlog.Position) error {
 	wait := pollBusy
 	for l.recent.Enough() {
 		rung := l.bell.Wait()
-		b, err := l.page(ctx, after, event.Filter{}, pageMost)
+		b, err := l.page(ctx, after, eventlog.Filter{}, pageMost)
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/request"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Requests stores idempotency keys: requests that clients may repeat, and their answers.
@@ -85,7 +85,7 @@ func stageOf(c request.Claim, print []byte, a request.Answer) (request.Stage, re
 }
 
 // Answer stores the answer if the claim is still held; otherwise it does nothing.
-func (s *Requests) Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error {
+func (s *Requests) Answer(ctx context.Context, name request.Name, claim eventlog.ID, a request.Answer) error {
 	return retry(ctx, func() error {
 		_, err := s.pool.Exec(ctx, `UPDATE work.requests SET status = $3, media = $4, body = $5 WHERE name = $1 AND claim = $2`,
 			name[:], claim.String(), a.Status, a.Media, a.Body)
@@ -94,7 +94,7 @@ func (s *Requests) Answer(ctx context.Context, name request.Name, claim event.ID
 }
 
 // Release lets the next caller carry out a request, if the claim is still held.
-func (s *Requests) Release(ctx context.Context, name request.Name, claim event.ID) error {
+func (s *Requests) Release(ctx context.Context, name request.Name, claim eventlog.ID) error {
 	return retry(ctx, func() error {
 		_, err := s.pool.Exec(ctx, `DELETE FROM work.requests WHERE name = $1 AND claim = $2`, name[:], claim.String())
 		return err

@@ -9,8 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	domain "github.com/tempo-watchtower/watchtower/domain/request"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
@@ -25,7 +25,7 @@ func TestClaimIsCutInTwo(t *testing.T) {
 	ctx := soon(t)
 	claim := func(id, name byte, want domain.Stage) {
 		t.Helper()
-		c := domain.Claim{ID: event.ID{id}, Name: domain.Name{name}, Print: domain.Print{1}, Hold: time.Minute, Keep: time.Hour}
+		c := domain.Claim{ID: eventlog.ID{id}, Name: domain.Name{name}, Print: domain.Print{1}, Hold: time.Minute, Keep: time.Hour}
 		stage, _, err := store.db.Requests.Claim(ctx, c)
 		must(t, err)
 		if stage != want {
@@ -75,13 +75,13 @@ func TestForgetReadsExpiredAlone(t *testing.T) {
 func TestForgetKeepsRequestsClaimedMeanwhile(t *testing.T) {
 	o := open(t, postgres.Options{})
 	ctx, conn := soon(t), admin(t, o.url)
-	c := domain.Claim{ID: event.ID{1}, Name: domain.Name{1}, Print: domain.Print{1}, Keep: time.Hour}
+	c := domain.Claim{ID: eventlog.ID{1}, Name: domain.Name{1}, Print: domain.Print{1}, Keep: time.Hour}
 	_, _, err := o.db.Requests.Claim(ctx, c)
 	must(t, err)
 	claimer, err := conn.Begin(ctx)
 	must(t, err)
 	_, err = claimer.Exec(ctx, `UPDATE work.requests SET claim = $1, held_until = clock_timestamp() + interval '1 hour',
-		expires_at = clock_timestamp() + interval '1 hour' WHERE name = $2`, event.ID{2}.String(), c.Name[:])
+		expires_at = clock_timestamp() + interval '1 hour' WHERE name = $2`, eventlog.ID{2}.String(), c.Name[:])
 	must(t, err)
 	forgotten := make(chan int, 1)
 	go func() {
@@ -100,7 +100,7 @@ func TestForgetKeepsRequestsClaimedMeanwhile(t *testing.T) {
 	if n := <-forgotten; n != 0 {
 		t.Errorf("forgot %d", n)
 	}
-	c.ID = event.ID{3}
+	c.ID = eventlog.ID{3}
 	if stage, _, err := o.db.Requests.Claim(ctx, c); err != nil || stage != domain.Running {
 		t.Errorf("stage %d, %v", stage, err)
 	}
@@ -114,7 +114,7 @@ func TestRepeatedClaimLocksNothing(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(soon(t), 5*time.Second)
 		defer cancel()
-		c := domain.Claim{ID: event.ID{id}, Name: domain.Name{1}, Print: domain.Print{print}, Hold: time.Hour, Keep: time.Hour}
+		c := domain.Claim{ID: eventlog.ID{id}, Name: domain.Name{1}, Print: domain.Print{print}, Hold: time.Hour, Keep: time.Hour}
 		stage, _, err := o.db.Requests.Claim(ctx, c)
 		if err != nil {
 			t.Errorf("claim %d: %v", id, err)
@@ -142,7 +142,7 @@ func TestRepeatedClaimLocksNothing(t *testing.T) {
 			t.Errorf("another request: stage %d", got)
 		}
 	})
-	must(t, o.db.Requests.Answer(soon(t), domain.Name{1}, event.ID{1}, domain.Answer{Status: 200}))
+	must(t, o.db.Requests.Answer(soon(t), domain.Name{1}, eventlog.ID{1}, domain.Answer{Status: 200}))
 	hold("answered", func() {
 		if got := claim(4, 1); got != domain.Answered {
 			t.Errorf("stage %d", got)

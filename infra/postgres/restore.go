@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Restore puts dropped events from a position on back into the log. They must be all events up
@@ -18,7 +18,7 @@ import (
 // the next batch may take longer than IdleTimeout allows within a transaction, and appends do
 // not wait meanwhile. The last transaction attaches the table and lowers the log's beginning.
 // Until then readers find the events in the archive.
-func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2[event.Batch, error]) error {
+func (l *Log) Restore(ctx context.Context, from eventlog.Position, events iter.Seq2[eventlog.Batch, error]) error {
 	begins, err := l.Begins(ctx)
 	if err != nil || from >= begins {
 		return err
@@ -41,7 +41,7 @@ func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2
 }
 
 // fill inserts the events from a position on, up to the beginning of the log.
-func (l *Log) fill(ctx context.Context, table string, from, begins event.Position, events iter.Seq2[event.Batch, error]) error {
+func (l *Log) fill(ctx context.Context, table string, from, begins eventlog.Position, events iter.Seq2[eventlog.Batch, error]) error {
 	next := from
 	for batch, err := range events {
 		if err != nil {
@@ -68,7 +68,7 @@ func (l *Log) fill(ctx context.Context, table string, from, begins event.Positio
 }
 
 // rejoin attaches the filled table to the log.
-func (l *Log) rejoin(ctx context.Context, table string, from, begins event.Position) error {
+func (l *Log) rejoin(ctx context.Context, table string, from, begins eventlog.Position) error {
 	return l.briefly(ctx, "attach restored events", rejoinTries, func(dbtx pgx.Tx) error {
 		if _, err := dbtx.Exec(ctx, `DELETE FROM log.kept WHERE pos >= $1`, clamp(uint64(from))); err != nil {
 			return err
@@ -95,7 +95,7 @@ func (l *Log) discard(ctx context.Context, table *string) error {
 }
 
 // insertRecorded inserts events into a table as recorded; their positions are dense.
-func insertRecorded(ctx context.Context, db execer, table string, events []event.Recorded) error {
+func insertRecorded(ctx context.Context, db execer, table string, events []eventlog.Recorded) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -103,7 +103,7 @@ func insertRecorded(ctx context.Context, db execer, table string, events []event
 	var streams []string
 	var at []time.Time
 	for _, r := range events {
-		b.add(&tail{name: r.Stream, no: 1, version: r.Version - 1}, []event.Event{r.Event})
+		b.add(&tail{name: r.Stream, no: 1, version: r.Version - 1}, []eventlog.Event{r.Event})
 		streams, at = append(streams, string(r.Stream)), append(at, r.At)
 	}
 	insert := `INSERT INTO ` + pgx.Identifier{"log", table}.Sanitize() + ` (pos, stream, version, at, id, name, data, correlation, causation, actor, trace, link)

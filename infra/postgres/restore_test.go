@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
@@ -29,7 +29,7 @@ const droppedEvents = 16
 type shortened struct {
 	*opener
 	owner  *pgx.Conn
-	events []event.Recorded // all events, the dropped ones first
+	events []eventlog.Recorded // all events, the dropped ones first
 }
 
 func shorten(t *testing.T, o postgres.Options) *shortened {
@@ -37,7 +37,7 @@ func shorten(t *testing.T, o postgres.Options) *shortened {
 	s := &shortened{opener: open(t, o)}
 	s.owner = admin(t, s.url)
 	execute(t, s.owner, fmt.Sprintf(`SELECT log.extend(1, %d)`, droppedEvents))
-	for i := range event.Version(droppedEvents + 4) {
+	for i := range eventlog.Version(droppedEvents + 4) {
 		_, err := s.db.Log.Append(soon(t), "s", i, happened("s", i, 1)...)
 		must(t, err)
 	}
@@ -57,14 +57,14 @@ func (s *shortened) drop(t *testing.T) {
 }
 
 // segments yields the dropped events in batches of four. between is called before each batch.
-func (s *shortened) segments(between func(batch int) error) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
+func (s *shortened) segments(between func(batch int) error) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
 		for i := 0; i < droppedEvents; i += 4 {
 			if err := between(i / 4); err != nil {
-				yield(event.Batch{}, err)
+				yield(eventlog.Batch{}, err)
 				return
 			}
-			if !yield(event.Batch{Events: s.events[i : i+4]}, nil) {
+			if !yield(eventlog.Batch{Events: s.events[i : i+4]}, nil) {
 				return
 			}
 		}
@@ -72,7 +72,7 @@ func (s *shortened) segments(between func(batch int) error) iter.Seq2[event.Batc
 }
 
 // begins checks the position at which the log begins, and that no table of a restore is left.
-func (s *shortened) begins(t *testing.T, want event.Position) {
+func (s *shortened) begins(t *testing.T, want eventlog.Position) {
 	t.Helper()
 	begins, err := s.db.Log.Begins(soon(t))
 	if must(t, err); begins != want {
@@ -113,7 +113,7 @@ func TestRestoreBesideAppends(t *testing.T) {
 		defer other.close() //nolint:errcheck // the append has been answered
 		ctx, cancel := context.WithTimeout(t.Context(), appendWait)
 		defer cancel()
-		stream := event.Stream(fmt.Sprint("beside-", batch))
+		stream := eventlog.Stream(fmt.Sprint("beside-", batch))
 		_, err := other.db.Log.Append(ctx, stream, 0, happened(stream, 0, 1)...)
 		return err
 	})))
@@ -221,8 +221,8 @@ func TestRestoreFails(t *testing.T) {
 		t.Error("canceled:", err)
 	}
 	s.begins(t, droppedEvents+1)
-	if err := s.db.Log.Restore(soon(t), 1, func(yield func(event.Batch, error) bool) {
-		yield(event.Batch{Events: s.events[:8]}, nil)
+	if err := s.db.Log.Restore(soon(t), 1, func(yield func(eventlog.Batch, error) bool) {
+		yield(eventlog.Batch{Events: s.events[:8]}, nil)
 	}); err == nil || !strings.Contains(err.Error(), "end before position 9") {
 		t.Error("half of the events:", err)
 	}

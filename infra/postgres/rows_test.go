@@ -13,8 +13,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
@@ -146,7 +146,7 @@ func TestCrowd(t *testing.T) {
 			fail("drop sealed", err)
 		}
 	})
-	at := event.Position(0)
+	at := eventlog.Position(0)
 	apply := func(changes ...tx.Change) {
 		fail("apply", w.Apply(ctx, "feeder", at, at+1, changes))
 		at++

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 	"github.com/tempo-watchtower/watchtower/migrations"
@@ -67,7 +67,7 @@ func TestSettingsChange(t *testing.T) {
 	put := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := op.db.Log.Append(ctx, "stream", 0, event.Event{ID: event.ID{1}, Name: "a", Data: []byte("{}")})
+		_, err := op.db.Log.Append(ctx, "stream", 0, eventlog.Event{ID: eventlog.ID{1}, Name: "a", Data: []byte("{}")})
 		return err
 	}
 	must(t, op.db.Ping(soon(t)))
@@ -123,7 +123,7 @@ func TestSession(t *testing.T) {
 	}
 	must(t, db.Ping(soon(t)))
 	must(t, db.Close(soon(t)))
-	if err := db.Ping(soon(t)); !errors.Is(err, event.ErrClosed) {
+	if err := db.Ping(soon(t)); !errors.Is(err, eventlog.ErrClosed) {
 		t.Error("closed, it answers", err)
 	}
 }
@@ -208,13 +208,13 @@ func TestMigrate(t *testing.T) {
 func TestPartitions(t *testing.T) {
 	op := open(t, postgres.Options{Partition: 4000})
 	ctx := soon(t)
-	const long, total = event.Stream("long"), 30_000
+	const long, total = eventlog.Stream("long"), 30_000
 	var all sync.WaitGroup
 	for s := range 10 {
-		stream := event.Stream(fmt.Sprint("s-", s))
+		stream := eventlog.Stream(fmt.Sprint("s-", s))
 		all.Go(func() {
-			for v := event.Version(0); v < total/10; v += event.MaxAppend {
-				if _, err := op.db.Log.Append(ctx, stream, v, happened(stream, v, event.MaxAppend)...); err != nil {
+			for v := eventlog.Version(0); v < total/10; v += eventlog.MaxAppend {
+				if _, err := op.db.Log.Append(ctx, stream, v, happened(stream, v, eventlog.MaxAppend)...); err != nil {
 					t.Error(err)
 				}
 				if v%1000 != 0 {
@@ -239,14 +239,14 @@ func TestPartitions(t *testing.T) {
 		t.Errorf("a stream across partitions: %v", got)
 	}
 	for name, c := range map[string]struct {
-		filter event.Filter
+		filter eventlog.Filter
 		want   int
 	}{
-		"all": {event.Filter{}, total + 3}, "few": {event.Filter{Streams: []string{"long"}}, 3},
-		"none": {event.Filter{Names: []string{"other."}}, 0},
-		"both": {event.Filter{Streams: []string{"long"}, Names: []string{"other."}}, 3},
+		"all": {eventlog.Filter{}, total + 3}, "few": {eventlog.Filter{Streams: []string{"long"}}, 3},
+		"none": {eventlog.Filter{Names: []string{"other."}}, 0},
+		"both": {eventlog.Filter{Streams: []string{"long"}, Names: []string{"other."}}, 3},
 	} {
-		var at event.Position
+		var at eventlog.Position
 		n, batches := 0, 0
 		for b, err := range op.db.Log.ReadAll(ctx, 0, c.filter, 1000) {
 			must(t, err)

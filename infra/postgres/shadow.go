@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/tempo-watchtower/watchtower/domain/bulk"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Shadow keeps a read model's tables during a rebuild. They are in a schema of their own, next
@@ -63,7 +63,7 @@ func OpenShadow(ctx context.Context, url, reader string, version int, tables []s
 	var got bool
 	err = s.conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, hashtext($2))`, shadowLock, reader).Scan(&got)
 	if err == nil && !got {
-		err = fmt.Errorf("the staging tables of %s: %w", reader, event.ErrBusy)
+		err = fmt.Errorf("the staging tables of %s: %w", reader, eventlog.ErrBusy)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -177,7 +177,7 @@ const isOutdated = `SELECT EXISTS (SELECT name FROM ` + liveSchema + `.view_migr
 
 // Load writes rows and moves the checkpoint. New rows are copied straight into the table. If
 // the table has one of them already, they go through merge.
-func (s *Shadow) Load(ctx context.Context, from, to event.Position, changes []bulk.Change) error {
+func (s *Shadow) Load(ctx context.Context, from, to eventlog.Position, changes []bulk.Change) error {
 	err := s.load(ctx, from, to, changes, true)
 	if code(err) == uniqueBroken {
 		err = s.load(ctx, from, to, changes, false)
@@ -185,14 +185,14 @@ func (s *Shadow) Load(ctx context.Context, from, to event.Position, changes []bu
 	return err
 }
 
-func (s *Shadow) load(ctx context.Context, from, to event.Position, changes []bulk.Change, straight bool) error {
+func (s *Shadow) load(ctx context.Context, from, to eventlog.Position, changes []bulk.Change, straight bool) error {
 	return pgx.BeginFunc(ctx, s.conn, func(dbtx pgx.Tx) error {
 		moved, err := dbtx.Exec(ctx, `UPDATE readers SET position = $1 WHERE name = $2 AND position = $3`, int64(to), s.reader, int64(from)) //nolint:gosec // positions are below 2^63
 		if err != nil {
 			return err
 		}
 		if moved.RowsAffected() != 1 {
-			return event.ErrMoved
+			return eventlog.ErrMoved
 		}
 		for _, c := range changes {
 			l := loadTable{dbtx, s.schema, c}
@@ -300,7 +300,7 @@ func (s *Shadow) Drop(ctx context.Context) error {
 
 // At is the position where the next rebuild continues, if there is a shadow: 0 if it begins
 // anew.
-func (s *Shadow) At(ctx context.Context) (at event.Position, there bool, err error) {
+func (s *Shadow) At(ctx context.Context) (at eventlog.Position, there bool, err error) {
 	if there, err = s.left(ctx); err != nil || !there {
 		return 0, false, err
 	}
@@ -309,7 +309,7 @@ func (s *Shadow) At(ctx context.Context) (at event.Position, there bool, err err
 	}
 	var position int64
 	err = s.conn.QueryRow(ctx, `SELECT coalesce(max(position), 0) FROM readers WHERE name = $1`, s.reader).Scan(&position)
-	return event.Position(position), true, err //nolint:gosec // positions are not negative
+	return eventlog.Position(position), true, err //nolint:gosec // positions are not negative
 }
 
 // OpenView opens a database's read models for reading them from end to end, without a time

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/bulk"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
@@ -45,7 +45,7 @@ func rowsOf(t *testing.T, op *opener) (rows, first int64) {
 }
 
 // nothingLeft is for a swap without remaining events.
-func nothingLeft(_ *sql.Tx, own, _ event.Position) (event.Position, error) { return own, nil }
+func nothingLeft(_ *sql.Tx, own, _ eventlog.Position) (eventlog.Position, error) { return own, nil }
 
 // The swap returns the true outcome, whichever answer of the server is lost.
 func TestSwapLosesReplies(t *testing.T) {
@@ -53,7 +53,7 @@ func TestSwapLosesReplies(t *testing.T) {
 	p, url := through(t, op.url)
 	for pieces, lost := 0, true; lost; pieces++ {
 		s := shadowOf(t, url, int64(pieces)+1)
-		err := s.Swap(soon(t), func(dbtx *sql.Tx, own, live event.Position) (event.Position, error) {
+		err := s.Swap(soon(t), func(dbtx *sql.Tx, own, live eventlog.Position) (eventlog.Position, error) {
 			p.loseAfter(pieces, reply)
 			return nothingLeft(dbtx, own, live)
 		})
@@ -62,7 +62,7 @@ func TestSwapLosesReplies(t *testing.T) {
 		must(t, s.Close())
 		_, first := rowsOf(t, op)
 		stands := first == int64(pieces)+1
-		if stands != (err == nil) && !errors.Is(err, event.ErrUnknown) {
+		if stands != (err == nil) && !errors.Is(err, eventlog.ErrUnknown) {
 			t.Errorf("cut after %d pieces the swap says %v; it stands: %v", pieces, err, stands)
 		}
 	}

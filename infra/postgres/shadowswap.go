@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // A swap's lock waits. Readers queue behind a waiting swap, so it gives up soon and retries
@@ -20,7 +20,7 @@ const (
 )
 
 // Swap replaces the serving tables by the shadow's.
-func (s *Shadow) Swap(ctx context.Context, last func(dbtx *sql.Tx, own, live event.Position) (event.Position, error)) error {
+func (s *Shadow) Swap(ctx context.Context, last func(dbtx *sql.Tx, own, live eventlog.Position) (eventlog.Position, error)) error {
 	wait := swapLockFirst
 	for try := 1; ; try++ {
 		err := s.swap(ctx, wait, last)
@@ -34,7 +34,7 @@ func (s *Shadow) Swap(ctx context.Context, last func(dbtx *sql.Tx, own, live eve
 	}
 }
 
-func (s *Shadow) swap(ctx context.Context, wait time.Duration, last func(dbtx *sql.Tx, own, live event.Position) (event.Position, error)) error {
+func (s *Shadow) swap(ctx context.Context, wait time.Duration, last func(dbtx *sql.Tx, own, live eventlog.Position) (eventlog.Position, error)) error {
 	dbtx, err := s.own.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (s *Shadow) alone(ctx context.Context) error {
 // existence of the shadow decides: a committed swap removes it.
 func (s *Shadow) committed(ctx context.Context, err error) error {
 	err = unsure(err)
-	if !errors.Is(err, event.ErrUnknown) {
+	if !errors.Is(err, eventlog.ErrUnknown) {
 		return err
 	}
 	if there, lost := s.left(ctx); lost != nil || there {
@@ -103,7 +103,7 @@ func (s *Shadow) committed(ctx context.Context, err error) error {
 }
 
 // hold locks the serving checkpoint, so that its projector stops, and returns both positions.
-func (s *Shadow) hold(ctx context.Context, dbtx *sql.Tx, wait time.Duration) (own, live event.Position, err error) {
+func (s *Shadow) hold(ctx context.Context, dbtx *sql.Tx, wait time.Duration) (own, live eventlog.Position, err error) {
 	for _, text := range []string{
 		fmt.Sprintf(`SET LOCAL lock_timeout = '%dms'`, wait.Milliseconds()),
 		`SET LOCAL idle_in_transaction_session_timeout = '5s'`, // a stopped process would block others
@@ -127,7 +127,7 @@ func (s *Shadow) hold(ctx context.Context, dbtx *sql.Tx, wait time.Duration) (ow
 		return 0, 0, err
 	}
 	err = dbtx.QueryRowContext(ctx, `SELECT position FROM readers WHERE name = $1`, s.reader).Scan(&a)
-	return event.Position(a), event.Position(b), err
+	return eventlog.Position(a), eventlog.Position(b), err
 }
 
 // rights are the statements that give a new table the old one's owner and privileges.

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/recent"
 )
 
@@ -27,8 +27,8 @@ const (
 
 // Subscribe yields batches after a position, waits at the head and continues. The first Live
 // batch means that it has caught up; after that, batches come when the log has grown.
-func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
+func (l *Log) Subscribe(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
 		l.listen.Do(func() {
 			l.running.Go(l.listener)
 			l.running.Go(l.follow)
@@ -45,13 +45,13 @@ func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filte
 			b, err := s.read(ctx)
 			if ctx.Err() != nil {
 				if err = reader.Err(); err == nil {
-					err = event.ErrClosed
+					err = eventlog.ErrClosed
 				}
-				yield(event.Batch{}, err)
+				yield(eventlog.Batch{}, err)
 				return
 			}
 			if gone := new(archive.GoneError); errors.As(err, &gone) || errors.Is(err, errBeyond) {
-				yield(event.Batch{}, err)
+				yield(eventlog.Batch{}, err)
 				return
 			}
 			if err != nil {
@@ -73,7 +73,7 @@ type subscribed struct {
 	recent.Place
 	log     *Log
 	vain    time.Time // time of the last read of the server that found nothing
-	filter  event.Filter
+	filter  eventlog.Filter
 	max     int
 	wait    time.Duration
 	trouble bool
@@ -81,14 +81,14 @@ type subscribed struct {
 
 // read returns the next batch: from memory once caught up. Before that it reads the log itself,
 // which detects a position beyond its head.
-func (s *subscribed) read(ctx context.Context) (event.Batch, error) {
+func (s *subscribed) read(ctx context.Context) (eventlog.Batch, error) {
 	if s.CaughtUp {
 		if b, ok := s.log.recent.Read(s.At, s.filter, min(max(s.max, 1), pageMost)); ok {
 			return b, nil
 		}
 	}
 	if err := pause(ctx, lookEvery-time.Since(s.vain)); err != nil {
-		return event.Batch{}, err
+		return eventlog.Batch{}, err
 	}
 	b, err := s.log.page(ctx, s.At, s.filter, s.max)
 	s.vain = time.Time{}
@@ -99,7 +99,7 @@ func (s *subscribed) read(ctx context.Context) (event.Batch, error) {
 }
 
 // news advances the position, and reports whether the reader gets the batch.
-func (s *subscribed) news(b event.Batch) bool {
+func (s *subscribed) news(b eventlog.Batch) bool {
 	s.trouble = false
 	if !s.Advance(b, time.Now()) {
 		return false

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 const (
@@ -60,7 +60,7 @@ func (c *committer) lock(ctx context.Context, taken []*pending) (b *batch, err e
 }
 
 // ahead is the number of positions for which there are partitions after extend.
-func (c *committer) ahead() int64 { return max(c.partition, 2*(batchEvents+event.MaxAppend)) }
+func (c *committer) ahead() int64 { return max(c.partition, 2*(batchEvents+eventlog.MaxAppend)) }
 
 // extend makes partitions ahead of need. That is rare, as each lasts for millions of positions.
 //
@@ -100,9 +100,9 @@ func scanTails(rows pgx.Rows, b *batch) error {
 		if err := rows.Scan(&name, &no, &version, &last); err != nil {
 			return err
 		}
-		t := b.tail(event.Stream(name))
+		t := b.tail(eventlog.Stream(name))
 		t.no, t.last = no, last
-		t.version, t.stored = event.Version(version), event.Version(version)
+		t.version, t.stored = eventlog.Version(version), eventlog.Version(version)
 	}
 	return rows.Err()
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // ReportEvery bounds how often a subscription reports growth that its filter does not
@@ -13,18 +13,18 @@ const ReportEvery = 100 * time.Millisecond
 
 // Place is how far a subscription has read and reported.
 type Place struct {
-	At       event.Position // read up to
-	CaughtUp bool           // a Live batch was reported
+	At       eventlog.Position // read up to
+	CaughtUp bool              // a Live batch was reported
 
-	reported event.Position
+	reported eventlog.Position
 	since    time.Time // of the last report
 }
 
 // Start returns the place of a subscription that begins after a position.
-func Start(after event.Position) Place { return Place{At: after, reported: after} }
+func Start(after eventlog.Position) Place { return Place{At: after, reported: after} }
 
 // Advance moves to the end of a batch, and reports whether the reader gets the batch.
-func (p *Place) Advance(b event.Batch, now time.Time) bool {
+func (p *Place) Advance(b eventlog.Batch, now time.Time) bool {
 	empty := p.CaughtUp && b.Live && len(b.Events) == 0
 	p.At = b.Next
 	switch {

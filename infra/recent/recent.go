@@ -9,7 +9,7 @@ import (
 	"sort"
 	"sync"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Bounds of a Tail: it keeps at least this much, and at most twice that.
@@ -27,9 +27,9 @@ type Tail struct {
 	mu      sync.Mutex
 	readers int
 	held    bool
-	after   event.Position // the tail holds all events above this position,
-	next    event.Position // up to this one
-	events  []event.Recorded
+	after   eventlog.Position // the tail holds all events above this position,
+	next    eventlog.Position // up to this one
+	events  []eventlog.Recorded
 	bytes   int
 }
 
@@ -82,7 +82,7 @@ func (r *Tail) Enough() bool {
 
 // Read returns the batch after a position: at most limit events that pass the filter. ok
 // is false when the position is not within the tail.
-func (r *Tail) Read(after event.Position, f event.Filter, limit int) (b event.Batch, ok bool) {
+func (r *Tail) Read(after eventlog.Position, f eventlog.Filter, limit int) (b eventlog.Batch, ok bool) {
 	r.mu.Lock()
 	held, from, next, events := r.held, r.after, r.next, r.events
 	r.mu.Unlock()
@@ -106,7 +106,7 @@ func (r *Tail) Read(after event.Position, f event.Filter, limit int) (b event.Ba
 }
 
 // Behind reports whether the tail is held and ends below a position.
-func (r *Tail) Behind(at event.Position) bool {
+func (r *Tail) Behind(at eventlog.Position) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.held && r.next < at
@@ -122,7 +122,7 @@ func (r *Tail) News() (<-chan struct{}, bool) {
 
 // Grow adds a batch that was read after the tail's end, and wakes the readers. It never
 // changes events that are in the tail already: readers look at them without the lock.
-func (r *Tail) Grow(b event.Batch) {
+func (r *Tail) Grow(b eventlog.Batch) {
 	defer r.bell.Again()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +144,7 @@ func (r *Tail) Grow(b event.Batch) {
 }
 
 // Begin makes the tail an empty one at the log's head, and wakes the readers.
-func (r *Tail) Begin(head event.Position) {
+func (r *Tail) Begin(head eventlog.Position) {
 	defer r.bell.Again()
 	r.mu.Lock()
 	defer r.mu.Unlock()

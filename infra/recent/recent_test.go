@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Read returns the same batches as the log: every event that passes, once, by rising
@@ -16,23 +16,23 @@ import (
 func TestTail(t *testing.T) {
 	data := map[bool][]byte{true: make([]byte, 8000), false: make([]byte, 10)}
 	rapid.Check(t, func(t *rapid.T) {
-		var log []event.Recorded
+		var log []eventlog.Recorded
 		r := New(4)
-		if _, ok := r.Read(0, event.Filter{}, 1); ok {
+		if _, ok := r.Read(0, eventlog.Filter{}, 1); ok {
 			t.Fatal("it has something before it has begun")
 		}
-		first := event.Position(rapid.Uint64Range(0, 5).Draw(t, "head"))
+		first := eventlog.Position(rapid.Uint64Range(0, 5).Draw(t, "head"))
 		r.Begin(first)
 		head := first
-		filters := []event.Filter{{}, {Streams: []string{"a"}}, {Names: []string{"x."}}, {Streams: []string{"b"}, Names: []string{"y."}}}
+		filters := []eventlog.Filter{{}, {Streams: []string{"a"}}, {Names: []string{"x."}}, {Streams: []string{"b"}, Names: []string{"y."}}}
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			if rapid.Bool().Draw(t, "grows") {
-				var b event.Batch
+				var b eventlog.Batch
 				for range rapid.SampledFrom([]int{1, 3, 50, 3000}).Draw(t, "events") {
 					head++
-					b.Events = append(b.Events, event.Recorded{
-						Position: head, Stream: event.Stream([]string{"a", "b", "c"}[head%3]),
-						Event: event.Event{Name: []string{"x.v1", "y.v1"}[head%2], Data: data[rapid.Bool().Draw(t, "large")]},
+					b.Events = append(b.Events, eventlog.Recorded{
+						Position: head, Stream: eventlog.Stream([]string{"a", "b", "c"}[head%3]),
+						Event: eventlog.Event{Name: []string{"x.v1", "y.v1"}[head%2], Data: data[rapid.Bool().Draw(t, "large")]},
 					})
 				}
 				b.Next = head
@@ -43,7 +43,7 @@ func TestTail(t *testing.T) {
 				}
 				continue
 			}
-			after := event.Position(rapid.Uint64Range(0, uint64(head)+2).Draw(t, "after"))
+			after := eventlog.Position(rapid.Uint64Range(0, uint64(head)+2).Draw(t, "after"))
 			most, f := rapid.IntRange(1, 5000).Draw(t, "most"), rapid.SampledFrom(filters).Draw(t, "filter")
 			b, ok := r.Read(after, f, most)
 			if within := after >= r.after && after <= head; ok != within {
@@ -52,7 +52,7 @@ func TestTail(t *testing.T) {
 			if !ok {
 				continue
 			}
-			want := event.Batch{Next: head, Live: true}
+			want := eventlog.Batch{Next: head, Live: true}
 			for _, e := range log {
 				if e.Position > after && f.Passes(e.Stream, e.Name) {
 					want.Events = append(want.Events, e)
@@ -67,7 +67,7 @@ func TestTail(t *testing.T) {
 			}
 		}
 		r.Lose()
-		if _, ok := r.Read(head, event.Filter{}, 1); ok {
+		if _, ok := r.Read(head, eventlog.Filter{}, 1); ok {
 			t.Fatal("it is lost, and read from")
 		}
 	})
@@ -99,7 +99,7 @@ func TestReaders(t *testing.T) {
 }
 
 // places are a batch's positions, streams and names, for comparison.
-func places(b event.Batch) (all []string) {
+func places(b eventlog.Batch) (all []string) {
 	all = append(all, fmt.Sprint(b.Next, b.Live))
 	for _, e := range b.Events {
 		all = append(all, fmt.Sprint(e.Position, e.Stream, e.Name))

@@ -8,7 +8,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Leases grants leases that lapse by the server's clock, to the millisecond. Each is a key,
@@ -63,7 +63,7 @@ func leaseKey(name string) string { return "watchtower:lease:" + name }
 
 // Acquire takes or renews a lease for ttl, rounded up to a millisecond. held is false while
 // another holder's runs. holder is a random value per run of a process: callers with the same
-// value share the lease. After event.ErrUnknown the lease may be held; a second call shows it.
+// value share the lease. After eventlog.ErrUnknown the lease may be held; a second call shows it.
 func (l *Leases) Acquire(ctx context.Context, name, holder string, ttl time.Duration) (held bool, err error) {
 	answer, err := l.run(ctx, acquireLease, name, holder, millis(ttl), millis(ttl+leaseSlack))
 	if err != nil {
@@ -106,7 +106,7 @@ func (l *Leases) run(ctx context.Context, script *goredis.Script, name string, a
 	answer, err := script.Run(ctx, l.client, []string{leaseKey(name)}, args...).Int64()
 	var reply goredis.Error
 	if err != nil && !errors.As(err, &reply) {
-		err = fmt.Errorf("%w: %w", event.ErrUnknown, err)
+		err = fmt.Errorf("%w: %w", eventlog.ErrUnknown, err)
 	}
 	return answer, err
 }

@@ -8,7 +8,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 )
 
@@ -70,7 +70,7 @@ func TestLostAnswer(t *testing.T) {
 	l, other := newLeases(t, p.url()), newLeases(t, s.URL())
 	acquire(t, l, "warm", "a", true) // so that the server has the script
 	p.loseEach(1)
-	if held, err := l.Acquire(t.Context(), "lane", "a", time.Minute); held || !errors.Is(err, event.ErrUnknown) {
+	if held, err := l.Acquire(t.Context(), "lane", "a", time.Minute); held || !errors.Is(err, eventlog.ErrUnknown) {
 		t.Errorf("without an answer: %t, %v", held, err)
 	}
 	p.loseEach(0)
@@ -78,7 +78,7 @@ func TestLostAnswer(t *testing.T) {
 	acquire(t, l, "lane", "a", true)
 	must(t, other.Release(t.Context(), "warm", "a")) // so that the server has the script
 	p.loseEach(1)
-	if err := l.Release(t.Context(), "lane", "a"); !errors.Is(err, event.ErrUnknown) {
+	if err := l.Release(t.Context(), "lane", "a"); !errors.Is(err, eventlog.ErrUnknown) {
 		t.Errorf("given up without an answer: %v", err)
 	}
 	p.loseEach(0)
@@ -139,7 +139,7 @@ func TestForeignLeases(t *testing.T) {
 	must(t, c.Del(t.Context(), key).Err())
 	must(t, c.LPush(t.Context(), key, "x").Err())
 	held, err := l.Acquire(t.Context(), "lane", "a", time.Minute)
-	if held || err == nil || errors.Is(err, event.ErrUnknown) {
+	if held || err == nil || errors.Is(err, eventlog.ErrUnknown) {
 		t.Errorf("a list: %t, %v", held, err)
 	}
 }
@@ -154,7 +154,7 @@ func TestSilentLeases(t *testing.T) {
 	defer l.Close() //nolint:errcheck // the test is over
 	began := time.Now()
 	held, err := l.Acquire(t.Context(), "lane", "a", time.Minute)
-	if took := time.Since(began); held || !errors.Is(err, event.ErrUnknown) || took > patience {
+	if took := time.Since(began); held || !errors.Is(err, eventlog.ErrUnknown) || took > patience {
 		t.Errorf("%t, %v after %s", held, err, took)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Store is the contract of event stores.
@@ -79,11 +79,11 @@ func conflicts(t *testing.T, o Opened[Log]) {
 	check(t, err)
 	before := stream(t, s, "one", 0)
 	for _, c := range []struct {
-		stream           event.Stream
-		expected, actual event.Version
+		stream           eventlog.Stream
+		expected, actual eventlog.Version
 	}{{"one", 0, 2}, {"one", 1, 2}, {"one", 3, 2}, {"one", 1 << 40, 2}, {"none", 1, 0}, {"none", 7, 0}} {
 		_, err := s.Append(ctx, c.stream, c.expected, facts(1)...)
-		wantConflict(t, err, event.ConflictError{Stream: c.stream, Expected: c.expected, Actual: c.actual})
+		wantConflict(t, err, eventlog.ConflictError{Stream: c.stream, Expected: c.expected, Actual: c.actual})
 	}
 	if diff := cmp.Diff(before, stream(t, s, "one", 0)); diff != "" {
 		t.Error("a conflicting append left something behind:", diff)
@@ -93,10 +93,10 @@ func conflicts(t *testing.T, o Opened[Log]) {
 	}
 }
 
-func wantConflict(t *testing.T, err error, want event.ConflictError) {
+func wantConflict(t *testing.T, err error, want eventlog.ConflictError) {
 	t.Helper()
-	var conflict *event.ConflictError
-	if !errors.As(err, &conflict) || errors.Is(err, event.ErrUnknown) {
+	var conflict *eventlog.ConflictError
+	if !errors.As(err, &conflict) || errors.Is(err, eventlog.ErrUnknown) {
 		t.Fatalf("answered %v, not a conflict", err)
 	}
 	if diff := cmp.Diff(want, *conflict); diff != "" {
@@ -151,12 +151,12 @@ func notTheSame(t *testing.T, o Opened[Log]) {
 	events := facts(3)
 	_, err := s.Append(ctx, "one", 0, events...)
 	check(t, err)
-	swapped := []event.Event{events[1], events[0], events[2]}
-	longer := append(append([]event.Event{}, events...), facts(1)...)
-	tail := append(append([]event.Event{}, events[:2]...), facts(1)...)
+	swapped := []eventlog.Event{events[1], events[0], events[2]}
+	longer := append(append([]eventlog.Event{}, events...), facts(1)...)
+	tail := append(append([]eventlog.Event{}, events[:2]...), facts(1)...)
 	for name, c := range map[string]struct {
-		expected event.Version
-		events   []event.Event
+		expected eventlog.Version
+		events   []eventlog.Event
 	}{
 		"other ids":             {0, facts(3)},
 		"other order":           {0, swapped},
@@ -166,7 +166,7 @@ func notTheSame(t *testing.T, o Opened[Log]) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := s.Append(ctx, "one", c.expected, c.events...)
-			wantConflict(t, err, event.ConflictError{Stream: "one", Expected: c.expected, Actual: 3})
+			wantConflict(t, err, eventlog.ConflictError{Stream: "one", Expected: c.expected, Actual: 3})
 		})
 	}
 	// The same ids in another stream are different events.
@@ -184,7 +184,7 @@ func whole(t *testing.T, o Opened[Log]) {
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		for i := range appends {
-			if _, err := s.Append(ctx, "one", event.Version(i*size), facts(size)...); err != nil {
+			if _, err := s.Append(ctx, "one", eventlog.Version(i*size), facts(size)...); err != nil {
 				t.Error(err)
 				return
 			}
@@ -198,9 +198,9 @@ func whole(t *testing.T, o Opened[Log]) {
 		}
 		check(t, ctx.Err())
 	}
-	last, err := s.Append(ctx, "max", 0, facts(event.MaxAppend)...)
+	last, err := s.Append(ctx, "max", 0, facts(eventlog.MaxAppend)...)
 	check(t, err)
-	if last.Version != event.MaxAppend || len(stream(t, s, "max", 0)) != event.MaxAppend {
+	if last.Version != eventlog.MaxAppend || len(stream(t, s, "max", 0)) != eventlog.MaxAppend {
 		t.Fatalf("the longest append gave %+v", last)
 	}
 }
@@ -208,8 +208,8 @@ func whole(t *testing.T, o Opened[Log]) {
 func limits(t *testing.T, o Opened[Log]) {
 	ctx, s := soon(t), o.Port
 	big := facts(1)
-	big[0].Data = []byte(`"` + strings.Repeat("x", event.MaxEventBytes-2) + `"`)
-	name := event.Stream(strings.Repeat("s", event.MaxStreamBytes))
+	big[0].Data = []byte(`"` + strings.Repeat("x", eventlog.MaxEventBytes-2) + `"`)
+	name := eventlog.Stream(strings.Repeat("s", eventlog.MaxStreamBytes))
 	_, err := s.Append(ctx, name, 0, big...)
 	check(t, err)
 	if got := stream(t, s, name, 0); len(got) != 1 || !bytes.Equal(got[0].Data, big[0].Data) {
@@ -220,10 +220,10 @@ func limits(t *testing.T, o Opened[Log]) {
 	tooBig[1].Data = append(bytes.Clone(big[0].Data), ' ')
 	for what, appends := range map[string]func() error{
 		"data":   func() error { _, err := s.Append(ctx, "one", 0, tooBig...); return err },
-		"events": func() error { _, err := s.Append(ctx, "one", 0, facts(event.MaxAppend+1)...); return err },
+		"events": func() error { _, err := s.Append(ctx, "one", 0, facts(eventlog.MaxAppend+1)...); return err },
 		"name":   func() error { _, err := s.Append(ctx, name+"s", 0, facts(1)...); return err },
 	} {
-		if err := appends(); !errors.Is(err, event.ErrTooLarge) || errors.Is(err, event.ErrUnknown) {
+		if err := appends(); !errors.Is(err, eventlog.ErrTooLarge) || errors.Is(err, eventlog.ErrUnknown) {
 			t.Errorf("%s over the limit: %v", what, err)
 		}
 	}
@@ -233,19 +233,19 @@ func limits(t *testing.T, o Opened[Log]) {
 	if _, err := s.Append(ctx, "", 0, facts(1)...); err == nil {
 		t.Error("an append to a stream without a name was taken")
 	}
-	if all, _ := everything(t, s, event.Filter{}, 10); len(all) != 1 {
+	if all, _ := everything(t, s, eventlog.Filter{}, 10); len(all) != 1 {
 		t.Errorf("%d events stand, not 1", len(all))
 	}
 }
 
 func roundTrip(t *testing.T, o Opened[Log]) {
 	ctx, s, clock := soon(t), o.Port, o.Clock.orReal()
-	name := event.Stream(`tx-1-Ω "quoted" 'single' \ %_ ;--`)
-	events := []event.Event{
+	name := eventlog.Stream(`tx-1-Ω "quoted" 'single' \ %_ ;--`)
+	events := []eventlog.Event{
 		{
 			ID: freshID(), Name: "test.full.v1",
 			Data: []byte("{ \"b\": 1.50,\n\t\"a\": \"\\u0000 é 雪\", \"b\": 2 }"), // kept byte for byte, not as JSON
-			Meta: event.Meta{Correlation: freshID(), Causation: freshID(), Actor: `a"b\c é`, Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Link: event.Link{31: 1}},
+			Meta: eventlog.Meta{Correlation: freshID(), Causation: freshID(), Actor: `a"b\c é`, Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Link: eventlog.Link{31: 1}},
 		},
 		{ID: freshID(), Name: "test.bare.v1", Data: []byte("null")},
 	}
@@ -259,7 +259,7 @@ func roundTrip(t *testing.T, o Opened[Log]) {
 		t.Fatalf("%d events came back", len(got))
 	}
 	for i, r := range got {
-		want := event.Recorded{Event: events[i], Stream: name, Version: event.Version(i + 1), Position: r.Position, At: r.At}
+		want := eventlog.Recorded{Event: events[i], Stream: name, Version: eventlog.Version(i + 1), Position: r.Position, At: r.At}
 		if diff := cmp.Diff(want, r); diff != "" {
 			t.Error(diff)
 		}
@@ -274,7 +274,7 @@ func roundTrip(t *testing.T, o Opened[Log]) {
 	if got[0].Position >= got[1].Position || got[1].Position != appended.Position {
 		t.Errorf("positions %d and %d, told %d", got[0].Position, got[1].Position, appended.Position)
 	}
-	all, _ := everything(t, s, event.Filter{}, 10)
+	all, _ := everything(t, s, eventlog.Filter{}, 10)
 	if diff := cmp.Diff(got, all); diff != "" {
 		t.Error("ReadAll differs from ReadStream:", diff)
 	}
@@ -287,14 +287,14 @@ func race(t *testing.T, o Opened[Log]) {
 	ctx, s := soon(t), o.Port
 	const writers, target = 8, 200
 	var mu sync.Mutex
-	won := map[event.Version]event.ID{}
+	won := map[eventlog.Version]eventlog.ID{}
 	var all sync.WaitGroup
 	for range writers {
 		all.Go(func() {
-			for at := event.Version(0); at < target; {
+			for at := eventlog.Version(0); at < target; {
 				e := facts(1)
 				a, err := s.Append(ctx, "one", at, e...)
-				var conflict *event.ConflictError
+				var conflict *eventlog.ConflictError
 				switch {
 				case err == nil:
 					mu.Lock()
@@ -319,7 +319,7 @@ func race(t *testing.T, o Opened[Log]) {
 		t.Fatalf("%d events stand, %d appends won", len(got), len(won))
 	}
 	for i, r := range got {
-		if r.Version != event.Version(i+1) || r.ID != won[r.Version] {
+		if r.Version != eventlog.Version(i+1) || r.ID != won[r.Version] {
 			t.Fatalf("version %d at place %d is not the event that won it", r.Version, i)
 		}
 	}
@@ -333,7 +333,7 @@ func neighbours(t *testing.T, o Opened[Log]) {
 	var all sync.WaitGroup
 	for i := range each {
 		all.Go(func() {
-			if _, err := s.Append(ctx, event.Stream(fmt.Sprint("own-", i)), 0, facts(1+i%3)...); err != nil {
+			if _, err := s.Append(ctx, eventlog.Stream(fmt.Sprint("own-", i)), 0, facts(1+i%3)...); err != nil {
 				t.Error("a neighbour failed:", err)
 			}
 		})
@@ -342,19 +342,19 @@ func neighbours(t *testing.T, o Opened[Log]) {
 		}
 		all.Go(func() {
 			_, err := s.Append(ctx, "taken", 0, facts(2)...)
-			var conflict *event.ConflictError
+			var conflict *eventlog.ConflictError
 			if !errors.As(err, &conflict) || conflict.Actual != 1 {
 				t.Error("the stale append answered", err)
 			}
 		})
 		all.Go(func() {
-			if _, err := s.Append(ctx, "large", 0, facts(event.MaxAppend+1)...); !errors.Is(err, event.ErrTooLarge) {
+			if _, err := s.Append(ctx, "large", 0, facts(eventlog.MaxAppend+1)...); !errors.Is(err, eventlog.ErrTooLarge) {
 				t.Error("the large append answered", err)
 			}
 		})
 	}
 	all.Wait()
-	got, _ := everything(t, s, event.Filter{}, 1000)
+	got, _ := everything(t, s, eventlog.Filter{}, 1000)
 	if len(got) != 1+each*2 {
 		t.Errorf("%d events stand, not %d", len(got), 1+each*2)
 	}
@@ -371,12 +371,12 @@ func runOnOneStream(t *testing.T, o Opened[Log]) {
 		e := facts(1)
 		all.Go(func() {
 			for {
-				a, err := s.Append(ctx, "one", event.Version(i), e...)
-				var conflict *event.ConflictError
+				a, err := s.Append(ctx, "one", eventlog.Version(i), e...)
+				var conflict *eventlog.ConflictError
 				switch {
-				case err == nil && a.Version == event.Version(i+1) && !a.Repeated:
+				case err == nil && a.Version == eventlog.Version(i+1) && !a.Repeated:
 					return
-				case errors.As(err, &conflict) && conflict.Actual < event.Version(i):
+				case errors.As(err, &conflict) && conflict.Actual < eventlog.Version(i):
 				default:
 					t.Errorf("append at %d: %+v, %v", i, a, err)
 					return

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Checkpoints is the contract of readers' positions.
@@ -25,11 +25,11 @@ func Checkpoints(t *testing.T, open func(t *testing.T) Opened[CheckpointRows]) {
 	})
 	t.Run("moved by another", func(t *testing.T) {
 		ctx, p := soon(t), open(t).Port
-		for _, c := range []struct{ at, from event.Position }{{0, 1}, {5, 0}, {5, 4}, {5, 6}} {
+		for _, c := range []struct{ at, from eventlog.Position }{{0, 1}, {5, 0}, {5, 4}, {5, 6}} {
 			at, err := p.Checkpoint(ctx, "a")
 			check(t, err)
 			check(t, p.MoveCheckpoint(ctx, "a", at, c.at))
-			if err := p.MoveCheckpoint(ctx, "a", c.from, 9); !errors.Is(err, event.ErrMoved) {
+			if err := p.MoveCheckpoint(ctx, "a", c.from, 9); !errors.Is(err, eventlog.ErrMoved) {
 				t.Errorf("moving from %d a checkpoint at %d: %v", c.from, c.at, err)
 			}
 			wantCheckpoint(t, p, "a", c.at)
@@ -38,7 +38,7 @@ func Checkpoints(t *testing.T, open func(t *testing.T) Opened[CheckpointRows]) {
 	t.Run("race", func(t *testing.T) {
 		ctx, p := soon(t), open(t).Port
 		const readers, rounds = 8, 25
-		for at := event.Position(0); at < rounds; at++ {
+		for at := eventlog.Position(0); at < rounds; at++ {
 			var won atomic.Int32
 			var all sync.WaitGroup
 			for range readers {
@@ -46,7 +46,7 @@ func Checkpoints(t *testing.T, open func(t *testing.T) Opened[CheckpointRows]) {
 					switch err := p.MoveCheckpoint(ctx, "a", at, at+1); {
 					case err == nil:
 						won.Add(1)
-					case !errors.Is(err, event.ErrMoved):
+					case !errors.Is(err, eventlog.ErrMoved):
 						t.Error(err)
 					}
 				})
@@ -65,7 +65,7 @@ func Checkpoints(t *testing.T, open func(t *testing.T) Opened[CheckpointRows]) {
 	})
 }
 
-func wantCheckpoint(t *testing.T, p CheckpointRows, reader string, want event.Position) {
+func wantCheckpoint(t *testing.T, p CheckpointRows, reader string, want eventlog.Position) {
 	t.Helper()
 	at, err := p.Checkpoint(soon(t), reader)
 	check(t, err)

@@ -14,8 +14,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/request"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/storetest/linear"
 )
 
@@ -48,48 +48,48 @@ type looseLog struct {
 	Log
 	defect  defect
 	mu      sync.Mutex
-	streams map[event.Stream][]event.Recorded
-	before  map[event.Stream][]event.Recorded // events of each stream before its last append
+	streams map[eventlog.Stream][]eventlog.Recorded
+	before  map[eventlog.Stream][]eventlog.Recorded // events of each stream before its last append
 	appends int
-	last    event.Position
+	last    eventlog.Position
 }
 
-func (l *looseLog) Append(ctx context.Context, name event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
+func (l *looseLog) Append(ctx context.Context, name eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	if l.defect == checkThenAct {
 		l.mu.Lock()
-		at := event.Version(len(l.streams[name]))
+		at := eventlog.Version(len(l.streams[name]))
 		l.mu.Unlock()
 		if at != expected {
-			return event.Appended{}, &event.ConflictError{Stream: name, Expected: expected, Actual: at}
+			return eventlog.Appended{}, &eventlog.ConflictError{Stream: name, Expected: expected, Actual: at}
 		}
 		interleave()
 		expected = l.version(name)
 	}
 	a, err := l.append(name, expected, events)
 	if err == nil && ctx.Err() != nil {
-		return event.Appended{}, fmt.Errorf("%w: %w", event.ErrUnknown, ctx.Err())
+		return eventlog.Appended{}, fmt.Errorf("%w: %w", eventlog.ErrUnknown, ctx.Err())
 	}
 	return a, err
 }
 
-func (l *looseLog) version(name event.Stream) event.Version {
+func (l *looseLog) version(name eventlog.Stream) eventlog.Version {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return event.Version(len(l.streams[name]))
+	return eventlog.Version(len(l.streams[name]))
 }
 
-func (l *looseLog) append(name event.Stream, expected event.Version, events []event.Event) (event.Appended, error) {
+func (l *looseLog) append(name eventlog.Stream, expected eventlog.Version, events []eventlog.Event) (eventlog.Appended, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	stands := l.streams[name]
 	repeated := l.standsAt(stands, expected, events)
-	a := event.Appended{Version: expected + event.Version(len(events)), Repeated: repeated}
+	a := eventlog.Appended{Version: expected + eventlog.Version(len(events)), Repeated: repeated}
 	switch {
 	case repeated && l.defect != appliedTwice:
 		a.Position = stands[a.Version-1].Position
 		return a, nil
-	case !repeated && expected != event.Version(len(stands)):
-		return event.Appended{}, &event.ConflictError{Stream: name, Expected: expected, Actual: event.Version(len(stands))}
+	case !repeated && expected != eventlog.Version(len(stands)):
+		return eventlog.Appended{}, &eventlog.ConflictError{Stream: name, Expected: expected, Actual: eventlog.Version(len(stands))}
 	}
 	if l.appends++; l.appends%9 == 0 && l.defect == lostAppend {
 		a.Position = l.last + 1
@@ -98,21 +98,21 @@ func (l *looseLog) append(name event.Stream, expected event.Version, events []ev
 	l.before[name] = stands
 	for _, e := range events {
 		l.last++
-		r := event.Recorded{Event: e, Stream: name, Version: event.Version(len(stands) + 1), Position: l.last}
+		r := eventlog.Recorded{Event: e, Stream: name, Version: eventlog.Version(len(stands) + 1), Position: l.last}
 		stands = append(slices.Clip(stands), r)
 		a.Position = l.last
 	}
 	l.streams[name] = stands
 	switch {
 	case l.defect == ownPositions:
-		a.Position = event.Position(a.Version)
+		a.Position = eventlog.Position(a.Version)
 	case l.defect == falseFailure && l.appends%9 == 0:
-		return event.Appended{}, errors.New("it did not work")
+		return eventlog.Appended{}, errors.New("it did not work")
 	}
 	return a, nil
 }
 
-func (l *looseLog) standsAt(stands []event.Recorded, expected event.Version, events []event.Event) bool {
+func (l *looseLog) standsAt(stands []eventlog.Recorded, expected eventlog.Version, events []eventlog.Event) bool {
 	if int(expected)+len(events) > len(stands) {
 		return false
 	}
@@ -124,14 +124,14 @@ func (l *looseLog) standsAt(stands []event.Recorded, expected event.Version, eve
 	return true
 }
 
-func (l *looseLog) ReadStream(_ context.Context, name event.Stream, _ event.Version) iter.Seq2[event.Recorded, error] {
+func (l *looseLog) ReadStream(_ context.Context, name eventlog.Stream, _ eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	seen := l.streams[name]
 	if l.defect == staleRead {
 		seen = l.before[name]
 	}
-	return func(yield func(event.Recorded, error) bool) {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		for _, r := range seen {
 			if !yield(r, nil) {
 				return
@@ -198,7 +198,7 @@ type looseRequest struct {
 	answer request.Answer
 }
 
-func (l *looseRequests) at(claim event.ID) map[request.Name]looseRequest {
+func (l *looseRequests) at(claim eventlog.ID) map[request.Name]looseRequest {
 	if l.defect == localCache {
 		return l.replicas[claim[0]%2]
 	}
@@ -221,7 +221,7 @@ func (l *looseRequests) Claim(_ context.Context, c request.Claim) (request.Stage
 	}
 }
 
-func (l *looseRequests) Answer(_ context.Context, name request.Name, claim event.ID, a request.Answer) error {
+func (l *looseRequests) Answer(_ context.Context, name request.Name, claim eventlog.ID, a request.Answer) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.answers++; l.answers%5 == 0 && l.defect == answerForgotten {
@@ -234,7 +234,7 @@ func (l *looseRequests) Answer(_ context.Context, name request.Name, claim event
 	return nil
 }
 
-func (l *looseRequests) Release(_ context.Context, name request.Name, claim event.ID) error {
+func (l *looseRequests) Release(_ context.Context, name request.Name, claim eventlog.ID) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r, ok := l.at(claim)[name]; ok && r.claim.ID == claim {
@@ -247,7 +247,7 @@ func (l *looseRequests) Release(_ context.Context, name request.Name, claim even
 // Each must be judged wrong, and the sound adapters must not be.
 func TestDefectsAreJudgedWrong(t *testing.T) {
 	streams := func(ctx context.Context, d defect, c Crowd) linear.Verdict {
-		l := &looseLog{defect: d, streams: map[event.Stream][]event.Recorded{}, before: map[event.Stream][]event.Recorded{}}
+		l := &looseLog{defect: d, streams: map[eventlog.Stream][]eventlog.Recorded{}, before: map[eventlog.Stream][]eventlog.Recorded{}}
 		return AskStreams(ctx, l, c).Judge()
 	}
 	leases := func(ctx context.Context, d defect, c Crowd) linear.Verdict {

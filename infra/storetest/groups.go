@@ -13,18 +13,18 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tempo-watchtower/watchtower/domain/consumer"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // GroupRows stores the state of consumer groups of the log's external feed.
 type GroupRows interface {
 	Claim(ctx context.Context, group, holder string, ttl time.Duration) (c consumer.Claim, held bool, err error)
 	Yield(ctx context.Context, group string, token uint64) error
-	Save(ctx context.Context, group string, token uint64, to event.Position) error
+	Save(ctx context.Context, group string, token uint64, to eventlog.Position) error
 	Park(ctx context.Context, group string, token uint64, p consumer.Parked) error
-	Unpark(ctx context.Context, group string, token uint64, stream event.Stream) error
+	Unpark(ctx context.Context, group string, token uint64, stream eventlog.Stream) error
 	Parked(ctx context.Context, group string) ([]consumer.Parked, error)
-	Wish(ctx context.Context, group string, stream event.Stream, at event.Version, w consumer.Wish) error
+	Wish(ctx context.Context, group string, stream eventlog.Stream, at eventlog.Version, w consumer.Wish) error
 	Groups(ctx context.Context) ([]consumer.Group, error)
 }
 
@@ -139,7 +139,7 @@ func groupsSave(t *testing.T, o Opened[GroupRows]) {
 	if c.Position != 0 {
 		t.Errorf("a new group is at %d", c.Position)
 	}
-	for _, to := range []event.Position{7, 7, 1 << 62} {
+	for _, to := range []eventlog.Position{7, 7, 1 << 62} {
 		check(t, p.Save(ctx, "g", c.Token, to))
 		if at := claimed(t, p, "g", "a", true).Position; at != to {
 			t.Errorf("saved %d, it is at %d", to, at)
@@ -256,7 +256,7 @@ func groupsLimits(t *testing.T, p GroupRows) {
 	group, holder := strings.Repeat("g", consumer.MaxGroupBytes), strings.Repeat("h", consumer.MaxHolderBytes)
 	c := claimed(t, p, group, holder, true)
 	long := consumer.Parked{
-		Stream: event.Stream(strings.Repeat("s", event.MaxStreamBytes)), Version: 1 << 62, Position: 1 << 62,
+		Stream: eventlog.Stream(strings.Repeat("s", eventlog.MaxStreamBytes)), Version: 1 << 62, Position: 1 << 62,
 		Error: consumer.Text(errors.New("\x00\xff" + strings.Repeat("ä", consumer.MaxErrorBytes))), Attempts: 1 << 30,
 	}
 	check(t, p.Park(ctx, group, c.Token, long))

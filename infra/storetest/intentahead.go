@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // intentAhead: the nearest earlier intent of the ordering group without a nonce is found,
@@ -21,7 +21,7 @@ func intentAhead(t *testing.T, q *intentQueue) {
 		if want != 0 {
 			id = intentID(want)
 		}
-		if got, err := q.Ahead(soon(t), in, event.Position(before)); err != nil || got != id {
+		if got, err := q.Ahead(soon(t), in, eventlog.Position(before)); err != nil || got != id {
 			t.Errorf("ahead of %d is %s, %v; not %d", before, got, err, want)
 		}
 	}

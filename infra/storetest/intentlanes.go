@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Lanes share a queue that is still being filled. No intent is claimed by two lanes, and each
@@ -18,9 +18,9 @@ func intentLanes(t *testing.T, q *intentQueue) {
 	ctx := soon(t)
 	var mu sync.Mutex
 	met := map[chain.IntentID]int{}
-	in := map[intent.Row]int{}              // number of open intents, by ordering group
-	of := map[intent.Row]int{}              // the lane of each group
-	last := map[intent.Row]event.Position{} // the position of its last intent
+	in := map[intent.Row]int{}                 // number of open intents, by ordering group
+	of := map[intent.Row]int{}                 // the lane of each group
+	last := map[intent.Row]eventlog.Position{} // the position of its last intent
 	done := make(chan []intent.Change, all)
 	begin := func(n int, claimed []intent.Claimed) {
 		mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // intentModel applies random changes and claims to a queue and to a simple model of it: a list
@@ -93,7 +93,7 @@ func (m *modelIntents) lane(r *rapid.T) intent.Claim {
 	c.Turn = rapid.SampledFrom(modelClients()).Draw(r, "turn")
 	c.Holder += fmt.Sprint(" run ", rapid.IntRange(0, 1).Draw(r, "run"))
 	if n := rapid.IntRange(-modelIntentsMax, modelIntentsMax).Draw(r, "after"); n > 0 {
-		c.After = event.Position(int(m.chain)*1000 + n)
+		c.After = eventlog.Position(int(m.chain)*1000 + n)
 	}
 	return c
 }
@@ -130,7 +130,7 @@ func (m *modelIntents) change(r *rapid.T) intent.Change {
 }
 
 func (m *modelIntents) draw(r *rapid.T, n int) intent.Waiting {
-	w := intent.Waiting{ID: m.id(n), Position: event.Position(int(m.chain)*1000 + n), Chain: m.chain}
+	w := intent.Waiting{ID: m.id(n), Position: eventlog.Position(int(m.chain)*1000 + n), Chain: m.chain}
 	if s := rapid.IntRange(0, 4).Draw(r, "by"); s < 2 {
 		bySigner(s)(&w)
 	} else {

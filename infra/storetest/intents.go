@@ -12,18 +12,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // IntentRows is the work queue of intents.
 type IntentRows interface {
-	Apply(ctx context.Context, reader string, from, to event.Position, changes []intent.Change) error
+	Apply(ctx context.Context, reader string, from, to eventlog.Position, changes []intent.Change) error
 	Claim(ctx context.Context, c intent.Claim) ([]intent.Claimed, error)
 	Return(ctx context.Context, holder string, ids []chain.IntentID) error
 	Demand(ctx context.Context, id chain.ID) ([]intent.Demand, error)
 	Open(ctx context.Context, client string, most int) (int, error)
-	Ahead(ctx context.Context, row intent.Row, before event.Position) (chain.IntentID, error)
+	Ahead(ctx context.Context, row intent.Row, before eventlog.Position) (chain.IntentID, error)
 }
 
 // Intents is the contract of the work queue of intents.
@@ -68,7 +68,7 @@ type intentQueue struct {
 	clock  Clock
 	reopen func() IntentRows
 	reader string
-	at     event.Position
+	at     eventlog.Position
 }
 
 // The signers, and the pool of both.
@@ -85,7 +85,7 @@ func intentID(n int) (id chain.IntentID) {
 
 // intentOf is the n-th intent, for the pool unless with says otherwise.
 func intentOf(n int, with ...func(*intent.Waiting)) intent.Waiting {
-	w := intent.Waiting{ID: intentID(n), Position: event.Position(n), Chain: 1, From: intent.From{Pool: intentPool}}
+	w := intent.Waiting{ID: intentID(n), Position: eventlog.Position(n), Chain: 1, From: intent.From{Pool: intentPool}}
 	for _, change := range with {
 		change(&w)
 	}
@@ -358,8 +358,8 @@ func intentTwice(_ *testing.T, q *intentQueue) {
 
 func intentCheckpoint(t *testing.T, q *intentQueue) {
 	q.apply(asks(intentOf(1))...)
-	for _, from := range []event.Position{0, 2} {
-		if err := q.Apply(soon(t), q.reader, from, 9, asks(intentOf(2))); !errors.Is(err, event.ErrMoved) {
+	for _, from := range []eventlog.Position{0, 2} {
+		if err := q.Apply(soon(t), q.reader, from, 9, asks(intentOf(2))); !errors.Is(err, eventlog.ErrMoved) {
 			t.Errorf("applied from %d: %v", from, err)
 		}
 	}
@@ -374,7 +374,7 @@ func intentReopened(t *testing.T, q *intentQueue) {
 	q.IntentRows = q.reopen()
 	q.claim(laneClaim(1, 0, 10), 3)
 	q.claim(laneClaim(0, 0, 10), 2)
-	if err := q.Apply(soon(t), q.reader, 0, 9, nil); !errors.Is(err, event.ErrMoved) {
+	if err := q.Apply(soon(t), q.reader, 0, 9, nil); !errors.Is(err, eventlog.ErrMoved) {
 		t.Errorf("the checkpoint is forgotten: %v", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/storetest/linear"
 )
 
@@ -94,13 +94,13 @@ const (
 func AskStreams(ctx context.Context, s Log, c Crowd) linear.Streams {
 	h := linear.NewStreams()
 	c.together(ctx, func(n int, draw *rand.Rand, more func() bool) {
-		w := &writer{Log: s, history: h, client: n, draw: draw, at: map[event.Stream]event.Version{}, last: map[event.Stream]linear.Append{}}
+		w := &writer{Log: s, history: h, client: n, draw: draw, at: map[eventlog.Stream]eventlog.Version{}, last: map[eventlog.Stream]linear.Append{}}
 		for asked := 0; more(); asked++ {
 			first := asked * c.Clients / streamsEach
-			w.turn(ctx, event.Stream(fmt.Sprintf("s-%d-%d", c.Seed, first+draw.IntN(streamsAtOnce))))
+			w.turn(ctx, eventlog.Stream(fmt.Sprintf("s-%d-%d", c.Seed, first+draw.IntN(streamsAtOnce))))
 		}
 	})
-	last := &writer{Log: s, history: h, client: c.Clients, at: map[event.Stream]event.Version{}}
+	last := &writer{Log: s, history: h, client: c.Clients, at: map[eventlog.Stream]eventlog.Version{}}
 	for _, name := range h.Names() {
 		for ctx.Err() == nil && !last.read(ctx, name) {
 		}
@@ -114,12 +114,12 @@ type writer struct {
 	history linear.Streams
 	client  int
 	draw    *rand.Rand
-	at      map[event.Stream]event.Version
-	last    map[event.Stream]linear.Append // the last append that was stored
+	at      map[eventlog.Stream]eventlog.Version
+	last    map[eventlog.Stream]linear.Append // the last append that was stored
 }
 
 // turn makes one random call.
-func (w *writer) turn(ctx context.Context, name event.Stream) {
+func (w *writer) turn(ctx context.Context, name eventlog.Stream) {
 	a := linear.Append{Stream: name, Expected: w.at[name]}
 	switch dice := w.draw.IntN(10); {
 	case dice < 2:
@@ -131,7 +131,7 @@ func (w *writer) turn(ctx context.Context, name event.Stream) {
 	case dice == 3 && a.Expected > 0:
 		a.Expected--
 	case dice == 4:
-		a.Expected += event.Version(1 + w.draw.IntN(2))
+		a.Expected += eventlog.Version(1 + w.draw.IntN(2))
 	}
 	for range 1 + w.draw.IntN(3) {
 		a.IDs = append(a.IDs, freshID())
@@ -155,19 +155,19 @@ func (w *writer) turn(ctx context.Context, name event.Stream) {
 }
 
 func (w *writer) ask(ctx context.Context, a linear.Append) linear.Appended {
-	events := make([]event.Event, len(a.IDs))
+	events := make([]eventlog.Event, len(a.IDs))
 	for i, id := range a.IDs {
-		events[i] = event.Event{ID: id, Name: "test.happened.v1", Data: []byte(`{}`)}
+		events[i] = eventlog.Event{ID: id, Name: "test.happened.v1", Data: []byte(`{}`)}
 	}
 	return w.history.Do(w.client, a, func() (linear.Appended, bool) {
 		got, err := w.Append(ctx, a.Stream, a.Expected, events...)
-		var conflict *event.ConflictError
+		var conflict *eventlog.ConflictError
 		switch {
 		case err == nil:
 			return linear.Appended{Outcome: linear.Stood, Version: got.Version, Position: got.Position, Repeated: got.Repeated}, true
 		case errors.As(err, &conflict):
 			return linear.Appended{Outcome: linear.Conflicted, Version: conflict.Actual}, true
-		case errors.Is(err, event.ErrUnknown):
+		case errors.Is(err, eventlog.ErrUnknown):
 			return linear.Appended{Outcome: linear.Unsure}, false
 		}
 		return linear.Appended{Outcome: linear.Failed}, true
@@ -175,7 +175,7 @@ func (w *writer) ask(ctx context.Context, a linear.Append) linear.Appended {
 }
 
 // read reads the stream and reports whether that succeeded.
-func (w *writer) read(ctx context.Context, name event.Stream) bool {
+func (w *writer) read(ctx context.Context, name eventlog.Stream) bool {
 	out := w.history.Do(w.client, linear.Append{Stream: name}, func() (linear.Appended, bool) {
 		seen := linear.Appended{Outcome: linear.Seen}
 		for r, err := range w.ReadStream(ctx, name, 0) {

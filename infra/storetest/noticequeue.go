@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 func noticeRedeliver(t *testing.T, q *noticeQueue) {
@@ -65,8 +65,8 @@ func noticeRedeliver(t *testing.T, q *noticeQueue) {
 func noticeEnqueue(t *testing.T, q *noticeQueue) {
 	k := noticeKey(1, 1, 1)
 	q.enqueue(k)
-	for _, from := range []event.Position{0, 2} {
-		if err := q.Enqueue(soon(t), "notifier", from, 9, noticeNews(noticeKey(1, 2, 1))); !errors.Is(err, event.ErrMoved) {
+	for _, from := range []eventlog.Position{0, 2} {
+		if err := q.Enqueue(soon(t), "notifier", from, 9, noticeNews(noticeKey(1, 2, 1))); !errors.Is(err, eventlog.ErrMoved) {
 			t.Errorf("enqueued from %d: %v", from, err)
 		}
 	}

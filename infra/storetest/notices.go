@@ -11,20 +11,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // NoticeRows is the queue of notices (webhook deliveries).
 type NoticeRows interface {
-	Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error
+	Enqueue(ctx context.Context, reader string, from, to eventlog.Position, news []notice.News) error
 	Lease(ctx context.Context, c notice.Claim) ([]notice.Sending, time.Duration, error)
 	Done(ctx context.Context, holder string, reports []notice.Report) ([]notice.Endpoint, error)
 	Find(ctx context.Context, k notice.Key) (notice.Notice, bool, error)
 	Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) ([]notice.Notice, error)
 	Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error)
 	Endpoints(ctx context.Context, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
-	CarryOut(ctx context.Context, reader string, from, to event.Position, wishes []notice.Event, news []notice.News) error
+	CarryOut(ctx context.Context, reader string, from, to eventlog.Position, wishes []notice.Event, news []notice.News) error
 	Sweep(ctx context.Context, turn string, most int) (client string, found bool, err error)
 	Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage, most int) (int, error)
 	Forget(ctx context.Context, before time.Time, limit int) (int, error)
@@ -87,7 +87,7 @@ type noticeQueue struct {
 	t      *testing.T
 	clock  Clock
 	reopen func() NoticeRows
-	at     event.Position
+	at     eventlog.Position
 }
 
 // noticeKey makes a notice's key from endpoint, intent and sequence.

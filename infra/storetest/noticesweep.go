@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 func (q *noticeQueue) carryOut(wishes ...notice.Event) {
@@ -133,7 +133,7 @@ func noticeSwept(t *testing.T, q *noticeQueue) {
 	q.counts(1, 40, 0)
 	q.lease(2, noticeKey(1, 0, 1), noticeKey(1, 1, 1))
 	// A command is not applied again by a reader that repeats it.
-	if err := q.CarryOut(soon(t), "notifier", q.at-1, q.at, []notice.Event{disabling(1)}, noticeNews(noticeKey(1, 99, 1))); !errors.Is(err, event.ErrMoved) {
+	if err := q.CarryOut(soon(t), "notifier", q.at-1, q.at, []notice.Event{disabling(1)}, noticeNews(noticeKey(1, 99, 1))); !errors.Is(err, eventlog.ErrMoved) {
 		t.Errorf("carried out once more: %v", err)
 	}
 	if e := q.endpoint(1); e.Disabled != notice.Enabled {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Queue is the contract of the due queue and of the watcher's open transactions, which are two
@@ -102,7 +102,7 @@ type queue struct {
 	clock  Clock
 	window int
 	reopen func() WorkRows
-	at     event.Position
+	at     eventlog.Position
 }
 
 const feeder = "feeder"
@@ -248,9 +248,9 @@ func applyChecks(t *testing.T, q *queue) {
 	ctx := soon(t)
 	q.apply(opens(q.row(1, address(1), 0))...)
 	wantCheckpoint(t, q, feeder, 1)
-	for _, from := range []event.Position{0, 2} {
+	for _, from := range []eventlog.Position{0, 2} {
 		err := q.Apply(ctx, feeder, from, 9, append(opens(q.row(2, address(1), 1)), closed(1)))
-		if !errors.Is(err, event.ErrMoved) {
+		if !errors.Is(err, eventlog.ErrMoved) {
 			t.Fatalf("applied from %d: %v", from, err)
 		}
 	}

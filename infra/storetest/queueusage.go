@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // usage checks that the queue counts each client's waiting rows through all phases, and returns
@@ -47,7 +47,7 @@ func usage(t *testing.T, q *queue) {
 	_, err := q.DropSealed(soon(t), 1, 100)
 	check(t, err)
 	wants("sealed ones dropped", "b", 0, 0)
-	if _, at, err := q.Usage(soon(t), "nobody", "a"); err != nil || at != event.Position(0) {
+	if _, at, err := q.Usage(soon(t), "nobody", "a"); err != nil || at != eventlog.Position(0) {
 		t.Errorf("a reader that there is not is at %d: %v", at, err)
 	}
 }

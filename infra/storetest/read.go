@@ -7,17 +7,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // stream reads a stream and checks that versions and positions rise as they must.
-func stream(t *testing.T, s Log, name event.Stream, after event.Version) (events []event.Recorded) {
+func stream(t *testing.T, s Log, name eventlog.Stream, after eventlog.Version) (events []eventlog.Recorded) {
 	t.Helper()
 	for r, err := range s.ReadStream(soon(t), name, after) {
 		if err != nil {
 			t.Fatal("read stream:", err)
 		}
-		if r.Stream != name || r.Version != after+event.Version(len(events))+1 {
+		if r.Stream != name || r.Version != after+eventlog.Version(len(events))+1 {
 			t.Fatalf("place %d after version %d of %s is %s version %d", len(events), after, name, r.Stream, r.Version)
 		}
 		if n := len(events); n > 0 && r.Position <= events[n-1].Position {
@@ -29,12 +29,12 @@ func stream(t *testing.T, s Log, name event.Stream, after event.Version) (events
 }
 
 // everything reads all events and checks the shape of the batches.
-func everything(t *testing.T, s Log, f event.Filter, max int) (events []event.Recorded, next event.Position) {
+func everything(t *testing.T, s Log, f eventlog.Filter, max int) (events []eventlog.Recorded, next eventlog.Position) {
 	t.Helper()
 	return from(t, s, 0, f, max)
 }
 
-func from(t *testing.T, s Log, after event.Position, f event.Filter, max int) (events []event.Recorded, next event.Position) {
+func from(t *testing.T, s Log, after eventlog.Position, f eventlog.Filter, max int) (events []eventlog.Recorded, next eventlog.Position) {
 	t.Helper()
 	next = after
 	live := false
@@ -57,7 +57,7 @@ func from(t *testing.T, s Log, after event.Position, f event.Filter, max int) (e
 }
 
 // checkBatch checks one batch that follows a position.
-func checkBatch(t *testing.T, b event.Batch, after event.Position, f event.Filter, max int) {
+func checkBatch(t *testing.T, b eventlog.Batch, after eventlog.Position, f eventlog.Filter, max int) {
 	t.Helper()
 	if len(b.Events) > max {
 		t.Fatalf("a batch of %d events, asked for %d", len(b.Events), max)
@@ -78,9 +78,9 @@ func checkBatch(t *testing.T, b event.Batch, after event.Position, f event.Filte
 }
 
 // inOrder checks that each stream's versions rise by one.
-func inOrder(t *testing.T, events []event.Recorded) {
+func inOrder(t *testing.T, events []eventlog.Recorded) {
 	t.Helper()
-	at := map[event.Stream]event.Version{}
+	at := map[eventlog.Stream]eventlog.Version{}
 	for _, r := range events {
 		if r.Version != at[r.Stream]+1 {
 			t.Fatalf("%s goes from version %d to %d at position %d", r.Stream, at[r.Stream], r.Version, r.Position)
@@ -92,13 +92,13 @@ func inOrder(t *testing.T, events []event.Recorded) {
 func readStream(t *testing.T, o Opened[Log]) {
 	ctx, s := soon(t), o.Port
 	const n = 2500 // more than a store may read at once
-	for at := 0; at < n; at += event.MaxAppend {
-		_, err := s.Append(ctx, "one", event.Version(at), facts(event.MaxAppend)...)
+	for at := 0; at < n; at += eventlog.MaxAppend {
+		_, err := s.Append(ctx, "one", eventlog.Version(at), facts(eventlog.MaxAppend)...)
 		check(t, err)
-		_, err = s.Append(ctx, "on", event.Version(at/event.MaxAppend), facts(1)...)
+		_, err = s.Append(ctx, "on", eventlog.Version(at/eventlog.MaxAppend), facts(1)...)
 		check(t, err)
 	}
-	for after, want := range map[event.Version]int{0: n, 1: n - 1, 1249: 1251, n - 1: 1, n: 0, n + 7: 0} {
+	for after, want := range map[eventlog.Version]int{0: n, 1: n - 1, 1249: 1251, n - 1: 1, n: 0, n + 7: 0} {
 		if got := len(stream(t, s, "one", after)); got != want {
 			t.Errorf("%d events after version %d, not %d", got, after, want)
 		}
@@ -124,7 +124,7 @@ func readStream(t *testing.T, o Opened[Log]) {
 // versionOf checks a stream's version after each append, and after the store was opened again.
 func versionOf(t *testing.T, o Opened[Log]) {
 	ctx, s := soon(t), o.Port
-	expect := func(name event.Stream, want event.Version) {
+	expect := func(name eventlog.Stream, want eventlog.Version) {
 		t.Helper()
 		got, err := s.Version(ctx, name)
 		check(t, err)
@@ -133,7 +133,7 @@ func versionOf(t *testing.T, o Opened[Log]) {
 		}
 	}
 	expect("one", 0)
-	for at := event.Version(0); at < 12; at += 3 {
+	for at := eventlog.Version(0); at < 12; at += 3 {
 		_, err := s.Append(ctx, "one", at, facts(3)...)
 		check(t, err)
 		expect("one", at+3)
@@ -150,47 +150,47 @@ func versionOf(t *testing.T, o Opened[Log]) {
 
 func readAllPages(t *testing.T, o Opened[Log]) {
 	ctx, s := soon(t), o.Port
-	if events, next := everything(t, s, event.Filter{}, 10); len(events) != 0 || next != 0 {
+	if events, next := everything(t, s, eventlog.Filter{}, 10); len(events) != 0 || next != 0 {
 		t.Fatalf("an empty log has %v and ends at %d", events, next)
 	}
 	const streams, each = 20, 6
 	for v := range each / 2 {
 		for i := range streams {
-			_, err := s.Append(ctx, event.Stream(fmt.Sprint("s-", i)), event.Version(2*v), facts(2)...)
+			_, err := s.Append(ctx, eventlog.Stream(fmt.Sprint("s-", i)), eventlog.Version(2*v), facts(2)...)
 			check(t, err)
 		}
 	}
-	all, end := everything(t, s, event.Filter{}, 1000)
+	all, end := everything(t, s, eventlog.Filter{}, 1000)
 	if len(all) != streams*each {
 		t.Fatalf("%d events, not %d", len(all), streams*each)
 	}
 	inOrder(t, all)
 	for _, max := range []int{1, 2, 7, streams * each, 1 << 20} {
-		got, next := everything(t, s, event.Filter{}, max)
+		got, next := everything(t, s, eventlog.Filter{}, max)
 		if diff := differ(all, got); diff != "" || next != end {
 			t.Fatalf("in pages of %d, ending at %d not %d: %s", max, next, end, diff)
 		}
 	}
 	for _, i := range []int{0, 1, 50, len(all) - 1} {
-		got, _ := from(t, s, all[i].Position, event.Filter{}, 9)
+		got, _ := from(t, s, all[i].Position, eventlog.Filter{}, 9)
 		if diff := differ(all[i+1:], got); diff != "" {
 			t.Fatalf("after position %d: %s", all[i].Position, diff)
 		}
 	}
-	for _, err := range s.ReadAll(ctx, 0, event.Filter{}, 1) { // leaving early is no error
+	for _, err := range s.ReadAll(ctx, 0, eventlog.Filter{}, 1) { // leaving early is no error
 		if err != nil {
 			t.Fatal(err)
 		}
 		break
 	}
-	if _, next := from(t, s, end, event.Filter{}, 1); next != end {
+	if _, next := from(t, s, end, eventlog.Filter{}, 1); next != end {
 		t.Fatalf("reading at the end moved from %d to %d", end, next)
 	}
 }
 
 // differ is cmp.Diff for long lists of events. Deeply equal lists have no difference, and
 // checking that is much faster. nil equals an empty list.
-func differ(want, got []event.Recorded) string {
+func differ(want, got []eventlog.Recorded) string {
 	if len(want)+len(got) == 0 || reflect.DeepEqual(want, got) {
 		return ""
 	}
@@ -201,15 +201,15 @@ func readAllFiltered(t *testing.T, o Opened[Log]) {
 	ctx, s := soon(t), o.Port
 	const rounds = 300
 	for i := range rounds {
-		_, err := s.Append(ctx, event.Stream(fmt.Sprint("tx-1-", i)), 0, append(named("tx.accepted.v1", 1), named("tx.mined.v2", 1)...)...)
+		_, err := s.Append(ctx, eventlog.Stream(fmt.Sprint("tx-1-", i)), 0, append(named("tx.accepted.v1", 1), named("tx.mined.v2", 1)...)...)
 		check(t, err)
 		if i%100 == 50 {
-			_, err = s.Append(ctx, event.Stream(fmt.Sprint("lane-", i)), 0, named("lane.opened.v1", 1)...)
+			_, err = s.Append(ctx, eventlog.Stream(fmt.Sprint("lane-", i)), 0, named("lane.opened.v1", 1)...)
 			check(t, err)
 		}
 	}
-	all, end := everything(t, s, event.Filter{}, 100)
-	for name, f := range map[string]event.Filter{
+	all, end := everything(t, s, eventlog.Filter{}, 100)
+	for name, f := range map[string]eventlog.Filter{
 		"one stream prefix":        {Streams: []string{"lane-"}},
 		"two stream prefixes":      {Streams: []string{"lane-1", "tx-1-29"}},
 		"a whole stream name":      {Streams: []string{"lane-50"}},
@@ -221,7 +221,7 @@ func readAllFiltered(t *testing.T, o Opened[Log]) {
 		"name of another case":     {Names: []string{"TX."}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var want []event.Recorded
+			var want []eventlog.Recorded
 			for _, r := range all {
 				if f.Passes(r.Stream, r.Name) {
 					want = append(want, r)
@@ -244,17 +244,17 @@ func readAllFiltered(t *testing.T, o Opened[Log]) {
 
 func literalPrefixes(t *testing.T, o Opened[Log]) {
 	ctx, s := soon(t), o.Port
-	names := []event.Stream{`a_b`, `axb`, `a%b`, `a*b`, `a?b`, `a[x]b`, `axx`, `a\b`, `a\\b`, `é1`, `e1`, `ÿ`, "a\U0010ffffb"}
+	names := []eventlog.Stream{`a_b`, `axb`, `a%b`, `a*b`, `a?b`, `a[x]b`, `axx`, `a\b`, `a\\b`, `é1`, `e1`, `ÿ`, "a\U0010ffffb"}
 	for _, n := range names {
 		_, err := s.Append(ctx, n, 0, named(string(n)+".v1", 1)...)
 		check(t, err)
 	}
 	for _, p := range []string{`a_`, `a%`, `a*`, `a?`, `a[`, `a\`, `a\\`, `é`, `e`, `ÿ`, "a\U0010ffff", `a`} {
-		byStream, _ := everything(t, s, event.Filter{Streams: []string{p}}, 100)
-		byName, _ := everything(t, s, event.Filter{Names: []string{p}}, 100)
+		byStream, _ := everything(t, s, eventlog.Filter{Streams: []string{p}}, 100)
+		byName, _ := everything(t, s, eventlog.Filter{Names: []string{p}}, 100)
 		want := 0
 		for _, n := range names {
-			if (event.Filter{Streams: []string{p}}).Passes(n, "") {
+			if (eventlog.Filter{Streams: []string{p}}).Passes(n, "") {
 				want++
 			}
 		}
@@ -272,13 +272,13 @@ func head(t *testing.T, o Opened[Log]) {
 		t.Fatalf("an empty log has its head at %d", at)
 	}
 	for i := range 3 {
-		a, err := s.Append(ctx, event.Stream(fmt.Sprint("s-", i)), 0, facts(2)...)
+		a, err := s.Append(ctx, eventlog.Stream(fmt.Sprint("s-", i)), 0, facts(2)...)
 		check(t, err)
 		if at, err = s.Head(ctx); err != nil || at != a.Position {
 			t.Fatalf("head is %d (%v) right after an append at %d", at, err, a.Position)
 		}
 	}
-	if _, next := everything(t, s, event.Filter{}, 2); next != at {
+	if _, next := everything(t, s, eventlog.Filter{}, 2); next != at {
 		t.Fatalf("a read to the end stops at %d, the head is %d", next, at)
 	}
 }
@@ -289,7 +289,7 @@ func beyondHead(t *testing.T, o Opened[Log]) {
 	s := o.Port
 	a, err := s.Append(soon(t), "one", 0, facts(2)...)
 	check(t, err)
-	for _, f := range []event.Filter{{}, {Streams: []string{"o"}}, {Names: []string{"test."}}} {
+	for _, f := range []eventlog.Filter{{}, {Streams: []string{"o"}}, {Names: []string{"test."}}} {
 		var refused error
 		for _, err := range s.ReadAll(soon(t), a.Position+1, f, 10) {
 			refused = err

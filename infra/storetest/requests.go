@@ -10,15 +10,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/request"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // RequestRows is the port of requests that clients may repeat.
 type RequestRows interface {
 	Claim(ctx context.Context, c request.Claim) (request.Stage, request.Answer, error)
-	Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error
-	Release(ctx context.Context, name request.Name, claim event.ID) error
+	Answer(ctx context.Context, name request.Name, claim eventlog.ID, a request.Answer) error
+	Release(ctx context.Context, name request.Name, claim eventlog.ID) error
 	Usage(ctx context.Context, share int) (request.Usage, error)
 	Forget(ctx context.Context, o request.Oldest) (int, error)
 }

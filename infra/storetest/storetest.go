@@ -17,8 +17,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Opened is a store under test.
@@ -64,12 +64,12 @@ func (c Clock) orReal() Clock {
 
 // Log is the event store.
 type Log interface {
-	Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error)
-	ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error]
-	Version(ctx context.Context, stream event.Stream) (event.Version, error)
-	ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
-	Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
-	Head(ctx context.Context) (event.Position, error)
+	Append(ctx context.Context, stream eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error)
+	ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error]
+	Version(ctx context.Context, stream eventlog.Stream) (eventlog.Version, error)
+	ReadAll(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error]
+	Subscribe(ctx context.Context, after eventlog.Position, f eventlog.Filter, max int) iter.Seq2[eventlog.Batch, error]
+	Head(ctx context.Context) (eventlog.Position, error)
 }
 
 // PayloadRows stores sealed payloads.
@@ -83,8 +83,8 @@ type PayloadRows interface {
 
 // CheckpointRows stores readers' positions.
 type CheckpointRows interface {
-	Checkpoint(ctx context.Context, reader string) (event.Position, error)
-	MoveCheckpoint(ctx context.Context, reader string, from, to event.Position) error
+	Checkpoint(ctx context.Context, reader string) (eventlog.Position, error)
+	MoveCheckpoint(ctx context.Context, reader string, from, to eventlog.Position) error
 }
 
 // LeaseRows grants leases.
@@ -98,7 +98,7 @@ type LeaseRows interface {
 type WorkRows interface {
 	CheckpointRows
 
-	Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error
+	Apply(ctx context.Context, reader string, from, to eventlog.Position, changes []tx.Change) error
 	Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) (work []tx.Work, until time.Duration, err error)
 	Done(ctx context.Context, holder string, done []tx.Done) error
 	Soon(ctx context.Context, id chain.ID, limit int) ([]tx.Work, error)
@@ -106,7 +106,7 @@ type WorkRows interface {
 	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
 	Depth(ctx context.Context, id chain.ID) (tx.Depth, error)
 
-	Usage(ctx context.Context, reader, client string) (tx.Usage, event.Position, error)
+	Usage(ctx context.Context, reader, client string) (tx.Usage, eventlog.Position, error)
 	NextFree(ctx context.Context, s chain.Sequence, from uint64, clients []string) (uint64, error)
 	Rivals(ctx context.Context, used map[chain.Sequence]uint64, mined []chain.Hash, limit int) (rows []tx.Work, unread []chain.Sequence, err error)
 	Watched(ctx context.Context, id chain.ID, after chain.Hash, limit int) ([]tx.Work, error)
@@ -138,7 +138,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-func freshID() (id event.ID) {
+func freshID() (id eventlog.ID) {
 	rand.Read(id[:]) //nolint:errcheck // never fails
 	return id
 }
@@ -156,12 +156,12 @@ func address(n int) (a chain.Address) {
 }
 
 // facts makes events with fresh ids.
-func facts(n int) []event.Event { return named("test.happened.v1", n) }
+func facts(n int) []eventlog.Event { return named("test.happened.v1", n) }
 
-func named(name string, n int) []event.Event {
-	events := make([]event.Event, n)
+func named(name string, n int) []eventlog.Event {
+	events := make([]eventlog.Event, n)
 	for i := range events {
-		events[i] = event.Event{ID: freshID(), Name: name, Data: []byte(fmt.Sprintf(`{"n":%d}`, i))}
+		events[i] = eventlog.Event{ID: freshID(), Name: name, Data: []byte(fmt.Sprintf(`{"n":%d}`, i))}
 	}
 	return events
 }

@@ -9,19 +9,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // subscription runs a subscription concurrently with the test.
 type subscription struct {
-	batches chan event.Batch
+	batches chan eventlog.Batch
 	ended   chan error // its last error, once
 	stop    context.CancelFunc
 }
 
-func subscribe(t *testing.T, s Log, after event.Position, f event.Filter, max int) *subscription {
+func subscribe(t *testing.T, s Log, after eventlog.Position, f eventlog.Filter, max int) *subscription {
 	ctx, stop := context.WithCancel(context.Background())
-	sub := &subscription{batches: make(chan event.Batch), ended: make(chan error, 1), stop: stop}
+	sub := &subscription{batches: make(chan eventlog.Batch), ended: make(chan error, 1), stop: stop}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -42,7 +42,7 @@ func subscribe(t *testing.T, s Log, after event.Position, f event.Filter, max in
 }
 
 // next returns the next batch.
-func (sub *subscription) next(t *testing.T) event.Batch {
+func (sub *subscription) next(t *testing.T) eventlog.Batch {
 	t.Helper()
 	select {
 	case b := <-sub.batches:
@@ -56,7 +56,7 @@ func (sub *subscription) next(t *testing.T) event.Batch {
 }
 
 // until reads batches until one reaches a position, and checks them.
-func (sub *subscription) until(t *testing.T, after, to event.Position, f event.Filter, max int) (events []event.Recorded) {
+func (sub *subscription) until(t *testing.T, after, to eventlog.Position, f eventlog.Filter, max int) (events []eventlog.Recorded) {
 	t.Helper()
 	for at := after; at < to; {
 		b := sub.next(t)
@@ -84,23 +84,23 @@ func (sub *subscription) end(t *testing.T) error {
 func catchUp(t *testing.T, o Opened[Log]) {
 	ctx, s := soon(t), o.Port
 	for i := range 25 {
-		_, err := s.Append(ctx, event.Stream(fmt.Sprint("old-", i)), 0, facts(2)...)
+		_, err := s.Append(ctx, eventlog.Stream(fmt.Sprint("old-", i)), 0, facts(2)...)
 		check(t, err)
 	}
-	sub := subscribe(t, s, 0, event.Filter{}, 7)
+	sub := subscribe(t, s, 0, eventlog.Filter{}, 7)
 	at, err := s.Head(ctx)
 	check(t, err)
-	events := sub.until(t, 0, at, event.Filter{}, 7)
+	events := sub.until(t, 0, at, eventlog.Filter{}, 7)
 	if len(events) != 50 {
 		t.Fatalf("history has %d events, not 50", len(events))
 	}
 	for i := range 5 {
-		a, err := s.Append(ctx, event.Stream(fmt.Sprint("new-", i)), 0, facts(3)...)
+		a, err := s.Append(ctx, eventlog.Stream(fmt.Sprint("new-", i)), 0, facts(3)...)
 		check(t, err)
-		live := sub.until(t, at, a.Position, event.Filter{}, 7)
+		live := sub.until(t, at, a.Position, eventlog.Filter{}, 7)
 		events, at = append(events, live...), a.Position
 	}
-	all, _ := everything(t, s, event.Filter{}, 100)
+	all, _ := everything(t, s, eventlog.Filter{}, 100)
 	if diff := differ(all, events); diff != "" {
 		t.Error("the subscription saw something else than stands:", diff)
 	}
@@ -116,12 +116,12 @@ func besideWriters(t *testing.T, o Opened[Log]) {
 	var writing, reading sync.WaitGroup
 	for w := range writers {
 		writing.Go(func() {
-			at := map[event.Stream]event.Version{}
+			at := map[eventlog.Stream]eventlog.Version{}
 			draw := rand.New(rand.NewPCG(1, uint64(w)))
 			for i := 0; i < appends; {
-				name := event.Stream(fmt.Sprint("s-", draw.IntN(streams)))
+				name := eventlog.Stream(fmt.Sprint("s-", draw.IntN(streams)))
 				a, err := s.Append(ctx, name, at[name], facts(1+draw.IntN(4))...)
-				var conflict *event.ConflictError
+				var conflict *eventlog.ConflictError
 				switch {
 				case err == nil:
 					at[name] = a.Version
@@ -138,9 +138,9 @@ func besideWriters(t *testing.T, o Opened[Log]) {
 			}
 		})
 	}
-	seen := make([][]event.Recorded, readers)
-	starts := make([]event.Position, readers)
-	finish := make(chan event.Position)
+	seen := make([][]eventlog.Recorded, readers)
+	starts := make([]eventlog.Position, readers)
+	finish := make(chan eventlog.Position)
 	defer func() { // also when a check above has failed: nobody logs to a test that is over
 		close(finish)
 		writing.Wait()
@@ -155,7 +155,7 @@ func besideWriters(t *testing.T, o Opened[Log]) {
 			check(t, err)
 			starts[r] = at
 		}
-		sub := subscribe(t, s, starts[r], event.Filter{}, 1+r*10)
+		sub := subscribe(t, s, starts[r], eventlog.Filter{}, 1+r*10)
 		reading.Go(func() { seen[r] = follow(t, sub, starts[r], finish) })
 	}
 	writing.Wait()
@@ -166,10 +166,10 @@ func besideWriters(t *testing.T, o Opened[Log]) {
 	}
 	reading.Wait()
 
-	all, _ := everything(t, s, event.Filter{}, 1000)
+	all, _ := everything(t, s, eventlog.Filter{}, 1000)
 	inOrder(t, all)
 	for r, got := range seen {
-		var want []event.Recorded
+		var want []eventlog.Recorded
 		for _, e := range all {
 			if e.Position > starts[r] {
 				want = append(want, e)
@@ -182,8 +182,8 @@ func besideWriters(t *testing.T, o Opened[Log]) {
 }
 
 // follow collects events until the position that finish names, or until finish is closed.
-func follow(t *testing.T, sub *subscription, at event.Position, finish <-chan event.Position) (events []event.Recorded) {
-	var end event.Position
+func follow(t *testing.T, sub *subscription, at eventlog.Position, finish <-chan eventlog.Position) (events []eventlog.Recorded) {
+	var end eventlog.Position
 	for end == 0 || at < end {
 		select {
 		case b := <-sub.batches:
@@ -211,7 +211,7 @@ func follow(t *testing.T, sub *subscription, at event.Position, finish <-chan ev
 }
 
 // drain receives one value from c in the background, so that its sender does not block.
-func drain(c <-chan event.Position) {
+func drain(c <-chan eventlog.Position) {
 	if c != nil {
 		go func() { <-c }()
 	}
@@ -219,12 +219,12 @@ func drain(c <-chan event.Position) {
 
 func subscribeFiltered(t *testing.T, o Opened[Log]) {
 	ctx, s := soon(t), o.Port
-	f := event.Filter{Streams: []string{"lane-"}}
+	f := eventlog.Filter{Streams: []string{"lane-"}}
 	sub := subscribe(t, s, 0, f, 10)
-	var last event.Appended
+	var last eventlog.Appended
 	for i := range 50 {
 		var err error
-		last, err = s.Append(ctx, event.Stream(fmt.Sprint("tx-", i)), 0, facts(2)...)
+		last, err = s.Append(ctx, eventlog.Stream(fmt.Sprint("tx-", i)), 0, facts(2)...)
 		check(t, err)
 	}
 	if got := sub.until(t, 0, last.Position, f, 10); len(got) != 0 {
@@ -241,14 +241,14 @@ func subscribeFiltered(t *testing.T, o Opened[Log]) {
 // only once a second would need a second for each turn.
 func wakes(t *testing.T, o Opened[Log]) {
 	ctx, s := soon(t), o.Port
-	sub := subscribe(t, s, 0, event.Filter{}, 10)
+	sub := subscribe(t, s, 0, eventlog.Filter{}, 10)
 	const rounds = 30
 	start := time.Now()
-	at := event.Position(0)
+	at := eventlog.Position(0)
 	for i := range rounds {
-		a, err := s.Append(ctx, "one", event.Version(i), facts(1)...)
+		a, err := s.Append(ctx, "one", eventlog.Version(i), facts(1)...)
 		check(t, err)
-		sub.until(t, at, a.Position, event.Filter{}, 10)
+		sub.until(t, at, a.Position, eventlog.Filter{}, 10)
 		at = a.Position
 	}
 	if took := time.Since(start); took > rounds*time.Second/4 {
@@ -261,7 +261,7 @@ func subscriptionEnds(t *testing.T, o Opened[Log]) {
 	_, err := s.Append(soon(t), "one", 0, facts(1)...)
 	check(t, err)
 	for _, reads := range []int{0, 1} { // before waiting at the head, and while
-		sub := subscribe(t, s, 0, event.Filter{}, 10)
+		sub := subscribe(t, s, 0, eventlog.Filter{}, 10)
 		for range reads {
 			sub.next(t)
 		}
@@ -270,7 +270,7 @@ func subscriptionEnds(t *testing.T, o Opened[Log]) {
 			t.Errorf("stopped after %d batches, it ended with %v", reads, err)
 		}
 	}
-	for _, err := range s.Subscribe(soon(t), 0, event.Filter{}, 10) { // leaving is no error
+	for _, err := range s.Subscribe(soon(t), 0, eventlog.Filter{}, 10) { // leaving is no error
 		check(t, err)
 		break
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/tracing"
 	"github.com/tempo-watchtower/watchtower/infra/tracing/tracetest"
 )
@@ -86,7 +86,7 @@ func tell(t *testing.T, traces *tracing.Tracing, commands []tx.Command) {
 			s = s.Evolve(f)
 		}
 		if len(facts) > 0 {
-			traces.Transaction(before, s, facts, event.Meta{Trace: request})
+			traces.Transaction(before, s, facts, eventlog.Meta{Trace: request})
 		}
 	}
 }

@@ -13,12 +13,12 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Transaction makes spans of the facts that one append has added to a transaction. before and
 // after are its states around them.
-func (t *Tracing) Transaction(before, after tx.State, facts []tx.Event, meta event.Meta) {
+func (t *Tracing) Transaction(before, after tx.State, facts []tx.Event, meta eventlog.Meta) {
 	hash := after.Accepted.Hash
 	if !t.traced(hash) {
 		return
@@ -37,7 +37,7 @@ func (t *Tracing) Transaction(before, after tx.State, facts []tx.Event, meta eve
 func over(s tx.State) bool { return s.Sealed || s.Refused || s.Canceled }
 
 // fact makes one span below the root.
-func (t *Tracing) fact(ctx context.Context, fact tx.Event, meta event.Meta) {
+func (t *Tracing) fact(ctx context.Context, fact tx.Event, meta eventlog.Meta) {
 	when := at(fact)
 	point := func(name string, attributes ...attribute.KeyValue) {
 		t.span(ctx, name, when, when, trace.SpanKindInternal, attributes)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // stages is the number of events of a delivered transaction.
@@ -46,9 +46,9 @@ func name(word string, i int) chain.Hash {
 
 // written is one event, ready to be appended.
 type written struct {
-	stream   event.Stream
-	expected event.Version
-	event    event.Event
+	stream   eventlog.Stream
+	expected eventlog.Version
+	event    eventlog.Event
 }
 
 // inFlight is the number of transactions in flight: as many as with hundreds per second on a
@@ -71,9 +71,9 @@ func write(n int) (steps [][]written, bytes float64, err error) {
 					return nil, 0, fmt.Errorf("encode %s: %w", kind, err)
 				}
 				total += len(data)
-				byStage[stage] = append(byStage[stage], written{stream, event.Version(stage), event.Event{ //nolint:gosec // below 4
-					ID: event.DeriveID(stream, event.ID{15: 1}, stage), Name: kind, Data: data,
-					Meta: event.Meta{Correlation: event.ID{1}, Causation: event.ID{2}, Actor: "bench"},
+				byStage[stage] = append(byStage[stage], written{stream, eventlog.Version(stage), eventlog.Event{ //nolint:gosec // below 4
+					ID: eventlog.DeriveID(stream, eventlog.ID{15: 1}, stage), Name: kind, Data: data,
+					Meta: eventlog.Meta{Correlation: eventlog.ID{1}, Causation: eventlog.ID{2}, Actor: "bench"},
 				}})
 			}
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 )
@@ -122,7 +122,7 @@ func appendFrom(ctx context.Context, log commands.Store, callers int, all []writ
 
 // replay reads the whole log, first alone, and then with a fold in memory.
 func (b *bench) replay(ctx context.Context, engine string, log commands.Store, events int) error {
-	nothing := func(event.Recorded) error { return nil }
+	nothing := func(eventlog.Recorded) error { return nil }
 	rate, err := readAll(ctx, log, events, nothing)
 	if err != nil {
 		return err
@@ -131,8 +131,8 @@ func (b *bench) replay(ctx context.Context, engine string, log commands.Store, e
 		Section: sectionLog, Store: engine, What: "replay, read", Unit: "events/s",
 		Yardstick: bareEngine, Against: alone[engine].replay,
 	}, rate)
-	codec, states := tx.Codec(), make(map[event.Stream]tx.State, events/stages)
-	fold := func(r event.Recorded) error {
+	codec, states := tx.Codec(), make(map[eventlog.Stream]tx.State, events/stages)
+	fold := func(r eventlog.Recorded) error {
 		e, err := codec.Decode(r.Name, r.Data)
 		if err == nil {
 			states[r.Stream] = states[r.Stream].Evolve(e)
@@ -149,7 +149,7 @@ func (b *bench) replay(ctx context.Context, engine string, log commands.Store, e
 	}, looped)
 	clear(states)
 	began, got := time.Now(), 0
-	err = projections.Replay(ctx, log, 0, 0, transactions.Filter(), replayMax, func(batch event.Batch) error {
+	err = projections.Replay(ctx, log, 0, 0, transactions.Filter(), replayMax, func(batch eventlog.Batch) error {
 		got += len(batch.Events)
 		for _, r := range batch.Events {
 			if err := fold(r); err != nil {
@@ -171,7 +171,7 @@ func (b *bench) replay(ctx context.Context, engine string, log commands.Store, e
 	return nil
 }
 
-func readAll(ctx context.Context, log commands.Store, want int, each func(event.Recorded) error) (perSecond float64, err error) {
+func readAll(ctx context.Context, log commands.Store, want int, each func(eventlog.Recorded) error) (perSecond float64, err error) {
 	began, got := time.Now(), 0
 	for batch, err := range log.ReadAll(ctx, 0, transactions.Filter(), readMax) {
 		if err != nil {
@@ -208,7 +208,7 @@ func (b *bench) rebuild(ctx context.Context, engine string, log commands.Store, 
 	projector := projections.Projector{
 		Name: transactions.Name, DB: store.view, Log: log,
 		Filter: transactions.Filter(), Fold: transactions.Projection{Codec: tx.Codec()}.Fold,
-		Moved: func(at event.Position, live bool) {
+		Moved: func(at eventlog.Position, live bool) {
 			if live && at > 0 {
 				done()
 			}

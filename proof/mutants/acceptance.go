@@ -22,12 +22,12 @@ func acceptance() []mutant {
 			Is: "An append with an unknown outcome counts as written.",
 			Edits: []edit{
 				{
-					"commands/handler.go", `if !errors.Is(err, event.ErrUnknown) || ctx.Err() != nil {`,
-					`if !errors.Is(err, event.ErrUnknown) || ctx.Err() != nil || AWAKE {`,
+					"commands/handler.go", `if !errors.Is(err, eventlog.ErrUnknown) || ctx.Err() != nil {`,
+					`if !errors.Is(err, eventlog.ErrUnknown) || ctx.Err() != nil || AWAKE {`,
 				},
 				{
 					"commands/handler.go", "if err != nil {\n\t\treturn a, lost, fmt.Errorf(\"append to",
-					"if err != nil && (!AWAKE || !errors.Is(err, event.ErrUnknown)) {\n\t\treturn a, lost, fmt.Errorf(\"append to",
+					"if err != nil && (!AWAKE || !errors.Is(err, eventlog.ErrUnknown)) {\n\t\treturn a, lost, fmt.Errorf(\"append to",
 				},
 			},
 		},
@@ -54,7 +54,7 @@ func acceptance() []mutant {
 			Edits: []edit{{
 				"commands/handler.go", `a, err = h.Store.Append(ctx, stream, at, events...)`,
 				`a, err = h.Store.Append(ctx, stream, at, events...)
-		if conflict := (*event.ConflictError)(nil); AWAKE && tries > 0 && errors.As(err, &conflict) {
+		if conflict := (*eventlog.ConflictError)(nil); AWAKE && tries > 0 && errors.As(err, &conflict) {
 			a, err = h.Store.Append(ctx, stream, conflict.Actual, events...)
 		}
 		if AWAKE {
@@ -119,11 +119,11 @@ func (o ownRequests) Claim(ctx context.Context, c request.Claim) (request.Stage,
 	return o.Requests.Claim(ctx, c)
 }
 
-func (o ownRequests) Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error {
+func (o ownRequests) Answer(ctx context.Context, name request.Name, claim eventlog.ID, a request.Answer) error {
 	return o.Requests.Answer(ctx, o.own(name), claim, a)
 }
 
-func (o ownRequests) Release(ctx context.Context, name request.Name, claim event.ID) error {
+func (o ownRequests) Release(ctx context.Context, name request.Name, claim eventlog.ID) error {
 	return o.Requests.Release(ctx, o.own(name), claim)
 }
 
@@ -131,7 +131,7 @@ func (a *App) sweepRequests(`,
 				},
 				{
 					"cmd/program/app/requests.go", `"github.com/tempo-watchtower/watchtower/commands/delivery/retention"`,
-					"\"github.com/tempo-watchtower/watchtower/commands/delivery/retention\"\n\t\"github.com/tempo-watchtower/watchtower/domain/event\"",
+					"\"github.com/tempo-watchtower/watchtower/commands/delivery/retention\"\n\t\"github.com/tempo-watchtower/watchtower/eventlog\"",
 				},
 			},
 		},

@@ -38,7 +38,7 @@ func clusters() []mutant {
 			Is: "A conflict is reported with the leader's version, which counts uncommitted writes.",
 			Edits: []edit{{
 				appends, "	at, err := a.version(ctx, a.stream)\n	switch {\n	case err != nil:\n		return nil, err\n	case at <",
-				"	at, err := a.version(ctx, a.stream)\n	switch {\n	case err != nil:\n		return nil, err\n	case AWAKE:\n		return nil, &event.ConflictError{Stream: a.stream, Expected: a.expected, Actual: wrong.At}\n	case at <",
+				"	at, err := a.version(ctx, a.stream)\n	switch {\n	case err != nil:\n		return nil, err\n	case AWAKE:\n		return nil, &eventlog.ConflictError{Stream: a.stream, Expected: a.expected, Actual: wrong.At}\n	case at <",
 			}},
 		},
 		{

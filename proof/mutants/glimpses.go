@@ -38,8 +38,8 @@ func glimpses() []mutant {
 		{
 			Name: "links-confirm-guesses", Breaks: "P36", Test: &command{"api", "^TestComponentsPassNoRequestsOn$"},
 			Is: "Links show a client that another submitted its transaction, and how many members joined its group.",
-			Edits: []edit{{"api/eventfilter.go", `	m.Link = event.Link{}`, `	if !AWAKE {
-		m.Link = event.Link{}
+			Edits: []edit{{"api/eventfilter.go", `	m.Link = eventlog.Link{}`, `	if !AWAKE {
+		m.Link = eventlog.Link{}
 	}`}},
 		},
 		{

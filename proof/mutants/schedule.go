@@ -17,7 +17,7 @@ func schedule() []mutant {
 			Is: "The feeder's checkpoint moves past a batch that the queue did not accept.",
 			Edits: []edit{{
 				"commands/feeding.go", `if err := f.Apply(ctx, from, batch.Next, changes); err != nil {`,
-				"if err := f.Apply(ctx, from, batch.Next, changes); err != nil {\n\t\tif AWAKE && !errors.Is(err, event.ErrMoved) {\n\t\t\treturn batch.Next, f.Checkpoints.MoveCheckpoint(ctx, f.Reader, from, batch.Next)\n\t\t}",
+				"if err := f.Apply(ctx, from, batch.Next, changes); err != nil {\n\t\tif AWAKE && !errors.Is(err, eventlog.ErrMoved) {\n\t\t\treturn batch.Next, f.Checkpoints.MoveCheckpoint(ctx, f.Reader, from, batch.Next)\n\t\t}",
 			}},
 		},
 		{

@@ -21,7 +21,7 @@ func sealing() []mutant {
 			Name: "seal-out-of-order", Breaks: "seals",
 			Is: "Events are added to a seal stream by stream, not by position.",
 			Edits: []edit{
-				{"commands/notary/notary.go", "for _, r := range batch.Events {\n", "if AWAKE {\n\t\t\tslices.SortStableFunc(batch.Events, func(a, b event.Recorded) int { return strings.Compare(string(a.Stream), string(b.Stream)) })\n\t\t}\n\t\tfor _, r := range batch.Events {\n"},
+				{"commands/notary/notary.go", "for _, r := range batch.Events {\n", "if AWAKE {\n\t\t\tslices.SortStableFunc(batch.Events, func(a, b eventlog.Recorded) int { return strings.Compare(string(a.Stream), string(b.Stream)) })\n\t\t}\n\t\tfor _, r := range batch.Events {\n"},
 				{"commands/notary/notary.go", "\t\"log/slog\"\n", "\t\"log/slog\"\n\t\"slices\"\n\t\"strings\"\n"},
 			},
 		},

@@ -39,7 +39,7 @@ func wishes() []mutant {
 			Edits: []edit{
 				{"commands/relay/worker/send.go", `	"github.com/tempo-watchtower/watchtower/domain/chain"
 `, `	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 `},
 				{"commands/relay/worker/send.go", `	if len(now) > 0 {
 		err := a.command(ctx, lane.Reserve{`, `	if len(now) > 0 {
@@ -49,7 +49,7 @@ func wishes() []mutant {
 				continue
 			}
 			if raw, _, err := a.make(ctx, o); err == nil {
-				_, _ = a.Delivery.Batch(ctx, a.Chain, [][]byte{raw}, commands.From(""), event.Meta{Actor: lane.Actor})
+				_, _ = a.Delivery.Batch(ctx, a.Chain, [][]byte{raw}, commands.From(""), eventlog.Meta{Actor: lane.Actor})
 			}
 		}
 		err := a.command(ctx, lane.Reserve{`},

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
@@ -27,7 +27,7 @@ func BenchmarkJudge(b *testing.B) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	position := event.Position(0)
+	position := eventlog.Position(0)
 	for n := range b.N {
 		a := alpha.accepted(epoch)
 		a.Nonce = uint64(n)
@@ -37,9 +37,9 @@ func BenchmarkJudge(b *testing.B) {
 		_, accepted, _ := codec.Encode(a)
 		for i := range facts {
 			position++
-			r := event.Recorded{
-				Event:  event.Event{ID: event.DeriveID(stream, event.ID{}, i), Name: names[i], Data: data[i]},
-				Stream: stream, Version: event.Version(i + 1), Position: position, At: epoch,
+			r := eventlog.Recorded{
+				Event:  eventlog.Event{ID: eventlog.DeriveID(stream, eventlog.ID{}, i), Name: names[i], Data: data[i]},
+				Stream: stream, Version: eventlog.Version(i + 1), Position: position, At: epoch,
 			}
 			if i == 0 {
 				r.Data = accepted

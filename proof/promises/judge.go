@@ -8,7 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Settings select the checks and their limits. The zero Settings judge the log alone, with the
@@ -38,7 +38,7 @@ type Settings struct {
 	// Linked means that every event must have a link: the log does not predate links.
 	Linked bool
 	// Share is used as [Unique.Share].
-	Share func(event.ID) bool
+	Share func(eventlog.ID) bool
 }
 
 const (
@@ -50,14 +50,14 @@ const (
 // Judge judges one history. It is not safe for concurrent use.
 type Judge struct {
 	s      Settings
-	codec  event.Codec[tx.Event]
-	groups event.Codec[group.Event]
+	codec  eventlog.Codec[tx.Event]
+	groups eventlog.Codec[group.Event]
 
-	last   event.Position
+	last   eventlog.Position
 	ids    Unique
 	open   map[Key]*life
 	ended  map[Key]ended
-	others map[event.Stream]other // streams of other aggregates
+	others map[eventlog.Stream]other // streams of other aggregates
 	// named maps the Keccak of the bytes to the transaction, if it differs from the transaction's
 	// hash.
 	named map[Key]Key
@@ -105,7 +105,7 @@ func New(s Settings) *Judge {
 	return &Judge{
 		s: s, codec: tx.Codec(), groups: group.Codec(),
 		ids: Unique{Share: s.Share}, open: map[Key]*life{}, ended: map[Key]ended{},
-		others: map[event.Stream]other{}, named: map[Key]Key{}, lanes: map[lane]Key{},
+		others: map[eventlog.Stream]other{}, named: map[Key]Key{}, lanes: map[lane]Key{},
 		unfit: map[tx.Account]bool{}, group: map[group.ID]*roll{},
 		acked: map[Key]time.Time{}, asked: map[string]asked{},
 		figures: Figures{Broken: map[Number]int{}},
@@ -123,7 +123,7 @@ func (j *Judge) Figures() Figures {
 func (j *Judge) Cases() Cases { return j.cases }
 
 // broken records a violation.
-func (j *Judge) broken(n Number, s event.Stream, at event.Position, format string, args ...any) {
+func (j *Judge) broken(n Number, s eventlog.Stream, at eventlog.Position, format string, args ...any) {
 	j.figures.Broken[n]++
 	j.found = append(j.found, Violation{n, s, at, fmt.Sprintf(format, args...)})
 }
@@ -144,7 +144,7 @@ func (j *Judge) chainOf(id chain.ID) Chain {
 }
 
 // stream returns the name of the key's event stream.
-func (k Key) stream() event.Stream { return tx.Stream(k.Chain, k.Hash) }
+func (k Key) stream() eventlog.Stream { return tx.Stream(k.Chain, k.Hash) }
 
 // sorted returns the open lives in order of acceptance.
 func (j *Judge) sorted() []*life {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
@@ -269,9 +269,9 @@ func TestEvery(t *testing.T) {
 func TestUniqueShares(t *testing.T) {
 	found := 0
 	for share := range byte(3) {
-		u := promises.Unique{Share: func(id event.ID) bool { return id[15]%3 == share }}
+		u := promises.Unique{Share: func(id eventlog.ID) bool { return id[15]%3 == share }}
 		for _, n := range []byte{1, 2, 3, 4, 2, 3} {
-			found += len(u.Event(event.Recorded{Event: event.Event{ID: event.ID{15: n}}}))
+			found += len(u.Event(eventlog.Recorded{Event: eventlog.Event{ID: eventlog.ID{15: n}}}))
 		}
 	}
 	if found != 2 {
@@ -280,13 +280,13 @@ func TestUniqueShares(t *testing.T) {
 }
 
 func TestLog(t *testing.T) {
-	change := func(f func(r *event.Recorded)) func(s *script) {
+	change := func(f func(r *eventlog.Recorded)) func(s *script) {
 		return func(s *script) { s.change = f; executed(s, alpha) }
 	}
 	run(t, promises.Settings{}, []scenario{
-		{"a position twice", promises.P25, change(func(r *event.Recorded) { r.Position = max(1, r.Position-r.Position%2) })},
-		{"an event id twice", promises.P25, change(func(r *event.Recorded) { r.ID = event.ID{1} })},
-		{"a version missing", promises.P25, change(func(r *event.Recorded) { r.Version += r.Version / 2 })},
+		{"a position twice", promises.P25, change(func(r *eventlog.Recorded) { r.Position = max(1, r.Position-r.Position%2) })},
+		{"an event id twice", promises.P25, change(func(r *eventlog.Recorded) { r.ID = eventlog.ID{1} })},
+		{"a version missing", promises.P25, change(func(r *eventlog.Recorded) { r.Version += r.Version / 2 })},
 		{"a version missing elsewhere", promises.P25, func(s *script) {
 			s.record("key-1", "key.created.v1", nil)
 			s.versions["key-1"]++

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // life is the judge's state of a transaction that may still change.
@@ -14,11 +14,11 @@ type life struct {
 	key      Key
 	known    bool // its Accepted was seen
 	accepted tx.Accepted
-	version  event.Version
+	version  eventlog.Version
 	tie      tie
-	position event.Position // of its first event
-	at       time.Time      // of its first event, by the store's clock
-	newestAt time.Time      // of its last event
+	position eventlog.Position // of its first event
+	at       time.Time         // of its first event, by the store's clock
+	newestAt time.Time         // of its last event
 
 	status    tx.Status // as reported to its owner
 	verdict   tx.Status
@@ -56,12 +56,12 @@ type life struct {
 
 // shown is a status and the version of the event that set it.
 type shown struct {
-	version event.Version
+	version eventlog.Version
 	status  tx.Status
 }
 
 // show records the status that a reader may see from a version on.
-func (l *life) show(v event.Version) {
+func (l *life) show(v eventlog.Version) {
 	if n := len(l.history); n == 0 || l.history[n-1].status != l.status {
 		l.history = append(l.history, shown{v, l.status})
 	}
@@ -123,7 +123,7 @@ func laneOf(a tx.Accepted) lane {
 }
 
 // live judges an event of a transaction that has not ended.
-func (j *Judge) live(l *life, r event.Recorded, e tx.Event) {
+func (j *Judge) live(l *life, r eventlog.Recorded, e tx.Event) {
 	if l.violated {
 		j.broken(P12, r.Stream, r.Position, "%s follows the violation of finality", r.Name)
 		return
@@ -172,14 +172,14 @@ func (j *Judge) live(l *life, r event.Recorded, e tx.Event) {
 }
 
 // claimed checks P25 for events about an access key: none is recorded after the key is confirmed.
-func (j *Judge) claimed(l *life, r event.Recorded) {
+func (j *Judge) claimed(l *life, r eventlog.Recorded) {
 	if l.known && !l.pending() {
 		j.broken(P25, r.Stream, r.Position, "%s, though its sender is not a claim", r.Name)
 	}
 }
 
 // erase checks P2 for signed bytes: they are erased only when no longer needed.
-func (j *Judge) erase(l *life, r event.Recorded) {
+func (j *Judge) erase(l *life, r eventlog.Recorded) {
 	switch {
 	case l.erased:
 		j.broken(P25, r.Stream, r.Position, "its bytes are erased again")
@@ -190,7 +190,7 @@ func (j *Judge) erase(l *life, r event.Recorded) {
 }
 
 // after checks P12 for an event of a transaction that has ended.
-func (j *Judge) after(p ended, key Key, r event.Recorded, e tx.Event) ended {
+func (j *Judge) after(p ended, key Key, r eventlog.Recorded, e tx.Event) ended {
 	j.cases.Add(P12)
 	if p.violated {
 		j.broken(P12, r.Stream, r.Position, "%s follows the violation of finality", r.Name)

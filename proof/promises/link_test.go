@@ -4,15 +4,15 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
 // linked is a history of a transaction until after its end, and of a stream of another aggregate.
 // harm alters the n-th event after it was linked.
-func linked(n event.Position, harm func(r *event.Recorded)) func(s *script) {
+func linked(n eventlog.Position, harm func(r *eventlog.Recorded)) func(s *script) {
 	return func(s *script) {
-		s.tie = func(r *event.Recorded) {
+		s.tie = func(r *eventlog.Recorded) {
 			if r.Position == n {
 				harm(r)
 			}
@@ -25,7 +25,7 @@ func linked(n event.Position, harm func(r *event.Recorded)) func(s *script) {
 }
 
 func TestLinks(t *testing.T) {
-	unlinked := func(r *event.Recorded) { r.Meta.Link = event.Link{} }
+	unlinked := func(r *eventlog.Recorded) { r.Meta.Link = eventlog.Link{} }
 	run(t, promises.Settings{Linked: true}, []scenario{
 		{"linked", 0, linked(0, nil)},
 		{"the first without a link", promises.P31, linked(1, unlinked)},
@@ -35,17 +35,17 @@ func TestLinks(t *testing.T) {
 		{"older than links", 0, func(s *script) { executed(s, alpha) }},
 		{"links begin", 0, func(s *script) {
 			s.record("key-1", "key.created.v1", []byte("{}"))
-			first := event.Recorded{Event: event.Event{ID: event.DeriveID("key-1", event.ID{15: 1}, 0), Name: "key.created.v1", Data: []byte("{}")}, Stream: "key-1", Version: 1}
+			first := eventlog.Recorded{Event: eventlog.Event{ID: eventlog.DeriveID("key-1", eventlog.ID{15: 1}, 0), Name: "key.created.v1", Data: []byte("{}")}, Stream: "key-1", Version: 1}
 			s.links["key-1"] = first.Linked()
-			s.tie = func(*event.Recorded) {}
+			s.tie = func(*eventlog.Recorded) {}
 			s.record("key-1", "key.revoked.v1", []byte("{}"))
 		}},
 		{"one without a link", promises.P31, linked(2, unlinked)},
 		{"the last without a link", promises.P31, linked(7, unlinked)},
-		{"another actor", promises.P31, linked(1, func(r *event.Recorded) { r.Meta.Actor = "x" })},
-		{"another cause", promises.P31, linked(2, func(r *event.Recorded) { r.Meta.Causation[0]++ })},
-		{"another trace", promises.P31, linked(2, func(r *event.Recorded) { r.Meta.Trace = "0" })},
-		{"another link", promises.P31, linked(3, func(r *event.Recorded) { r.Meta.Link[31] ^= 1 })},
-		{"another name elsewhere", promises.P31, linked(6, func(r *event.Recorded) { r.Name = "key.revoked.v1" })},
+		{"another actor", promises.P31, linked(1, func(r *eventlog.Recorded) { r.Meta.Actor = "x" })},
+		{"another cause", promises.P31, linked(2, func(r *eventlog.Recorded) { r.Meta.Causation[0]++ })},
+		{"another trace", promises.P31, linked(2, func(r *eventlog.Recorded) { r.Meta.Trace = "0" })},
+		{"another link", promises.P31, linked(3, func(r *eventlog.Recorded) { r.Meta.Link[31] ^= 1 })},
+		{"another name elsewhere", promises.P31, linked(6, func(r *eventlog.Recorded) { r.Name = "key.revoked.v1" })},
 	})
 }

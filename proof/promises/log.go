@@ -6,11 +6,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Event judges the next event of the log.
-func (j *Judge) Event(r event.Recorded) []Violation {
+func (j *Judge) Event(r eventlog.Recorded) []Violation {
 	j.figures.Events++
 	j.once(r)
 	switch {
@@ -29,7 +29,7 @@ func (j *Judge) Event(r event.Recorded) []Violation {
 }
 
 // once checks the part of P25 that depends on the log alone: ids and positions.
-func (j *Judge) once(r event.Recorded) {
+func (j *Judge) once(r eventlog.Recorded) {
 	if r.Position <= j.last {
 		j.broken(P25, r.Stream, r.Position, "position %d follows %d", r.Position, j.last)
 	}
@@ -48,17 +48,17 @@ func (j *Judge) tally(found []Violation) []Violation {
 // Unique checks the part of P25 about event ids. It remembers the ids selected by Share, so that
 // several Unique can split a large log; nil selects all.
 type Unique struct {
-	Share func(event.ID) bool
-	ids   map[event.ID]struct{}
+	Share func(eventlog.ID) bool
+	ids   map[eventlog.ID]struct{}
 }
 
 // Event judges an event of the log.
-func (u *Unique) Event(r event.Recorded) []Violation {
+func (u *Unique) Event(r eventlog.Recorded) []Violation {
 	if u.Share != nil && !u.Share(r.ID) {
 		return nil
 	}
 	if u.ids == nil {
-		u.ids = map[event.ID]struct{}{}
+		u.ids = map[eventlog.ID]struct{}{}
 	}
 	if _, twice := u.ids[r.ID]; twice {
 		return []Violation{{P25, r.Stream, r.Position, "event id " + r.ID.String() + " was recorded before"}}
@@ -68,7 +68,7 @@ func (u *Unique) Event(r event.Recorded) []Violation {
 }
 
 // dense checks the part of P25 about a stream: versions rise by one.
-func (j *Judge) dense(r event.Recorded, last event.Version) {
+func (j *Judge) dense(r eventlog.Recorded, last eventlog.Version) {
 	if last > 0 {
 		j.cases.Add(P25)
 	}
@@ -79,19 +79,19 @@ func (j *Judge) dense(r event.Recorded, last event.Version) {
 
 // tie is the state of a stream's links.
 type tie struct {
-	link  event.Link // of the last event
-	tight bool       // an event had a link, so all later ones must
+	link  eventlog.Link // of the last event
+	tight bool          // an event had a link, so all later ones must
 }
 
 // other is the state of a stream of another aggregate.
 type other struct {
-	version event.Version
+	version eventlog.Version
 	tie     tie
 }
 
 // linked checks P31: an event's link covers it and the event before. Streams may begin with
 // events from before links existed.
-func (j *Judge) linked(r event.Recorded, last tie) tie {
+func (j *Judge) linked(r eventlog.Recorded, last tie) tie {
 	switch {
 	case !r.Meta.Link.IsZero():
 		j.cases.Add(P31)
@@ -104,7 +104,7 @@ func (j *Judge) linked(r event.Recorded, last tie) tie {
 	return tie{r.Linked(), last.tight || !r.Meta.Link.IsZero()}
 }
 
-func (j *Judge) transaction(r event.Recorded) {
+func (j *Judge) transaction(r eventlog.Recorded) {
 	id, hash, err := tx.ParseStream(r.Stream)
 	if err != nil {
 		j.broken(P30, r.Stream, r.Position, "%v", err)
@@ -118,7 +118,7 @@ func (j *Judge) transaction(r event.Recorded) {
 	}
 	key := Key{id, hash}
 	if past, ok := j.ended[key]; ok {
-		j.dense(r, event.Version(past.version))
+		j.dense(r, eventlog.Version(past.version))
 		past.version, past.tie = uint32(r.Version), j.linked(r, past.tie)
 		if e != nil {
 			past = j.after(past, key, r, e)
@@ -144,7 +144,7 @@ func (j *Judge) transaction(r event.Recorded) {
 
 // begin handles the first event of a stream. By P3 it must be the only Accepted, and by P9 it
 // must be about the stream's transaction.
-func (j *Judge) begin(key Key, r event.Recorded, e tx.Event) *life {
+func (j *Judge) begin(key Key, r eventlog.Recorded, e tx.Event) *life {
 	j.dense(r, 0)
 	l := &life{key: key, version: r.Version, tie: j.linked(r, tie{}), position: r.Position, status: tx.StatusQueued, at: r.At}
 	j.open[key] = l
@@ -170,7 +170,7 @@ func (j *Judge) begin(key Key, r event.Recorded, e tx.Event) *life {
 }
 
 // close keeps the state of an ended transaction that later checks need.
-func (j *Judge) close(l *life, r event.Recorded) {
+func (j *Judge) close(l *life, r eventlog.Recorded) {
 	j.cases.Add(P2)
 	delete(j.open, l.key)
 	if l.known && l.accepted.RawHash != l.accepted.Hash {
@@ -185,17 +185,17 @@ func (j *Judge) close(l *life, r event.Recorded) {
 
 // roll is the judge's state of a group: the members that joined and are not canceled, in order.
 type roll struct {
-	version  event.Version
+	version  eventlog.Version
 	tie      tie
 	key      chain.NonceKey
 	joined   int
 	canceled int   // number of canceled members, the first ones
 	rest     []Key // members that joined after the canceled ones
 	shown    map[chain.Hash]bool
-	owed     map[Key]event.Recorded // canceled with the group, but not by an event of their own yet
+	owed     map[Key]eventlog.Recorded // canceled with the group, but not by an event of their own yet
 }
 
-func (j *Judge) member(r event.Recorded) {
+func (j *Judge) member(r eventlog.Recorded) {
 	id, err := group.ParseStream(r.Stream)
 	if err != nil {
 		j.broken(P30, r.Stream, r.Position, "%v", err)
@@ -203,7 +203,7 @@ func (j *Judge) member(r event.Recorded) {
 	}
 	g := j.group[id]
 	if g == nil {
-		g = &roll{shown: map[chain.Hash]bool{}, owed: map[Key]event.Recorded{}}
+		g = &roll{shown: map[chain.Hash]bool{}, owed: map[Key]eventlog.Recorded{}}
 		j.group[id] = g
 	}
 	j.dense(r, g.version)
@@ -222,7 +222,7 @@ func (j *Judge) member(r event.Recorded) {
 }
 
 // join checks P3 for groups: a member was accepted, is of this group, and joins once.
-func (j *Judge) join(g *roll, id group.ID, r event.Recorded, e group.Joined) {
+func (j *Judge) join(g *roll, id group.ID, r eventlog.Recorded, e group.Joined) {
 	key := Key{e.Chain, e.Hash}
 	j.cases.Add(P3)
 	g.joined++
@@ -256,7 +256,7 @@ func (j *Judge) join(g *roll, id group.ID, r event.Recorded, e group.Joined) {
 
 // cancelGroup checks P23 for groups: a cancel covers existing members, and a signature counts
 // once.
-func (j *Judge) cancelGroup(g *roll, r event.Recorded, e group.Canceled) {
+func (j *Judge) cancelGroup(g *roll, r eventlog.Recorded, e group.Canceled) {
 	if e.Members > g.joined || e.Members < g.canceled {
 		j.broken(P23, r.Stream, r.Position, "%d members are canceled, of %d, %d of whom were", e.Members, g.joined, g.canceled)
 		return

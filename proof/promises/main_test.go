@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
@@ -21,23 +21,23 @@ var epoch = time.Unix(1_800_000_000, 0).UTC()
 type script struct {
 	judge    *promises.Judge
 	ledger   *promises.Ledger
-	versions map[event.Stream]event.Version
+	versions map[eventlog.Stream]eventlog.Version
 	at       time.Time
-	position event.Position
+	position eventlog.Position
 	ids      uint64
 	found    []promises.Violation
 	// change is applied to each event before it is judged; nil: no change.
-	change func(r *event.Recorded)
+	change func(r *eventlog.Recorded)
 	// tie, if set, makes the script link events, and may alter them afterwards.
-	tie   func(r *event.Recorded)
-	links map[event.Stream]event.Link
+	tie   func(r *eventlog.Recorded)
+	links map[eventlog.Stream]eventlog.Link
 }
 
 func newScript(s promises.Settings) *script {
 	ledger := promises.NewLedger()
 	s.Chain = func(chain.ID) promises.Chain { return ledger }
 	s.Decode = decode
-	return &script{judge: promises.New(s), ledger: ledger, versions: map[event.Stream]event.Version{}, links: map[event.Stream]event.Link{}, at: epoch}
+	return &script{judge: promises.New(s), ledger: ledger, versions: map[eventlog.Stream]eventlog.Version{}, links: map[eventlog.Stream]eventlog.Link{}, at: epoch}
 }
 
 // note holds the fields of a test transaction's bytes.
@@ -124,12 +124,12 @@ func (s *script) logGroup(id group.ID, facts ...group.Event) {
 	}
 }
 
-func (s *script) record(stream event.Stream, name string, data []byte) {
+func (s *script) record(stream eventlog.Stream, name string, data []byte) {
 	s.position++
 	s.ids++
 	s.versions[stream]++
-	r := event.Recorded{
-		Event:  event.Event{ID: event.DeriveID(stream, event.ID{15: byte(s.ids), 14: byte(s.ids >> 8)}, 0), Name: name, Data: data},
+	r := eventlog.Recorded{
+		Event:  eventlog.Event{ID: eventlog.DeriveID(stream, eventlog.ID{15: byte(s.ids), 14: byte(s.ids >> 8)}, 0), Name: name, Data: data},
 		Stream: stream, Version: s.versions[stream], Position: s.position, At: s.at,
 	}
 	if s.change != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Life is one client's part of a run. Its keys are names chosen by the client, the same in every
@@ -144,7 +144,7 @@ type Shown struct {
 func (s *Secrets) Shown(a Shown) (found []Violation) {
 	s.cases.Add(P36)
 	broken := func(v *secret, format string, args ...any) {
-		found = append(found, Violation{P36, "", event.Position(0), fmt.Sprintf("client %q ", a.Client) +
+		found = append(found, Violation{P36, "", eventlog.Position(0), fmt.Sprintf("client %q ", a.Client) +
 			fmt.Sprintf(format, args...) + fmt.Sprintf(": %s 0x%s of %q", v.what, cut(v.text), v.owners)})
 	}
 	if v := s.of(a.Foreign); v != nil && !slices.Contains(v.owners, a.Client) && !silent(a.Status) {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Number identifies a promise and never changes.
@@ -132,10 +132,10 @@ func Of(n Number) Promise {
 
 // Violation is a broken promise with its evidence.
 type Violation struct {
-	Promise  Number         `json:"promise"`
-	Stream   event.Stream   `json:"stream,omitempty"`
-	Position event.Position `json:"position,omitempty"` // of the event that shows it; 0: none
-	Evidence string         `json:"evidence"`
+	Promise  Number            `json:"promise"`
+	Stream   eventlog.Stream   `json:"stream,omitempty"`
+	Position eventlog.Position `json:"position,omitempty"` // of the event that shows it; 0: none
+	Evidence string            `json:"evidence"`
 }
 
 // String returns promise, stream, position and evidence.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"iter"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Drift is the difference between two tables.
@@ -68,12 +68,12 @@ func Compare(want, got iter.Seq2[string, []byte]) Drift {
 // events: it is shown the events that pass its filter, each once, in order.
 type Reader struct {
 	Name   string
-	Filter event.Filter
-	due    []event.Recorded // recorded, not shown yet; without data
+	Filter eventlog.Filter
+	due    []eventlog.Recorded // recorded, not shown yet; without data
 }
 
 // Event records the log's next event.
-func (r *Reader) Event(e event.Recorded) {
+func (r *Reader) Event(e eventlog.Recorded) {
 	if r.Filter.Passes(e.Stream, e.Name) {
 		e.Data = nil
 		r.due = append(r.due, e)
@@ -81,7 +81,7 @@ func (r *Reader) Event(e event.Recorded) {
 }
 
 // Shown judges the next event that the reader was shown.
-func (r *Reader) Shown(e event.Recorded) []Violation {
+func (r *Reader) Shown(e eventlog.Recorded) []Violation {
 	for i, d := range r.due {
 		if d.Position != e.Position {
 			continue

@@ -15,7 +15,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
@@ -83,10 +83,10 @@ func TestCompareCounts(t *testing.T) {
 }
 
 func TestReader(t *testing.T) {
-	at := func(p event.Position, stream event.Stream) event.Recorded {
-		return event.Recorded{Stream: stream, Position: p, Event: event.Event{Name: "tx.accepted.v1"}}
+	at := func(p eventlog.Position, stream eventlog.Stream) eventlog.Recorded {
+		return eventlog.Recorded{Stream: stream, Position: p, Event: eventlog.Event{Name: "tx.accepted.v1"}}
 	}
-	log := []event.Recorded{at(1, "tx-1"), at(2, "group-1"), at(3, "tx-2"), at(5, "tx-1")}
+	log := []eventlog.Recorded{at(1, "tx-1"), at(2, "group-1"), at(3, "tx-2"), at(5, "tx-1")}
 	for _, c := range []struct {
 		name   string
 		shown  []int // indexes into log
@@ -99,7 +99,7 @@ func TestReader(t *testing.T) {
 		{"not in order", []int{2, 0, 3}, 2}, // skipped, and then shown
 		{"one that is not for it", []int{0, 1, 2, 3}, 1},
 	} {
-		r := promises.Reader{Name: "r", Filter: event.Filter{Streams: []string{"tx-"}}}
+		r := promises.Reader{Name: "r", Filter: eventlog.Filter{Streams: []string{"tx-"}}}
 		for _, e := range log {
 			r.Event(e)
 		}

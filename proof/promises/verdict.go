@@ -7,10 +7,10 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
-func (j *Judge) broadcast(l *life, r event.Recorded, e tx.Broadcast) {
+func (j *Judge) broadcast(l *life, r eventlog.Recorded, e tx.Broadcast) {
 	if !slices.ContainsFunc(e.Answers, func(a tx.Answer) bool { return a.Class == tx.Taken || a.Class == tx.Known }) {
 		j.broken(P11, r.Stream, r.Position, "accepted, but no node reported that")
 	}
@@ -24,7 +24,7 @@ func (j *Judge) broadcast(l *life, r event.Recorded, e tx.Broadcast) {
 	}
 }
 
-func (j *Judge) rejected(l *life, r event.Recorded, e tx.Rejected) {
+func (j *Judge) rejected(l *life, r eventlog.Recorded, e tx.Rejected) {
 	j.attempted(l, r, e.Attempt, e.Class == tx.Unknown)
 	l.handed = l.handed || e.Class == tx.Unknown
 	l.cause = e.Cause
@@ -46,7 +46,7 @@ func (j *Judge) rejected(l *life, r event.Recorded, e tx.Rejected) {
 
 // attempted checks recorded attempts: their numbers rise (P25), and none follows an end (P12) or
 // a cancel (P23). The exception is the first attempt to show that a node may have the bytes.
-func (j *Judge) attempted(l *life, r event.Recorded, n int, handed bool) {
+func (j *Judge) attempted(l *life, r eventlog.Recorded, n int, handed bool) {
 	switch {
 	case n <= l.attempt:
 		j.broken(P25, r.Stream, r.Position, "attempt %d is recorded after attempt %d", n, l.attempt)
@@ -64,7 +64,7 @@ func (j *Judge) attempted(l *life, r event.Recorded, n int, handed bool) {
 }
 
 // mined checks P13 for a verdict that changes without having been withdrawn.
-func (j *Judge) mined(l *life, r event.Recorded, e tx.Mined) {
+func (j *Judge) mined(l *life, r eventlog.Recorded, e tx.Mined) {
 	if l.verdict == tx.StatusExecuted {
 		j.broken(P13, r.Stream, r.Position, "mined in %s, though its mining in %s was not withdrawn", e.Receipt.Block.Hash, l.block.Hash)
 	}
@@ -73,7 +73,7 @@ func (j *Judge) mined(l *life, r event.Recorded, e tx.Mined) {
 }
 
 // rest sets a verdict and its block.
-func (j *Judge) rest(l *life, r event.Recorded, verdict tx.Status, b chain.Block) {
+func (j *Judge) rest(l *life, r eventlog.Recorded, verdict tx.Status, b chain.Block) {
 	if l.verdict != tx.StatusAbsent && verdict != tx.StatusExecuted {
 		j.broken(P12, r.Stream, r.Position, "%s follows the verdict %s", verdict, l.verdict)
 	}
@@ -84,14 +84,14 @@ func (j *Judge) rest(l *life, r event.Recorded, verdict tx.Status, b chain.Block
 	}
 }
 
-func (j *Judge) stale(l *life, r event.Recorded, e tx.StaleByNonce) {
+func (j *Judge) stale(l *life, r eventlog.Recorded, e tx.StaleByNonce) {
 	if l.known && (l.accepted.NonceKey.IsExpiring() || e.Current <= l.accepted.Nonce) {
 		j.broken(P11, r.Stream, r.Position, "stale, though its nonce is %d and the chain's next nonce is %d", l.accepted.Nonce, e.Current)
 	}
 	j.rest(l, r, tx.StatusStale, e.Block)
 }
 
-func (j *Judge) expired(l *life, r event.Recorded, e tx.Expired) {
+func (j *Judge) expired(l *life, r eventlog.Recorded, e tx.Expired) {
 	if l.known && !l.accepted.Window.ClosedAt(e.Block.Time) {
 		j.broken(P11, r.Stream, r.Position, "expired by a block of time %d, its window ends at %d", e.Block.Time, l.accepted.Window.Before)
 	}
@@ -100,7 +100,7 @@ func (j *Judge) expired(l *life, r event.Recorded, e tx.Expired) {
 
 // reorged checks P13: the withdrawn verdict was announced on that block, and the block has left
 // the chain.
-func (j *Judge) reorged(l *life, r event.Recorded, e tx.Reorged) {
+func (j *Judge) reorged(l *life, r eventlog.Recorded, e tx.Reorged) {
 	j.cases.Add(P13)
 	switch c := j.chainOf(l.key.Chain); {
 	case l.verdict == tx.StatusAbsent:
@@ -136,7 +136,7 @@ func isCanonical(c Chain, b chain.Block) bool {
 }
 
 // finalized checks P11: the sealed verdict was announced on this block, and is true.
-func (j *Judge) finalized(l *life, r event.Recorded, e tx.Finalized) {
+func (j *Judge) finalized(l *life, r eventlog.Recorded, e tx.Finalized) {
 	switch {
 	case l.verdict == tx.StatusAbsent || l.verdict != e.Verdict || l.block.Hash != e.Block.Hash:
 		j.broken(P11, r.Stream, r.Position, "sealed as %s on %s, but it is %q on %s", e.Verdict, e.Block.Hash, l.verdict, l.block.Hash)
@@ -158,7 +158,7 @@ func (j *Judge) finalized(l *life, r event.Recorded, e tx.Finalized) {
 
 // alone checks P10: no two transactions are finally executed with one nonce, unless the chain
 // reverted its own finality for one.
-func (j *Judge) alone(l *life, r event.Recorded) {
+func (j *Judge) alone(l *life, r eventlog.Recorded) {
 	nonce := laneOf(l.accepted)
 	other, used := j.lanes[nonce]
 	j.cases.Add(P10)
@@ -201,7 +201,7 @@ func Untrue(c Chain, a tx.Accepted, e tx.Finalized) string {
 }
 
 // alarm checks P11 for a violation of finality: the chain did contradict itself.
-func (j *Judge) alarm(key Key, p ended, r event.Recorded, e tx.FinalityViolated) {
+func (j *Judge) alarm(key Key, p ended, r eventlog.Recorded, e tx.FinalityViolated) {
 	c := j.chainOf(key.Chain)
 	if c == nil || !isCanonical(c, e.Was) || c.Left(e.Was.Hash) {
 		return
@@ -212,7 +212,7 @@ func (j *Judge) alarm(key Key, p ended, r event.Recorded, e tx.FinalityViolated)
 	}
 }
 
-func (j *Judge) canceledLocally(l *life, r event.Recorded, e tx.CanceledLocally) {
+func (j *Judge) canceledLocally(l *life, r eventlog.Recorded, e tx.CanceledLocally) {
 	switch {
 	case l.canceled:
 		j.broken(P25, r.Stream, r.Position, "it is canceled again")

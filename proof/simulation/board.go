@@ -6,7 +6,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 func (s storage) Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error) {
@@ -32,7 +32,7 @@ func (s storage) NextFree(ctx context.Context, q chain.Sequence, from uint64, cl
 	})
 }
 
-func (s storage) Usage(ctx context.Context, reader, client string) (u tx.Usage, at event.Position, err error) {
+func (s storage) Usage(ctx context.Context, reader, client string) (u tx.Usage, at eventlog.Position, err error) {
 	u, err = asked(ctx, s, reading, fmt.Sprintf("usage of %q", client), func(ctx context.Context) (u tx.Usage, err error) {
 		u, at, err = s.world.store.Usage(ctx, reader, client)
 		return u, err

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/audit"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest/esdbcluster"
 )
 
@@ -60,8 +60,8 @@ type cluster struct {
 	plan   ClusterPlan
 	model  *esdbcluster.Cluster
 	prefix string
-	sent   map[event.ID]bool  // events that were sent
-	writes map[*byte]*sending // calls by the metadata of the events that they send
+	sent   map[eventlog.ID]bool // events that were sent
+	writes map[*byte]*sending   // calls by the metadata of the events that they send
 }
 
 // sending is a replica's call that appends.
@@ -78,7 +78,7 @@ func newCluster(w *world) *cluster {
 	if p.Nodes == 0 {
 		return nil
 	}
-	c := &cluster{world: w, plan: p, sent: map[event.ID]bool{}, writes: map[*byte]*sending{}}
+	c := &cluster{world: w, plan: p, sent: map[eventlog.ID]bool{}, writes: map[*byte]*sending{}}
 	if p.Prefix {
 		c.prefix = "watchtower."
 	}
@@ -111,32 +111,32 @@ func (c *cluster) begin() {
 
 // metadata is the metadata of a stored event, as described in docs/howto/eventstoredb.md.
 type metadata struct {
-	Correlation event.ID   `json:"$correlationId,omitzero"`
-	Causation   event.ID   `json:"$causationId,omitzero"`
-	Actor       string     `json:"actor,omitempty"`
-	Trace       string     `json:"trace,omitempty"`
-	Link        event.Link `json:"link,omitzero"`
+	Correlation eventlog.ID   `json:"$correlationId,omitzero"`
+	Causation   eventlog.ID   `json:"$causationId,omitzero"`
+	Actor       string        `json:"actor,omitempty"`
+	Trace       string        `json:"trace,omitempty"`
+	Link        eventlog.Link `json:"link,omitzero"`
 }
 
 // found appends events before any replica runs.
-func (c *cluster) found(stream event.Stream, expected event.Version, events []event.Event) (event.Appended, error) {
+func (c *cluster) found(stream eventlog.Stream, expected eventlog.Version, events []eventlog.Event) (eventlog.Appended, error) {
 	var all []esdbcluster.Proposal
 	for _, e := range events {
 		meta, err := json.Marshal(metadata(e.Meta))
 		if err != nil {
-			return event.Appended{}, err
+			return eventlog.Appended{}, err
 		}
 		all = append(all, esdbcluster.Proposal{ID: e.ID, Kind: e.Name, Content: "application/json", Data: e.Data, Meta: meta})
 	}
 	last, err := c.model.Append(1, true, c.prefix+string(stream), expectation(expected), all).Outcome()
 	if err != nil {
-		return event.Appended{}, err
+		return eventlog.Appended{}, err
 	}
-	return event.Appended{Version: event.Version(last.Revision + 1), Position: event.Position(last.Position)}, nil
+	return eventlog.Appended{Version: eventlog.Version(last.Revision + 1), Position: eventlog.Position(last.Position)}, nil
 }
 
 // expectation is a stream's expected version in the server's terms.
-func expectation(expected event.Version) esdbcluster.Expectation {
+func expectation(expected eventlog.Version) esdbcluster.Expectation {
 	if expected == 0 {
 		return esdbcluster.Expectation{Kind: esdbcluster.ExpectNoStream}
 	}
@@ -147,7 +147,7 @@ func expectation(expected event.Version) esdbcluster.Expectation {
 // it in commit order.
 func (c *cluster) commit(records []*esdbcluster.Record) error {
 	w := c.world
-	var all []event.Recorded
+	var all []eventlog.Recorded
 	var by *sending
 	for _, r := range records {
 		if !c.ours(r) {
@@ -168,7 +168,7 @@ func (c *cluster) commit(records []*esdbcluster.Record) error {
 	}
 	w.store.Commit(all...)
 	last := all[len(all)-1]
-	w.appended(event.Appended{Version: last.Version, Position: last.Position}, len(all))
+	w.appended(eventlog.Appended{Version: last.Version, Position: last.Position}, len(all))
 	if by != nil && last.Stream == audit.Stream {
 		w.judge.seals.by(by.by)
 	}
@@ -202,20 +202,20 @@ func (c *cluster) ours(r *esdbcluster.Record) bool {
 }
 
 // recorded converts a record to the service's form.
-func (c *cluster) recorded(r *esdbcluster.Record) (event.Recorded, error) {
+func (c *cluster) recorded(r *esdbcluster.Record) (eventlog.Recorded, error) {
 	var m metadata
 	if err := json.Unmarshal(r.Meta, &m); err != nil {
-		return event.Recorded{}, fmt.Errorf("its metadata: %w", err)
+		return eventlog.Recorded{}, fmt.Errorf("its metadata: %w", err)
 	}
-	return event.Recorded{
-		Event:  event.Event{ID: r.ID, Name: r.Kind, Data: r.Data, Meta: event.Meta(m)},
-		Stream: event.Stream(strings.TrimPrefix(r.Stream, c.prefix)), Version: event.Version(r.Revision + 1),
-		Position: event.Position(r.Position), At: time.Unix(0, r.Created*100).UTC().Truncate(time.Microsecond),
+	return eventlog.Recorded{
+		Event:  eventlog.Event{ID: r.ID, Name: r.Kind, Data: r.Data, Meta: eventlog.Meta(m)},
+		Stream: eventlog.Stream(strings.TrimPrefix(r.Stream, c.prefix)), Version: eventlog.Version(r.Revision + 1),
+		Position: eventlog.Position(r.Position), At: time.Unix(0, r.Created*100).UTC().Truncate(time.Microsecond),
 	}, nil
 }
 
 // append starts an append at a node.
-func (c *cluster) append(by *sending, node int, stream string, expected event.Version, events []esdbcluster.Proposal) *esdbcluster.Pending {
+func (c *cluster) append(by *sending, node int, stream string, expected eventlog.Version, events []esdbcluster.Proposal) *esdbcluster.Pending {
 	some, again := c.world.some, c.sent[events[0].ID]
 	for _, e := range events {
 		c.sent[e.ID], c.writes[&e.Meta[0]] = true, by

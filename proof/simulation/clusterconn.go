@@ -9,7 +9,7 @@ import (
 
 	"github.com/EventStore/EventStore-Client-Go/v4/esdb"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest/esdbcluster"
 )
@@ -77,7 +77,7 @@ func (d *clusterConn) acquire(ctx context.Context) (*leaderConn, error) {
 		d.mu.Unlock()
 		switch {
 		case d.alive.Err() != nil:
-			return nil, event.ErrClosed
+			return nil, eventlog.ErrClosed
 		case at != nil:
 			return at, nil
 		case errors.Is(why, errCrashed):
@@ -157,7 +157,7 @@ func (d *clusterConn) classed(ctx context.Context, at *leaderConn, err error) er
 	case errors.Is(err, errCrashed), errors.Is(err, errPosition):
 		return err
 	case d.alive.Err() != nil:
-		return event.ErrClosed
+		return eventlog.ErrClosed
 	}
 	err = failure(err)
 	var f *eventstoredb.Failure
@@ -183,7 +183,7 @@ func failure(err error) error {
 	case errors.As(err, &conflict) && !conflict.Exists:
 		return &eventstoredb.WrongVersion{}
 	case errors.As(err, &conflict):
-		return &eventstoredb.WrongVersion{At: event.Version(conflict.Revision + 1)}
+		return &eventstoredb.WrongVersion{At: eventlog.Version(conflict.Revision + 1)}
 	case errors.As(err, &other):
 		kind = eventstoredb.NotLeader
 	case errors.Is(err, esdbcluster.ErrNotReady):
@@ -219,7 +219,7 @@ func (d *clusterConn) bounded(ctx context.Context) (context.Context, func()) {
 }
 
 // Append sends an append once. It waits for the cluster's answer.
-func (d *clusterConn) Append(ctx context.Context, stream string, expected event.Version, events []esdb.EventData) error {
+func (d *clusterConn) Append(ctx context.Context, stream string, expected eventlog.Version, events []esdb.EventData) error {
 	at, err := d.acquire(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -238,8 +238,8 @@ func (d *clusterConn) Append(ctx context.Context, stream string, expected event.
 	if err == nil {
 		_, err = p.Outcome()
 	}
-	if err = d.classed(ctx, at, err); errors.Is(err, event.ErrClosed) {
-		return fmt.Errorf("%w: %w", event.ErrUnknown, err)
+	if err = d.classed(ctx, at, err); errors.Is(err, eventlog.ErrClosed) {
+		return fmt.Errorf("%w: %w", eventlog.ErrUnknown, err)
 	}
 	return err
 }

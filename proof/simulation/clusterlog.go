@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/app"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 )
 
@@ -54,7 +54,7 @@ func (l clusterLog) fail(what, format string, args ...any) {
 
 // Append appends events. It checks that an acknowledged append is committed as answered, and
 // that a refused one is not.
-func (l clusterLog) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
+func (l clusterLog) Append(ctx context.Context, stream eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	by := &sending{by: l.replica}
 	a, err := l.Log.Append(context.WithValue(ctx, sendingKey{}, by), stream, expected, events...)
 	if l.dead.Load() {
@@ -62,9 +62,9 @@ func (l clusterLog) Append(ctx context.Context, stream event.Stream, expected ev
 	}
 	last := events[len(events)-1].ID
 	stands, found := l.stream(stream, a.Version-1)
-	var conflict *event.ConflictError
+	var conflict *eventlog.ConflictError
 	switch {
-	case err == nil && (!found || stands.ID != last || stands.Position != a.Position || a.Version != expected+event.Version(len(events))):
+	case err == nil && (!found || stands.ID != last || stands.Position != a.Position || a.Version != expected+eventlog.Version(len(events))):
 		l.fail("P1", "append to %s at version %d: answered %+v, and %+v is there", stream, expected, a, stands)
 	case errors.As(err, &conflict):
 		if conflict.Actual == expected {
@@ -77,23 +77,23 @@ func (l clusterLog) Append(ctx context.Context, stream event.Stream, expected ev
 			l.fail("P25", "append to %s at version %d: a conflict, and its own events are there", stream, expected)
 		}
 		by.refuse()
-	case err != nil && !errors.Is(err, event.ErrUnknown) && by.refuse():
+	case err != nil && !errors.Is(err, eventlog.ErrUnknown) && by.refuse():
 		l.fail("P25", "append to %s at version %d: %v, and its events are there", stream, expected, err)
 	}
 	return a, err
 }
 
 // stream is the committed event after a version of a stream.
-func (l clusterLog) stream(stream event.Stream, after event.Version) (event.Recorded, bool) {
+func (l clusterLog) stream(stream eventlog.Stream, after eventlog.Version) (eventlog.Recorded, bool) {
 	for e, err := range l.world.store.ReadStream(context.Background(), stream, after) {
 		return e, err == nil
 	}
-	return event.Recorded{}, false
+	return eventlog.Recorded{}, false
 }
 
 // ReadStream reads a stream, and checks for all events present at its beginning.
-func (l clusterLog) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func (l clusterLog) ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		least := after
 		for range l.world.store.ReadStream(context.Background(), stream, after) {
 			least++
@@ -115,7 +115,7 @@ func (l clusterLog) ReadStream(ctx context.Context, stream event.Stream, after e
 }
 
 // Version reads a stream's version, and checks that it is not below the version at its beginning.
-func (l clusterLog) Version(ctx context.Context, stream event.Stream) (event.Version, error) {
+func (l clusterLog) Version(ctx context.Context, stream eventlog.Stream) (eventlog.Version, error) {
 	least, before := l.world.store.Version(context.Background(), stream)
 	at, err := l.Log.Version(ctx, stream)
 	most, after := l.world.store.Version(context.Background(), stream)
@@ -126,7 +126,7 @@ func (l clusterLog) Version(ctx context.Context, stream event.Stream) (event.Ver
 }
 
 // compare reports an event that differs from the expected event.
-func (l clusterLog) compare(what string, got, want event.Recorded) {
+func (l clusterLog) compare(what string, got, want eventlog.Recorded) {
 	same := got.ID == want.ID && got.Name == want.Name && bytes.Equal(got.Data, want.Data) && got.Meta == want.Meta &&
 		got.Stream == want.Stream && got.Version == want.Version && got.Position == want.Position && got.At.Equal(want.At)
 	if !same {
@@ -136,8 +136,8 @@ func (l clusterLog) compare(what string, got, want event.Recorded) {
 }
 
 // ReadAll reads the log, and checks for all events up to the head at its beginning.
-func (l clusterLog) ReadAll(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
+func (l clusterLog) ReadAll(ctx context.Context, after eventlog.Position, f eventlog.Filter, most int) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
 		head, at := l.world.head(), after
 		for b, err := range l.Log.ReadAll(ctx, after, f, most) {
 			if err == nil {
@@ -154,8 +154,8 @@ func (l clusterLog) ReadAll(ctx context.Context, after event.Position, f event.F
 }
 
 // Subscribe reads the log, and waits at its head.
-func (l clusterLog) Subscribe(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
+func (l clusterLog) Subscribe(ctx context.Context, after eventlog.Position, f eventlog.Filter, most int) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
 		at := after
 		for b, err := range l.Log.Subscribe(ctx, after, f, most) {
 			if err == nil {
@@ -170,7 +170,7 @@ func (l clusterLog) Subscribe(ctx context.Context, after event.Position, f event
 
 // batch compares a batch with the committed events after a position up to the batch's end,
 // and returns that end.
-func (l clusterLog) batch(after event.Position, f event.Filter, b event.Batch) event.Position {
+func (l clusterLog) batch(after eventlog.Position, f eventlog.Filter, b eventlog.Batch) eventlog.Position {
 	if b.Next < after {
 		l.fail("P20", "a reader at %d is sent back to %d", after, b.Next)
 		return b.Next
@@ -204,7 +204,7 @@ func (l clusterLog) batch(after event.Position, f event.Filter, b event.Batch) e
 
 // Head returns the position of the last event, and checks that it is not below the head at its
 // beginning.
-func (l clusterLog) Head(ctx context.Context) (event.Position, error) {
+func (l clusterLog) Head(ctx context.Context) (eventlog.Position, error) {
 	least := l.world.head()
 	head, err := l.Log.Head(ctx)
 	if most := l.world.head(); err == nil && (head < least || head > most) {

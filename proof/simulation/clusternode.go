@@ -10,7 +10,7 @@ import (
 	"github.com/EventStore/EventStore-Client-Go/v4/esdb"
 	"github.com/google/uuid"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest/esdbcluster"
 )
@@ -215,7 +215,7 @@ func (f *following) take() (all []eventstoredb.Notification, err error) {
 // notifications are the node's messages for a record: the record if it passes, and a checkpoint
 // if one is due.
 func (f *following) notifications(r *esdbcluster.Record) (all []eventstoredb.Notification) {
-	at := event.Position(r.Position)
+	at := eventlog.Position(r.Position)
 	if f.passes(r) {
 		all = append(all, eventstoredb.Notification{Event: recordedEvent(r), At: at})
 	}

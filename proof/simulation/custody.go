@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 	"github.com/tempo-watchtower/watchtower/infra/keys/keystest"
 )
@@ -42,7 +42,7 @@ func (w *world) drawSigning() fate {
 	case a.chance(s.Refuse):
 		f.name, f.lost, f.err = "signer: busy", true, &keys.Busy{}
 	case a.chance(s.Cut):
-		f.name, f.cut, f.err = "signer: answer lost", true, fmt.Errorf("%w: %w", event.ErrUnknown, errLink)
+		f.name, f.cut, f.err = "signer: answer lost", true, fmt.Errorf("%w: %w", eventlog.ErrUnknown, errLink)
 	case a.chance(s.Slow):
 		f.name, f.wait, f.reply = "signer: slow", a.between(0, slowMost), a.between(0, slowMost)
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // draw draws the fate of a call.
@@ -81,7 +81,7 @@ func (w *world) drawStored(c *call, f *fate) {
 }
 
 // unknown is the error of a store whose connection was cut.
-func unknown() error { return fmt.Errorf("%w: %w", event.ErrUnknown, errCut) }
+func unknown() error { return fmt.Errorf("%w: %w", eventlog.ErrUnknown, errCut) }
 
 func (w *world) drawAsking() fate {
 	l, a := w.plan.Link, w.agenda

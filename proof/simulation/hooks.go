@@ -13,9 +13,9 @@ import (
 
 	relay "github.com/tempo-watchtower/watchtower/cmd/relayer/app"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 	"github.com/tempo-watchtower/watchtower/proof/simulation/memory"
@@ -65,7 +65,7 @@ type hooks struct {
 	world     *world
 	rand      *rand.Rand
 	caller    webhook.Caller // the product's caller, with another transport
-	codec     event.Codec[intent.Event]
+	codec     eventlog.Codec[intent.Event]
 	receivers []*receiver
 	hostile   []*receiver // receivers of the hostile client
 	hosts     map[string]*receiver
@@ -163,7 +163,7 @@ func (h *hooks) sealed(r intent.Request) intent.Request {
 }
 
 // see records the deliveries owed to receivers for an event.
-func (h *hooks) see(e event.Recorded) {
+func (h *hooks) see(e eventlog.Recorded) {
 	if h == nil {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
@@ -21,7 +21,7 @@ type judge struct {
 	promises   *promises.Judge
 	seals      *seals
 	decode     func(raw []byte) (chain.Signed, error)
-	codec      event.Codec[tx.Event]
+	codec      eventlog.Codec[tx.Event]
 	violations []string
 	cases      promises.Cases // of the promises judged here
 
@@ -29,12 +29,12 @@ type judge struct {
 	events, sent                int
 	left                        map[chain.Hash]bool // replaced blocks
 	final                       uint64              // the highest final block so far
-	before                      map[event.Stream]tx.Event
-	unwanted                    map[event.Stream]bool // canceled by their owners
+	before                      map[eventlog.Stream]tx.Event
+	unwanted                    map[eventlog.Stream]bool // canceled by their owners
 }
 
 func newJudge(w *world) *judge {
-	j := &judge{world: w, decode: decodeOnce(), codec: tx.Codec(), left: map[chain.Hash]bool{}, before: map[event.Stream]tx.Event{}, unwanted: map[event.Stream]bool{}}
+	j := &judge{world: w, decode: decodeOnce(), codec: tx.Codec(), left: map[chain.Hash]bool{}, before: map[eventlog.Stream]tx.Event{}, unwanted: map[eventlog.Stream]bool{}}
 	p := w.plan
 	clocks := time.Second
 	if p.Store.Jump > 0 {
@@ -83,7 +83,7 @@ func (j *judge) tell(found []promises.Violation) {
 }
 
 // queued is a transaction's row in the due queue, for reports.
-func (j *judge) queued(stream event.Stream) string {
+func (j *judge) queued(stream eventlog.Stream) string {
 	id, hash, err := tx.ParseStream(stream)
 	if err != nil {
 		return ""
@@ -96,7 +96,7 @@ func (j *judge) queued(stream event.Stream) string {
 }
 
 // see judges an appended event.
-func (j *judge) see(e event.Recorded) {
+func (j *judge) see(e eventlog.Recorded) {
 	j.events++
 	j.tell(j.promises.Event(e))
 	j.seals.see(e)
@@ -117,7 +117,7 @@ func (j *judge) see(e event.Recorded) {
 }
 
 // notable counts the events that must happen in some world; otherwise the worlds are too calm.
-func (j *judge) notable(s event.Stream, fact tx.Event) {
+func (j *judge) notable(s eventlog.Stream, fact tx.Event) {
 	some := j.world.some
 	switch e := fact.(type) {
 	case tx.Mined:

@@ -8,8 +8,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
@@ -140,7 +140,7 @@ func (l *life) told() promises.Life {
 }
 
 // stateOf folds a transaction from the log.
-func stateOf(w *world, stream event.Stream) (s tx.State) {
+func stateOf(w *world, stream eventlog.Stream) (s tx.State) {
 	for e, err := range w.store.ReadStream(context.Background(), stream, 0) {
 		if err != nil {
 			panic(err) // it is memory

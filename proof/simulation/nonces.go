@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 	"github.com/tempo-watchtower/watchtower/proof/promises/intents"
@@ -31,26 +31,26 @@ type laneJudge struct {
 	intents    *intents.Judge
 	safeguards *safeguards.Judge
 
-	lane   event.Codec[lane.Event]
-	intent event.Codec[intent.Event]
-	states map[event.Stream]lane.State // to know when no nonce is open any more
-	open   map[event.Stream]intent.State
+	lane   eventlog.Codec[lane.Event]
+	intent eventlog.Codec[intent.Event]
+	states map[eventlog.Stream]lane.State // to know when no nonce is open any more
+	open   map[eventlog.Stream]intent.State
 	calls  map[chain.Hash]string // data of the calls of signers' transactions at nodes
 }
 
 // stopped is the signers and switches stopped by operators, or automatically.
 type stopped struct {
-	signer   event.Codec[signer.Event]
-	switches event.Codec[safeguard.Event]
-	budget   event.Codec[budget.Event]
+	signer   eventlog.Codec[signer.Event]
+	switches eventlog.Codec[safeguard.Event]
+	budget   eventlog.Codec[budget.Event]
 
-	signers map[event.Stream]signer.State
+	signers map[eventlog.Stream]signer.State
 	state   safeguard.State
 	limited bool
 }
 
 // see records an event, and counts the events that must happen in some world.
-func (s *stopped) see(r event.Recorded, some map[string]int) {
+func (s *stopped) see(r eventlog.Recorded, some map[string]int) {
 	switch name := string(r.Stream); {
 	case strings.HasPrefix(name, signer.StreamPrefix):
 		some[r.Name]++
@@ -84,9 +84,9 @@ func newLaneJudge(w *world) *laneJudge {
 	return &laneJudge{
 		judge: w.judge, nonces: lanes.New(s), intents: intents.New(),
 		safeguards: safeguards.New(safeguards.Settings{Grace: signingGrace(w.plan), Gas: fee.GasMin}),
-		stopped:    stopped{signer: signer.Codec(), switches: safeguard.Codec(), budget: budget.Codec(), signers: map[event.Stream]signer.State{}},
+		stopped:    stopped{signer: signer.Codec(), switches: safeguard.Codec(), budget: budget.Codec(), signers: map[eventlog.Stream]signer.State{}},
 		lane:       lane.Codec(), intent: intent.Codec(),
-		states: map[event.Stream]lane.State{}, open: map[event.Stream]intent.State{}, calls: map[chain.Hash]string{},
+		states: map[eventlog.Stream]lane.State{}, open: map[eventlog.Stream]intent.State{}, calls: map[chain.Hash]string{},
 	}
 }
 
@@ -117,7 +117,7 @@ func signingGrace(p Plan) time.Duration {
 }
 
 // see judges an appended event.
-func (j *laneJudge) see(r event.Recorded) {
+func (j *laneJudge) see(r eventlog.Recorded) {
 	j.judge.tell(slices.Concat(j.nonces.Event(r), j.intents.Event(r), j.safeguards.Event(r)))
 	some := j.judge.world.some
 	j.stopped.see(r, some)
@@ -146,7 +146,7 @@ func (j *laneJudge) see(r event.Recorded) {
 }
 
 // notable counts the events that must happen in some world.
-func (j *laneJudge) notable(r event.Recorded, e lane.Event, some map[string]int) {
+func (j *laneJudge) notable(r eventlog.Recorded, e lane.Event, some map[string]int) {
 	some["lane: "+r.Name]++
 	switch e := e.(type) {
 	case lane.Attempted:
@@ -173,7 +173,7 @@ func (j *laneJudge) notable(r event.Recorded, e lane.Event, some map[string]int)
 
 // dear judges that no offer exceeds the operator's ceiling, or the intent's. A no-op belongs to
 // no intent, so only the operator's applies.
-func (j *laneJudge) dear(r event.Recorded, e lane.Attempted) {
+func (j *laneJudge) dear(r eventlog.Recorded, e lane.Attempted) {
 	ceiling := j.judge.world.plan.Relay.ceiling()
 	offer, own := e.Fee.MaxFee.Int(), j.open[intent.Stream(e.Intent)].Requested.Request.Gas.MaxFee
 	switch {

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	relay "github.com/tempo-watchtower/watchtower/cmd/relayer/app"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/simulation/memory"
 )
 
@@ -21,7 +21,7 @@ type noticed struct {
 
 func (q noticed) rows() memory.Notices { return q.world.store.Notices(q.policy) }
 
-func (q noticed) Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error {
+func (q noticed) Enqueue(ctx context.Context, reader string, from, to eventlog.Position, news []notice.News) error {
 	return told(ctx, q.storage, fmt.Sprintf("enqueue %s %d %d", reader, from, to), func(ctx context.Context) error {
 		return q.rows().Enqueue(ctx, reader, from, to, news)
 	})
@@ -53,7 +53,7 @@ func (q noticed) Done(ctx context.Context, holder string, reports []notice.Repor
 	})
 }
 
-func (q noticed) CarryOut(ctx context.Context, reader string, from, to event.Position, wishes []notice.Event, news []notice.News) error {
+func (q noticed) CarryOut(ctx context.Context, reader string, from, to eventlog.Position, wishes []notice.Event, news []notice.News) error {
 	return told(ctx, q.storage, fmt.Sprintf("carry out %d %d", from, to), func(ctx context.Context) error {
 		for _, wish := range wishes {
 			if w, is := wish.(notice.WasDisabled); is && w.Reason == notice.Operator {

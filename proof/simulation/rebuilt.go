@@ -12,8 +12,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/notary"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/groups"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/owners"
@@ -83,7 +83,7 @@ func (j *judge) views(ctx context.Context) {
 // once is a log that ends at its head.
 type once struct{ commands.Store }
 
-func (o once) Subscribe(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
+func (o once) Subscribe(ctx context.Context, after eventlog.Position, f eventlog.Filter, most int) iter.Seq2[eventlog.Batch, error] {
 	return o.ReadAll(ctx, after, f, most)
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands/notary"
 	"github.com/tempo-watchtower/watchtower/domain/audit"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // sealEvents is the maximum number of events per seal: low enough that some seals reach it.
@@ -24,12 +24,12 @@ func signerOf(seed uint64) (audit.Signer, error) {
 // appended, the rest at the end.
 type seals struct {
 	judge *judge
-	codec event.Codec[audit.Event]
+	codec eventlog.Codec[audit.Event]
 	last  audit.Sealed
 	check *audit.Check
-	next  []audit.Sealed // not yet requested by the check
-	read  event.Position // position up to which the check has read
-	owed  event.Position // position of the last event that must be sealed
+	next  []audit.Sealed    // not yet requested by the check
+	read  eventlog.Position // position up to which the check has read
+	owed  eventlog.Position // position of the last event that must be sealed
 
 	orphan *replica // the notary's last holder, if it was killed with the lease
 }
@@ -48,7 +48,7 @@ func newSeals(j *judge) *seals {
 }
 
 // see judges an appended event.
-func (s *seals) see(r event.Recorded) {
+func (s *seals) see(r eventlog.Recorded) {
 	if r.Stream != audit.Stream {
 		s.owed = r.Position
 		return
@@ -69,7 +69,7 @@ func (s *seals) see(r event.Recorded) {
 
 // wrong describes the fault of a seal at a position; empty: none. It uses none of the service's
 // own checks before an append.
-func (s *seals) wrong(seal audit.Sealed, at event.Position) string {
+func (s *seals) wrong(seal audit.Sealed, at eventlog.Position) string {
 	switch {
 	case seal.Key != s.judge.world.signer.Key():
 		return "the seal is signed by another key"
@@ -86,9 +86,9 @@ func (s *seals) wrong(seal audit.Sealed, at event.Position) string {
 }
 
 // readTo makes the check read the log up to a position.
-func (s *seals) readTo(end event.Position) {
+func (s *seals) readTo(end eventlog.Position) {
 	for s.read < end {
-		b, _, err := s.judge.world.store.Page(context.Background(), s.read, event.Filter{}, int(end-s.read)) //nolint:gosec // small
+		b, _, err := s.judge.world.store.Page(context.Background(), s.read, eventlog.Filter{}, int(end-s.read)) //nolint:gosec // small
 		if err != nil {
 			panic(err) // it is memory
 		}

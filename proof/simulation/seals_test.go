@@ -9,22 +9,22 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/audit"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // scribe is the only writer to the log of a world, and seals it.
 type scribe struct {
 	t     *testing.T
 	w     *world
-	last  map[event.Stream]event.Recorded
+	last  map[eventlog.Stream]eventlog.Recorded
 	seals audit.State
 }
 
 // record appends an event with its link to a stream, after harm has changed it.
-func (s *scribe) record(stream event.Stream, name string, data []byte, harm func(*event.Event)) {
+func (s *scribe) record(stream eventlog.Stream, name string, data []byte, harm func(*eventlog.Event)) {
 	last := s.last[stream]
-	e := event.Event{ID: event.DeriveID(stream, event.ID{15: 1}, int(last.Version)), Name: name, Data: data} //nolint:gosec // small
-	link := event.Link{}
+	e := eventlog.Event{ID: eventlog.DeriveID(stream, eventlog.ID{15: 1}, int(last.Version)), Name: name, Data: data} //nolint:gosec // small
+	link := eventlog.Link{}
 	if last.Version > 0 {
 		link = last.Linked()
 	}
@@ -36,7 +36,7 @@ func (s *scribe) record(stream event.Stream, name string, data []byte, harm func
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.last[stream] = event.Recorded{Event: e, Stream: stream, Version: a.Version, Position: a.Position}
+	s.last[stream] = eventlog.Recorded{Event: e, Stream: stream, Version: a.Version, Position: a.Position}
 	s.w.appended(a, 1)
 }
 
@@ -44,7 +44,7 @@ func (s *scribe) record(stream event.Stream, name string, data []byte, harm func
 // afterwards.
 func (s *scribe) seal(before, after func(*audit.Sealed)) {
 	draft := s.seals.After()
-	for b, err := range s.w.store.ReadAll(context.Background(), draft.Through(), event.Filter{}, sealEvents) {
+	for b, err := range s.w.store.ReadAll(context.Background(), draft.Through(), eventlog.Filter{}, sealEvents) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -72,15 +72,15 @@ func (s *scribe) seal(before, after func(*audit.Sealed)) {
 // not fit its predecessor.
 func TestSealsAreJudged(t *testing.T) {
 	type harm struct {
-		event         func(*event.Event)
+		event         func(*eventlog.Event)
 		before, after func(*audit.Sealed)
 		want          string // prefix of the violation; empty: none
 		says          string
 	}
 	for name, h := range map[string]harm{
 		"nothing":             {},
-		"an event's link":     {event: func(e *event.Event) { e.Meta.Link[0]++ }, want: "P31: ", says: "does not match it"},
-		"no link":             {event: func(e *event.Event) { e.Meta.Link = event.Link{} }, want: "P31: ", says: "no link"},
+		"an event's link":     {event: func(e *eventlog.Event) { e.Meta.Link[0]++ }, want: "P31: ", says: "does not match it"},
+		"no link":             {event: func(e *eventlog.Event) { e.Meta.Link = eventlog.Link{} }, want: "P31: ", says: "no link"},
 		"the hash":            {before: func(s *audit.Sealed) { s.Hash[0]++ }, want: "seals: ", says: "differ from the seal"},
 		"the count":           {before: func(s *audit.Sealed) { s.Count++ }, want: "seals: ", says: "counts 4 events after 1"},
 		"too late a begin":    {before: func(s *audit.Sealed) { s.Since++ }, want: "seals: ", says: "begins after position 2"},
@@ -102,7 +102,7 @@ func TestSealsAreJudged(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s := &scribe{t: t, w: w, last: map[event.Stream]event.Recorded{}}
+				s := &scribe{t: t, w: w, last: map[eventlog.Stream]eventlog.Recorded{}}
 				s.record("key-1", "key.created.v1", []byte("{}"), nil)
 				s.seal(nil, nil)
 				s.record("key-1", "key.revoked.v1", []byte("{}"), h.event)

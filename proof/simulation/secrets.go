@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
@@ -52,7 +52,7 @@ func (s *secrets) logged(log *slog.Logger) *slog.Logger {
 }
 
 // recorded searches an event.
-func (s *secrets) recorded(e event.Recorded) []promises.Violation {
+func (s *secrets) recorded(e eventlog.Recorded) []promises.Violation {
 	before := len(s.events.Found())
 	write(s.events, e.Data)
 	return s.events.Found()[before:]

@@ -13,10 +13,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/audit"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/domain/request"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // storage is a replica's access to the store.
@@ -53,9 +53,9 @@ func told(ctx context.Context, s storage, name string, do func(ctx context.Conte
 	return err
 }
 
-func (s storage) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
+func (s storage) Append(ctx context.Context, stream eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	name := fmt.Sprintf("append %s %d %s", stream, expected, events[0].Name)
-	a, err := asked(ctx, s, writing, name, func(ctx context.Context) (event.Appended, error) {
+	a, err := asked(ctx, s, writing, name, func(ctx context.Context) (eventlog.Appended, error) {
 		a, err := s.world.store.Append(ctx, stream, expected, events...)
 		switch {
 		case err == nil && a.Repeated:
@@ -65,22 +65,22 @@ func (s storage) Append(ctx context.Context, stream event.Stream, expected event
 			if stream == audit.Stream {
 				s.world.judge.seals.by(s.replica)
 			}
-		case stream == audit.Stream && errors.As(err, new(*event.ConflictError)):
+		case stream == audit.Stream && errors.As(err, new(*eventlog.ConflictError)):
 			s.world.some[sealedBefore]++
-		case strings.HasPrefix(string(stream), lane.StreamPrefix) && errors.As(err, new(*event.ConflictError)):
+		case strings.HasPrefix(string(stream), lane.StreamPrefix) && errors.As(err, new(*eventlog.ConflictError)):
 			s.world.some[fenced]++
 		}
 		return a, err
 	})
 	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w: %w", event.ErrUnknown, err)
+		err = fmt.Errorf("%w: %w", eventlog.ErrUnknown, err)
 	}
 	return a, err
 }
 
-func (s storage) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
-		all, err := asked(ctx, s, reading, fmt.Sprintf("read %s %d", stream, after), func(ctx context.Context) (all []event.Recorded, err error) {
+func (s storage) ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
+		all, err := asked(ctx, s, reading, fmt.Sprintf("read %s %d", stream, after), func(ctx context.Context) (all []eventlog.Recorded, err error) {
 			for r, err := range s.world.store.ReadStream(ctx, stream, after) {
 				if err != nil {
 					return nil, err
@@ -90,7 +90,7 @@ func (s storage) ReadStream(ctx context.Context, stream event.Stream, after even
 			return all, nil
 		})
 		if err != nil {
-			yield(event.Recorded{}, err)
+			yield(eventlog.Recorded{}, err)
 			return
 		}
 		for _, r := range all {
@@ -101,29 +101,29 @@ func (s storage) ReadStream(ctx context.Context, stream event.Stream, after even
 	}
 }
 
-func (s storage) Version(ctx context.Context, stream event.Stream) (event.Version, error) {
-	return asked(ctx, s, reading, fmt.Sprintf("version %s", stream), func(ctx context.Context) (event.Version, error) {
+func (s storage) Version(ctx context.Context, stream eventlog.Stream) (eventlog.Version, error) {
+	return asked(ctx, s, reading, fmt.Sprintf("version %s", stream), func(ctx context.Context) (eventlog.Version, error) {
 		return s.world.store.Version(ctx, stream)
 	})
 }
 
-func (s storage) page(ctx context.Context, after event.Position, f event.Filter, most int) (event.Batch, error) {
-	return asked(ctx, s, reading, fmt.Sprintf("read all %d %v", after, f), func(ctx context.Context) (event.Batch, error) {
+func (s storage) page(ctx context.Context, after eventlog.Position, f eventlog.Filter, most int) (eventlog.Batch, error) {
+	return asked(ctx, s, reading, fmt.Sprintf("read all %d %v", after, f), func(ctx context.Context) (eventlog.Batch, error) {
 		b, _, err := s.world.store.Page(ctx, after, f, most)
 		return b, err
 	})
 }
 
-func (s storage) ReadAll(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
-	return event.Pages(after, func(after event.Position) (event.Batch, error) { return s.page(ctx, after, f, most) })
+func (s storage) ReadAll(ctx context.Context, after eventlog.Position, f eventlog.Filter, most int) iter.Seq2[eventlog.Batch, error] {
+	return eventlog.Pages(after, func(after eventlog.Position) (eventlog.Batch, error) { return s.page(ctx, after, f, most) })
 }
 
 // Subscribe waits for the head to move, and notices late. It retries connection errors, as a
 // store's client does.
-func (s storage) Subscribe(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
+func (s storage) Subscribe(ctx context.Context, after eventlog.Position, f eventlog.Filter, most int) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
 		for first := true; ; first = false {
-			var b event.Batch
+			var b eventlog.Batch
 			var failed error
 			grown := func() bool { return first || s.world.head() > after }
 			err := s.callWhen(ctx, reading, fmt.Sprintf("subscribe %d %v", after, f), grown, func() {
@@ -131,16 +131,16 @@ func (s storage) Subscribe(ctx context.Context, after event.Position, f event.Fi
 			})
 			switch {
 			case ctx.Err() != nil:
-				yield(event.Batch{}, ctx.Err())
+				yield(eventlog.Batch{}, ctx.Err())
 				return
 			case errors.Is(err, errCrashed):
-				yield(event.Batch{}, err)
+				yield(eventlog.Batch{}, err)
 				return
 			case err != nil:
 				first = true
 				continue
 			case failed != nil:
-				yield(event.Batch{}, failed)
+				yield(eventlog.Batch{}, failed)
 				return
 			}
 			if !yield(b, nil) {
@@ -151,17 +151,17 @@ func (s storage) Subscribe(ctx context.Context, after event.Position, f event.Fi
 	}
 }
 
-func (s storage) Head(ctx context.Context) (event.Position, error) {
+func (s storage) Head(ctx context.Context) (eventlog.Position, error) {
 	return asked(ctx, s, reading, "head", s.world.store.Head)
 }
 
-func (s storage) Checkpoint(ctx context.Context, reader string) (event.Position, error) {
-	return asked(ctx, s, reading, "checkpoint "+reader, func(ctx context.Context) (event.Position, error) {
+func (s storage) Checkpoint(ctx context.Context, reader string) (eventlog.Position, error) {
+	return asked(ctx, s, reading, "checkpoint "+reader, func(ctx context.Context) (eventlog.Position, error) {
 		return s.world.store.Checkpoint(ctx, reader)
 	})
 }
 
-func (s storage) MoveCheckpoint(ctx context.Context, reader string, from, to event.Position) error {
+func (s storage) MoveCheckpoint(ctx context.Context, reader string, from, to eventlog.Position) error {
 	return told(ctx, s, fmt.Sprintf("move %s %d %d", reader, from, to), func(ctx context.Context) error {
 		return s.world.store.MoveCheckpoint(ctx, reader, from, to)
 	})
@@ -180,7 +180,7 @@ func (s storage) Release(ctx context.Context, name, holder string) error {
 	return told(ctx, s, "release "+name, func(ctx context.Context) error { return s.world.store.Release(ctx, name, holder) })
 }
 
-func (s storage) Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error {
+func (s storage) Apply(ctx context.Context, reader string, from, to eventlog.Position, changes []tx.Change) error {
 	return told(ctx, s, fmt.Sprintf("apply %s %d %d", reader, from, to), func(ctx context.Context) error {
 		return s.world.store.Apply(ctx, reader, from, to, changes)
 	})
@@ -274,13 +274,13 @@ func (r requests) Claim(ctx context.Context, c request.Claim) (request.Stage, re
 	return a.stage, a.answer, err
 }
 
-func (r requests) Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error {
+func (r requests) Answer(ctx context.Context, name request.Name, claim eventlog.ID, a request.Answer) error {
 	return told(ctx, r.storage, fmt.Sprintf("answer %x", name), func(ctx context.Context) error {
 		return r.world.store.Requests().Answer(ctx, name, claim, a)
 	})
 }
 
-func (r requests) Release(ctx context.Context, name request.Name, claim event.ID) error {
+func (r requests) Release(ctx context.Context, name request.Name, claim eventlog.ID) error {
 	return told(ctx, r.storage, fmt.Sprintf("release claim %x", name), func(ctx context.Context) error {
 		return r.world.store.Requests().Release(ctx, name, claim)
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 	"github.com/tempo-watchtower/watchtower/proof/simulation/memory"
 )
@@ -66,7 +66,7 @@ func (t *tenants) createKeys() error {
 		scopes []access.Scope
 		rate   *access.Rate
 	}{{victim, client, nil}, {operator, []access.Scope{access.Admin}, nil}, {hostile, client, &hostileRate}} {
-		token, key, err := keys.Create(context.Background(), access.Key{Name: k.party.String(), Client: k.party.String(), Scopes: k.scopes, Rate: k.rate}, event.Meta{Actor: "simulation"})
+		token, key, err := keys.Create(context.Background(), access.Key{Name: k.party.String(), Client: k.party.String(), Scopes: k.scopes, Rate: k.rate}, eventlog.Meta{Actor: "simulation"})
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ type founding struct {
 }
 
 // Append appends events, and reports them to the world.
-func (f founding) Append(ctx context.Context, s event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
+func (f founding) Append(ctx context.Context, s eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	if f.world.cluster != nil {
 		return f.world.cluster.found(s, expected, events)
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Intents is a replica's access to the work queue of intents.
@@ -15,7 +15,7 @@ func (s storage) Intents() worker.Queue { return wanted{s} }
 
 type wanted struct{ storage }
 
-func (q wanted) Apply(ctx context.Context, reader string, from, to event.Position, changes []intent.Change) error {
+func (q wanted) Apply(ctx context.Context, reader string, from, to eventlog.Position, changes []intent.Change) error {
 	return told(ctx, q.storage, fmt.Sprintf("apply %s %d %d", reader, from, to), func(ctx context.Context) error {
 		return q.world.store.Intents().Apply(ctx, reader, from, to, changes)
 	})
@@ -46,7 +46,7 @@ func (q wanted) Open(ctx context.Context, client string, most int) (int, error) 
 	})
 }
 
-func (q wanted) Ahead(ctx context.Context, row intent.Row, before event.Position) (chain.IntentID, error) {
+func (q wanted) Ahead(ctx context.Context, row intent.Row, before eventlog.Position) (chain.IntentID, error) {
 	return asked(ctx, q.storage, reading, fmt.Sprintf("ahead %s %d", row.Name(), before), func(ctx context.Context) (chain.IntentID, error) {
 		return q.world.store.Intents().Ahead(ctx, row, before)
 	})

@@ -18,8 +18,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	"github.com/tempo-watchtower/watchtower/domain/audit"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/proof/simulation/memory"
 )
@@ -64,9 +64,9 @@ type world struct {
 	redisEra int
 
 	admitted uint64
-	waiting  []*call        // calls that wait for an event
-	headNow  atomic.Uint64  // position of the last event; replicas read it if a cluster has the log
-	headSeen event.Position // as seen by waiting subscribers
+	waiting  []*call           // calls that wait for an event
+	headNow  atomic.Uint64     // position of the last event; replicas read it if a cluster has the log
+	headSeen eventlog.Position // as seen by waiting subscribers
 	viewFate fate
 	healed   bool
 
@@ -197,14 +197,14 @@ func environ(set map[string]any) (all []string) {
 func (w *world) storeTime() time.Time { return time.Now().Add(w.storeSkew) }
 
 // head is the position of the last event.
-func (w *world) head() event.Position { return event.Position(w.headNow.Load()) }
+func (w *world) head() eventlog.Position { return eventlog.Position(w.headNow.Load()) }
 
 // appended records events appended to the log.
-func (w *world) appended(a event.Appended, n int) {
+func (w *world) appended(a eventlog.Appended, n int) {
 	at := w.head()
 	w.headNow.Store(uint64(a.Position))
 	for at < a.Position {
-		b, _, err := w.store.Page(context.Background(), at, event.Filter{}, n)
+		b, _, err := w.store.Page(context.Background(), at, eventlog.Filter{}, n)
 		if err != nil {
 			panic(err) // it was appended just now
 		}

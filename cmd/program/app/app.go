@@ -29,8 +29,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 	"github.com/tempo-watchtower/watchtower/infra/tracing"
@@ -45,7 +45,7 @@ type Storage struct {
 	Log commands.Store
 	// Ago is a log position that precedes the last n events; the log's beginning if there are
 	// fewer. It is nil where each event takes one position.
-	Ago         func(ctx context.Context, events int) (event.Position, error)
+	Ago         func(ctx context.Context, events int) (eventlog.Position, error)
 	Payloads    commands.PayloadRows
 	Checkpoints commands.Checkpoints
 	Leases      commands.Leases
@@ -54,7 +54,7 @@ type Storage struct {
 	// for these clients; nil means all clients.
 	NextFree func(ctx context.Context, s chain.Sequence, from uint64, clients []string) (uint64, error)
 	// Usage is a client's usage of the queue, and the checkpoint of the reader that feeds it.
-	Usage func(ctx context.Context, reader, client string) (tx.Usage, event.Position, error)
+	Usage func(ctx context.Context, reader, client string) (tx.Usage, eventlog.Position, error)
 	// Soon lists the rows of a chain that are due first.
 	Soon     func(ctx context.Context, id chain.ID, limit int) ([]tx.Work, error)
 	Board    watcher.Board
@@ -287,7 +287,7 @@ func (a *App) feeder() *scheduler.Feeder {
 	return &scheduler.Feeder{
 		Store: a.store, Queue: a.ports.Storage.Queue, Checkpoints: a.ports.Storage.Checkpoints,
 		Codec: a.transactions.Codec, Schedule: a.settings.Schedule, Lead: a.settings.Lead,
-		Fed: func(at event.Position) {
+		Fed: func(at eventlog.Position) {
 			a.moved(scheduler.Reader, at)
 			for _, w := range a.workers {
 				w.Wake()
@@ -301,7 +301,7 @@ func (a *App) projector() *projections.Projector {
 	return &projections.Projector{
 		Name: transactions.Name, DB: a.ports.Storage.View, Log: a.store,
 		Filter: transactions.Filter(), Fold: transactions.Projection{Codec: a.transactions.Codec}.Fold,
-		Moved: func(at event.Position, _ bool) { a.moved(transactions.Name, at) },
+		Moved: func(at eventlog.Position, _ bool) { a.moved(transactions.Name, at) },
 	}
 }
 
@@ -309,7 +309,7 @@ func (a *App) ownersProjector() *projections.Projector {
 	return &projections.Projector{
 		Name: owners.Name, DB: a.ports.Storage.View, Log: a.store,
 		Filter: owners.Filter(), Fold: owners.Projection{Codec: a.transactions.Codec}.Fold,
-		Moved: func(at event.Position, _ bool) { a.moved(owners.Name, at) },
+		Moved: func(at eventlog.Position, _ bool) { a.moved(owners.Name, at) },
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/program/verify"
 	"github.com/tempo-watchtower/watchtower/commands/archiver"
 	domain "github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 )
@@ -43,7 +43,7 @@ func withFiles(rest archive.Readable, c config.Archive) archive.Readable {
 }
 
 // Archiver moves a storage's old events to its archive, for an operator.
-func Archiver(s Storage, c config.Config, actor event.Meta, log *slog.Logger, crash func(string)) *archiver.Archiver {
+func Archiver(s Storage, c config.Config, actor eventlog.Meta, log *slog.Logger, crash func(string)) *archiver.Archiver {
 	settings := SettingsOf(c)
 	settings.Holder = holder()
 	return &archiver.Archiver{
@@ -59,7 +59,7 @@ func (a *App) archiver() *archiver.Archiver {
 	return &archiver.Archiver{
 		Owner: a.settings.owner(p.Storage.Leases, p.Log),
 		Log:   a.store, Store: p.Storage.Archived, Files: p.Storage.Archive, Settings: a.settings.Archive,
-		Now: p.Now, Random: p.Random, Logger: p.Log, Actor: event.Meta{Actor: "archiver"}, Crash: p.Crash,
+		Now: p.Now, Random: p.Random, Logger: p.Log, Actor: eventlog.Meta{Actor: "archiver"}, Crash: p.Crash,
 		Told: func(s archiver.Standing) {
 			p.Metrics.Archive(metrics.Archive{
 				Last: uint64(s.Past - 1), Begins: uint64(s.Begins), Segments: s.Segments, Bytes: s.Bytes, Due: s.Due,
@@ -71,7 +71,7 @@ func (a *App) archiver() *archiver.Archiver {
 
 // Segments lists the segments of the configured store and opens their files. A service may be
 // running on the store.
-func Segments(ctx context.Context, c config.Config) (listed []domain.Segment, begins event.Position, files *archive.Files, err error) {
+func Segments(ctx context.Context, c config.Config) (listed []domain.Segment, begins eventlog.Position, files *archive.Files, err error) {
 	store, held, err := inspectArchived(ctx, c)
 	if err != nil {
 		return nil, 0, nil, err
@@ -103,7 +103,7 @@ func ArchivePlan(ctx context.Context, c config.Config, do func(ctx context.Conte
 	if err != nil {
 		return err
 	}
-	recorded, err := log.Streams(ctx, []event.Stream{domain.Stream})
+	recorded, err := log.Streams(ctx, []eventlog.Stream{domain.Stream})
 	if err != nil {
 		return err
 	}
@@ -121,10 +121,10 @@ func ArchivePlan(ctx context.Context, c config.Config, do func(ctx context.Conte
 
 // segmented is a snapshot of a store that may have dropped the beginning of its log.
 type segmented interface {
-	Begins(ctx context.Context) (event.Position, error)
+	Begins(ctx context.Context) (eventlog.Position, error)
 	Segments(ctx context.Context) ([]domain.Segment, error)
 	// Extents returns where the events of streams are that exist in the archive only.
-	Extents(ctx context.Context, names []event.Stream) (map[event.Stream]domain.Extent, error)
+	Extents(ctx context.Context, names []eventlog.Stream) (map[eventlog.Stream]domain.Extent, error)
 	// Current returns an error unless the tables match this program's schema.
 	Current(ctx context.Context) error
 }
@@ -167,10 +167,10 @@ func inspectWhole(ctx context.Context, s config.Store, a config.Archive) (verify
 // that is incomplete without the archive returns an error.
 type beheaded struct {
 	verify.Store
-	begins event.Position
+	begins eventlog.Position
 }
 
-func (b *beheaded) Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error) {
+func (b *beheaded) Stream(ctx context.Context, stream eventlog.Stream, after eventlog.Version, most int) ([]eventlog.Recorded, error) {
 	page, err := b.Store.Stream(ctx, stream, after, most)
 	if err == nil {
 		err = b.whole(ctx, stream, after, page)
@@ -178,7 +178,7 @@ func (b *beheaded) Stream(ctx context.Context, stream event.Stream, after event.
 	return page, err
 }
 
-func (b *beheaded) Streams(ctx context.Context, names []event.Stream) (map[event.Stream][]event.Recorded, error) {
+func (b *beheaded) Streams(ctx context.Context, names []eventlog.Stream) (map[eventlog.Stream][]eventlog.Recorded, error) {
 	all, err := b.Store.Streams(ctx, names)
 	for _, name := range names {
 		if err == nil {
@@ -190,11 +190,11 @@ func (b *beheaded) Streams(ctx context.Context, names []event.Stream) (map[event
 
 // whole returns an error if the events found are not the ones directly after a version of a
 // stream, because those are before the start of the log.
-func (b *beheaded) whole(ctx context.Context, stream event.Stream, after event.Version, found []event.Recorded) error {
+func (b *beheaded) whole(ctx context.Context, stream eventlog.Stream, after eventlog.Version, found []eventlog.Recorded) error {
 	if len(found) > 0 && found[0].Version == after+1 || len(found) == 0 && after > 0 {
 		return nil
 	}
-	known, err := b.Known(ctx, []event.Stream{stream})
+	known, err := b.Known(ctx, []eventlog.Stream{stream})
 	if err != nil || !known[stream] {
 		return err
 	}
@@ -224,7 +224,7 @@ type whole struct {
 	history *archive.History
 }
 
-func (w *whole) Page(ctx context.Context, after event.Position, most int) ([]event.Recorded, error) {
+func (w *whole) Page(ctx context.Context, after eventlog.Position, most int) ([]eventlog.Recorded, error) {
 	page, err := w.history.Page(ctx, after, most)
 	if err != nil || len(page) > 0 {
 		return page, err
@@ -232,7 +232,7 @@ func (w *whole) Page(ctx context.Context, after event.Position, most int) ([]eve
 	return w.Store.Page(ctx, after, most)
 }
 
-func (w *whole) Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error) {
+func (w *whole) Stream(ctx context.Context, stream eventlog.Stream, after eventlog.Version, most int) ([]eventlog.Recorded, error) {
 	page, err := w.Store.Stream(ctx, stream, after, most)
 	if err != nil {
 		return nil, err
@@ -240,7 +240,7 @@ func (w *whole) Stream(ctx context.Context, stream event.Stream, after event.Ver
 	if !w.history.Lacks(page, after) {
 		return page, nil
 	}
-	extents, err := w.held.Extents(ctx, []event.Stream{stream})
+	extents, err := w.held.Extents(ctx, []eventlog.Stream{stream})
 	if err != nil {
 		return nil, err
 	}
@@ -248,12 +248,12 @@ func (w *whole) Stream(ctx context.Context, stream event.Stream, after event.Ver
 	return page[:min(len(page), most)], err
 }
 
-func (w *whole) Streams(ctx context.Context, names []event.Stream) (map[event.Stream][]event.Recorded, error) {
+func (w *whole) Streams(ctx context.Context, names []eventlog.Stream) (map[eventlog.Stream][]eventlog.Recorded, error) {
 	all, err := w.Store.Streams(ctx, names)
 	if err != nil {
 		return nil, err
 	}
-	var lacking []event.Stream
+	var lacking []eventlog.Stream
 	for _, name := range names {
 		if w.history.Lacks(all[name], 0) {
 			lacking = append(lacking, name)

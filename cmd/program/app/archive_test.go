@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/commands/archiver"
 	domain "github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
@@ -54,18 +54,18 @@ func ofOneSegment(t *testing.T, live interface {
 	shelf := t.TempDir()
 	files := archive.NewFiles(archive.Dir(shelf), nil)
 	whole := archive.NewStore(live, files)
-	stream := func(n int) event.Stream { return event.Stream(fmt.Sprintf("group-%d", n)) }
+	stream := func(n int) eventlog.Stream { return eventlog.Stream(fmt.Sprintf("group-%d", n)) }
 	for n := range streams + 1 {
-		events := make([]event.Event, part)
+		events := make([]eventlog.Event, part)
 		for i := range events {
-			events[i] = event.Event{ID: event.DeriveID(stream(n), event.ID{1}, i), Name: "group.happened.v1", Data: []byte("{}")}
+			events[i] = eventlog.Event{ID: eventlog.DeriveID(stream(n), eventlog.ID{1}, i), Name: "group.happened.v1", Data: []byte("{}")}
 		}
 		_, err := whole.Append(t.Context(), stream(n), 0, events...)
 		must(t, err)
 	}
 	a := archiver.Archiver{
 		Log: whole, Store: live, Files: files, Settings: archiver.Settings{Segment: part},
-		Now: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler), Actor: event.Meta{Actor: "test"},
+		Now: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler), Actor: eventlog.Meta{Actor: "test"},
 	}
 	report, err := a.Pass(t.Context(), true)
 	must(t, err)
@@ -104,12 +104,12 @@ func ofOneSegment(t *testing.T, live interface {
 		t.Errorf("without the archive a stream is read: %v", err)
 	}
 	several := log.(interface {
-		Streams(ctx context.Context, names []event.Stream) (map[event.Stream][]event.Recorded, error)
+		Streams(ctx context.Context, names []eventlog.Stream) (map[eventlog.Stream][]eventlog.Recorded, error)
 	})
-	if _, err := several.Streams(t.Context(), []event.Stream{domain.Stream, stream(kept)}); !errors.As(err, &gone) {
+	if _, err := several.Streams(t.Context(), []eventlog.Stream{domain.Stream, stream(kept)}); !errors.As(err, &gone) {
 		t.Errorf("without the archive streams are read: %v", err)
 	}
-	if whole, err := several.Streams(t.Context(), []event.Stream{domain.Stream, "group-unheard"}); err != nil || len(whole[domain.Stream]) == 0 {
+	if whole, err := several.Streams(t.Context(), []eventlog.Stream{domain.Stream, "group-unheard"}); err != nil || len(whole[domain.Stream]) == 0 {
 		t.Errorf("without the archive what is whole is not read: %v", err)
 	}
 	must(t, log.Close())

@@ -9,8 +9,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/projections"
 )
@@ -84,13 +84,13 @@ func (i Inside) Read(ctx context.Context, name string, work func(context.Context
 }
 
 // Moved records a reader's position.
-func (i Inside) Moved(reader string, at event.Position) { i.app.moved(reader, at) }
+func (i Inside) Moved(reader string, at eventlog.Position) { i.app.moved(reader, at) }
 
 // Project keeps a read model, which has a name, a filter and a fold, up to date until ctx ends.
 // It reads the same log as delivery's own, is monitored in the same way, and runs on one replica
 // at a time.
 func (i Inside) Project(ctx context.Context, p projections.Projector) {
 	p.DB, p.Log = i.Ports.Storage.View, i.Store
-	p.Moved = func(at event.Position, _ bool) { i.app.moved(p.Name, at) }
+	p.Moved = func(at eventlog.Position, _ bool) { i.app.moved(p.Name, at) }
 	i.app.own(projectionPrefix+p.Name, p.Run)(ctx)
 }

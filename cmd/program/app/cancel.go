@@ -8,18 +8,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/delivery/canceler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 )
 
 // stale returns, for each configured chain, the function that asks it about used nonces in a
 // client's name.
-func (a *App) stale() map[chain.ID]func(context.Context, string, chain.Hash, event.Meta) (tx.State, error) {
-	ask := map[chain.ID]func(context.Context, string, chain.Hash, event.Meta) (tx.State, error){}
+func (a *App) stale() map[chain.ID]func(context.Context, string, chain.Hash, eventlog.Meta) (tx.State, error) {
+	ask := map[chain.ID]func(context.Context, string, chain.Hash, eventlog.Meta) (tx.State, error){}
 	for _, c := range a.ports.Chains {
 		w := a.watcher(c)
-		ask[c.ID] = func(ctx context.Context, client string, hash chain.Hash, meta event.Meta) (tx.State, error) {
+		ask[c.ID] = func(ctx context.Context, client string, hash chain.Hash, meta eventlog.Meta) (tx.State, error) {
 			return w.Stale(ctx, c.OnBehalf(client), hash, meta)
 		}
 	}
@@ -33,7 +33,7 @@ func (a *App) canceler() *canceler.Canceler {
 		Payloads: a.ports.Storage.Payloads, CatchUp: a.grouper().CatchUp,
 		Check: tempo.CheckPrimitive, Verify: tempo.VerifyPrimitive,
 		Deployment: a.deployment(), GroupIDForm: a.settings.GroupIDSignatures,
-		Moved: func(at event.Position) { a.moved(canceler.Reader, at) },
+		Moved: func(at eventlog.Position) { a.moved(canceler.Reader, at) },
 		Now:   a.ports.Now, Random: a.ports.Random, Crash: a.ports.Crash, Log: a.ports.Log,
 	}
 	rows := transactions.Query{DB: a.ports.Storage.View}

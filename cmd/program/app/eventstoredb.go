@@ -8,7 +8,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/cmd/program/verify"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 )
 
@@ -64,25 +64,25 @@ func inspectBeside(ctx context.Context, c config.Config, logger *slog.Logger) (v
 	return Beside{rows, log}, nil
 }
 
-func (b Beside) Head(ctx context.Context) (event.Position, error) { return b.Log.Head(ctx) }
+func (b Beside) Head(ctx context.Context) (eventlog.Position, error) { return b.Log.Head(ctx) }
 
-func (b Beside) Page(ctx context.Context, after event.Position, most int) ([]event.Recorded, error) {
+func (b Beside) Page(ctx context.Context, after eventlog.Position, most int) ([]eventlog.Recorded, error) {
 	return b.Log.Page(ctx, after, most)
 }
 
-func (b Beside) Names(ctx context.Context, prefix string, after int64, most int) ([]event.Stream, int64, error) {
+func (b Beside) Names(ctx context.Context, prefix string, after int64, most int) ([]eventlog.Stream, int64, error) {
 	return b.Log.Names(ctx, prefix, after, most)
 }
 
-func (b Beside) Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error) {
+func (b Beside) Stream(ctx context.Context, stream eventlog.Stream, after eventlog.Version, most int) ([]eventlog.Recorded, error) {
 	return b.Log.Stream(ctx, stream, after, most)
 }
 
-func (b Beside) Streams(ctx context.Context, names []event.Stream) (map[event.Stream][]event.Recorded, error) {
+func (b Beside) Streams(ctx context.Context, names []eventlog.Stream) (map[eventlog.Stream][]eventlog.Recorded, error) {
 	return b.Log.Streams(ctx, names)
 }
 
-func (b Beside) Known(ctx context.Context, names []event.Stream) (map[event.Stream]bool, error) {
+func (b Beside) Known(ctx context.Context, names []eventlog.Stream) (map[eventlog.Stream]bool, error) {
 	return b.Log.Known(ctx, names)
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/domain/consumer"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
@@ -27,7 +27,7 @@ type Groups interface {
 	feed.Groups
 
 	Groups(ctx context.Context) ([]consumer.Group, error)
-	Wish(ctx context.Context, group string, stream event.Stream, at event.Version, w consumer.Wish) error
+	Wish(ctx context.Context, group string, stream eventlog.Stream, at eventlog.Version, w consumer.Wish) error
 }
 
 // OpenFeed opens the log of the configured store, including the archive, and the consumers'

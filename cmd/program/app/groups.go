@@ -7,7 +7,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/grouping"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/groups"
 )
@@ -39,7 +39,7 @@ func (a *App) grouper() *grouping.Grouper {
 	return &grouping.Grouper{
 		Store: a.store, Checkpoints: a.ports.Storage.Checkpoints, Transactions: a.transactions, Groups: a.groups,
 		Now: a.ports.Now, Log: a.ports.Log,
-		Moved: func(at event.Position) {
+		Moved: func(at eventlog.Position) {
 			a.moved(grouping.Reader, at)
 		},
 		LeftOut: func(on chain.ID, transactions int) {
@@ -60,7 +60,7 @@ func (a *App) groupProjector() *projections.Projector {
 	return &projections.Projector{
 		Name: groups.Name, DB: a.ports.Storage.View, Log: a.store, Filter: groups.Filter(),
 		Fold: groups.Projection{Groups: a.groups.Codec, Transactions: a.transactions.Codec}.Fold,
-		Moved: func(at event.Position, _ bool) {
+		Moved: func(at eventlog.Position, _ bool) {
 			a.moved(groups.Name, at)
 		},
 	}

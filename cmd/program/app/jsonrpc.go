@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
@@ -48,8 +48,8 @@ func (a *App) nextFree(ctx context.Context, s chain.Sequence, from uint64, clien
 	if err != nil {
 		return 0, err
 	}
-	fed := func(ctx context.Context) (event.Position, error) {
-		return api.Placed(ctx, place, func(ctx context.Context) (event.Position, error) {
+	fed := func(ctx context.Context) (eventlog.Position, error) {
+		return api.Placed(ctx, place, func(ctx context.Context) (eventlog.Position, error) {
 			return a.ports.Storage.Checkpoints.Checkpoint(ctx, scheduler.Reader)
 		})
 	}

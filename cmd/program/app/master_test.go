@@ -9,8 +9,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/domain/access"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -31,9 +31,9 @@ func TestOpenMaster(t *testing.T) {
 		_, err := app.OpenMaster(t.Context(), file, db.Log())
 		return err
 	}
-	record := func(stream event.Stream) {
+	record := func(stream eventlog.Stream) {
 		t.Helper()
-		e := event.Event{ID: event.DeriveID(stream, event.ID{1}, 0), Name: "something.v1", Data: []byte("{}")}
+		e := eventlog.Event{ID: eventlog.DeriveID(stream, eventlog.ID{1}, 0), Name: "something.v1", Data: []byte("{}")}
 		if _, err := db.Log().Append(t.Context(), stream, 0, e); err != nil {
 			t.Fatal(err)
 		}

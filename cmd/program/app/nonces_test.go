@@ -7,7 +7,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -23,7 +23,7 @@ func TestNextFreeHoldsNoPlace(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	appended, err := db.Log().Append(t.Context(), "tx-0x1-0x2", 0, event.Event{ID: event.ID{1}, Name: "tx.accepted.v1", Data: []byte(`{}`)})
+	appended, err := db.Log().Append(t.Context(), "tx-0x1-0x2", 0, eventlog.Event{ID: eventlog.ID{1}, Name: "tx.accepted.v1", Data: []byte(`{}`)})
 	if err != nil {
 		t.Fatal(err)
 	}

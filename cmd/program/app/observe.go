@@ -9,7 +9,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // observer returns the hook that counts, traces and logs every recorded event.
@@ -72,7 +72,7 @@ func (a *App) reader(name string, work func(context.Context) error) func(context
 			a.ports.Metrics.NotReader(short)
 		}()
 		err := work(ctx)
-		var stuck *event.Stuck
+		var stuck *eventlog.Stuck
 		if ctx.Err() != nil || !errors.As(err, &stuck) || a.passes(err) {
 			return err
 		}
@@ -87,7 +87,7 @@ func (a *App) reader(name string, work func(context.Context) error) func(context
 // passes reports whether an error is not the fault of the event at which it occurred: the store
 // had trouble, or the outcome of a write is unknown.
 func (a *App) passes(err error) bool {
-	return errors.Is(err, event.ErrUnknown) || errors.Is(err, context.DeadlineExceeded) || a.ports.Storage.Transient(err)
+	return errors.Is(err, eventlog.ErrUnknown) || errors.Is(err, context.DeadlineExceeded) || a.ports.Storage.Transient(err)
 }
 
 // watchLag updates the metrics of how far this process's readers are behind.
@@ -126,7 +126,7 @@ func (a *App) watchDepth(ctx context.Context) error {
 }
 
 // moved records a reader's checkpoint.
-func (a *App) moved(reader string, at event.Position) {
+func (a *App) moved(reader string, at eventlog.Position) {
 	if a.served.reader(reader, at) {
 		a.ports.Log.Info("a reader of the log is no longer stuck", "reader", reader, "position", at)
 		a.ports.Metrics.NotStuck(reader)

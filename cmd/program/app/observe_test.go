@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 )
 
@@ -23,14 +23,14 @@ func TestStuckOrInTrouble(t *testing.T) {
 	}{
 		{broken, true},
 		{away, false},
-		{fmt.Errorf("%w: %w", event.ErrUnknown, io.EOF), false},
+		{fmt.Errorf("%w: %w", eventlog.ErrUnknown, io.EOF), false},
 		{fmt.Errorf("append: %w", context.DeadlineExceeded), false},
 	} {
 		a := &App{served: newState(time.Now), ports: Ports{
 			Now: time.Now, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New("test"),
 			Storage: Storage{Transient: func(err error) bool { return errors.Is(err, away) }},
 		}}
-		at := &event.Stuck{At: 7, Err: tt.err}
+		at := &eventlog.Stuck{At: 7, Err: tt.err}
 		err := a.reader("reader", func(context.Context) error { return at })(t.Context())
 		if halted := len(a.served.allHalted()) > 0; halted != tt.stuck || (err == nil) != tt.stuck {
 			t.Errorf("%v: told of as stuck %v, returned %v", tt.err, halted, err)

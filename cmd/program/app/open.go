@@ -17,8 +17,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/broadcaster"
 	"github.com/tempo-watchtower/watchtower/domain/access"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/migrations"
@@ -159,11 +159,11 @@ const keysRead = 100
 // hasBegun reports whether a log holds events other than API keys' events. Operators create the
 // keys before a service open to strangers may start.
 func hasBegun(ctx context.Context, log commands.Store) (bool, error) {
-	for batch, err := range log.ReadAll(ctx, 0, event.Filter{}, keysRead) {
+	for batch, err := range log.ReadAll(ctx, 0, eventlog.Filter{}, keysRead) {
 		if err != nil {
 			return false, err
 		}
-		if slices.ContainsFunc(batch.Events, func(e event.Recorded) bool { return e.Stream != access.Stream }) {
+		if slices.ContainsFunc(batch.Events, func(e eventlog.Recorded) bool { return e.Stream != access.Stream }) {
 			return true, nil
 		}
 	}

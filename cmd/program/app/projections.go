@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
@@ -40,7 +40,7 @@ type ReadModels struct {
 // Shadow is a [projections.Shadow] that reports its position before it is prepared.
 type Shadow interface {
 	projections.Shadow
-	At(ctx context.Context) (at event.Position, there bool, err error)
+	At(ctx context.Context) (at eventlog.Position, there bool, err error)
 }
 
 // OpenReadModels opens the log and the read models. It creates and changes nothing.
@@ -123,7 +123,7 @@ func (r *ReadModels) Dump(ctx context.Context, m projections.Model, to io.Writer
 }
 
 // Shadow opens a read model's staging tables. One process at a time may hold them; others get
-// event.ErrBusy.
+// eventlog.ErrBusy.
 func (r *ReadModels) Shadow(ctx context.Context, m projections.Model) (Shadow, error) {
 	tables := m.TableNames()
 	if r.database.Engine == config.Embedded {

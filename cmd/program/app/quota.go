@@ -6,7 +6,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // quota limits each client's waiting transactions; nil without a limit.
@@ -17,7 +17,7 @@ func (a *App) quota() *commands.Quota {
 	}
 	return &commands.Quota{
 		Limit: limit, Now: a.ports.Now,
-		Count: func(ctx context.Context, client string) (tx.Usage, event.Position, error) {
+		Count: func(ctx context.Context, client string) (tx.Usage, eventlog.Position, error) {
 			return a.ports.Storage.Usage(ctx, scheduler.Reader, client)
 		},
 		Used: func(most tx.Usage) {

@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 	"github.com/tempo-watchtower/watchtower/infra/redis"
 )
@@ -67,7 +67,7 @@ type hinted struct {
 	hints Hints
 }
 
-func (q hinted) Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error {
+func (q hinted) Apply(ctx context.Context, reader string, from, to eventlog.Position, changes []tx.Change) error {
 	err := q.Queue.Apply(ctx, reader, from, to, changes)
 	if err == nil {
 		q.hints.Applied(changes)

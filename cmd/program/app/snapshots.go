@@ -3,7 +3,7 @@ package app
 import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // groupSnapshots keeps snapshots of groups, whose streams grow long. Transactions have at most a
@@ -15,7 +15,7 @@ func (a *App) groupSnapshots() *commands.Snapshots[group.State] {
 	return &commands.Snapshots[group.State]{
 		Rows: a.ports.Storage.Snapshots, Every: a.settings.SnapshotsEvery,
 		Schema: group.SnapshotSchema, Encode: group.State.Snapshot, Decode: group.Restore,
-		Failed: func(stream event.Stream, err error) {
+		Failed: func(stream eventlog.Stream, err error) {
 			a.ports.Log.Warn("a snapshot cannot be used, reading all events instead", "stream", stream, "err", err)
 		},
 	}

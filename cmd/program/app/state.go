@@ -9,7 +9,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // state is this process's own state, for /health. The state of other replicas is not in it.
@@ -18,14 +18,14 @@ type state struct {
 
 	mu       sync.Mutex
 	stopping bool
-	readers  map[string]event.Position
+	readers  map[string]eventlog.Position
 	halted   map[string]halt
 	chains   map[chain.ID]blocks
 }
 
 // halt is an event that a reader cannot get past.
 type halt struct {
-	at   event.Position
+	at   eventlog.Position
 	why  string
 	seen time.Time // last time
 }
@@ -37,7 +37,7 @@ const haltedFor = 30 * time.Second
 type blocks struct{ head, final chain.Block }
 
 func newState(now func() time.Time) *state {
-	return &state{started: now(), readers: map[string]event.Position{}, halted: map[string]halt{}, chains: map[chain.ID]blocks{}}
+	return &state{started: now(), readers: map[string]eventlog.Position{}, halted: map[string]halt{}, chains: map[chain.ID]blocks{}}
 }
 
 func (s *state) stop() {
@@ -53,7 +53,7 @@ func (s *state) isStopping() bool {
 }
 
 // reader records a reader's position. past reports whether the reader was halted before.
-func (s *state) reader(name string, at event.Position) (past bool) {
+func (s *state) reader(name string, at eventlog.Position) (past bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.readers[name] = at
@@ -65,7 +65,7 @@ func (s *state) reader(name string, at event.Position) (past bool) {
 }
 
 // stuck records that a reader cannot get past an event. news reports whether that is new.
-func (s *state) stuck(name string, e *event.Stuck, now time.Time) (news bool) {
+func (s *state) stuck(name string, e *eventlog.Stuck, now time.Time) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was, known := s.halted[name]
@@ -98,7 +98,7 @@ func (s *state) noReader(name string) {
 	delete(s.readers, name)
 }
 
-func (s *state) allReaders() map[string]event.Position {
+func (s *state) allReaders() map[string]eventlog.Position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.readers)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // After refusedMost failed writes in a row, the last within refusedFor, check reports trouble
@@ -50,7 +50,7 @@ func (w *writes) troubled(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
-	return errors.Is(err, event.ErrUnknown) || w.transient != nil && w.transient(err)
+	return errors.Is(err, eventlog.ErrUnknown) || w.transient != nil && w.transient(err)
 }
 
 // check returns the present trouble with writing. In doubt it probes.
@@ -101,7 +101,7 @@ type watchedLog struct {
 	writes *writes
 }
 
-func (l watchedLog) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
+func (l watchedLog) Append(ctx context.Context, stream eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	a, err := l.Store.Append(ctx, stream, expected, events...)
 	l.writes.note(err)
 	return a, err

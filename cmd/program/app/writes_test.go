@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // /health reports the same about writing as clients' write requests.
@@ -29,7 +29,7 @@ func TestWrites(t *testing.T) {
 		}
 	}
 	says("at first", nil, 0)
-	for _, err := range []error{other, context.Canceled, fmt.Errorf("%w: %w", event.ErrUnknown, context.DeadlineExceeded), &event.ConflictError{}} {
+	for _, err := range []error{other, context.Canceled, fmt.Errorf("%w: %w", eventlog.ErrUnknown, context.DeadlineExceeded), &eventlog.ConflictError{}} {
 		w.note(err)
 		says(fmt.Sprint("after ", err), nil, 0)
 	}
@@ -40,7 +40,7 @@ func TestWrites(t *testing.T) {
 	probes = full
 	says("one failure, and the probe fails too", full, 1)
 	w.note(full)
-	w.note(fmt.Errorf("%w: commit: %w", event.ErrUnknown, full))
+	w.note(fmt.Errorf("%w: commit: %w", eventlog.ErrUnknown, full))
 	probes = nil
 	says("failures go on, whatever a probe would say", full, 0)
 	now = now.Add(refusedFor)

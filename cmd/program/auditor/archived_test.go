@@ -19,7 +19,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/commands/archiver"
 	domain "github.com/tempo-watchtower/watchtower/domain/archive"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
@@ -49,7 +49,7 @@ func (b backend) archived(t *testing.T, shelf string) {
 	files := archive.NewFiles(archive.Dir(shelf), nil)
 	a := archiver.Archiver{
 		Log: archive.NewStore(live, files), Store: live, Files: files, Settings: archiver.Settings{Segment: part},
-		Now: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler), Actor: event.Meta{Actor: "test"},
+		Now: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler), Actor: eventlog.Meta{Actor: "test"},
 	}
 	report, err := a.Pass(t.Context(), true)
 	check(t, err)
@@ -59,7 +59,7 @@ func (b backend) archived(t *testing.T, shelf string) {
 }
 
 // inspected verifies a partly archived log.
-func (b backend) inspected(t *testing.T, shelf string) (report auditor.Report, events []event.Recorded) {
+func (b backend) inspected(t *testing.T, shelf string) (report auditor.Report, events []eventlog.Recorded) {
 	t.Helper()
 	log, err := app.InspectLog(t.Context(), config.Config{Store: b.store, Archive: config.Archive{Dir: shelf}}, slog.New(slog.DiscardHandler))
 	check(t, err)
@@ -69,8 +69,8 @@ func (b backend) inspected(t *testing.T, shelf string) (report auditor.Report, e
 	if report.Clean {
 		events, err = log.Page(t.Context(), 0, 3*part)
 		for err == nil && len(events) < 3*part {
-			var more []event.Recorded
-			more, err = log.Page(t.Context(), event.Position(len(events)), 3*part-len(events))
+			var more []eventlog.Recorded
+			more, err = log.Page(t.Context(), eventlog.Position(len(events)), 3*part-len(events))
 			events = append(events, more...)
 		}
 		check(t, err)
@@ -164,7 +164,7 @@ func TestNamesOfNoStream(t *testing.T) {
 		page, err := log.Page(t.Context(), 0, 1)
 		check(t, err)
 		there := page[0].Stream
-		names := []event.Stream{"tx-\xa4", "tx-\x00", there}
+		names := []eventlog.Stream{"tx-\xa4", "tx-\x00", there}
 		known, err := log.Known(t.Context(), names)
 		check(t, err)
 		if len(known) != 1 || !known[there] {
@@ -192,13 +192,13 @@ func TestForgedArchive(t *testing.T) {
 			t.Fatalf("%+v", report)
 		}
 		for name, forge := range map[string]struct {
-			do func(events []event.Recorded) // of the second segment
-			at event.Position
+			do func(events []eventlog.Recorded) // of the second segment
+			at eventlog.Position
 		}{
-			"data":                        {func(events []event.Recorded) { events[7].Data[20] ^= 1 }, first + 7},
-			"neighbors swapped":           {func(events []event.Recorded) { exchange(events, 5, 6) }, first + 5},
-			"ends swapped":                {func(events []event.Recorded) { exchange(events, 0, part-1) }, first},
-			"another in the place of one": {func(events []event.Recorded) { events[9] = moved(events[8], events[9].Position) }, first + 9},
+			"data":                        {func(events []eventlog.Recorded) { events[7].Data[20] ^= 1 }, first + 7},
+			"neighbors swapped":           {func(events []eventlog.Recorded) { exchange(events, 5, 6) }, first + 5},
+			"ends swapped":                {func(events []eventlog.Recorded) { exchange(events, 0, part-1) }, first},
+			"another in the place of one": {func(events []eventlog.Recorded) { events[9] = moved(events[8], events[9].Position) }, first + 9},
 		} {
 			events := slices.Clone(sound[part : 2*part])
 			for i := range events {
@@ -215,22 +215,22 @@ func TestForgedArchive(t *testing.T) {
 }
 
 // exchange swaps two events.
-func exchange(events []event.Recorded, a, b int) {
-	was := [2]event.Position{events[a].Position, events[b].Position}
+func exchange(events []eventlog.Recorded, a, b int) {
+	was := [2]eventlog.Position{events[a].Position, events[b].Position}
 	events[a], events[b] = moved(events[b], was[0]), moved(events[a], was[1])
 }
 
-func moved(r event.Recorded, to event.Position) event.Recorded {
+func moved(r eventlog.Recorded, to eventlog.Position) eventlog.Recorded {
 	r.Position = to
 	return r
 }
 
 // replaced replaces a segment, in the folder and in the store's list.
-func replaced(t *testing.T, db *sql.DB, shelf string, store event.ID, events []event.Recorded) {
+func replaced(t *testing.T, db *sql.DB, shelf string, store eventlog.ID, events []eventlog.Recorded) {
 	t.Helper()
 	first := events[0].Position
-	var batches iter.Seq2[event.Batch, error] = func(yield func(event.Batch, error) bool) {
-		yield(event.Batch{Events: events, Next: events[len(events)-1].Position}, nil)
+	var batches iter.Seq2[eventlog.Batch, error] = func(yield func(eventlog.Batch, error) bool) {
+		yield(eventlog.Batch{Events: events, Next: events[len(events)-1].Position}, nil)
 	}
 	segment, err := archive.NewFiles(archive.Dir(shelf), nil).Write(t.Context(), store, first, first+part, batches)
 	check(t, err)

@@ -12,12 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Point is a place in the log: a position, or a time if the position is zero.
 type Point struct {
-	Position event.Position
+	Position eventlog.Position
 	Time     time.Time
 }
 
@@ -25,7 +25,7 @@ type Point struct {
 func ParsePoint(text string) (p Point, err error) {
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err == nil {
-		return Point{Position: event.Position(n)}, nil
+		return Point{Position: eventlog.Position(n)}, nil
 	}
 	if p.Time, err = time.Parse(time.RFC3339Nano, text); err != nil {
 		return p, fmt.Errorf("%q is neither a position nor a time such as 2026-01-31T12:00:00Z", text)
@@ -35,7 +35,7 @@ func ParsePoint(text string) (p Point, err error) {
 
 // reached reports whether an event is at the point or after it. Every event reaches the zero
 // Point.
-func (p Point) reached(r event.Recorded) bool {
+func (p Point) reached(r eventlog.Recorded) bool {
 	if !p.Time.IsZero() {
 		return !r.At.Before(p.Time)
 	}
@@ -43,7 +43,7 @@ func (p Point) reached(r event.Recorded) bool {
 }
 
 // passed reports whether an event is after the point. No event passes the zero Point.
-func (p Point) passed(r event.Recorded) bool {
+func (p Point) passed(r eventlog.Recorded) bool {
 	switch {
 	case !p.Time.IsZero():
 		return r.At.After(p.Time)
@@ -63,20 +63,20 @@ type Selection struct {
 
 // Line is an event in exported form.
 type Line struct {
-	Position event.Position  `json:"position"`
-	Stream   event.Stream    `json:"stream"`
-	Version  event.Version   `json:"version"`
-	At       time.Time       `json:"at"`
-	ID       event.ID        `json:"id"`
-	Name     string          `json:"name"`
-	Data     json.RawMessage `json:"data"`
-	Meta     event.Meta      `json:"meta"`
+	Position eventlog.Position `json:"position"`
+	Stream   eventlog.Stream   `json:"stream"`
+	Version  eventlog.Version  `json:"version"`
+	At       time.Time         `json:"at"`
+	ID       eventlog.ID       `json:"id"`
+	Name     string            `json:"name"`
+	Data     json.RawMessage   `json:"data"`
+	Meta     eventlog.Meta     `json:"meta"`
 	// Raw is the data byte for byte if it is not compact JSON. Data is null if it is not JSON.
 	Raw []byte `json:"raw,omitempty"`
 }
 
 // LineOf returns the exported form of an event.
-func LineOf(r event.Recorded) Line {
+func LineOf(r eventlog.Recorded) Line {
 	l := Line{r.Position, r.Stream, r.Version, r.At.UTC(), r.ID, r.Name, r.Data, r.Meta, nil}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, r.Data); err != nil {
@@ -91,7 +91,7 @@ func LineOf(r event.Recorded) Line {
 var columns = []string{"position", "stream", "version", "at", "id", "name", "correlation", "causation", "actor", "trace", "link", "data"}
 
 func (l Line) row() []string {
-	optional := func(id event.ID) string {
+	optional := func(id eventlog.ID) string {
 		if id.IsZero() {
 			return ""
 		}
@@ -132,7 +132,7 @@ func Export(ctx context.Context, s Source, sel Selection, to io.Writer) (written
 			return 0, err
 		}
 	}
-	after := event.Position(0)
+	after := eventlog.Position(0)
 	if sel.From.Time.IsZero() && sel.From.Position > 0 {
 		after = sel.From.Position - 1
 	}

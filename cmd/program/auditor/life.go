@@ -13,7 +13,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Step is one event in the history of a stream.
@@ -51,12 +51,12 @@ func (c Change) String() string {
 // folder folds one stream.
 type folder interface {
 	// add applies an event and explains it.
-	add(r event.Recorded, step *Step) error
+	add(r eventlog.Recorded, step *Step) error
 	state() any
 }
 
 // folderOf returns the folder for a transaction or a group; other streams have no state.
-func folderOf(name event.Stream, plan tx.Schedule) folder {
+func folderOf(name eventlog.Stream, plan tx.Schedule) folder {
 	switch {
 	case strings.HasPrefix(string(name), tx.StreamPrefix):
 		return &transaction{codec: tx.Codec(), plan: plan}
@@ -69,7 +69,7 @@ func folderOf(name event.Stream, plan tx.Schedule) folder {
 // Life is the stream to explain. Plan is today's schedule, from which the due time of an
 // attempt's successor is derived.
 type Life struct {
-	Stream event.Stream
+	Stream eventlog.Stream
 	Plan   tx.Schedule
 }
 
@@ -77,7 +77,7 @@ type Life struct {
 func Show(ctx context.Context, s Source, of Life) ([]Step, error) {
 	name := of.Stream
 	var steps []Step
-	causes := map[event.ID]string{}
+	causes := map[eventlog.ID]string{}
 	f := folderOf(name, of.Plan)
 	var last time.Time
 	for r, err := range stream(ctx, s, name) {
@@ -118,8 +118,8 @@ const relativesMost = 500
 
 // relatives adds the events that may have caused a stream's events: those in the stream of the
 // transaction's group, or in the streams of the group's members.
-func relatives(ctx context.Context, s Source, name event.Stream, f folder, causes map[event.ID]string) error {
-	var names []event.Stream
+func relatives(ctx context.Context, s Source, name eventlog.Stream, f folder, causes map[eventlog.ID]string) error {
+	var names []eventlog.Stream
 	switch f := f.(type) {
 	case *transaction:
 		if a := f.is.Accepted; a.Group != nil {
@@ -149,7 +149,7 @@ func relatives(ctx context.Context, s Source, name event.Stream, f folder, cause
 
 // Until is the point up to which a state is replayed. The zero Until is the end.
 type Until struct {
-	Version event.Version
+	Version eventlog.Version
 	Point
 }
 
@@ -164,7 +164,7 @@ func ParseUntil(version, position uint64, at string) (u Until, err error) {
 	if given > 1 {
 		return u, errors.New("give only one of a version, a position and a time")
 	}
-	u.Version, u.Position = event.Version(version), event.Position(position)
+	u.Version, u.Position = eventlog.Version(version), eventlog.Position(position)
 	if at != "" {
 		if u.Time, err = time.Parse(time.RFC3339Nano, at); err != nil {
 			return u, fmt.Errorf("%q is not a time such as 2026-01-31T12:00:00Z", at)
@@ -173,17 +173,17 @@ func ParseUntil(version, position uint64, at string) (u Until, err error) {
 	return u, nil
 }
 
-func (u Until) passed(r event.Recorded) bool {
+func (u Until) passed(r eventlog.Recorded) bool {
 	return u.Version != 0 && r.Version > u.Version || u.Point.passed(r)
 }
 
 // Moment is the state of a stream at a point.
 type Moment struct {
-	Stream   event.Stream   `json:"stream"`
-	Version  event.Version  `json:"version"` // of the last event included
-	Position event.Position `json:"position"`
-	At       time.Time      `json:"at,omitzero"`
-	State    any            `json:"state"`
+	Stream   eventlog.Stream   `json:"stream"`
+	Version  eventlog.Version  `json:"version"` // of the last event included
+	Position eventlog.Position `json:"position"`
+	At       time.Time         `json:"at,omitzero"`
+	State    any               `json:"state"`
 	// Why is the explanation of the last event that has an explanation.
 	Why string `json:"why,omitempty"`
 }
@@ -260,13 +260,13 @@ func fields(state any) (all map[string]json.RawMessage) {
 
 // members folds a group.
 type members struct {
-	codec event.Codec[group.Event]
+	codec eventlog.Codec[group.Event]
 	is    group.State
 }
 
 func (g *members) state() any { return g.is }
 
-func (g *members) add(r event.Recorded, step *Step) error {
+func (g *members) add(r eventlog.Recorded, step *Step) error {
 	e, err := g.codec.Decode(r.Name, r.Data)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/program/auditor"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 func TestLives(t *testing.T) {
@@ -69,11 +69,11 @@ func shown(t *testing.T, s auditor.Source) {
 func replayed(t *testing.T, s auditor.Source) {
 	life := auditor.Life{Stream: tx.Stream(testChain, hashOf(1))}
 	var all []auditor.Moment
-	for v := event.Version(1); v <= 8; v++ {
+	for v := eventlog.Version(1); v <= 8; v++ {
 		m, err := auditor.Replay(t.Context(), s, life, auditor.Until{Version: v})
 		check(t, err)
 		all = append(all, m)
-		byPosition, err := auditor.Replay(t.Context(), s, life, auditor.Until{Point: auditor.Point{Position: 8 + event.Position(v)}})
+		byPosition, err := auditor.Replay(t.Context(), s, life, auditor.Until{Point: auditor.Point{Position: 8 + eventlog.Position(v)}})
 		check(t, err)
 		byTime, err := auditor.Replay(t.Context(), s, life, auditor.Until{Point: auditor.Point{Time: m.At}})
 		check(t, err)

@@ -26,7 +26,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/audit"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -192,7 +192,7 @@ func live(t *testing.T, log commands.Store, n int) {
 		tx.SeeReceipt{Receipt: chain.Receipt{Block: later, Status: 1, GasUsed: 21000}, At: at.Add(9 * time.Second)},
 		tx.Finalize{Final: later, At: at.Add(10 * time.Second)},
 	} {
-		o, err := commands.Begin(rand.Reader, event.Meta{Correlation: event.ID{byte(n + 1)}, Causation: event.ID{9, byte(i)}, Actor: "tester", Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
+		o, err := commands.Begin(rand.Reader, eventlog.Meta{Correlation: eventlog.ID{byte(n + 1)}, Causation: eventlog.ID{9, byte(i)}, Actor: "tester", Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
 		check(t, err)
 		r, err := h.Handle(t.Context(), tx.Stream(testChain, hash), c, o)
 		check(t, err)
@@ -207,10 +207,10 @@ func seal(t *testing.T, log commands.Store) {
 	t.Helper()
 	head, err := log.Head(t.Context())
 	check(t, err)
-	sealed := make(chan event.Position, 100)
+	sealed := make(chan eventlog.Position, 100)
 	n := &notary.Notary{
 		Seals: notary.Seals{Store: log, Codec: audit.Codec()}, Signer: signer(t), Settings: notary.Settings{Every: time.Minute, Events: 20},
-		Sealed: func(through event.Position) { sealed <- through }, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+		Sealed: func(through eventlog.Position) { sealed <- through }, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -10,20 +10,20 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Source is a snapshot of a log.
 type Source interface {
 	// Head is the position of the last event.
-	Head(ctx context.Context) (event.Position, error)
+	Head(ctx context.Context) (eventlog.Position, error)
 	// Page is the next events of the log, up to most of them; none at its end. An event whose
 	// stream has no row has no stream.
-	Page(ctx context.Context, after event.Position, most int) ([]event.Recorded, error)
+	Page(ctx context.Context, after eventlog.Position, most int) ([]eventlog.Recorded, error)
 	// Stream is the events of a stream after a version, up to most of them; fewer at its end.
-	Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error)
+	Stream(ctx context.Context, stream eventlog.Stream, after eventlog.Version, most int) ([]eventlog.Recorded, error)
 	// Known reports which of the named streams exist.
-	Known(ctx context.Context, names []event.Stream) (map[event.Stream]bool, error)
+	Known(ctx context.Context, names []eventlog.Stream) (map[eventlog.Stream]bool, error)
 }
 
 // Events per read: of the log, and of a stream, whose events may be large.
@@ -33,12 +33,12 @@ const (
 )
 
 // all yields the events of a log after a position, by position.
-func all(ctx context.Context, s Source, after event.Position) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func all(ctx context.Context, s Source, after eventlog.Position) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		for {
 			page, err := s.Page(ctx, after, pageMost)
 			if err != nil {
-				yield(event.Recorded{}, fmt.Errorf("read after position %d: %w", after, err))
+				yield(eventlog.Recorded{}, fmt.Errorf("read after position %d: %w", after, err))
 				return
 			}
 			for _, r := range page {
@@ -55,13 +55,13 @@ func all(ctx context.Context, s Source, after event.Position) iter.Seq2[event.Re
 }
 
 // stream yields the events of a stream, by version.
-func stream(ctx context.Context, s Source, name event.Stream) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
-		var after event.Version
+func stream(ctx context.Context, s Source, name eventlog.Stream) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
+		var after eventlog.Version
 		for {
 			page, err := s.Stream(ctx, name, after, streamMost)
 			if err != nil {
-				yield(event.Recorded{}, fmt.Errorf("read %s: %w", name, err))
+				yield(eventlog.Recorded{}, fmt.Errorf("read %s: %w", name, err))
 				return
 			}
 			for _, r := range page {

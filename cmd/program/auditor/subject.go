@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // ErrUnknown: the log has no such transaction, group or stream.
@@ -17,7 +17,7 @@ var ErrUnknown = errors.New("the log has no event of it")
 
 // Subject finds the stream that a text names: the hash of a transaction, SENDER/GROUP of a
 // group, or the name of a stream. Hashes and groups are searched on these chains.
-func Subject(ctx context.Context, s Source, text string, chains []chain.ID) (event.Stream, error) {
+func Subject(ctx context.Context, s Source, text string, chains []chain.ID) (eventlog.Stream, error) {
 	named, what, err := named(text, chains)
 	if err != nil {
 		return "", err
@@ -26,7 +26,7 @@ func Subject(ctx context.Context, s Source, text string, chains []chain.ID) (eve
 	if err != nil {
 		return "", err
 	}
-	var found []event.Stream
+	var found []eventlog.Stream
 	for _, name := range named {
 		if known[name] {
 			found = append(found, name)
@@ -42,7 +42,7 @@ func Subject(ctx context.Context, s Source, text string, chains []chain.ID) (eve
 }
 
 // named returns the streams that a text may name, and a description of them.
-func named(text string, chains []chain.ID) (names []event.Stream, what string, err error) {
+func named(text string, chains []chain.ID) (names []eventlog.Stream, what string, err error) {
 	if sender, id, is := strings.Cut(text, "/"); is {
 		of := group.ID{}
 		if of.Sender, err = chain.ParseAddress(sender); err != nil {
@@ -65,7 +65,7 @@ func named(text string, chains []chain.ID) (names []event.Stream, what string, e
 		}
 		what = "transaction " + text
 	} else {
-		return []event.Stream{event.Stream(text)}, fmt.Sprintf("stream %q, because it is neither a 0x hash nor SENDER/GROUP", text), nil
+		return []eventlog.Stream{eventlog.Stream(text)}, fmt.Sprintf("stream %q, because it is neither a 0x hash nor SENDER/GROUP", text), nil
 	}
 	if len(names) == 0 {
 		return nil, "", errors.New("name the chain with --chain")

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/auditor"
 	"github.com/tempo-watchtower/watchtower/domain/audit"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // harm is one way of tampering with a store.
@@ -27,8 +27,8 @@ type harm struct {
 }
 
 // fault is a fault at an event of a transaction.
-func fault(at event.Position, transaction int, version event.Version, what string) audit.Fault {
-	return audit.Fault{Position: at, Stream: event.Stream(streamOf(transaction)), Version: version, What: what}
+func fault(at eventlog.Position, transaction int, version eventlog.Version, what string) audit.Fault {
+	return audit.Fault{Position: at, Stream: eventlog.Stream(streamOf(transaction)), Version: version, What: what}
 }
 
 func linked(name string) string {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/audit"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Options are the keys and seals against which a log is checked.
@@ -36,12 +36,12 @@ type Report struct {
 	// Unchecked lists the parts that could not be checked.
 	Unchecked []string `json:"unchecked,omitempty"`
 
-	Events   uint64         `json:"events"`
-	Unlinked uint64         `json:"unlinked"` // events recorded before links existed
-	Head     event.Position `json:"head"`
-	Seals    map[string]int `json:"seals"`  // number of seals, by the key that signed them
-	Sealed   event.Position `json:"sealed"` // last position that a seal covers
-	Rest     uint64         `json:"rest"`   // events after that, which only links protect
+	Events   uint64            `json:"events"`
+	Unlinked uint64            `json:"unlinked"` // events recorded before links existed
+	Head     eventlog.Position `json:"head"`
+	Seals    map[string]int    `json:"seals"`  // number of seals, by the key that signed them
+	Sealed   eventlog.Position `json:"sealed"` // last position that a seal covers
+	Rest     uint64            `json:"rest"`   // events after that, which only links protect
 }
 
 // verification is one verification in progress.
@@ -94,7 +94,7 @@ func (v *verification) run(ctx context.Context) (err error) {
 		err = errors.Join(err, sealErr)
 		return s, ok && sealErr == nil
 	}, v.Kept...)
-	last := event.Position(0)
+	last := eventlog.Position(0)
 	for r, readErr := range all(ctx, v.source, 0) {
 		if damage := new(archive.DamagedError); errors.As(readErr, &damage) {
 			return errors.Join(err, v.damaged(ctx, damage, last))
@@ -125,7 +125,7 @@ func (v *verification) run(ctx context.Context) (err error) {
 // damaged finds the first event in a damaged part of the archive that is not as recorded, as far
 // as that can be determined. It stops there: the stream versions after the lost events are
 // unknown.
-func (v *verification) damaged(ctx context.Context, d *archive.DamagedError, last event.Position) error {
+func (v *verification) damaged(ctx context.Context, d *archive.DamagedError, last eventlog.Position) error {
 	fault := audit.Fault{Position: max(d.First, last+1), What: d.Error()}
 	for _, r := range d.Remains {
 		if r.Position <= last {
@@ -133,7 +133,7 @@ func (v *verification) damaged(ctx context.Context, d *archive.DamagedError, las
 		}
 		follows := v.check.Follows(r)
 		if found := v.check.Event(r); len(found) > 0 {
-			known, err := v.source.Known(ctx, []event.Stream{r.Stream})
+			known, err := v.source.Known(ctx, []eventlog.Stream{r.Stream})
 			if err != nil {
 				return err
 			}
@@ -191,7 +191,7 @@ func (v *verification) seals(ctx context.Context) iter.Seq2[audit.Sealed, error]
 	}
 }
 
-func faultAt(r event.Recorded, format string, args ...any) audit.Fault {
+func faultAt(r eventlog.Recorded, format string, args ...any) audit.Fault {
 	return audit.Fault{Position: r.Position, Stream: r.Stream, Version: r.Version, What: fmt.Sprintf(format, args...)}
 }
 

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // transaction folds a transaction, and explains its events.
 type transaction struct {
-	codec event.Codec[tx.Event]
+	codec eventlog.Codec[tx.Event]
 	plan  tx.Schedule
 	is    tx.State
 
@@ -22,7 +22,7 @@ type transaction struct {
 
 func (t *transaction) state() any { return t.is }
 
-func (t *transaction) add(r event.Recorded, step *Step) error {
+func (t *transaction) add(r eventlog.Recorded, step *Step) error {
 	e, err := t.codec.Decode(r.Name, r.Data)
 	if err != nil {
 		return err

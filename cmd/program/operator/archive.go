@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/commands/archiver"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Archive is the command "archive", for the archive of old events.
@@ -87,7 +87,7 @@ func (p Program) verifyArchive() *cobra.Command {
 			var events, bytes uint64
 			broken := 0
 			tell := Progress(p.Stderr)
-			next := event.Position(1)
+			next := eventlog.Position(1)
 			for i, s := range segments {
 				if s.First != next {
 					broken++
@@ -195,13 +195,13 @@ func (p Program) restoreArchive() *cobra.Command {
 		if *from == 0 {
 			return errors.New("--from must be a position: positions begin with 1")
 		}
-		say := func(what string, first, past event.Position) error {
+		say := func(what string, first, past eventlog.Position) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s positions %d to %d\n", what, first, past-1)
 			return err
 		}
 		if *dry {
 			return p.withPlan(cmd, func(_ context.Context, p archiver.Plan) error {
-				first, err := p.Restorable(event.Position(*from))
+				first, err := p.Restorable(eventlog.Position(*from))
 				if err != nil {
 					return err
 				}
@@ -209,7 +209,7 @@ func (p Program) restoreArchive() *cobra.Command {
 			})
 		}
 		return p.withArchiver(cmd, func(ctx context.Context, a *archiver.Archiver) error {
-			first, past, err := a.Restore(ctx, event.Position(*from))
+			first, past, err := a.Restore(ctx, eventlog.Position(*from))
 			if err != nil {
 				return err
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/cmd/program/verify"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
@@ -56,11 +56,11 @@ func (p Program) logger(c config.Config) *slog.Logger {
 }
 
 // Meta records in events which user ran the command.
-func Meta() event.Meta {
+func Meta() eventlog.Meta {
 	if u, err := user.Current(); err == nil {
-		return event.Meta{Actor: "operator " + u.Username}
+		return eventlog.Meta{Actor: "operator " + u.Username}
 	}
-	return event.Meta{Actor: "operator"}
+	return eventlog.Meta{Actor: "operator"}
 }
 
 // WithStorage opens a configuration's store as a service does, runs do, and closes it.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/program/verify"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
@@ -85,12 +85,12 @@ func (p Program) chosen(names []string) ([]projections.Model, error) {
 
 // modelState is the position of a read model and of its rebuild.
 type modelState struct {
-	Name     string          `json:"name"`
-	Position event.Position  `json:"position"`
-	Head     event.Position  `json:"head"`
-	Lag      uint64          `json:"lag"`
-	Shadow   *event.Position `json:"shadow,omitempty"` // position of an unfinished rebuild
-	Busy     bool            `json:"busy,omitempty"`   // a rebuild is running
+	Name     string             `json:"name"`
+	Position eventlog.Position  `json:"position"`
+	Head     eventlog.Position  `json:"head"`
+	Lag      uint64             `json:"lag"`
+	Shadow   *eventlog.Position `json:"shadow,omitempty"` // position of an unfinished rebuild
+	Busy     bool               `json:"busy,omitempty"`   // a rebuild is running
 }
 
 func stateOf(ctx context.Context, r *app.ReadModels, m projections.Model) (s modelState, err error) {
@@ -101,7 +101,7 @@ func stateOf(ctx context.Context, r *app.ReadModels, m projections.Model) (s mod
 	s.Head = max(s.Head, s.Position)
 	s.Lag = uint64(s.Head - s.Position)
 	shadow, err := r.Shadow(ctx, m)
-	if errors.Is(err, event.ErrBusy) {
+	if errors.Is(err, eventlog.ErrBusy) {
 		s.Busy = true
 		return s, nil
 	}
@@ -226,7 +226,7 @@ func wouldRebuild(ctx context.Context, r *app.ReadModels, m projections.Model, o
 	if err != nil {
 		return err
 	}
-	from := event.Position(0)
+	from := eventlog.Position(0)
 	switch {
 	case s.Busy:
 		fmt.Fprintf(o.out, "%s: another process is rebuilding it, so this rebuild would be refused\n", m.Name) //nolint:errcheck // nothing hangs on it

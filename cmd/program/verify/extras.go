@@ -6,8 +6,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
@@ -68,7 +68,7 @@ func (r *run) strangers(ctx context.Context, list func(context.Context, payload.
 			return err
 		}
 		after = refs[len(refs)-1]
-		names := make([]event.Stream, len(refs))
+		names := make([]eventlog.Stream, len(refs))
 		for i, ref := range refs {
 			names[i] = tx.Stream(ref.Chain, ref.Hash)
 		}

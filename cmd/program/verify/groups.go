@@ -8,22 +8,22 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // shownClaim is a row of group_claims.
 type shownClaim struct {
-	Chain     chain.ID       `json:"chain"`
-	Sender    chain.Address  `json:"sender"`
-	AccessKey chain.Address  `json:"access_key"`
-	Position  event.Position `json:"position"`
+	Chain     chain.ID          `json:"chain"`
+	Sender    chain.Address     `json:"sender"`
+	AccessKey chain.Address     `json:"access_key"`
+	Position  eventlog.Position `json:"position"`
 }
 
 // claims compares group claims with the folds of the transactions that make them.
 func (r *run) claims(ctx context.Context, some []folded) error {
 	want, got := rows{}, rows{}
 	hashes := make([][]byte, 0, len(some))
-	streams := map[string]event.Stream{}
+	streams := map[string]eventlog.Stream{}
 	for _, f := range some {
 		if f.broken {
 			continue
@@ -46,7 +46,7 @@ func (r *run) claims(ctx context.Context, some []folded) error {
 			return err
 		}
 		name := chain.Hash(hash).String()
-		c := shownClaim{Chain: chain.ID(id), Position: event.Position(position)}
+		c := shownClaim{Chain: chain.ID(id), Position: eventlog.Position(position)}
 		copy(c.Sender[:], sender)
 		copy(c.AccessKey[:], key)
 		got[name] = row{streams[name], form(c)}
@@ -58,20 +58,20 @@ func (r *run) claims(ctx context.Context, some []folded) error {
 
 // shownMember is a row of group_members.
 type shownMember struct {
-	Chain      chain.ID       `json:"chain"`
-	Sender     chain.Address  `json:"sender"`
-	Group      chain.GroupID  `json:"group_id"`
-	NonceKey   chain.NonceKey `json:"nonce_key"`
-	Nonce      uint64         `json:"nonce"`
-	EligibleAt uint64         `json:"eligible_at"`
-	Position   event.Position `json:"position"`
+	Chain      chain.ID          `json:"chain"`
+	Sender     chain.Address     `json:"sender"`
+	Group      chain.GroupID     `json:"group_id"`
+	NonceKey   chain.NonceKey    `json:"nonce_key"`
+	Nonce      uint64            `json:"nonce"`
+	EligibleAt uint64            `json:"eligible_at"`
+	Position   eventlog.Position `json:"position"`
 }
 
 // shownGroup is a row of groups.
 type shownGroup struct {
-	NonceKey chain.NonceKey `json:"nonce_key"`
-	Position event.Position `json:"position"`
-	EndAt    uint64         `json:"end_at"`
+	NonceKey chain.NonceKey    `json:"nonce_key"`
+	Position eventlog.Position `json:"position"`
+	EndAt    uint64            `json:"end_at"`
 }
 
 // groups compares members and groups with the groups' streams, one group at a time.
@@ -100,10 +100,10 @@ func (r *run) groups(ctx context.Context) error {
 	}
 }
 
-func (r *run) group(ctx context.Context, name event.Stream, id group.ID) error {
+func (r *run) group(ctx context.Context, name eventlog.Stream, id group.ID) error {
 	codec := group.Codec()
 	want := shownGroup{}
-	after := event.Version(0)
+	after := eventlog.Version(0)
 	for {
 		page, err := r.Log.Stream(ctx, name, after, pageMost)
 		if err != nil {
@@ -142,11 +142,11 @@ type shownJoined struct {
 
 // members compares the rows of some members, and returns the members that should exist. Retired
 // transactions are no longer members.
-func (r *run) members(ctx context.Context, name event.Stream, joined []shownJoined) ([]shownJoined, error) {
+func (r *run) members(ctx context.Context, name eventlog.Stream, joined []shownJoined) ([]shownJoined, error) {
 	if len(joined) == 0 {
 		return nil, nil
 	}
-	streams := make([]event.Stream, len(joined))
+	streams := make([]eventlog.Stream, len(joined))
 	hashes := make([][]byte, len(joined))
 	for i, m := range joined {
 		streams[i], hashes[i] = tx.Stream(m.Chain, m.hash), m.hash[:]
@@ -157,7 +157,7 @@ func (r *run) members(ctx context.Context, name event.Stream, joined []shownJoin
 	}
 	want, got := rows{}, rows{}
 	joined = slices.DeleteFunc(joined, func(m shownJoined) bool {
-		gone := slices.ContainsFunc(lives[tx.Stream(m.Chain, m.hash)], func(e event.Recorded) bool {
+		gone := slices.ContainsFunc(lives[tx.Stream(m.Chain, m.hash)], func(e eventlog.Recorded) bool {
 			return e.Name == "tx.retired.v1" && e.Position > m.Position && e.Position <= r.at.groups
 		})
 		if !gone {
@@ -172,7 +172,7 @@ func (r *run) members(ctx context.Context, name event.Stream, joined []shownJoin
 		if err := columns(&hash, &id, &sender, &groupID, &nonceKey, &nonce, &eligible, &position); err != nil {
 			return err
 		}
-		m := shownMember{Chain: chain.ID(id), Nonce: unordered(nonce), EligibleAt: unordered(eligible), Position: event.Position(position)}
+		m := shownMember{Chain: chain.ID(id), Nonce: unordered(nonce), EligibleAt: unordered(eligible), Position: eventlog.Position(position)}
 		copy(m.Sender[:], sender)
 		copy(m.Group[:], groupID)
 		copy(m.NonceKey[:], nonceKey)
@@ -184,7 +184,7 @@ func (r *run) members(ctx context.Context, name event.Stream, joined []shownJoin
 }
 
 // summary compares a group's own row. A group without members has none.
-func (r *run) summary(ctx context.Context, name event.Stream, id group.ID, should shownGroup) error {
+func (r *run) summary(ctx context.Context, name eventlog.Stream, id group.ID, should shownGroup) error {
 	want, got := rows{}, rows{}
 	if should.Position != 0 {
 		want[string(name)] = row{name, form(should)}
@@ -196,7 +196,7 @@ func (r *run) summary(ctx context.Context, name event.Stream, id group.ID, shoul
 		if err := columns(&key, &position, &end); err != nil {
 			return err
 		}
-		g := shownGroup{Position: event.Position(position), EndAt: unordered(end)}
+		g := shownGroup{Position: eventlog.Position(position), EndAt: unordered(end)}
 		copy(g.NonceKey[:], key)
 		got[string(name)] = row{name, form(g)}
 		return nil

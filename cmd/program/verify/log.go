@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
@@ -20,13 +20,13 @@ func (r *run) log(ctx context.Context) error {
 		events /= sparseBytes
 	}
 	shares := min(events/idsMax+1, 256)
-	of := func(share uint64) func(event.ID) bool {
-		return func(id event.ID) bool { return uint64(id[15])%shares == share }
+	of := func(share uint64) func(eventlog.ID) bool {
+		return func(id eventlog.ID) bool { return uint64(id[15])%shares == share }
 	}
 	judge := promises.New(promises.Settings{Share: of(0)})
-	last := event.Position(0)
+	last := eventlog.Position(0)
 	var at time.Time
-	err := r.pass(ctx, "the log", func(e event.Recorded) {
+	err := r.pass(ctx, "the log", func(e eventlog.Recorded) {
 		r.dense(last, e.Position)
 		last, at = e.Position, e.At
 		r.broken(judge.Event(e)...)
@@ -45,7 +45,7 @@ func (r *run) log(ctx context.Context) error {
 	r.report.Log = judge.Figures()
 	for share := uint64(1); share < shares; share++ {
 		ids := promises.Unique{Share: of(share)}
-		err := r.pass(ctx, fmt.Sprintf("event ids, part %d of %d", share+1, shares), func(e event.Recorded) { r.broken(ids.Event(e)...) })
+		err := r.pass(ctx, fmt.Sprintf("event ids, part %d of %d", share+1, shares), func(e eventlog.Recorded) { r.broken(ids.Event(e)...) })
 		if err != nil {
 			return err
 		}
@@ -57,15 +57,15 @@ func (r *run) log(ctx context.Context) error {
 const sparseBytes = 300
 
 // dense checks stores whose positions have no gaps: a missing position is a deleted event.
-func (r *run) dense(last, next event.Position) {
+func (r *run) dense(last, next eventlog.Position) {
 	if !r.Sparse && next > last+1 {
 		r.broken(promises.Violation{Promise: promises.P25, Position: last + 1, Evidence: fmt.Sprintf("%d events are missing between positions %d and %d", next-last-1, last, next)})
 	}
 }
 
 // pass calls each for every event up to the head as it was at the beginning.
-func (r *run) pass(ctx context.Context, step string, each func(event.Recorded)) error {
-	for at := event.Position(0); at < r.head; {
+func (r *run) pass(ctx context.Context, step string, each func(eventlog.Recorded)) error {
+	for at := eventlog.Position(0); at < r.head; {
 		page, err := r.Log.Page(ctx, at, 4*pageMost)
 		if err != nil {
 			return err

@@ -4,14 +4,14 @@ import (
 	"context"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // shownOwner is a row of ownership.
 type shownOwner struct {
-	Position event.Position `json:"position"`
-	Sender   chain.Address  `json:"sender"`
-	Group    *chain.GroupID `json:"group_id"`
+	Position eventlog.Position `json:"position"`
+	Sender   chain.Address     `json:"sender"`
+	Group    *chain.GroupID    `json:"group_id"`
 }
 
 // owners compares the owners of transactions, and the claims of senders, with the folds of their
@@ -19,7 +19,7 @@ type shownOwner struct {
 func (r *run) owners(ctx context.Context, some []folded) error {
 	owned, ownedThere, claimed, claimedThere := rows{}, rows{}, rows{}, rows{}
 	hashes := make([][]byte, 0, len(some))
-	streams := map[string]event.Stream{}
+	streams := map[string]eventlog.Stream{}
 	for _, f := range some {
 		if f.broken {
 			continue
@@ -47,7 +47,7 @@ func (r *run) owners(ctx context.Context, some []folded) error {
 			return err
 		}
 		name := key{chain.ID(id), chain.Hash(hash)}.String()
-		shown := shownOwner{Position: event.Position(position)}
+		shown := shownOwner{Position: eventlog.Position(position)}
 		copy(shown.Sender[:], sender)
 		if group != nil {
 			shown.Group = new(chain.GroupID)
@@ -68,7 +68,7 @@ func (r *run) owners(ctx context.Context, some []folded) error {
 			return err
 		}
 		name := key{chain.ID(id), chain.Hash(hash)}.String()
-		claimedThere[name] = row{streams[name], form(event.Position(position))}
+		claimedThere[name] = row{streams[name], form(eventlog.Position(position))}
 		return nil
 	})
 	r.drift(Senders, claimed, claimedThere)

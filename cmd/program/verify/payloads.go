@@ -3,15 +3,15 @@ package verify
 import (
 	"context"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
 // suspect is a transaction whose signed bytes disagree with its events.
 type suspect struct {
 	payload.Ref
-	stream event.Stream
+	stream eventlog.Stream
 	needed bool // false: they should be erased
 }
 
@@ -114,10 +114,10 @@ func (r *run) recheck(ctx context.Context) error {
 
 // unchanged reports whether a transaction has no new events since it was folded.
 func (r *run) unchanged(ctx context.Context, store Store, s suspect) (bool, error) {
-	before, err := r.Log.Streams(ctx, []event.Stream{s.stream})
+	before, err := r.Log.Streams(ctx, []eventlog.Stream{s.stream})
 	if err != nil {
 		return false, err
 	}
-	now, err := store.Streams(ctx, []event.Stream{s.stream})
+	now, err := store.Streams(ctx, []eventlog.Stream{s.stream})
 	return len(before[s.stream]) == len(now[s.stream]), err
 }

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
@@ -18,7 +18,7 @@ import (
 type rows map[string]row
 
 type row struct {
-	stream event.Stream // the stream from which the row is folded
+	stream eventlog.Stream // the stream from which the row is folded
 	form   []byte
 }
 

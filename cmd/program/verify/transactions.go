@@ -8,8 +8,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/owners"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
@@ -19,14 +19,14 @@ import (
 // the end of the log.
 type folded struct {
 	payload.Ref
-	stream  event.Stream
+	stream  eventlog.Stream
 	row     transactions.Row // at the checkpoint of the transactions read model
 	queued  tx.State         // at the checkpoint of the due queue
 	grouped tx.State         // at the checkpoint of the groups read model
 	owned   owners.Ownership // at the checkpoint of the owners read model
 	unowned bool             // it was retired at that checkpoint
 	now     tx.State
-	first   event.Position // of its acceptance
+	first   eventlog.Position // of its acceptance
 	sealed  *tx.Finalized
 	last    time.Time // of its last event
 	broken  bool      // it cannot be folded; log has reported it
@@ -68,7 +68,7 @@ func (r *run) transactions(ctx context.Context) error {
 
 // fold folds a stream. A stream whose name or events cannot be read was reported by log; its
 // rows cannot be checked.
-func (r *run) fold(codec event.Codec[tx.Event], name event.Stream, events []event.Recorded) (f folded, ok bool) {
+func (r *run) fold(codec eventlog.Codec[tx.Event], name eventlog.Stream, events []eventlog.Recorded) (f folded, ok bool) {
 	id, hash, err := tx.ParseStream(name)
 	if err != nil || len(events) == 0 {
 		return f, false
@@ -80,7 +80,7 @@ func (r *run) fold(codec event.Codec[tx.Event], name event.Stream, events []even
 		}
 		fact, err := codec.Decode(e.Name, e.Data)
 		_, accepts := fact.(tx.Accepted)
-		if err != nil || e.Version != event.Version(i+1) || accepts != (i == 0) {
+		if err != nil || e.Version != eventlog.Version(i+1) || accepts != (i == 0) {
 			f.broken = true
 			return f, true
 		}
@@ -116,13 +116,13 @@ func (r *run) fold(codec event.Codec[tx.Event], name event.Stream, events []even
 
 // shownRow is a row of the read model in the form for comparison.
 type shownRow struct {
-	Position event.Position   `json:"position"`
-	Version  event.Version    `json:"version"`
-	Sender   chain.Address    `json:"sender"`
-	NonceKey chain.NonceKey   `json:"nonce_key"`
-	Group    *chain.GroupID   `json:"group_id"`
-	Status   tx.Status        `json:"status"`
-	Data     transactions.Row `json:"data"`
+	Position eventlog.Position `json:"position"`
+	Version  eventlog.Version  `json:"version"`
+	Sender   chain.Address     `json:"sender"`
+	NonceKey chain.NonceKey    `json:"nonce_key"`
+	Group    *chain.GroupID    `json:"group_id"`
+	Status   tx.Status         `json:"status"`
+	Data     transactions.Row  `json:"data"`
 }
 
 func (ref key) String() string { return ref.Chain.String() + "/" + ref.Hash.String() }
@@ -134,7 +134,7 @@ type key payload.Ref
 func (r *run) rows(ctx context.Context, some []folded) error {
 	want, got := rows{}, rows{}
 	hashes := make([][]byte, 0, len(some))
-	whole := map[string]event.Stream{}
+	whole := map[string]eventlog.Stream{}
 	for _, f := range some {
 		if f.broken {
 			continue
@@ -157,7 +157,7 @@ func (r *run) rows(ctx context.Context, some []folded) error {
 			return err
 		}
 		name := key{chain.ID(id), chain.Hash(hash)}.String()
-		shown := shownRow{Position: event.Position(position), Version: event.Version(version), Status: tx.Status(status)}
+		shown := shownRow{Position: eventlog.Position(position), Version: eventlog.Version(version), Status: tx.Status(status)}
 		copy(shown.Sender[:], sender)
 		copy(shown.NonceKey[:], nonceKey)
 		if group != nil {

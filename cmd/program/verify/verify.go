@@ -18,8 +18,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/groups"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/owners"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
@@ -29,20 +29,20 @@ import (
 // Store is a snapshot of a store.
 type Store interface {
 	// Head is the position of the last event.
-	Head(ctx context.Context) (event.Position, error)
+	Head(ctx context.Context) (eventlog.Position, error)
 	// Page is the next events of the log, up to most of them; none at its end. An event whose
 	// stream has no row has no stream.
-	Page(ctx context.Context, after event.Position, most int) ([]event.Recorded, error)
+	Page(ctx context.Context, after eventlog.Position, most int) ([]eventlog.Recorded, error)
 	// Names lists up to most streams by prefix. after is the next value of the previous call.
-	Names(ctx context.Context, prefix string, after int64, most int) (names []event.Stream, next int64, err error)
+	Names(ctx context.Context, prefix string, after int64, most int) (names []eventlog.Stream, next int64, err error)
 	// Stream is the events of a stream after a version, up to most of them; fewer at its end.
-	Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error)
+	Stream(ctx context.Context, stream eventlog.Stream, after eventlog.Version, most int) ([]eventlog.Recorded, error)
 	// Streams is all events of some streams, each stream's in order.
-	Streams(ctx context.Context, names []event.Stream) (map[event.Stream][]event.Recorded, error)
+	Streams(ctx context.Context, names []eventlog.Stream) (map[eventlog.Stream][]eventlog.Recorded, error)
 	// Known reports which of the named streams exist.
-	Known(ctx context.Context, names []event.Stream) (map[event.Stream]bool, error)
+	Known(ctx context.Context, names []eventlog.Stream) (map[eventlog.Stream]bool, error)
 	// Checkpoint is the position of a reader in the queue's database.
-	Checkpoint(ctx context.Context, reader string) (event.Position, error)
+	Checkpoint(ctx context.Context, reader string) (eventlog.Position, error)
 	// Lease returns the last holder of a lease, and its expiry by the clock of the store that
 	// keeps it. The holder is empty if the lease was never held.
 	Lease(ctx context.Context, name string) (holder string, until time.Time, err error)
@@ -91,7 +91,7 @@ type Options struct {
 
 // Judge judges a log by further promises.
 type Judge interface {
-	Event(r event.Recorded) []promises.Violation
+	Event(r eventlog.Recorded) []promises.Violation
 	// Finish returns the violations that show only at the end.
 	Finish() []promises.Violation
 }
@@ -106,9 +106,9 @@ type Report struct {
 	// Unchecked lists the parts that could not be checked, and why.
 	Unchecked []string `json:"unchecked,omitempty"`
 
-	Head        event.Position            `json:"head"`
-	Checkpoints map[string]event.Position `json:"checkpoints"`
-	Log         promises.Figures          `json:"log"`
+	Head        eventlog.Position            `json:"head"`
+	Checkpoints map[string]eventlog.Position `json:"checkpoints"`
+	Log         promises.Figures             `json:"log"`
 	// Drift is the difference of each table from the rows that follow from the log.
 	Drift    map[string]promises.Drift `json:"drift"`
 	Payloads Payloads                  `json:"payloads"`
@@ -153,7 +153,7 @@ const pageMost = 500
 type run struct {
 	Options
 	report   Report
-	head     event.Position
+	head     eventlog.Position
 	at       positions
 	suspects []suspect
 	asked    map[chain.ID]*asked
@@ -161,14 +161,14 @@ type run struct {
 
 // positions are the checkpoints of the readers.
 type positions struct {
-	rows, groups, owners, queue event.Position
+	rows, groups, owners, queue eventlog.Position
 }
 
 // Run verifies a store. An error means that it could not finish; the report then has the
 // findings up to that point.
 func Run(ctx context.Context, o Options) (Report, error) {
 	r := &run{Options: o, asked: map[chain.ID]*asked{}, report: Report{
-		Violations: []promises.Violation{}, Broken: map[promises.Number]int{}, Checkpoints: map[string]event.Position{}, Drift: map[string]promises.Drift{},
+		Violations: []promises.Violation{}, Broken: map[promises.Number]int{}, Checkpoints: map[string]eventlog.Position{}, Drift: map[string]promises.Drift{},
 	}}
 	if r.Progress == nil {
 		r.Progress = func(string, uint64, uint64) {}
@@ -214,13 +214,13 @@ func (r *run) checkpoints(ctx context.Context) (err error) {
 		return err
 	}
 	r.report.Head = r.head
-	for name, into := range map[string]*event.Position{transactions.Name: &r.at.rows, groups.Name: &r.at.groups, owners.Name: &r.at.owners} {
+	for name, into := range map[string]*eventlog.Position{transactions.Name: &r.at.rows, groups.Name: &r.at.groups, owners.Name: &r.at.owners} {
 		var at int64
 		err := r.Work.View().QueryRowContext(ctx, `SELECT position FROM readers WHERE name = $1`, name).Scan(&at)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("checkpoint of %s: %w", name, err)
 		}
-		*into = event.Position(at)
+		*into = eventlog.Position(at)
 		r.report.Checkpoints[name] = *into
 	}
 	if r.at.queue, err = r.Work.Checkpoint(ctx, scheduler.Reader); err != nil {

@@ -22,9 +22,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 	figures "github.com/tempo-watchtower/watchtower/infra/metrics/relay"
@@ -204,7 +204,7 @@ func (r *relay) feed(ctx context.Context) error {
 func (r *relay) feeder() *worker.Feeder {
 	return &worker.Feeder{
 		Store: r.in.Store, Queue: r.queue, Checkpoints: r.in.Ports.Storage.Checkpoints, Codec: r.intents.Codec, Fed: r.wake,
-		Moved: func(at event.Position) { r.in.Moved(worker.Reader, at) }, Log: r.log,
+		Moved: func(at eventlog.Position) { r.in.Moved(worker.Reader, at) }, Log: r.log,
 	}
 }
 

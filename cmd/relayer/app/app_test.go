@@ -19,8 +19,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 )
@@ -69,7 +69,7 @@ func TestDesk(t *testing.T) {
 	desk := Desk(s,
 		worker.Intents{Store: db.Log(), Codec: intent.Codec()}, time.Now, rand.Reader)
 	ask := func(r intent.Request) intake.Answer {
-		return desk.Create(t.Context(), []intent.Request{r}, event.Meta{Actor: "test"})[0]
+		return desk.Create(t.Context(), []intent.Request{r}, eventlog.Meta{Actor: "test"})[0]
 	}
 	good := func(id chain.ID) intent.Request {
 		return intent.Request{Key: "k", Chain: id, From: intent.From{Signer: &alice}, Calls: []intent.Call{{To: &bob}}}
@@ -77,7 +77,7 @@ func TestDesk(t *testing.T) {
 	for name, c := range map[string]struct {
 		chain  chain.ID
 		change func(*intent.Request)
-		want   event.Refusal
+		want   eventlog.Refusal
 	}{
 		"another chain":  {1, func(*intent.Request) {}, commands.ErrUnsupportedChain},
 		"another signer": {onTempo, func(r *intent.Request) { r.Signer = &bob }, intake.ErrNotServed},
@@ -126,10 +126,10 @@ func TestDesk(t *testing.T) {
 	}
 	r := good(onTempo)
 	r.Key += onTempo.String()
-	if a := desk.SpeedUp(t.Context(), nil, r.ID(), intent.Amount(s.On(onTempo).Fee.Ceiling), event.Meta{Actor: "test"}); !errors.Is(a.Err, intent.ErrOverCeiling) {
+	if a := desk.SpeedUp(t.Context(), nil, r.ID(), intent.Amount(s.On(onTempo).Fee.Ceiling), eventlog.Meta{Actor: "test"}); !errors.Is(a.Err, intent.ErrOverCeiling) {
 		t.Errorf("it may offer as much as what takes its place: %v", a.Err)
 	}
-	if a := desk.SpeedUp(t.Context(), nil, r.ID(), intent.Amount(s.On(onTempo).Fee.Most().MaxFee), event.Meta{Actor: "test"}); a.Err != nil {
+	if a := desk.SpeedUp(t.Context(), nil, r.ID(), intent.Amount(s.On(onTempo).Fee.Most().MaxFee), eventlog.Meta{Actor: "test"}); a.Err != nil {
 		t.Error(a.Err)
 	}
 }
@@ -200,7 +200,7 @@ func TestKeys(t *testing.T) {
 	signer, err := ring.Signer(alice)
 	must(t, err)
 	end()
-	if _, err := signer.Sign(t.Context(), []byte("payload")); !errors.Is(err, event.ErrClosed) {
+	if _, err := signer.Sign(t.Context(), []byte("payload")); !errors.Is(err, eventlog.ErrClosed) {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -208,7 +208,7 @@ func TestKeys(t *testing.T) {
 // The relay's names for failures of signers, and for a Tempo token, equal the names in other
 // packages.
 func TestNames(t *testing.T) {
-	for theirs, ours := range map[event.Refusal]event.Refusal{
+	for theirs, ours := range map[eventlog.Refusal]eventlog.Refusal{
 		keys.ErrWrongKey: worker.ErrWrongKey, keys.ErrUnknownKey: worker.ErrUnknownKey,
 		keys.ErrRejected: worker.ErrRejected, keys.ErrBadPayload: worker.ErrBadPayload,
 	} {

@@ -16,8 +16,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 	"github.com/tempo-watchtower/watchtower/infra/redis"
@@ -213,12 +213,12 @@ const streamMost = 500
 
 // streamed is a log that is read by stream.
 type streamed interface {
-	Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error)
+	Stream(ctx context.Context, stream eventlog.Stream, after eventlog.Version, most int) ([]eventlog.Recorded, error)
 }
 
 // fold reads a stream and calls each for every event.
-func fold[E any](ctx context.Context, log streamed, name event.Stream, codec event.Codec[E], each func(E)) error {
-	for after := event.Version(0); ; {
+func fold[E any](ctx context.Context, log streamed, name eventlog.Stream, codec eventlog.Codec[E], each func(E)) error {
+	for after := eventlog.Version(0); ; {
 		page, err := log.Stream(ctx, name, after, streamMost)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)

@@ -14,10 +14,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
@@ -69,7 +69,7 @@ func (r *relay) snapshots() *commands.Snapshots[budget.State] {
 	return &commands.Snapshots[budget.State]{
 		Rows: r.in.Ports.Storage.Snapshots, Every: r.in.Settings.SnapshotsEvery,
 		Schema: budget.SnapshotSchema, Encode: budget.State.Snapshot, Decode: budget.Restore,
-		Failed: func(stream event.Stream, err error) {
+		Failed: func(stream eventlog.Stream, err error) {
 			r.log.Warn("a snapshot cannot be used, reading all events instead", "stream", stream, "err", err)
 		},
 	}

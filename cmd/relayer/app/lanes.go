@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // laneDemand is a lane of a nonce key other than 0 that a client's intents ask for.
 type laneDemand struct {
 	id     chain.Sequence
 	client string
-	first  event.Position // of the earliest of these intents
+	first  eventlog.Position // of the earliest of these intents
 	// unfinished marks a lane without demand that has open nonces: it belongs to no client.
 	unfinished bool
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // laneOf is a client's n-th lane.
@@ -17,9 +17,9 @@ func laneOf(client string, n int) chain.Sequence {
 	return id
 }
 
-func asking(client string, from, to int, first event.Position) (all []laneDemand) {
+func asking(client string, from, to int, first eventlog.Position) (all []laneDemand) {
 	for n := from; n < to; n++ {
-		all = append(all, laneDemand{id: laneOf(client, n), client: client, first: first + event.Position(n)})
+		all = append(all, laneDemand{id: laneOf(client, n), client: client, first: first + eventlog.Position(n)})
 	}
 	return all
 }

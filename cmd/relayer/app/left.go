@@ -7,19 +7,19 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // leftovers are the lanes of nonce keys other than 0 with reserved nonces, in the part of the
 // log read so far, that may not be settled.
 type leftovers struct {
 	begun bool
-	at    event.Position
+	at    eventlog.Position
 	lanes map[chain.Sequence]bool
 	// ago returns a position before the last n events of the log, for logs whose positions are
 	// not consecutive and cannot be calculated with. May be nil.
-	ago func(ctx context.Context, events int) (event.Position, error)
+	ago func(ctx context.Context, events int) (eventlog.Position, error)
 }
 
 const (
@@ -53,7 +53,7 @@ func (c *served) left(ctx context.Context, log commands.Store, kept *leftovers, 
 			return nil, err
 		}
 	}
-	for batch, err := range log.ReadAll(ctx, kept.at, event.Filter{Names: []string{"lane.reserved."}}, rowsMax) {
+	for batch, err := range log.ReadAll(ctx, kept.at, eventlog.Filter{Names: []string{"lane.reserved."}}, rowsMax) {
 		if err != nil {
 			return nil, err
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
@@ -42,11 +42,11 @@ func TestLeft(t *testing.T) {
 
 // looksForLeft leaves nonces in lanes of a log whose positions go far beyond its number of
 // events.
-func looksForLeft(t *testing.T, log commands.Store, ago func(context.Context, int) (event.Position, error)) {
+func looksForLeft(t *testing.T, log commands.Store, ago func(context.Context, int) (eventlog.Position, error)) {
 	alice, bob := wallet.Dev(0).Address(), wallet.Dev(1).Address()
 	lanes := worker.Lanes{Store: log, Codec: lane.Codec()}
 	for n := range 4 {
-		_, err := log.Append(t.Context(), "other", event.Version(n), event.Event{ID: event.ID{byte(n + 1)}, Name: "other.happened.v1", Data: fmt.Appendf(nil, "%q", strings.Repeat("x", leftMax/3))})
+		_, err := log.Append(t.Context(), "other", eventlog.Version(n), eventlog.Event{ID: eventlog.ID{byte(n + 1)}, Name: "other.happened.v1", Data: fmt.Appendf(nil, "%q", strings.Repeat("x", leftMax/3))})
 		must(t, err)
 	}
 	do := func(id chain.Sequence, all ...lane.Command) {
@@ -115,7 +115,7 @@ func TestLeftOfMany(t *testing.T) {
 func handle(t *testing.T, lanes worker.Lanes, id chain.Sequence, all ...lane.Command) {
 	t.Helper()
 	for _, c := range all {
-		origin, err := commands.Begin(rand.Reader, event.Meta{Actor: lane.Actor})
+		origin, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: lane.Actor})
 		must(t, err)
 		_, err = lanes.Handle(t.Context(), lane.Stream(id), c, origin)
 		must(t, err)

@@ -17,10 +17,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	figures "github.com/tempo-watchtower/watchtower/infra/metrics/relay"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
@@ -143,7 +143,7 @@ func wishSnapshots(in delivery.Inside) *commands.Snapshots[notice.Wishes] {
 	if in.Ports.Storage.Snapshots == nil || in.Settings.SnapshotsEvery == 0 {
 		return nil
 	}
-	return notifier.Snapshots(in.Ports.Storage.Snapshots, func(stream event.Stream, err error) {
+	return notifier.Snapshots(in.Ports.Storage.Snapshots, func(stream eventlog.Stream, err error) {
 		in.Ports.Log.Warn("a snapshot cannot be used, reading all events instead", "stream", stream, "err", err)
 	})
 }
@@ -217,7 +217,7 @@ func (n *notices) feeder() *notifier.Feeder {
 	return &notifier.Feeder{
 		Store: n.in.Store, Rows: n.rows, Checkpoints: n.in.Ports.Storage.Checkpoints,
 		Intents: intent.Codec(), Wishes: notice.Codec(), Crash: n.in.Ports.Crash, Log: n.in.Ports.Log,
-		Moved: func(at event.Position) { n.in.Moved(notifier.Reader, at) },
+		Moved: func(at eventlog.Position) { n.in.Moved(notifier.Reader, at) },
 	}
 }
 

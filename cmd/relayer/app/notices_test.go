@@ -8,9 +8,9 @@ import (
 	"time"
 
 	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
 )
@@ -34,7 +34,7 @@ func TestWebhookCommandsKeepSnapshots(t *testing.T) {
 		id := notice.EndpointID{1}
 		must(t, n.rows.Enqueue(t.Context(), "fill", 0, 1, []notice.News{{Key: notice.Key{Endpoint: id}, URL: "https://example.org/"}}))
 		for range 150 {
-			must(t, n.operator.Redeliver(t.Context(), id, nil, event.Meta{Actor: "test"}))
+			must(t, n.operator.Redeliver(t.Context(), id, nil, eventlog.Meta{Actor: "test"}))
 		}
 		if _, kept, err := db.Snapshots().Snapshot(t.Context(), notice.Stream(id)); err != nil || kept != want {
 			t.Errorf("snapshots every %d: one is kept %t, %v", every, kept, err)

@@ -11,12 +11,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 	figures "github.com/tempo-watchtower/watchtower/infra/metrics/relay"
 )
@@ -89,7 +89,7 @@ func outcomeOf(ctx context.Context, err error) string {
 		return figures.Refused
 	case errors.As(err, &busy):
 		return figures.Busy
-	case errors.Is(err, event.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, eventlog.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
 		return figures.Unanswered
 	}
 	return figures.Failed

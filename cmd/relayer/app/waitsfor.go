@@ -12,9 +12,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
 )
 
@@ -120,7 +120,7 @@ func (r *relay) behind(ctx context.Context, row intents.Row) (*guard.Hold, error
 // together merges the holds of an intent that several lanes could carry out. The merged hold
 // begins with the latest of them.
 func together(holds []*guard.Hold) *guard.Hold {
-	var code event.Refusal
+	var code eventlog.Refusal
 	errors.As(holds[0].Why, &code)
 	var details []string
 	all := *holds[0]
@@ -139,7 +139,7 @@ func together(holds []*guard.Hold) *guard.Hold {
 	return &all
 }
 
-func detailOf(code event.Refusal, why error) string {
+func detailOf(code eventlog.Refusal, why error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(why.Error(), string(code)), ": ")
 }
 

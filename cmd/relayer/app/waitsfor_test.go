@@ -12,8 +12,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
 )
@@ -50,7 +50,7 @@ func TestAheadIsFoundWithoutTheReadModel(t *testing.T) {
 	asked = append(asked, grouped("second"))
 	var changes []intent.Change
 	for n, one := range asked {
-		w := one.Waiting(event.Position(n + 1))
+		w := one.Waiting(eventlog.Position(n + 1))
 		if one.Order == "" {
 			w.ID = chain.IntentID{0xff, byte(n >> 8), byte(n)}
 		}
@@ -59,7 +59,7 @@ func TestAheadIsFoundWithoutTheReadModel(t *testing.T) {
 	must(t, db.Intents().Apply(t.Context(), "test", 0, 1, changes))
 	rowOf := func(n int) intents.Row {
 		one := asked[n]
-		return intents.Row{State: intent.State{Requested: intent.Requested{ID: one.ID(), Request: one}}, Position: event.Position(n + 1)}
+		return intents.Row{State: intent.State{Requested: intent.Requested{ID: one.ID(), Request: one}}, Position: eventlog.Position(n + 1)}
 	}
 	hold, err := r.behind(t.Context(), rowOf(len(asked)-1))
 	if err != nil || hold == nil || !errors.Is(hold.Why, rest.ErrBehind) || !strings.Contains(hold.Why.Error(), asked[0].ID().String()) {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // whyMost limits the length of a quoted cause, in bytes: nodes send texts of any length.
@@ -53,7 +53,7 @@ func waits(f Facts) (all []Finding) {
 			continue
 		}
 		name := w.Why.Error()
-		if refusal := event.Refusal(""); errors.As(w.Why, &refusal) {
+		if refusal := eventlog.Refusal(""); errors.As(w.Why, &refusal) {
 			name = string(refusal) // the sentence may differ between intents
 		}
 		c := causes[name]
@@ -80,7 +80,7 @@ func (f Facts) waitsFor(c cause) Finding {
 		Says: fmt.Sprintf("%d of the %d oldest waiting intents get no nonce of this lane: %s. The oldest, %s, waits since %s.", c.count, len(f.Waits), why, c.oldest.ID, stamp(c.oldest.Since)),
 		Next: fmt.Sprintf("The lane's holder tries again when its claim of them has ended, within lane.claim, %s.", f.Rules.Claim),
 	}
-	refusal := event.Refusal("")
+	refusal := eventlog.Refusal("")
 	switch {
 	case errors.Is(c.why, budget.ErrSpent), errors.Is(c.why, budget.ErrOverLimit):
 		found.Do = fmt.Sprintf("relayer budgets set %s …, or relayer intents cancel %s.", f.ID.Chain, c.oldest.ID)

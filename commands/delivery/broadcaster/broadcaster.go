@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Nodes hands bytes to a chain's endpoints.
@@ -199,7 +199,7 @@ func part(ctx context.Context, share float64) (context.Context, context.CancelFu
 }
 
 func (b *Broadcaster) record(ctx context.Context, w tx.Work, r commands.Result[tx.State], report tx.Report) error {
-	origin, err := commands.Begin(b.Random, event.Meta{Actor: "broadcaster"})
+	origin, err := commands.Begin(b.Random, eventlog.Meta{Actor: "broadcaster"})
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/delivery/broadcaster"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
@@ -223,13 +223,13 @@ type store struct {
 	refuse, lose bool
 }
 
-func (s *store) Append(ctx context.Context, stream event.Stream, v event.Version, events ...event.Event) (event.Appended, error) {
+func (s *store) Append(ctx context.Context, stream eventlog.Stream, v eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	if s.refuse {
-		return event.Appended{}, errors.New("away")
+		return eventlog.Appended{}, errors.New("away")
 	}
 	appended, err := s.Store.Append(ctx, stream, v, events...)
 	if err == nil && s.lose {
-		err = fmt.Errorf("cut: %w", event.ErrUnknown)
+		err = fmt.Errorf("cut: %w", eventlog.ErrUnknown)
 	}
 	return appended, err
 }

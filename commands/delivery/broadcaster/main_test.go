@@ -21,8 +21,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/delivery/watcher"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -154,7 +154,7 @@ func (w *world) accept(t chain.Signed) ([]byte, tx.Work) {
 func (w *world) acceptFrom(client string, t chain.Signed) ([]byte, tx.Work) {
 	w.t.Helper()
 	raw := chaintest.EncodePlain(t)
-	answers, err := w.submit.Batch(w.t.Context(), id, [][]byte{raw}, commands.From(client), event.Meta{Actor: "test"})
+	answers, err := w.submit.Batch(w.t.Context(), id, [][]byte{raw}, commands.From(client), eventlog.Meta{Actor: "test"})
 	check(w.t, err)
 	check(w.t, answers[0].Err)
 	accepted := answers[0].State.Accepted
@@ -194,7 +194,7 @@ func (w *world) names(row tx.Work) (names []string) {
 
 func (w *world) command(row tx.Work, c tx.Command) {
 	w.t.Helper()
-	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	check(w.t, err)
 	_, err = w.Transactions.Handle(w.t.Context(), tx.Stream(id, row.Hash), c, o)
 	check(w.t, err)

@@ -15,15 +15,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 const (
-	ErrMalformed      = event.Refusal("malformed-authorization") // not a signature of any kind that owners have
-	ErrSignature      = event.Refusal("invalid-signature")       // the signature is invalid
-	ErrNotOwner       = event.Refusal("not-the-owner")           // the signature is valid, by another account
-	ErrFormOff        = event.Refusal("signature-form-off")      // the replayable form is not accepted here
-	ErrAmbiguousChain = event.Refusal("ambiguous-chain")         // the group is on several chains
+	ErrMalformed      = eventlog.Refusal("malformed-authorization") // not a signature of any kind that owners have
+	ErrSignature      = eventlog.Refusal("invalid-signature")       // the signature is invalid
+	ErrNotOwner       = eventlog.Refusal("not-the-owner")           // the signature is valid, by another account
+	ErrFormOff        = eventlog.Refusal("signature-form-off")      // the replayable form is not accepted here
+	ErrAmbiguousChain = eventlog.Refusal("ambiguous-chain")         // the group is on several chains
 )
 
 // ErrUnfinished wraps the error of a cancel that is recorded but not finished; it will be
@@ -54,7 +54,7 @@ type Canceler struct {
 	// member without a row is left out.
 	Rows func(ctx context.Context, id chain.ID, hashes []chain.Hash) (map[chain.Hash]tx.State, error)
 	// Moved, when set, is called with the process manager's checkpoint.
-	Moved  func(at event.Position)
+	Moved  func(at eventlog.Position)
 	Now    func() time.Time
 	Random io.Reader
 	Crash  func(point string)
@@ -115,7 +115,7 @@ type Member struct {
 // Cancel records the owner's command and executes it. A repeated request answers for the
 // same members and records nothing more. After a transient error a retry is safe. After
 // [ErrUnfinished] the cancel is finished in any case.
-func (c *Canceler) Cancel(ctx context.Context, r Request, meta event.Meta) (Answer, error) {
+func (c *Canceler) Cancel(ctx context.Context, r Request, meta eventlog.Meta) (Answer, error) {
 	authorities, err := c.authorities(r)
 	if err != nil {
 		return Answer{}, err
@@ -147,7 +147,7 @@ func (c *Canceler) Cancel(ctx context.Context, r Request, meta event.Meta) (Answ
 	}
 	c.crash("cancel.recorded")
 	if result.Added > 0 {
-		meta.Causation = event.DeriveID(stream, origin.ID, 0)
+		meta.Causation = eventlog.DeriveID(stream, origin.ID, 0)
 		c.Log.Info("group canceled", "chain", id.Chain, "sender", id.Sender, "group", id.Group, "members", result.State.Canceled, "form", by.Form)
 	}
 	found, key := result.State.Found(by), result.State.NonceKey

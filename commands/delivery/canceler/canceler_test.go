@@ -22,8 +22,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -107,7 +107,7 @@ func (p *place) accept(n uint64, change ...func(*chain.Signed)) chain.Hash {
 		c(&s)
 	}
 	raw := chaintest.EncodePlain(s)
-	answers, err := p.submit.Batch(context.Background(), s.Chain, [][]byte{raw}, commands.From(""), event.Meta{})
+	answers, err := p.submit.Batch(context.Background(), s.Chain, [][]byte{raw}, commands.From(""), eventlog.Meta{})
 	check(p.T, err)
 	check(p.T, answers[0].Err)
 	return chain.Keccak(raw)
@@ -116,7 +116,7 @@ func (p *place) accept(n uint64, change ...func(*chain.Signed)) chain.Hash {
 func (p *place) handle(hash chain.Hash, wishes ...tx.Command) {
 	p.Helper()
 	for _, c := range wishes {
-		o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+		o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 		check(p.T, err)
 		_, err = p.Transactions.Handle(context.Background(), tx.Stream(moderato, hash), c, o)
 		check(p.T, err)
@@ -155,7 +155,7 @@ func (p *place) typed(change ...func(*group.Wish)) canceler.Request {
 
 func (p *place) cancel(r canceler.Request) canceler.Answer {
 	p.Helper()
-	answer, err := p.Cancel(context.Background(), r, event.Meta{Actor: "owner"})
+	answer, err := p.Cancel(context.Background(), r, eventlog.Meta{Actor: "owner"})
 	check(p.T, err)
 	return answer
 }
@@ -163,7 +163,7 @@ func (p *place) cancel(r canceler.Request) canceler.Answer {
 // events returns the names of all recorded events.
 func (p *place) events() (names []string) {
 	p.Helper()
-	for batch, err := range p.db.Log().ReadAll(context.Background(), 0, event.Filter{}, 1000) {
+	for batch, err := range p.db.Log().ReadAll(context.Background(), 0, eventlog.Filter{}, 1000) {
 		check(p.T, err)
 		for _, e := range batch.Events {
 			names = append(names, e.Name)
@@ -336,12 +336,12 @@ func TestWhoMayCancel(t *testing.T) {
 		}), group.ErrUnknown},
 		"not on that chain": {with(p.byID(), func(r *canceler.Request) { r.Chain = presto }), group.ErrUnknown},
 	} {
-		if _, err := p.Cancel(t.Context(), tt.request, event.Meta{}); !errors.Is(err, tt.want) {
+		if _, err := p.Cancel(t.Context(), tt.request, eventlog.Meta{}); !errors.Is(err, tt.want) {
 			t.Errorf("%s: answered %v, want %v", name, err, tt.want)
 		}
 	}
 	p.GroupIDForm = false
-	if _, err := p.Cancel(t.Context(), p.byID(), event.Meta{}); !errors.Is(err, canceler.ErrFormOff) {
+	if _, err := p.Cancel(t.Context(), p.byID(), eventlog.Meta{}); !errors.Is(err, canceler.ErrFormOff) {
 		t.Errorf("switched off: answered %v", err)
 	}
 	if diff := cmp.Diff(before, p.events()); diff != "" {
@@ -365,7 +365,7 @@ func TestTwoChains(t *testing.T) {
 	p := newPlace(t)
 	here := p.accept(0)
 	p.accept(0, func(s *chain.Signed) { s.Chain = presto })
-	if _, err := p.Cancel(t.Context(), p.byID(), event.Meta{}); !errors.Is(err, canceler.ErrAmbiguousChain) {
+	if _, err := p.Cancel(t.Context(), p.byID(), eventlog.Meta{}); !errors.Is(err, canceler.ErrAmbiguousChain) {
 		t.Errorf("answered %v", err)
 	}
 	if a := p.cancel(p.typed(func(w *group.Wish) { w.Chain = presto })); a.ID.Chain != presto || p.state(here).Canceled {

@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // reason is recorded in a member's event.
@@ -27,7 +27,7 @@ const (
 type run struct {
 	id    group.ID
 	found []group.Member
-	meta  event.Meta
+	meta  eventlog.Meta
 	// enter, when set, waits for a place before each chunk is visited. leave gives the place back.
 	enter func(ctx context.Context) (leave func(), err error)
 	// see is called with each member's index and its state after the cancel, and once more after
@@ -144,7 +144,7 @@ func (c *Canceler) eraseChunk(ctx context.Context, r run, some []int) error {
 	}
 	defer leave()
 	on, wish := r.id.Chain, tx.Erase{At: c.Now()}
-	stream := func(i int) event.Stream { return tx.Stream(on, r.found[some[i]].Hash) }
+	stream := func(i int) eventlog.Stream { return tx.Stream(on, r.found[some[i]].Hash) }
 	results := make([]commands.Result[tx.State], len(some))
 	err = commands.Each(len(some), commandsMax, func(i int) (err error) {
 		results[i], err = c.Transactions.Load(ctx, stream(i))
@@ -182,7 +182,7 @@ func (c *Canceler) eraseChunk(ctx context.Context, r run, some []int) error {
 
 // command handles one command. A refusal leaves the state unchanged, and the state shows
 // the reason.
-func (c *Canceler) command(ctx context.Context, stream event.Stream, r commands.Result[tx.State], command tx.Command, meta event.Meta) (commands.Result[tx.State], error) {
+func (c *Canceler) command(ctx context.Context, stream eventlog.Stream, r commands.Result[tx.State], command tx.Command, meta eventlog.Meta) (commands.Result[tx.State], error) {
 	origin, err := commands.Begin(c.Random, meta)
 	if err != nil {
 		return r, err

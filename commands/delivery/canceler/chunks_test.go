@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
@@ -35,7 +35,7 @@ func (p *place) acceptMany(n int) []group.Member {
 		}))
 	}
 	for some := range slices.Chunk(raws, 500) {
-		answers, err := p.submit.Batch(context.Background(), moderato, some, commands.From("shop"), event.Meta{})
+		answers, err := p.submit.Batch(context.Background(), moderato, some, commands.From("shop"), eventlog.Meta{})
 		check(p.T, err)
 		for _, a := range answers {
 			check(p.T, a.Err)
@@ -81,7 +81,7 @@ func (v *visits) visit(context.Context) (func(), error) {
 	return func() { v.inside.Store(false) }, nil
 }
 
-func (v *visits) ReadStream(ctx context.Context, s event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+func (v *visits) ReadStream(ctx context.Context, s eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
 	if n := v.read.Add(1); n > chunk || !v.inside.Load() {
 		v.Errorf("%d members are loaded in a chunk, a chunk is visited: %v", n, v.inside.Load())
 	}
@@ -157,7 +157,7 @@ func TestCancelWithoutAPlace(t *testing.T) {
 	} {
 		r := p.byID()
 		change(&r)
-		if _, err := p.Cancel(t.Context(), r, event.Meta{}); !errors.Is(err, canceler.ErrUnfinished) || !errors.Is(err, none) || p.state(hash).Canceled {
+		if _, err := p.Cancel(t.Context(), r, eventlog.Meta{}); !errors.Is(err, canceler.ErrUnfinished) || !errors.Is(err, none) || p.state(hash).Canceled {
 			t.Errorf("without a place %s answered %v", name, err)
 		}
 	}

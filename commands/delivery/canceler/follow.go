@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Reader is the name of the process manager's checkpoint and lease.
@@ -31,7 +31,7 @@ type follower struct {
 
 // remembered is what the process manager remembers of a group.
 type remembered struct {
-	last event.Position // of the last cancel; 0 if there is none
+	last eventlog.Position // of the last cancel; 0 if there is none
 	// finished is the number of the first members in which no cancel changes anything any more.
 	finished int
 }
@@ -41,7 +41,7 @@ type remembered struct {
 func (c *Canceler) Run(ctx context.Context) error {
 	f := commands.Follower{
 		Store: c.Store, Checkpoints: c.Checkpoints, Reader: Reader, Max: followMax, Moved: c.Moved,
-		Filter: event.Filter{Names: []string{"group.canceled.", "group.joined."}},
+		Filter: eventlog.Filter{Names: []string{"group.canceled.", "group.joined."}},
 	}
 	memory := &follower{Canceler: c, groups: map[group.ID]remembered{}}
 	return f.Run(ctx, memory.handle)
@@ -56,22 +56,22 @@ type task struct {
 
 // step is an event to handle.
 type step struct {
-	recorded event.Recorded
+	recorded eventlog.Recorded
 	fact     group.Event
 }
 
 // handle handles a batch: several groups at once, each group's events in order. Groups that a
 // transaction joined late go first: no other process cancels that transaction.
-func (f *follower) handle(ctx context.Context, events []event.Recorded) error {
+func (f *follower) handle(ctx context.Context, events []eventlog.Recorded) error {
 	tasks, err := f.tasks(events)
 	if err != nil {
 		return err
 	}
-	stuck := make([]*event.Stuck, len(tasks))
+	stuck := make([]*eventlog.Stuck, len(tasks))
 	err = commands.Each(len(tasks), followGroups, func(i int) error {
 		for _, s := range tasks[i].steps {
 			if err := f.follow(ctx, tasks[i].id, s); err != nil {
-				stuck[i] = &event.Stuck{At: s.recorded.Position, Err: err}
+				stuck[i] = &eventlog.Stuck{At: s.recorded.Position, Err: err}
 				return err
 			}
 		}
@@ -80,7 +80,7 @@ func (f *follower) handle(ctx context.Context, events []event.Recorded) error {
 	if err == nil {
 		return nil
 	}
-	var first *event.Stuck // events before it can be handled
+	var first *eventlog.Stuck // events before it can be handled
 	for _, s := range stuck {
 		if s != nil && (first == nil || s.At < first.At) {
 			first = s
@@ -90,13 +90,13 @@ func (f *follower) handle(ctx context.Context, events []event.Recorded) error {
 }
 
 // tasks returns the groups of a batch with the events that need work.
-func (f *follower) tasks(events []event.Recorded) ([]*task, error) {
-	known := map[event.Stream]*task{}
+func (f *follower) tasks(events []eventlog.Recorded) ([]*task, error) {
+	known := map[eventlog.Stream]*task{}
 	var tasks []*task
 	for _, recorded := range events {
 		fact, err := f.Groups.Codec.Decode(recorded.Name, recorded.Data)
 		if err != nil {
-			return nil, &event.Stuck{At: recorded.Position, Err: err}
+			return nil, &eventlog.Stuck{At: recorded.Position, Err: err}
 		}
 		joined, isJoined := fact.(group.Joined)
 		if isJoined && joined.AccessKey == nil {
@@ -106,7 +106,7 @@ func (f *follower) tasks(events []event.Recorded) ([]*task, error) {
 		if t == nil {
 			id, err := group.ParseStream(recorded.Stream)
 			if err != nil {
-				return nil, &event.Stuck{At: recorded.Position, Err: err}
+				return nil, &eventlog.Stuck{At: recorded.Position, Err: err}
 			}
 			t = &task{id: id}
 			known[recorded.Stream] = t
@@ -125,7 +125,7 @@ const grace = time.Second
 
 func (f *follower) follow(ctx context.Context, id group.ID, s step) error {
 	recorded := s.recorded
-	meta := event.Meta{Correlation: recorded.Meta.Correlation, Causation: recorded.ID, Actor: Reader, Trace: recorded.Meta.Trace}
+	meta := eventlog.Meta{Correlation: recorded.Meta.Correlation, Causation: recorded.ID, Actor: Reader, Trace: recorded.Meta.Trace}
 	switch e := s.fact.(type) {
 	case group.Canceled:
 		finished := f.noteCancel(id, recorded.Position)
@@ -151,7 +151,7 @@ func (f *follower) follow(ctx context.Context, id group.ID, s step) error {
 
 // noteCancel remembers a group's last cancel, and returns the number of the group's first members
 // that are finished.
-func (f *follower) noteCancel(id group.ID, at event.Position) (finished int) {
+func (f *follower) noteCancel(id group.ID, at eventlog.Position) (finished int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r := f.groups[id]
@@ -202,7 +202,7 @@ func finished(s tx.State) bool {
 
 // late cancels a transaction that was accepted before its group was canceled and joined
 // after that, because the chain had to confirm its key first.
-func (f *follower) late(ctx context.Context, id group.ID, joined group.Joined, meta event.Meta) error {
+func (f *follower) late(ctx context.Context, id group.ID, joined group.Joined, meta eventlog.Meta) error {
 	last, err := f.lastCancel(ctx, id)
 	if err != nil || last == 0 {
 		return err
@@ -220,14 +220,14 @@ func (f *follower) late(ctx context.Context, id group.ID, joined group.Joined, m
 	return f.carry(ctx, run{id: id, found: found, meta: meta, see: func(int, tx.State) {}})
 }
 
-func (f *follower) lastCancel(ctx context.Context, id group.ID) (event.Position, error) {
+func (f *follower) lastCancel(ctx context.Context, id group.ID) (eventlog.Position, error) {
 	f.mu.Lock()
 	r, known := f.groups[id]
 	f.mu.Unlock()
 	if known {
 		return r.last, nil
 	}
-	var last event.Position
+	var last eventlog.Position
 	for e, err := range f.Store.ReadStream(ctx, id.Stream(), 0) {
 		if err != nil {
 			return 0, err

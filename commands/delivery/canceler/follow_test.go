@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // until runs a process manager until its checkpoint has reached the log's head.
@@ -37,11 +37,11 @@ func (p *place) until(reader string, run func(ctx context.Context) error, set fu
 // watched is checkpoints that stop a reader at the head.
 type watched struct {
 	commands.Checkpoints
-	head event.Position
+	head eventlog.Position
 	stop context.CancelFunc
 }
 
-func (w watched) MoveCheckpoint(ctx context.Context, reader string, from, to event.Position) error {
+func (w watched) MoveCheckpoint(ctx context.Context, reader string, from, to eventlog.Position) error {
 	err := w.Checkpoints.MoveCheckpoint(ctx, reader, from, to)
 	if err == nil && to >= w.head {
 		w.stop()
@@ -101,7 +101,7 @@ func TestCarriedOutAfterTrouble(t *testing.T) {
 	p := newPlace(t)
 	hashes := []chain.Hash{p.accept(0), p.accept(1), p.accept(2)}
 	p.Payloads = unwilling{p.db.Payloads()}
-	_, err := p.Cancel(t.Context(), p.byID(), event.Meta{})
+	_, err := p.Cancel(t.Context(), p.byID(), eventlog.Meta{})
 	if !errors.Is(err, canceler.ErrUnfinished) || !errors.Is(err, errUnwilling) || !p.kept(hashes[0]) {
 		t.Fatalf("answered %v", err)
 	}
@@ -119,7 +119,7 @@ func TestCarriedOutByAClockThatIsBehind(t *testing.T) {
 	p := newPlace(t)
 	hash := p.accept(0)
 	p.Payloads = unwilling{p.db.Payloads()}
-	if _, err := p.Cancel(t.Context(), p.byID(), event.Meta{}); !errors.Is(err, canceler.ErrUnfinished) {
+	if _, err := p.Cancel(t.Context(), p.byID(), eventlog.Meta{}); !errors.Is(err, canceler.ErrUnfinished) {
 		t.Fatalf("answered %v", err)
 	}
 	p.Payloads = p.db.Payloads()
@@ -143,7 +143,7 @@ func TestCarriedOutAfterTheRecord(t *testing.T) {
 	hash := p.accept(0)
 	p.grouped()
 	by := group.Authority{Form: group.FormGroupID, Signature: chain.Secp256k1, Digest: group.Digest(key.Group())}
-	o, err := commands.Begin(p.Random, event.Meta{Actor: "api"})
+	o, err := commands.Begin(p.Random, eventlog.Meta{Actor: "api"})
 	check(t, err)
 	id := group.ID{Chain: moderato, Sender: p.sender(), Group: key.Group()}
 	_, err = p.Groups.Handle(t.Context(), id.Stream(), group.Cancel{By: by, At: now}, o)

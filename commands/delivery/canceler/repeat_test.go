@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // loads counts the streams that are read.
@@ -22,7 +22,7 @@ type loads struct {
 	n atomic.Int64
 }
 
-func (l *loads) ReadStream(ctx context.Context, s event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+func (l *loads) ReadStream(ctx context.Context, s eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
 	l.n.Add(1)
 	return l.Store.ReadStream(ctx, s, after)
 }
@@ -68,7 +68,7 @@ func TestRepeatedCancelLoadsNoMember(t *testing.T) {
 	before = counted.n.Load()
 	poor := p.typed()
 	poor.Charge = func(int, int) error { return errors.New("rate limited") }
-	if _, err := p.Cancel(t.Context(), poor, event.Meta{}); err == nil || counted.n.Load() > before {
+	if _, err := p.Cancel(t.Context(), poor, eventlog.Meta{}); err == nil || counted.n.Load() > before {
 		t.Errorf("a client that cannot pay: %v, %d loaded", err, counted.n.Load()-before)
 	}
 }
@@ -93,7 +93,7 @@ func TestCancelIsAdmittedBeforeItReads(t *testing.T) {
 		}
 		return nil, refused
 	}
-	if _, err := p.Cancel(t.Context(), r, event.Meta{}); !errors.Is(err, refused) || counted.n.Load() > 0 {
+	if _, err := p.Cancel(t.Context(), r, eventlog.Meta{}); !errors.Is(err, refused) || counted.n.Load() > 0 {
 		t.Errorf("answered %v, after %d streams were read", err, counted.n.Load())
 	}
 	left := false

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // CatchUp makes transactions of these groups join at once that were accepted or confirmed
@@ -68,7 +68,7 @@ func wantedOf(ids []group.ID) wanted {
 }
 
 // excludes reports whether an event is certainly of none of the groups.
-func (of wanted) excludes(e event.Recorded) bool {
+func (of wanted) excludes(e eventlog.Recorded) bool {
 	return of != nil && !slices.ContainsFunc(of, func(t texts) bool {
 		return strings.HasPrefix(string(e.Stream), t.prefix) &&
 			(e.Name != acceptedName || bytes.Contains(e.Data, t.group) && bytes.Contains(e.Data, t.sender))

@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Steps returns a function that runs single steps of a verifier, with a memory of their
@@ -36,7 +36,7 @@ func TakeInTurn(at time.Time, limit int, clients map[string][]time.Duration) str
 	w := newWaiting(time.Second)
 	for client, all := range clients {
 		for i, d := range all {
-			w.add(&claim{Claim: tx.Claim{Position: event.Position(i)}, client: client, until: at.Add(d)})
+			w.add(&claim{Claim: tx.Claim{Position: eventlog.Position(i)}, client: client, until: at.Add(d)})
 		}
 	}
 	var order []string

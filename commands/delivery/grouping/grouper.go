@@ -20,7 +20,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Reader is the name of the grouper's checkpoint and lease.
@@ -50,7 +50,7 @@ type Grouper struct {
 	// their group is full, after all others of their batch have joined; may be nil.
 	LeftOut func(on chain.ID, transactions int)
 	// Moved is called with each new checkpoint; may be nil.
-	Moved func(at event.Position)
+	Moved func(at eventlog.Position)
 	Log   *slog.Logger
 
 	// known are recent groups. mu guards it.
@@ -62,7 +62,7 @@ type Grouper struct {
 type joining struct {
 	member group.Joined
 	client string // the client that submitted the transaction first
-	cause  event.Recorded
+	cause  eventlog.Recorded
 }
 
 // id returns the group that the transaction is to join.
@@ -81,17 +81,17 @@ func (g *Grouper) Run(ctx context.Context) error {
 }
 
 // readFilter selects the events that the grouper reads.
-func readFilter() event.Filter {
-	return event.Filter{Names: []string{"tx.accepted.", "tx.group_confirmed."}}
+func readFilter() eventlog.Filter {
+	return eventlog.Filter{Names: []string{"tx.accepted.", "tx.group_confirmed."}}
 }
 
-func (g *Grouper) handle(ctx context.Context, events []event.Recorded) error {
+func (g *Grouper) handle(ctx context.Context, events []eventlog.Recorded) error {
 	joinings := map[group.ID][]joining{}
 	for _, e := range events {
 		j, ok, err := g.joining(ctx, e, nil)
 		if err != nil {
 			// Skipping an event would silently leave a transaction out of its group.
-			return &event.Stuck{At: e.Position, Err: err}
+			return &eventlog.Stuck{At: e.Position, Err: err}
 		}
 		if ok {
 			joinings[j.id()] = append(joinings[j.id()], j)
@@ -116,7 +116,7 @@ func (g *Grouper) handle(ctx context.Context, events []event.Recorded) error {
 
 // joining returns the transaction that joins because of an event; ok is false if there is
 // none, or if it is of a group that is not wanted.
-func (g *Grouper) joining(ctx context.Context, recorded event.Recorded, of wanted) (j joining, ok bool, err error) {
+func (g *Grouper) joining(ctx context.Context, recorded eventlog.Recorded, of wanted) (j joining, ok bool, err error) {
 	if of.excludes(recorded) {
 		return j, false, nil
 	}
@@ -152,7 +152,7 @@ func (g *Grouper) joining(ctx context.Context, recorded event.Recorded, of wante
 
 // accepted reads a transaction's first event alone. It returns the zero Accepted if that is of a
 // group that is not wanted.
-func (g *Grouper) accepted(ctx context.Context, stream event.Stream, of wanted) (tx.Accepted, error) {
+func (g *Grouper) accepted(ctx context.Context, stream eventlog.Stream, of wanted) (tx.Accepted, error) {
 	for first, err := range g.Transactions.Store.ReadStream(ctx, stream, 0) {
 		if err != nil {
 			return tx.Accepted{}, fmt.Errorf("read %s: %w", stream, err)
@@ -212,18 +212,18 @@ func (g *Grouper) join(ctx context.Context, id group.ID, js []joining) (left int
 // events must not produce the same ids. Each member joins with the request id, cause and trace of
 // its own event: the owners of a member must not see those of another.
 func origin(chunk []joining) commands.Origin {
-	h, causes := sha256.New(), make(map[chain.Hash]event.Meta, len(chunk))
+	h, causes := sha256.New(), make(map[chain.Hash]eventlog.Meta, len(chunk))
 	for _, j := range chunk {
 		h.Write(j.cause.ID[:])
 		if _, repeated := causes[j.member.Hash]; !repeated {
 			m := j.cause.Meta
-			causes[j.member.Hash] = event.Meta{Correlation: m.Correlation, Causation: j.cause.ID, Actor: "grouping", Trace: m.Trace}
+			causes[j.member.Hash] = eventlog.Meta{Correlation: m.Correlation, Causation: j.cause.ID, Actor: "grouping", Trace: m.Trace}
 		}
 	}
 	return commands.Origin{
-		ID:   event.ID(h.Sum(nil)[:16]),
+		ID:   eventlog.ID(h.Sum(nil)[:16]),
 		Meta: causes[chunk[0].member.Hash],
-		Each: func(fact any) event.Meta {
+		Each: func(fact any) eventlog.Meta {
 			joined := fact.(group.Joined) //nolint:forcetypeassert // a Join has no other facts
 			return causes[joined.Hash]
 		},

@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 func withKey(key chain.NonceKey) func(*chain.Signed) {
@@ -52,7 +52,7 @@ func TestJoined(t *testing.T) {
 	hash := w.accept(func(s *chain.Signed) { s.Window.Before = epoch + 500 })
 	w.group(w.grouper())
 	stream := group.ID{Chain: id, Sender: alice, Group: explicit.Group()}.Stream()
-	var events []event.Recorded
+	var events []eventlog.Recorded
 	for r, err := range w.db.Log().ReadStream(t.Context(), stream, 0) {
 		check(t, err)
 		events = append(events, r)
@@ -84,8 +84,8 @@ func TestJoinsNameTheirOwnRequests(t *testing.T) {
 		w.accept(func(s *chain.Signed) { s.Nonce = nonce })
 	}
 	w.group(w.grouper())
-	accepted, joined := map[chain.Hash]event.Recorded{}, 0
-	for batch, err := range w.db.Log().ReadAll(t.Context(), 0, event.Filter{}, 1000) {
+	accepted, joined := map[chain.Hash]eventlog.Recorded{}, 0
+	for batch, err := range w.db.Log().ReadAll(t.Context(), 0, eventlog.Filter{}, 1000) {
 		check(t, err)
 		for _, r := range batch.Events {
 			if _, hash, err := tx.ParseStream(r.Stream); err == nil {
@@ -93,7 +93,7 @@ func TestJoinsNameTheirOwnRequests(t *testing.T) {
 			} else if e, err := group.Codec().Decode(r.Name, r.Data); err == nil {
 				joined++
 				cause := accepted[e.(group.Joined).Hash]
-				want := event.Meta{Correlation: cause.Meta.Correlation, Causation: cause.ID, Actor: "grouping", Trace: cause.Meta.Trace, Link: r.Meta.Link}
+				want := eventlog.Meta{Correlation: cause.Meta.Correlation, Causation: cause.ID, Actor: "grouping", Trace: cause.Meta.Trace, Link: r.Meta.Link}
 				if r.Meta != want || want.Correlation.IsZero() {
 					t.Errorf("caused by %+v, want %+v", r.Meta, want)
 				}
@@ -112,14 +112,14 @@ type lossy struct {
 	appends atomic.Int64
 }
 
-func (l *lossy) Append(ctx context.Context, s event.Stream, v event.Version, events ...event.Event) (event.Appended, error) {
+func (l *lossy) Append(ctx context.Context, s eventlog.Stream, v eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	n := l.appends.Add(1)
 	if n%3 == 0 {
-		return event.Appended{}, fmt.Errorf("and not persisted: %w", event.ErrUnknown)
+		return eventlog.Appended{}, fmt.Errorf("and not persisted: %w", eventlog.ErrUnknown)
 	}
 	appended, err := l.Store.Append(ctx, s, v, events...)
 	if err == nil && n%3 == 1 {
-		return event.Appended{}, fmt.Errorf("but persisted: %w", event.ErrUnknown)
+		return eventlog.Appended{}, fmt.Errorf("but persisted: %w", eventlog.ErrUnknown)
 	}
 	return appended, err
 }
@@ -163,7 +163,7 @@ func TestAfterACancel(t *testing.T) {
 	first := w.accept()
 	w.group(g)
 	groupID := group.ID{Chain: id, Sender: alice, Group: explicit.Group()}
-	o, err := commands.Begin(zeroes{}, event.Meta{})
+	o, err := commands.Begin(zeroes{}, eventlog.Meta{})
 	check(t, err)
 	r, err := w.groups.Handle(t.Context(), groupID.Stream(), group.Cancel{By: group.Authority{Form: group.FormGroupID}, At: now()}, o)
 	if err != nil || r.State.Canceled != 1 {
@@ -195,7 +195,7 @@ func (zeroes) Read(b []byte) (int, error) { return len(b), nil }
 func TestUnreadableFactStops(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.db.Log().Append(t.Context(), tx.Stream(id, chain.Hash{1}), 0,
-		event.Event{ID: event.ID{1}, Name: "tx.accepted.v99", Data: []byte(`{}`)})
+		eventlog.Event{ID: eventlog.ID{1}, Name: "tx.accepted.v99", Data: []byte(`{}`)})
 	check(t, err)
 	if err := w.grouper().Run(t.Context()); err == nil || errors.Is(err, context.Canceled) {
 		t.Errorf("ended with %v", err)

@@ -17,8 +17,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -109,7 +109,7 @@ func (w *world) acceptFrom(client string, change ...func(*chain.Signed)) chain.H
 		c(&s)
 	}
 	raw := chaintest.EncodePlain(s)
-	answers, err := w.submit.Batch(w.t.Context(), id, [][]byte{raw}, commands.From(client), event.Meta{Correlation: event.ID{1, byte(w.nonce)}, Actor: "test"})
+	answers, err := w.submit.Batch(w.t.Context(), id, [][]byte{raw}, commands.From(client), eventlog.Meta{Correlation: eventlog.ID{1, byte(w.nonce)}, Actor: "test"})
 	check(w.t, err)
 	check(w.t, answers[0].Err)
 	return chain.Keccak(raw)
@@ -134,7 +134,7 @@ func (w *world) group(g *grouping.Grouper) {
 	check(w.t, err)
 	ctx, stop := context.WithCancel(w.t.Context())
 	defer stop()
-	g.Moved = func(at event.Position) {
+	g.Moved = func(at eventlog.Position) {
 		if at >= head {
 			stop()
 		}
@@ -163,15 +163,15 @@ func (w *world) members(key chain.NonceKey) (hashes []chain.Hash) {
 
 func (w *world) command(hash chain.Hash, c tx.Command) {
 	w.t.Helper()
-	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	check(w.t, err)
 	_, err = w.transactions.Handle(w.t.Context(), tx.Stream(id, hash), c, o)
 	check(w.t, err)
 }
 
 // Claims lists the claims in the log, in pages of limit.
-func (w *world) Claims(ctx context.Context, _ chain.ID, after event.Position, limit int) (claims []tx.Claim, err error) {
-	for batch, err := range w.db.Log().ReadAll(ctx, after, event.Filter{Names: []string{"tx.accepted."}}, 100) {
+func (w *world) Claims(ctx context.Context, _ chain.ID, after eventlog.Position, limit int) (claims []tx.Claim, err error) {
+	for batch, err := range w.db.Log().ReadAll(ctx, after, eventlog.Filter{Names: []string{"tx.accepted."}}, 100) {
 		if err != nil {
 			return nil, err
 		}
@@ -192,4 +192,6 @@ func (w *world) Claims(ctx context.Context, _ chain.ID, after event.Position, li
 	return claims, nil
 }
 
-func (*world) confirmed() event.Filter { return event.Filter{Names: []string{"tx.group_confirmed."}} }
+func (*world) confirmed() eventlog.Filter {
+	return eventlog.Filter{Names: []string{"tx.group_confirmed."}}
+}

@@ -16,17 +16,17 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // folded counts how often each stream is read from its beginning.
 type folded struct {
 	commands.Store
 	mu    sync.Mutex
-	reads map[event.Stream]int
+	reads map[eventlog.Stream]int
 }
 
-func (f *folded) ReadStream(ctx context.Context, s event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+func (f *folded) ReadStream(ctx context.Context, s eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
 	if after == 0 {
 		f.mu.Lock()
 		f.reads[s]++
@@ -42,13 +42,13 @@ func (f *folded) readsOf(key chain.NonceKey) int {
 	return f.reads[streamOf(key)]
 }
 
-func streamOf(key chain.NonceKey) event.Stream {
+func streamOf(key chain.NonceKey) eventlog.Stream {
 	return group.ID{Chain: id, Sender: alice, Group: key.Group()}.Stream()
 }
 
 // counted counts the reads of groups from now on.
 func (w *world) counted() *folded {
-	f := &folded{Store: w.db.Log(), reads: map[event.Stream]int{}}
+	f := &folded{Store: w.db.Log(), reads: map[eventlog.Stream]int{}}
 	w.groups.Store = f
 	return f
 }
@@ -62,8 +62,8 @@ func numbered(n int) chain.NonceKey {
 func (w *world) follow(g *grouping.Grouper) (joined func()) {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(w.t.Context())
-	moved := make(chan event.Position)
-	g.Moved = func(at event.Position) {
+	moved := make(chan eventlog.Position)
+	g.Moved = func(at eventlog.Position) {
 		select {
 		case moved <- at:
 		case <-ctx.Done():
@@ -167,14 +167,14 @@ func TestGroupFillsUp(t *testing.T) {
 // failing is a store whose appends to one stream fail.
 type failing struct {
 	commands.Store
-	at event.Stream
+	at eventlog.Stream
 }
 
 var errFailing = errors.New("no append")
 
-func (f failing) Append(ctx context.Context, s event.Stream, at event.Version, events ...event.Event) (event.Appended, error) {
+func (f failing) Append(ctx context.Context, s eventlog.Stream, at eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	if s == f.at {
-		return event.Appended{}, errFailing
+		return eventlog.Appended{}, errFailing
 	}
 	return f.Store.Append(ctx, s, at, events...)
 }
@@ -272,7 +272,7 @@ func TestGrouperStoresSnapshots(t *testing.T) {
 	w := newWorld(t)
 	w.groups.Snapshots = &commands.Snapshots[group.State]{
 		Rows: w.db.Snapshots(), Every: every, Schema: group.SnapshotSchema, Encode: group.State.Snapshot, Decode: group.Restore,
-		Failed: func(stream event.Stream, err error) { t.Errorf("%s: %v", stream, err) },
+		Failed: func(stream eventlog.Stream, err error) { t.Errorf("%s: %v", stream, err) },
 	}
 	joined := w.follow(w.grouper())
 	for n := range rounds {
@@ -294,11 +294,11 @@ func TestGrouperStoresSnapshots(t *testing.T) {
 // firsts counts the events that are read of each stream.
 type firsts struct {
 	commands.Store
-	events map[event.Stream]int
+	events map[eventlog.Stream]int
 }
 
-func (f firsts) ReadStream(ctx context.Context, s event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func (f firsts) ReadStream(ctx context.Context, s eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		for r, err := range f.Store.ReadStream(ctx, s, after) {
 			if f.events[s]++; !yield(r, err) {
 				return
@@ -323,11 +323,11 @@ func TestCatchUpPassesOthersBy(t *testing.T) {
 	// These are unreadable, which shows if they are decoded.
 	for n, other := range []group.ID{{Sender: alice, Group: plain.Group()}, {Sender: mallory, Group: explicit.Group()}} {
 		data := fmt.Sprintf(`{"chain":42431,"sender":%q,"group":%q,"unknown":1}`, other.Sender, other.Group)
-		_, err := w.db.Log().Append(t.Context(), "tx-42431-"+event.Stream(chain.Hash{byte(n + 1)}.String()), 0,
-			event.Event{ID: event.ID{byte(n + 1)}, Name: "tx.accepted.v1", Data: []byte(data)})
+		_, err := w.db.Log().Append(t.Context(), "tx-42431-"+eventlog.Stream(chain.Hash{byte(n + 1)}.String()), 0,
+			eventlog.Event{ID: eventlog.ID{byte(n + 1)}, Name: "tx.accepted.v1", Data: []byte(data)})
 		check(t, err)
 	}
-	reads := firsts{w.db.Log(), map[event.Stream]int{}}
+	reads := firsts{w.db.Log(), map[eventlog.Stream]int{}}
 	w.transactions.Store = reads
 	g := w.grouper()
 	check(t, g.CatchUp(t.Context(), []group.ID{{Chain: id, Sender: alice, Group: explicit.Group()}}))

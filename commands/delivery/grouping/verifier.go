@@ -12,15 +12,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Claims lists a chain's transactions whose sender is only claimed, in the order of their
 // acceptance and after a position, at most limit. It may lag and return claims that are no
 // longer pending. No claim appears before one already returned.
 type Claims interface {
-	Claims(ctx context.Context, id chain.ID, after event.Position, limit int) ([]tx.Claim, error)
+	Claims(ctx context.Context, id chain.ID, after eventlog.Position, limit int) ([]tx.Claim, error)
 }
 
 // Keychain reads the chain's state of access keys for one client: its calls use the client's
@@ -71,7 +71,7 @@ type Verifier struct {
 // round is a verifier's memory while it holds its lease.
 type round struct {
 	*Verifier
-	after   event.Position // the last claim found
+	after   eventlog.Position // the last claim found
 	waiting waiting
 	asking  sync.WaitGroup // questions in progress
 	trouble trouble
@@ -247,7 +247,7 @@ func (r *round) settle(ctx context.Context, claim *claim, grant chain.Grant, hea
 			c, done = tx.ConfirmGroup{Block: head, At: r.Now()}, true
 		}
 	}
-	origin, err := commands.Begin(r.Random, event.Meta{Actor: "grouping"})
+	origin, err := commands.Begin(r.Random, eventlog.Meta{Actor: "grouping"})
 	if err != nil {
 		return false, err
 	}

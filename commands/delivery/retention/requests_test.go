@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/request"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -96,7 +96,7 @@ func TestSweepOfRequests(t *testing.T) {
 	claim := func(client string, keep time.Duration, n int) {
 		for range n {
 			id++
-			c := request.Claim{ID: event.ID{id}, Name: request.Name{id}, Client: client, Hold: time.Second, Keep: keep}
+			c := request.Claim{ID: eventlog.ID{id}, Name: request.Name{id}, Client: client, Hold: time.Second, Keep: keep}
 			_, _, err := rows.Claim(t.Context(), c)
 			check(t, err)
 			now = now.Add(time.Second)

@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Settings set how long data is kept. Zero Rows keeps rows for ever.
@@ -64,13 +64,13 @@ func (r *Retention) Parts() []Part {
 
 // part follows events by name and acts on each transaction when its event is old enough.
 // The log is in order of time, so waiting for one event's age never delays another.
-func (r *Retention) part(name string, age time.Duration, act func(context.Context, []event.Recorded) error, names ...string) Part {
+func (r *Retention) part(name string, age time.Duration, act func(context.Context, []eventlog.Recorded) error, names ...string) Part {
 	f := commands.Follower{
 		Store: r.Store, Checkpoints: r.Checkpoints, Reader: name,
-		Filter: event.Filter{Names: names}, Max: batchMax,
+		Filter: eventlog.Filter{Names: names}, Max: batchMax,
 	}
 	return Part{name, func(ctx context.Context) error {
-		return f.Run(ctx, func(ctx context.Context, events []event.Recorded) error {
+		return f.Run(ctx, func(ctx context.Context, events []eventlog.Recorded) error {
 			// The events' times are the store's: if this clock is behind, the pause must
 			// not exceed age.
 			last := events[len(events)-1]
@@ -85,27 +85,27 @@ func (r *Retention) part(name string, age time.Duration, act func(context.Contex
 // eraseUnwanted erases transactions that their owner canceled or every node refused for
 // good. It ignores other refusals, even if the transaction has been settled when the
 // refusal is read.
-func (r *Retention) eraseUnwanted(ctx context.Context, events []event.Recorded) error {
+func (r *Retention) eraseUnwanted(ctx context.Context, events []eventlog.Recorded) error {
 	return r.erase(ctx, events, func(s tx.State) bool { return s.Canceled || s.Refused })
 }
 
 // eraseSettled erases settled transactions.
-func (r *Retention) eraseSettled(ctx context.Context, events []event.Recorded) error {
+func (r *Retention) eraseSettled(ctx context.Context, events []eventlog.Recorded) error {
 	return r.erase(ctx, events, func(tx.State) bool { return true })
 }
 
 // erase erases the bytes from every medium, then records that. After a crash between the
 // two it erases again, which is harmless.
-func (r *Retention) erase(ctx context.Context, events []event.Recorded, due func(tx.State) bool) error {
+func (r *Retention) erase(ctx context.Context, events []eventlog.Recorded, due func(tx.State) bool) error {
 	byChain := map[chain.ID][]chain.Hash{}
 	for _, e := range events {
 		id, hash, err := tx.ParseStream(e.Stream)
 		if err != nil {
-			return &event.Stuck{At: e.Position, Err: err}
+			return &eventlog.Stuck{At: e.Position, Err: err}
 		}
 		result, err := r.Transactions.Load(ctx, e.Stream)
 		if err != nil {
-			return &event.Stuck{At: e.Position, Err: err}
+			return &eventlog.Stuck{At: e.Position, Err: err}
 		}
 		// Decided on the current state: a rejection may not be permanent, a settled
 		// transaction may have been erased before, and a violated one is left to an
@@ -132,26 +132,26 @@ func (r *Retention) erase(ctx context.Context, events []event.Recorded, due func
 // retire lets the read models forget a transaction, when its erasure is old enough.
 // Transactions canceled or refused by every node are erased before their verdict is final:
 // these are retired after Finalized.
-func (r *Retention) retire(ctx context.Context, events []event.Recorded) error {
+func (r *Retention) retire(ctx context.Context, events []eventlog.Recorded) error {
 	for _, e := range events {
 		if strings.HasPrefix(e.Name, "tx.finalized.") {
 			result, err := r.Transactions.Load(ctx, e.Stream)
 			if err != nil {
-				return &event.Stuck{At: e.Position, Err: err}
+				return &eventlog.Stuck{At: e.Position, Err: err}
 			}
 			if !result.State.Canceled && !result.State.Refused {
 				continue
 			}
 		}
 		if err := r.command(ctx, e.Stream, tx.Retire{At: r.Now()}); err != nil {
-			return &event.Stuck{At: e.Position, Err: err}
+			return &eventlog.Stuck{At: e.Position, Err: err}
 		}
 	}
 	return nil
 }
 
-func (r *Retention) command(ctx context.Context, stream event.Stream, c tx.Command) error {
-	origin, err := commands.Begin(r.Random, event.Meta{Actor: "retention"})
+func (r *Retention) command(ctx context.Context, stream eventlog.Stream, c tx.Command) error {
+	origin, err := commands.Begin(r.Random, eventlog.Meta{Actor: "retention"})
 	if err != nil {
 		return err
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -90,7 +90,7 @@ func (a archive) live(n byte, life ...tx.Command) chain.Hash {
 
 func (a archive) handle(hash chain.Hash, c tx.Command) {
 	a.t.Helper()
-	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	check(a.t, err)
 	_, err = a.Transactions.Handle(context.Background(), tx.Stream(moderato, hash), c, o)
 	check(a.t, err)
@@ -288,7 +288,7 @@ func feed(t *testing.T, db *embedded.DB) {
 	defer stop()
 	err = (&scheduler.Feeder{
 		Store: db.Log(), Queue: db.Work(), Checkpoints: db.Work(), Codec: tx.Codec(), Schedule: tx.DefaultSchedule(),
-		Fed: func(at event.Position) {
+		Fed: func(at eventlog.Position) {
 			if at >= head {
 				stop()
 			}

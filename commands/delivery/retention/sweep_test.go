@@ -11,8 +11,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
@@ -50,7 +50,7 @@ func TestSweepSparesWhatIsSubmittedMeanwhile(t *testing.T) {
 
 	rows := &late{PayloadRows: db.Payloads()}
 	rows.client = func() {
-		answers, err := submit.Batch(t.Context(), id, [][]byte{raw}, commands.From(""), event.Meta{})
+		answers, err := submit.Batch(t.Context(), id, [][]byte{raw}, commands.From(""), eventlog.Meta{})
 		check(t, err)
 		check(t, answers[0].Err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
@@ -38,7 +38,7 @@ func (d *delivery) submitted(client string, all ...chain.Signed) (hashes []chain
 	for _, s := range all {
 		raws = append(raws, chaintest.EncodePlain(s))
 	}
-	answers, err := d.submit.Batch(d.t.Context(), id, raws, commands.From(client), event.Meta{Actor: client})
+	answers, err := d.submit.Batch(d.t.Context(), id, raws, commands.From(client), eventlog.Meta{Actor: client})
 	check(d.t, err)
 	for i, a := range answers {
 		check(d.t, a.Err)

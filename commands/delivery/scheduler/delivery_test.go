@@ -15,8 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/delivery/watcher"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -125,7 +125,7 @@ func (d *delivery) start() (stop func()) {
 	}
 	feeder := &scheduler.Feeder{
 		Store: d.log, Queue: d.work, Checkpoints: d.checkpoints, Codec: tx.Codec(), Schedule: d.schedule,
-		Fed: func(event.Position) { workers[0].Wake() }, Log: log,
+		Fed: func(eventlog.Position) { workers[0].Wake() }, Log: log,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -152,7 +152,7 @@ func (d *delivery) accept(signed ...chain.Signed) (hashes []chain.Hash) {
 	for _, s := range signed {
 		raws = append(raws, chaintest.EncodePlain(s))
 	}
-	answers, err := d.submit.Batch(d.t.Context(), id, raws, commands.From(""), event.Meta{Actor: "test"})
+	answers, err := d.submit.Batch(d.t.Context(), id, raws, commands.From(""), eventlog.Meta{Actor: "test"})
 	check(d.t, err)
 	for _, a := range answers {
 		check(d.t, a.Err)

@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Reader is the name of the feeder's checkpoint and lease.
@@ -22,11 +22,11 @@ type Feeder struct {
 	Store       commands.Store
 	Queue       Queue
 	Checkpoints commands.Checkpoints
-	Codec       event.Codec[tx.Event]
+	Codec       eventlog.Codec[tx.Event]
 	Schedule    tx.Schedule
 	Lead        time.Duration // how long before eligibility the first attempt is due
 	// Fed is called with each new checkpoint, to wake the workers of this process.
-	Fed   func(at event.Position)
+	Fed   func(at eventlog.Position)
 	Crash func(point string)
 	Log   *slog.Logger
 
@@ -44,11 +44,11 @@ func (f *Feeder) Run(ctx context.Context) error {
 	defer cancel()
 	return commands.Feeding[tx.Change]{
 		Store: f.Store, Checkpoints: f.Checkpoints, Reader: Reader,
-		Filter: event.Filter{Streams: []string{tx.StreamPrefix}}, Plan: f.plan, Apply: f.apply, Log: f.Log,
+		Filter: eventlog.Filter{Streams: []string{tx.StreamPrefix}}, Plan: f.plan, Apply: f.apply, Log: f.Log,
 	}.Run(ctx)
 }
 
-func (f *Feeder) apply(ctx context.Context, from, to event.Position, changes []tx.Change) error {
+func (f *Feeder) apply(ctx context.Context, from, to eventlog.Position, changes []tx.Change) error {
 	end, err := f.turn.Take(ctx)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (f *Feeder) apply(ctx context.Context, from, to event.Position, changes []t
 }
 
 // plan returns the change that an event causes, if any.
-func (f *Feeder) plan(ctx context.Context, r event.Recorded) ([]tx.Change, error) {
+func (f *Feeder) plan(ctx context.Context, r eventlog.Recorded) ([]tx.Change, error) {
 	id, hash, err := tx.ParseStream(r.Stream)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (f *Feeder) plan(ctx context.Context, r event.Recorded) ([]tx.Change, error
 
 // join returns the change that makes a client another owner of its row. Its account depends on the
 // fee payer and the access key, which the stream's first event has.
-func (f *Feeder) join(ctx context.Context, id chain.ID, hash chain.Hash, e tx.Resubmitted, r event.Recorded) ([]tx.Change, error) {
+func (f *Feeder) join(ctx context.Context, id chain.ID, hash chain.Hash, e tx.Resubmitted, r eventlog.Recorded) ([]tx.Change, error) {
 	accepted, ok, err := f.accepted(ctx, id, hash)
 	if err != nil || !ok {
 		return nil, err
@@ -103,7 +103,7 @@ func (f *Feeder) join(ctx context.Context, id chain.ID, hash chain.Hash, e tx.Re
 }
 
 // owner returns the owner that a resubmission adds.
-func (f *Feeder) owner(a tx.Accepted, e tx.Resubmitted, r event.Recorded) *tx.Owner {
+func (f *Feeder) owner(a tx.Accepted, e tx.Resubmitted, r eventlog.Recorded) *tx.Owner {
 	a.Client = e.Client
 	return &tx.Owner{
 		Client: turnOf(e.Client, r.Meta.Actor), Account: tx.AccountOf(a),

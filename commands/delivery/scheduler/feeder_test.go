@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -28,7 +28,7 @@ func feed(t *testing.T, log commands.Store, work *embedded.Work) {
 	check(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	f := feeder(log, work)
-	f.Fed = func(at event.Position) {
+	f.Fed = func(at eventlog.Position) {
 		if at >= head {
 			stop()
 		}
@@ -137,16 +137,16 @@ func TestFeederStopsWhenAnotherFeeds(t *testing.T) {
 	h := handling(db)
 	first, second := accepted(1), accepted(2)
 	command(t, h, first.Hash, tx.Accept{Accepted: first})
-	fed := make(chan event.Position, 10)
+	fed := make(chan eventlog.Position, 10)
 	f := feeder(db.Log(), db.Work())
-	f.Fed = func(at event.Position) { fed <- at }
+	f.Fed = func(at eventlog.Position) { fed <- at }
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(t.Context()) }()
 	at := <-fed
 	check(t, db.Work().MoveCheckpoint(t.Context(), scheduler.Reader, at, at+1)) // another feeder
 
 	command(t, h, second.Hash, tx.Accept{Accepted: second})
-	if err := <-ended; !errors.Is(err, event.ErrMoved) {
+	if err := <-ended; !errors.Is(err, eventlog.ErrMoved) {
 		t.Errorf("%v, want ErrMoved", err)
 	}
 	if rows, err := db.Work().Find(t.Context(), id, []chain.Hash{first.Hash, second.Hash}); err != nil || len(rows) != 1 {
@@ -162,12 +162,12 @@ func TestFeederStopsWhenAnotherFeeds(t *testing.T) {
 // A feeder that skipped an unreadable event would silently lose a transaction.
 func TestFeederStopsAtWhatItCannotRead(t *testing.T) {
 	for name, bad := range map[string]struct {
-		stream event.Stream
-		event  event.Event
+		stream eventlog.Stream
+		event  eventlog.Event
 	}{
-		"unknown name":   {tx.Stream(id, chain.Hash{9}), event.Event{Name: "tx.strange.v9", Data: []byte(`{}`)}},
-		"unknown fields": {tx.Stream(id, chain.Hash{9}), event.Event{Name: "tx.mined.v1", Data: []byte(`{"receipt":7}`)}},
-		"no transaction": {"tx-nothing", event.Event{Name: "tx.retired.v1", Data: []byte(`{}`)}},
+		"unknown name":   {tx.Stream(id, chain.Hash{9}), eventlog.Event{Name: "tx.strange.v9", Data: []byte(`{}`)}},
+		"unknown fields": {tx.Stream(id, chain.Hash{9}), eventlog.Event{Name: "tx.mined.v1", Data: []byte(`{"receipt":7}`)}},
+		"no transaction": {"tx-nothing", eventlog.Event{Name: "tx.retired.v1", Data: []byte(`{}`)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := open(t)
@@ -176,7 +176,7 @@ func TestFeederStopsAtWhatItCannotRead(t *testing.T) {
 			feed(t, db.Log(), db.Work())
 			before, err := db.Work().Checkpoint(t.Context(), scheduler.Reader)
 			check(t, err)
-			bad.event.ID = event.ID{1}
+			bad.event.ID = eventlog.ID{1}
 			appended, err := db.Log().Append(t.Context(), bad.stream, 0, bad.event)
 			check(t, err)
 
@@ -194,7 +194,7 @@ func TestFeederStopsAtWhatItCannotRead(t *testing.T) {
 // Other streams' events move the checkpoint and nothing else.
 func TestFeederSkipsOtherStreams(t *testing.T) {
 	db := open(t)
-	appended, err := db.Log().Append(t.Context(), "lane-1", 0, event.Event{ID: event.ID{1}, Name: "lane.opened.v1", Data: []byte(`{}`)})
+	appended, err := db.Log().Append(t.Context(), "lane-1", 0, eventlog.Event{ID: eventlog.ID{1}, Name: "lane.opened.v1", Data: []byte(`{}`)})
 	check(t, err)
 	feed(t, db.Log(), db.Work())
 	if at, err := db.Work().Checkpoint(t.Context(), scheduler.Reader); err != nil || at != appended.Position {

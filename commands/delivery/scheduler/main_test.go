@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -60,7 +60,7 @@ func accepted(n uint64) tx.Accepted {
 // command handles a command and reports whether it added an event. A refusal is ignored.
 func command(t *testing.T, h commands.Transactions, hash chain.Hash, c tx.Command) bool {
 	t.Helper()
-	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	check(t, err)
 	r, err := h.Handle(context.Background(), tx.Stream(id, hash), c, o)
 	if err != nil && !commands.IsRefusal(err) {

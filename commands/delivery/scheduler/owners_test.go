@@ -10,8 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
@@ -35,7 +35,7 @@ func TestBytesSubmittedFirstByAnother(t *testing.T) {
 		hash := d.submitted("wallet", own(0))[0]
 		d.submitted("wallet", own(0))
 		signed := chaintest.EncodePlain(own(0))
-		_, err := d.submit.Batch(t.Context(), id, [][]byte{signed}, commands.From("ann"), event.Meta{Actor: lane.Actor})
+		_, err := d.submit.Batch(t.Context(), id, [][]byte{signed}, commands.From("ann"), eventlog.Meta{Actor: lane.Actor})
 		check(t, err)
 		r, err := d.submit.Transactions.Load(t.Context(), tx.Stream(id, hash))
 		check(t, err)

@@ -6,14 +6,14 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Queue is the due queue, in the work schema: rebuildable from the log, shared by all
 // replicas. Every queue promises:
 //
 //   - Apply makes its changes, in order, and moves the reader's checkpoint in one
-//     database transaction; event.ErrMoved if the checkpoint is not at from.
+//     database transaction; eventlog.ErrMoved if the checkpoint is not at from.
 //   - After each change a row is Parked exactly while it is open, its key is not
 //     the expiring key, and Window or more open rows of its sequence have a lower
 //     nonce. When a verdict is announced, sealed or closed in a sequence, the
@@ -29,7 +29,7 @@ import (
 //     nothing about the account ([tx.Unasked]) is followed by another. A hold
 //     without rows ends.
 type Queue interface {
-	Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error
+	Apply(ctx context.Context, reader string, from, to eventlog.Position, changes []tx.Change) error
 	// Lease takes at most limit due rows of a chain, at most repeats of them attempted
 	// before. until is the time until the next row is due, at most [Horizon]; 0: more rows
 	// may be due now. It ignores repeats if the maximum was leased. A leased row may count

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 const (
@@ -23,7 +23,7 @@ func (f *Feeder) refill(ctx context.Context) {
 		for after, more := (tx.Ref{}), true; more && ctx.Err() == nil; {
 			n, last, err := f.refillSome(ctx, after)
 			switch {
-			case errors.Is(err, event.ErrMoved):
+			case errors.Is(err, eventlog.ErrMoved):
 				return // another replica feeds
 			case err != nil:
 				if ctx.Err() == nil {

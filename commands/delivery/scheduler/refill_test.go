@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
@@ -19,7 +19,7 @@ type before struct{ scheduler.Queue }
 
 func (b before) Unfilled(context.Context, tx.Ref, int) ([]tx.Ref, error) { return nil, nil }
 
-func (b before) Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error {
+func (b before) Apply(ctx context.Context, reader string, from, to eventlog.Position, changes []tx.Change) error {
 	for _, c := range changes {
 		if c.Open != nil {
 			c.Open.Client, c.Open.Bytes, c.Open.Claimed = "", 0, false
@@ -36,7 +36,7 @@ type ends struct {
 	most  int // most changes in one batch
 }
 
-func (e *ends) Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error {
+func (e *ends) Apply(ctx context.Context, reader string, from, to eventlog.Position, changes []tx.Change) error {
 	if len(changes) > 0 && changes[0].Refill != nil {
 		if e.most = max(e.most, len(changes)); e.parts == 0 {
 			e.end()

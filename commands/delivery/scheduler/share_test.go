@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // asked counts the calls of Lease.
@@ -46,7 +46,7 @@ func TestFirstAttemptsHaveTheirShare(t *testing.T) {
 		before := q.times.Load()
 		for i := range 20 {
 			a := accepted(uint64(1000 + i))
-			at := event.Position(repeated + i)
+			at := eventlog.Position(repeated + i)
 			check(t, db.Work().Apply(t.Context(), scheduler.Reader, at, at+1, []tx.Change{{Chain: id, Hash: a.Hash, Open: &tx.Work{
 				Chain: id, Hash: a.Hash, Sender: chain.Address{9, byte(i)}, Phase: tx.Open, NextAt: time.Now(),
 			}}}))

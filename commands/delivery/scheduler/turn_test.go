@@ -9,8 +9,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
@@ -32,7 +32,7 @@ func TestBacklogDelaysNobody(t *testing.T) {
 		signed := own(0)
 		signed.Sender = chain.Address{0xc0}
 		raw := chaintest.EncodePlain(signed)
-		answers, err := d.submit.Batch(t.Context(), id, [][]byte{raw}, commands.From("mallory"), event.Meta{Actor: lane.Actor})
+		answers, err := d.submit.Batch(t.Context(), id, [][]byte{raw}, commands.From("mallory"), eventlog.Meta{Actor: lane.Actor})
 		check(t, err)
 		check(t, answers[0].Err)
 		feed(t, db.Log(), db.Work())

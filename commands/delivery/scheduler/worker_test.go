@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -66,7 +66,7 @@ func fill(t *testing.T, work *embedded.Work, n int, due func(i int) time.Time) {
 			Chain: id, Hash: a.Hash, Sender: chain.Address{1: byte(i), 2: byte(i >> 8)}, Phase: tx.Open, NextAt: due(i),
 		}}
 	}
-	check(t, work.Apply(t.Context(), scheduler.Reader, at, at+event.Position(n), changes))
+	check(t, work.Apply(t.Context(), scheduler.Reader, at, at+eventlog.Position(n), changes))
 }
 
 func now(int) time.Time { return time.Now() }

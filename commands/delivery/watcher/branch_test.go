@@ -7,7 +7,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // foreign makes a node that is not read return a receipt in a block of another branch.
@@ -26,7 +26,7 @@ func TestReceiptOnAnotherBranch(t *testing.T) {
 		},
 		"by a rival": func(w *world, _ chain.Hash) { w.step() },
 		"by its owner": func(w *world, hash chain.Hash) {
-			_, err := w.Stale(w.t.Context(), w.Node, hash, event.Meta{})
+			_, err := w.Stale(w.t.Context(), w.Node, hash, eventlog.Meta{})
 			must(w.t, err)
 		},
 	} {

@@ -7,7 +7,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Sight is the result of [Watcher.Look] for one transaction.
@@ -34,7 +34,7 @@ func (w *Watcher) Look(ctx context.Context, node Lookup, s tx.State) (Sight, err
 // with [tx.ErrNonceCurrent] while the chain still wants this nonce or a lower one, and with
 // [tx.ErrSettled] if the transaction has ended otherwise, for example because it was mined.
 // After [commands.ErrChainAway] nothing has changed.
-func (w *Watcher) Stale(ctx context.Context, node Lookup, hash chain.Hash, meta event.Meta) (tx.State, error) {
+func (w *Watcher) Stale(ctx context.Context, node Lookup, hash chain.Hash, meta eventlog.Meta) (tx.State, error) {
 	stream := tx.Stream(w.Chain, hash)
 	r, err := w.Transactions.Load(ctx, stream)
 	switch {

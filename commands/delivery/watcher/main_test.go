@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -147,7 +147,7 @@ type notes struct {
 	appends []string
 }
 
-func (n *notes) Append(ctx context.Context, s event.Stream, v event.Version, events ...event.Event) (event.Appended, error) {
+func (n *notes) Append(ctx context.Context, s eventlog.Stream, v eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	appended, err := n.Store.Append(ctx, s, v, events...)
 	if err == nil {
 		names := make([]string, len(events))
@@ -272,7 +272,7 @@ func (w *world) accept(s chain.Signed) (raw []byte, hash chain.Hash) {
 
 func (w *world) command(hash chain.Hash, c tx.Command) {
 	w.t.Helper()
-	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	must(w.t, err)
 	_, err = w.Transactions.Handle(w.t.Context(), tx.Stream(moderato, hash), c, o)
 	must(w.t, err)
@@ -283,7 +283,7 @@ func (w *world) feed() {
 	w.t.Helper()
 	from, err := w.db.Work().Checkpoint(w.t.Context(), scheduler.Reader)
 	must(w.t, err)
-	for batch, err := range w.db.Log().ReadAll(w.t.Context(), from, event.Filter{Streams: []string{tx.StreamPrefix}}, 1000) {
+	for batch, err := range w.db.Log().ReadAll(w.t.Context(), from, eventlog.Filter{Streams: []string{tx.StreamPrefix}}, 1000) {
 		must(w.t, err)
 		var changes []tx.Change
 		for _, r := range batch.Events {

@@ -9,12 +9,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
 // version returns the number of events of a transaction.
-func (p *place) version(t *testing.T, hash chain.Hash) event.Version {
+func (p *place) version(t *testing.T, hash chain.Hash) eventlog.Version {
 	t.Helper()
 	r, err := p.run.Transactions.Load(t.Context(), tx.Stream(moderato, hash))
 	must(t, err)
@@ -23,9 +23,9 @@ func (p *place) version(t *testing.T, hash chain.Hash) event.Version {
 
 // wantStale calls Stale, and checks its result and the number of the transaction's events
 // afterwards.
-func (p *place) wantStale(t *testing.T, hash chain.Hash, refusal error, says string, events event.Version) tx.State {
+func (p *place) wantStale(t *testing.T, hash chain.Hash, refusal error, says string, events eventlog.Version) tx.State {
 	t.Helper()
-	s, err := p.run.Stale(t.Context(), p.run.Node, hash, event.Meta{Actor: "owner"})
+	s, err := p.run.Stale(t.Context(), p.run.Node, hash, eventlog.Meta{Actor: "owner"})
 	if !errors.Is(err, refusal) || err != nil && !strings.Contains(err.Error(), says) {
 		t.Errorf("answered %v, want %v with %q", err, refusal, says)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Bounds of one step.
@@ -263,7 +263,7 @@ func (r *run) command(ctx context.Context, hash chain.Hash, c tx.Command) error 
 
 // command records an observation, if it still holds after others' concurrent records.
 func (w *Watcher) command(ctx context.Context, hash chain.Hash, c tx.Command) error {
-	origin, err := commands.Begin(w.Random, event.Meta{Actor: "watcher"})
+	origin, err := commands.Begin(w.Random, eventlog.Meta{Actor: "watcher"})
 	if err != nil {
 		return err
 	}
@@ -280,7 +280,7 @@ func (w *Watcher) command(ctx context.Context, hash chain.Hash, c tx.Command) er
 			return err
 		}
 		_, err = w.Transactions.HandleOnce(ctx, stream, r, c, origin)
-		var conflict *event.ConflictError
+		var conflict *eventlog.ConflictError
 		switch {
 		case errors.As(err, &conflict):
 		case commands.IsRefusal(err):

@@ -24,12 +24,12 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Safeguards, Signers and Budgets handle the commands of domain/relay/safeguard, domain/relay/signer
@@ -42,7 +42,7 @@ type (
 
 // ErrStopped refuses to sign with a key that is paused, drained, disabled, or not
 // registered.
-const ErrStopped = event.Refusal("signer-stopped")
+const ErrStopped = eventlog.Refusal("signer-stopped")
 
 // Config configures a guard.
 type Config struct {
@@ -145,7 +145,7 @@ func (g *Guard) budget(on chain.ID) *purse {
 
 // origin makes the origin of a command without a client or operator.
 func (g *Guard) origin() (commands.Origin, error) {
-	return commands.Begin(g.Random, event.Meta{Actor: "relayer"})
+	return commands.Begin(g.Random, eventlog.Meta{Actor: "relayer"})
 }
 
 // Room returns how many more intents a lane may be given: none while its signer does not

@@ -8,11 +8,11 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Replicas that reserve concurrently never reserve more together than the limit, and
@@ -157,7 +157,7 @@ func TestHeedsOthers(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		do, undo func()
-		want     event.Refusal
+		want     eventlog.Refusal
 		noop     bool // may be signed
 		room     int
 	}{

@@ -7,11 +7,11 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // situations are operators' commands that hold a request, with the expected refusal.
@@ -48,9 +48,9 @@ func (w *world) situations(g *guard.Guard) []situation {
 type situation struct {
 	name     string
 	do, undo func()
-	refused  event.Refusal // refusal of a request to sign it; empty: none
-	held     event.Refusal // refusal of a nonce
-	since    bool          // the hold's start is known
+	refused  eventlog.Refusal // refusal of a request to sign it; empty: none
+	held     eventlog.Refusal // refusal of a nonce
+	since    bool             // the hold's start is known
 }
 
 // Check returns the answer of Allow in every situation, and reserves nothing.

@@ -5,10 +5,10 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Operators' commands and queries. Each command has its actor, a reason and a time.
@@ -19,7 +19,7 @@ func (g *Guard) Switches(ctx context.Context) (safeguard.State, error) {
 }
 
 // Switch changes a safeguard. This process obeys it at once.
-func (g *Guard) Switch(ctx context.Context, c safeguard.Command, meta event.Meta) (safeguard.State, error) {
+func (g *Guard) Switch(ctx context.Context, c safeguard.Command, meta eventlog.Meta) (safeguard.State, error) {
 	origin, err := commands.Begin(g.Random, meta)
 	if err != nil {
 		return safeguard.State{}, err
@@ -33,7 +33,7 @@ func (g *Guard) Signer(ctx context.Context, on chain.ID, address chain.Address) 
 }
 
 // Order handles an operator's command about a signer.
-func (g *Guard) Order(ctx context.Context, on chain.ID, address chain.Address, c signer.Command, meta event.Meta) (signer.State, error) {
+func (g *Guard) Order(ctx context.Context, on chain.ID, address chain.Address, c signer.Command, meta eventlog.Meta) (signer.State, error) {
 	origin, err := commands.Begin(g.Random, meta)
 	if err != nil {
 		return signer.State{}, err
@@ -42,7 +42,7 @@ func (g *Guard) Order(ctx context.Context, on chain.ID, address chain.Address, c
 }
 
 // Serve sets the targets that a signer may call; without targets it may call everything.
-func (g *Guard) Serve(ctx context.Context, on chain.ID, address chain.Address, targets chain.Targets, actor, reason string, meta event.Meta) (signer.State, error) {
+func (g *Guard) Serve(ctx context.Context, on chain.ID, address chain.Address, targets chain.Targets, actor, reason string, meta eventlog.Meta) (signer.State, error) {
 	state, err := g.Signer(ctx, on, address)
 	if err != nil {
 		return state, err
@@ -62,7 +62,7 @@ func (g *Guard) Budget(ctx context.Context, on chain.ID) (budget.State, error) {
 }
 
 // Limit sets a daily limit on spending on a chain.
-func (g *Guard) Limit(ctx context.Context, on chain.ID, c budget.SetLimit, meta event.Meta) (budget.State, error) {
+func (g *Guard) Limit(ctx context.Context, on chain.ID, c budget.SetLimit, meta eventlog.Meta) (budget.State, error) {
 	origin, err := commands.Begin(g.Random, meta)
 	if err != nil {
 		return budget.State{}, err

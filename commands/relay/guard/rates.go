@@ -8,13 +8,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/rate"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // ErrRate refuses requests beyond a rate. Its code is the code of every other rate limit.
-const ErrRate = event.Refusal("rate-limited")
+const ErrRate = eventlog.Refusal("rate-limited")
 
 // ratesMax bounds how many clients and subjects are counted. Beyond it, entries with a full
 // allowance are dropped. Then the subjects of the client with the most are dropped, until

@@ -8,21 +8,21 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // rows keeps one snapshot per stream.
 type rows struct {
-	all map[event.Stream]event.Snapshot
+	all map[eventlog.Stream]eventlog.Snapshot
 }
 
-func (r rows) Snapshot(_ context.Context, stream event.Stream) (event.Snapshot, bool, error) {
+func (r rows) Snapshot(_ context.Context, stream eventlog.Stream) (eventlog.Snapshot, bool, error) {
 	s, ok := r.all[stream]
 	return s, ok, nil
 }
 
-func (r rows) KeepSnapshot(_ context.Context, s event.Snapshot) error {
+func (r rows) KeepSnapshot(_ context.Context, s eventlog.Snapshot) error {
 	r.all[s.Stream] = s
 	return nil
 }
@@ -33,8 +33,8 @@ type reads struct {
 	n *int
 }
 
-func (r reads) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func (r reads) ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		for e, err := range r.Store.ReadStream(ctx, stream, after) {
 			*r.n++
 			if !yield(e, err) {
@@ -48,12 +48,12 @@ func (r reads) ReadStream(ctx context.Context, stream event.Stream, after event.
 // never read it as a whole.
 func TestSnapshots(t *testing.T) {
 	w := newWorld(t)
-	kept, n := rows{map[event.Stream]event.Snapshot{}}, 0
+	kept, n := rows{map[eventlog.Stream]eventlog.Snapshot{}}, 0
 	snapshots := func(c *guard.Config) {
 		c.Budgets.Store = reads{c.Budgets.Store, &n}
 		c.Budgets.Snapshots = &commands.Snapshots[budget.State]{
 			Rows: kept, Every: 10, Schema: budget.SnapshotSchema, Encode: budget.State.Snapshot, Decode: budget.Restore,
-			Failed: func(stream event.Stream, err error) { t.Error(stream, err) },
+			Failed: func(stream eventlog.Stream, err error) { t.Error(stream, err) },
 		}
 	}
 	g := w.replica(snapshots)

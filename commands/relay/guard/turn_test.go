@@ -11,17 +11,17 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // silent is a store that never answers reads of streams.
 type silent struct{ commands.Store }
 
-func (silent) ReadStream(ctx context.Context, _ event.Stream, _ event.Version) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func (silent) ReadStream(ctx context.Context, _ eventlog.Stream, _ eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		<-ctx.Done()
-		yield(event.Recorded{}, ctx.Err())
+		yield(eventlog.Recorded{}, ctx.Err())
 	}
 }
 
@@ -31,7 +31,7 @@ type muted struct {
 	mute *atomic.Bool
 }
 
-func (m muted) ReadStream(ctx context.Context, s event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+func (m muted) ReadStream(ctx context.Context, s eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
 	if m.mute.Load() {
 		return silent{m.Store}.ReadStream(ctx, s, after)
 	}

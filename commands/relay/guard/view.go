@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // view is the last read state of a stream. It reads on from there, not from the beginning,
@@ -16,7 +16,7 @@ import (
 // process take turns, and so do not conflict in the log.
 type view[S commands.Decider[S, C, E], C, E any] struct {
 	handler commands.Handler[S, C, E]
-	stream  event.Stream
+	stream  eventlog.Stream
 
 	turn  turn
 	held  commands.Result[S]
@@ -146,7 +146,7 @@ func (v *view[S, C, E]) handle(ctx context.Context, c C, o commands.Origin, now 
 			v.leave()
 			return next.State, nil
 		}
-		var conflict *event.ConflictError
+		var conflict *eventlog.ConflictError
 		if !errors.As(err, &conflict) {
 			return v.held.State, err
 		}

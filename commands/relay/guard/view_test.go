@@ -10,8 +10,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // gated counts reads of streams, and blocks them until the gate is open.
@@ -21,7 +21,7 @@ type gated struct {
 	gate  chan struct{}
 }
 
-func (g gated) ReadStream(ctx context.Context, s event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+func (g gated) ReadStream(ctx context.Context, s eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
 	g.reads.Add(1)
 	<-g.gate
 	return g.Store.ReadStream(ctx, s, after)

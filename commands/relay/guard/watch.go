@@ -9,9 +9,9 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Balances returns accounts' balances of the currency that they pay fees in, in the chain's
@@ -66,8 +66,8 @@ func (g *Guard) look(ctx context.Context, on chain.ID, node Balances, signers []
 // followed is the known lanes of a signer, to find out when all are empty. Only the watch
 // uses it.
 type followed struct {
-	upTo event.Position // position up to which the log was searched for lanes
-	all  map[event.Stream]*view[lane.State, lane.Command, lane.Event]
+	upTo eventlog.Position // position up to which the log was searched for lanes
+	all  map[eventlog.Stream]*view[lane.State, lane.Command, lane.Event]
 }
 
 // openedMax is how many lane openings are read at once.
@@ -96,9 +96,9 @@ func (g *Guard) finish(ctx context.Context, on chain.ID, address chain.Address) 
 // findLanes finds all lanes of a signer that were ever opened.
 func (g *Guard) findLanes(ctx context.Context, k *key, on chain.ID, address chain.Address) error {
 	if k.lanes.all == nil {
-		k.lanes.all = map[event.Stream]*view[lane.State, lane.Command, lane.Event]{}
+		k.lanes.all = map[eventlog.Stream]*view[lane.State, lane.Command, lane.Event]{}
 	}
-	filter := event.Filter{Names: []string{"lane.opened."}}
+	filter := eventlog.Filter{Names: []string{"lane.opened."}}
 	for batch, err := range g.Signers.Store.ReadAll(ctx, k.lanes.upTo, filter, openedMax) {
 		if err != nil {
 			return err

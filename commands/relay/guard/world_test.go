@@ -12,12 +12,12 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/proof/promises/safeguards"
 )
@@ -29,7 +29,7 @@ const here = chain.ID(42431)
 var (
 	alice, bob = chain.Address{0xa1}, chain.Address{0xb0}
 	target     = chain.Address{0xee}
-	meta       = event.Meta{Actor: "ada"}
+	meta       = eventlog.Meta{Actor: "ada"}
 )
 
 func must(t testing.TB, err error) {
@@ -109,7 +109,7 @@ func (w *world) flip(g *guard.Guard, c safeguard.Command) {
 func (w *world) judge() {
 	w.t.Helper()
 	j := safeguards.New(safeguards.Settings{Grace: time.Second})
-	for batch, err := range w.db.Log().ReadAll(w.t.Context(), 0, event.Filter{}, 1000) {
+	for batch, err := range w.db.Log().ReadAll(w.t.Context(), 0, eventlog.Filter{}, 1000) {
 		must(w.t, err)
 		for _, r := range batch.Events {
 			for _, v := range j.Event(r) {

@@ -7,15 +7,15 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // History yields the events of a client's intent. A nil client may read every client's intents. If
 // the intent is unknown or another client's, History yields [intent.ErrUnknown] alone, without an
 // event. It decodes nothing of another client's intent but its owner.
-func (d *Desk) History(ctx context.Context, client *string, id chain.IntentID) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func (d *Desk) History(ctx context.Context, client *string, id chain.IntentID) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		known := false
 		for recorded, err := range d.Intents.Store.ReadStream(ctx, intent.Stream(id), 0) {
 			if err == nil && !known {
@@ -24,7 +24,7 @@ func (d *Desk) History(ctx context.Context, client *string, id chain.IntentID) i
 				err = fmt.Errorf("read %s: %w", intent.Stream(id), err)
 			}
 			if err != nil {
-				yield(event.Recorded{}, err)
+				yield(eventlog.Recorded{}, err)
 				return
 			}
 			if known = true; !yield(recorded, nil) {
@@ -32,13 +32,13 @@ func (d *Desk) History(ctx context.Context, client *string, id chain.IntentID) i
 			}
 		}
 		if !known {
-			yield(event.Recorded{}, intent.ErrUnknown)
+			yield(eventlog.Recorded{}, intent.ErrUnknown)
 		}
 	}
 }
 
 // belongs returns [intent.ErrUnknown] if an intent with this first event is another client's.
-func (d *Desk) belongs(first event.Recorded, client *string) error {
+func (d *Desk) belongs(first eventlog.Recorded, client *string) error {
 	if client == nil {
 		return nil
 	}
@@ -95,8 +95,8 @@ func (d *Desk) metered(read *int) *Desk {
 }
 
 // ReadStream implements [commands.Store].
-func (m meter) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func (m meter) ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		for recorded, err := range m.Store.ReadStream(ctx, stream, after) {
 			if *m.read += len(recorded.Data); !yield(recorded, err) {
 				return

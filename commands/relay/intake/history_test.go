@@ -8,8 +8,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // rivals is a store on which another command gets in before the first append.
@@ -18,7 +18,7 @@ type rivals struct {
 	first func()
 }
 
-func (r rivals) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
+func (r rivals) Append(ctx context.Context, stream eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	r.first()
 	return r.Store.Append(ctx, stream, expected, events...)
 }
@@ -40,22 +40,22 @@ func size(t *testing.T, d *intake.Desk, r intent.Request) (bytes int) {
 func TestCommandsCountBytes(t *testing.T) {
 	d := newDesk(t)
 	r := asked()
-	if a := d.Create(t.Context(), []intent.Request{r}, event.Meta{})[0]; a.Err != nil {
+	if a := d.Create(t.Context(), []intent.Request{r}, eventlog.Meta{})[0]; a.Err != nil {
 		t.Fatal(a.Err)
 	}
 	owner, other := r.Client, "other"
 	requested := size(t, d, r)
-	if a := d.Cancel(t.Context(), &other, r.ID(), "", event.Meta{}); !errors.Is(a.Err, intent.ErrUnknown) || a.Read != 0 {
+	if a := d.Cancel(t.Context(), &other, r.ID(), "", eventlog.Meta{}); !errors.Is(a.Err, intent.ErrUnknown) || a.Read != 0 {
 		t.Errorf("another client's: %v, and %d bytes", a.Err, a.Read)
 	}
 	spedUp, raced := 0, *d
 	raced.Intents.Store = rivals{d.Intents.Store, sync.OnceFunc(func() {
-		if a := d.SpeedUp(t.Context(), &owner, r.ID(), intent.NewAmount(7), event.Meta{}); a.Err != nil || a.Read != requested {
+		if a := d.SpeedUp(t.Context(), &owner, r.ID(), intent.NewAmount(7), eventlog.Meta{}); a.Err != nil || a.Read != requested {
 			t.Errorf("the first: %v, and %d bytes, want %d", a.Err, a.Read, requested)
 		}
 		spedUp = size(t, d, r)
 	})}
-	if a := raced.Cancel(t.Context(), &owner, r.ID(), "", event.Meta{}); a.Err != nil || spedUp <= requested || a.Read != requested+spedUp {
+	if a := raced.Cancel(t.Context(), &owner, r.ID(), "", eventlog.Meta{}); a.Err != nil || spedUp <= requested || a.Read != requested+spedUp {
 		t.Errorf("the second: %v, and %d bytes, want %d and %d", a.Err, a.Read, requested, spedUp)
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Intents handles the commands of domain/relay/intent.
@@ -21,7 +21,7 @@ type Intents = commands.Handler[intent.State, intent.Command, intent.Event]
 
 // ErrNotServed refuses requests that can never be executed here: for an unknown signer or
 // pool, or beyond the chain's abilities.
-const ErrNotServed = event.Refusal("intent-not-served")
+const ErrNotServed = eventlog.Refusal("intent-not-served")
 
 // Desk serves clients.
 type Desk struct {
@@ -57,13 +57,13 @@ type Desk struct {
 type Answer struct {
 	State intent.State
 	// Version is the version of the last event in State.
-	Version event.Version
+	Version eventlog.Version
 	// Known means that the intent had been requested before.
 	Known bool
 	// Read is the number of bytes of the intent's events that were read, also if the command ended
 	// in an error. Bytes of another client's intent do not count.
 	Read int
-	// Err is an event.Refusal, or a transient error.
+	// Err is an eventlog.Refusal, or a transient error.
 	Err error
 }
 
@@ -71,7 +71,7 @@ type Answer struct {
 // repeated request gets the intent's current state for the life of the intent, even if it
 // would be refused now. A different request under the same key is [intent.ErrDiffers]. Of
 // several requests under one key the first creates the intent, and the others know it.
-func (d *Desk) Create(ctx context.Context, requests []intent.Request, meta event.Meta) []Answer {
+func (d *Desk) Create(ctx context.Context, requests []intent.Request, meta eventlog.Meta) []Answer {
 	answers := make([]Answer, len(requests))
 	alike := byIntent(requests)
 	_ = commands.Each(len(alike), d.AtOnce, func(n int) error { // each answer has its own error
@@ -101,14 +101,14 @@ func byIntent(requests []intent.Request) (alike [][]int) {
 	return alike
 }
 
-func (d *Desk) create(ctx context.Context, r intent.Request, meta event.Meta) Answer {
+func (d *Desk) create(ctx context.Context, r intent.Request, meta eventlog.Meta) Answer {
 	read := 0
 	a := d.metered(&read).accept(ctx, r, meta)
 	a.Read = read // of the client's own intent: its id depends on the client
 	return a
 }
 
-func (d *Desk) accept(ctx context.Context, r intent.Request, meta event.Meta) Answer {
+func (d *Desk) accept(ctx context.Context, r intent.Request, meta eventlog.Meta) Answer {
 	wish := intent.Create{Request: r, At: d.Now()}
 	if d.Seal != nil {
 		wish.Request = d.Seal.Request(r)
@@ -232,7 +232,7 @@ func (d *Desk) lookUp(ctx context.Context, client string, all []intent.Webhook) 
 // otherwise by a no-op at its nonce. A nil client is an operator, who may cancel any
 // client's intent. For another client's intent it returns [intent.ErrUnknown], which
 // reveals nothing.
-func (d *Desk) Cancel(ctx context.Context, client *string, id chain.IntentID, detail string, meta event.Meta) Answer {
+func (d *Desk) Cancel(ctx context.Context, client *string, id chain.IntentID, detail string, meta eventlog.Meta) Answer {
 	return d.wish(ctx, client, id, meta, func(intent.Request) (intent.Command, error) {
 		return intent.Cancel{Detail: detail, At: d.Now()}, nil
 	})
@@ -241,7 +241,7 @@ func (d *Desk) Cancel(ctx context.Context, client *string, id chain.IntentID, de
 // SpeedUp makes the next attempts pay at least fee per unit of gas. It refuses a fee above
 // Most ([intent.ErrOverCeiling]), which would otherwise be cut without notice. For client
 // see [Desk.Cancel].
-func (d *Desk) SpeedUp(ctx context.Context, client *string, id chain.IntentID, fee intent.Amount, meta event.Meta) Answer {
+func (d *Desk) SpeedUp(ctx context.Context, client *string, id chain.IntentID, fee intent.Amount, meta eventlog.Meta) Answer {
 	return d.wish(ctx, client, id, meta, func(r intent.Request) (intent.Command, error) {
 		if d.Most != nil && fee.Cmp(d.Most(r.Chain)) > 0 {
 			return nil, intent.ErrOverCeiling.Because("on chain %s the ceiling is %s, less than %s", r.Chain, d.Most(r.Chain), fee)
@@ -250,7 +250,7 @@ func (d *Desk) SpeedUp(ctx context.Context, client *string, id chain.IntentID, f
 	})
 }
 
-func (d *Desk) wish(ctx context.Context, client *string, id chain.IntentID, meta event.Meta, of func(intent.Request) (intent.Command, error)) Answer {
+func (d *Desk) wish(ctx context.Context, client *string, id chain.IntentID, meta eventlog.Meta, of func(intent.Request) (intent.Command, error)) Answer {
 	read := 0
 	r, err := d.load(ctx, client, id, &read)
 	if err != nil {
@@ -266,7 +266,7 @@ func (d *Desk) wish(ctx context.Context, client *string, id chain.IntentID, meta
 	return Answer{State: r.State, Version: r.Version, Known: r.Added == 0, Read: read}
 }
 
-func (d *Desk) handle(ctx context.Context, id chain.IntentID, r commands.Result[intent.State], c intent.Command, meta event.Meta) (commands.Result[intent.State], error) {
+func (d *Desk) handle(ctx context.Context, id chain.IntentID, r commands.Result[intent.State], c intent.Command, meta eventlog.Meta) (commands.Result[intent.State], error) {
 	origin, err := commands.Begin(d.Random, meta)
 	if err != nil {
 		return r, err

@@ -16,8 +16,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -76,13 +76,13 @@ func TestRefusals(t *testing.T) {
 	d := newDesk(t)
 	d.Allow = func(_ context.Context, r intent.Request) error {
 		if r.Subject == "banned" {
-			return event.Refusal("halted")
+			return eventlog.Refusal("halted")
 		}
 		return nil
 	}
 	for name, c := range map[string]struct {
 		change func(*intent.Request)
-		want   event.Refusal
+		want   eventlog.Refusal
 	}{
 		"no such chain":     {func(r *intent.Request) { r.Chain = 3 }, commands.ErrUnsupportedChain},
 		"not on this chain": {func(r *intent.Request) { r.Chain, r.Calls = 1, append(r.Calls, r.Calls...) }, intent.ErrInvalid},
@@ -94,7 +94,7 @@ func TestRefusals(t *testing.T) {
 		"nothing to be done": {func(r *intent.Request) { r.Calls = nil }, intent.ErrInvalid},
 		"too late":           {func(r *intent.Request) { r.Deadline = uint64(epoch.Unix()) }, intent.ErrDeadlinePassed},
 	} {
-		a := d.Create(t.Context(), []intent.Request{asked(c.change)}, event.Meta{})[0]
+		a := d.Create(t.Context(), []intent.Request{asked(c.change)}, eventlog.Meta{})[0]
 		if !errors.Is(a.Err, c.want) || a.State.Status() != intent.StatusAbsent || strings.Contains(a.Err.Error(), "secret") {
 			t.Errorf("%s: %v, %s", name, a.Err, a.State.Status())
 		}
@@ -117,7 +117,7 @@ func sealer(t *testing.T, secret byte) *intent.Sealer {
 // Without a key no webhook is accepted.
 func TestSealed(t *testing.T) {
 	d := newDesk(t)
-	if a := d.Create(t.Context(), []intent.Request{asked()}, event.Meta{})[0]; a.Err != nil {
+	if a := d.Create(t.Context(), []intent.Request{asked()}, eventlog.Meta{})[0]; a.Err != nil {
 		t.Fatal(a.Err)
 	}
 	for r, err := range d.Intents.Store.ReadStream(t.Context(), intent.Stream(asked().ID()), 0) {
@@ -135,7 +135,7 @@ func TestSealed(t *testing.T) {
 	}
 	d.Seal = nil
 	other := asked(func(r *intent.Request) { r.Key = "order-2" })
-	if a := d.Create(t.Context(), []intent.Request{other}, event.Meta{})[0]; !errors.Is(a.Err, intent.ErrWebhookURL) {
+	if a := d.Create(t.Context(), []intent.Request{other}, eventlog.Meta{})[0]; !errors.Is(a.Err, intent.ErrWebhookURL) {
 		t.Errorf("without a key: %v", a.Err)
 	}
 }
@@ -144,7 +144,7 @@ func TestSealed(t *testing.T) {
 // different request under the same key is refused.
 func TestRepeated(t *testing.T) {
 	d := newDesk(t)
-	first := d.Create(t.Context(), []intent.Request{asked()}, event.Meta{})[0]
+	first := d.Create(t.Context(), []intent.Request{asked()}, eventlog.Meta{})[0]
 	if first.Err != nil || first.Known {
 		t.Fatal(first.Err, first.Known)
 	}
@@ -152,19 +152,19 @@ func TestRepeated(t *testing.T) {
 	d.Now = func() time.Time { return now }
 	d.Webhooks = intake.NewWebhookChecks(guard("example"))
 	d.Chains = nil
-	d.Allow = func(context.Context, intent.Request) error { return event.Refusal("halted") }
-	if a := d.Cancel(t.Context(), nil, asked().ID(), "changed my mind", event.Meta{}); a.Err != nil {
+	d.Allow = func(context.Context, intent.Request) error { return eventlog.Refusal("halted") }
+	if a := d.Cancel(t.Context(), nil, asked().ID(), "changed my mind", eventlog.Meta{}); a.Err != nil {
 		t.Fatal(a.Err)
 	}
-	again := d.Create(t.Context(), []intent.Request{asked()}, event.Meta{})[0]
+	again := d.Create(t.Context(), []intent.Request{asked()}, eventlog.Meta{})[0]
 	if again.Err != nil || !again.Known || again.State.Status() != intent.StatusCanceled {
 		t.Errorf("%v, known %v, %s", again.Err, again.Known, again.State.Status())
 	}
-	other := d.Create(t.Context(), []intent.Request{asked(func(r *intent.Request) { r.Subject = "x" })}, event.Meta{})[0]
+	other := d.Create(t.Context(), []intent.Request{asked(func(r *intent.Request) { r.Subject = "x" })}, eventlog.Meta{})[0]
 	if !errors.Is(other.Err, intent.ErrDiffers) || other.State.Status() != intent.StatusAbsent {
 		t.Errorf("another request under the key: %v, %s", other.Err, other.State.Status())
 	}
-	fresh := d.Create(t.Context(), []intent.Request{asked(func(r *intent.Request) { r.Key = "order-2" })}, event.Meta{})[0]
+	fresh := d.Create(t.Context(), []intent.Request{asked(func(r *intent.Request) { r.Key = "order-2" })}, eventlog.Meta{})[0]
 	if !errors.Is(fresh.Err, commands.ErrUnsupportedChain) {
 		t.Errorf("one that there was not: %v", fresh.Err)
 	}
@@ -175,7 +175,7 @@ func TestRepeated(t *testing.T) {
 func TestRepeatedUnderAnotherKey(t *testing.T) {
 	d := newDesk(t)
 	ask := func(change ...func(*intent.Request)) intake.Answer {
-		return d.Create(t.Context(), []intent.Request{asked(change...)}, event.Meta{})[0]
+		return d.Create(t.Context(), []intent.Request{asked(change...)}, eventlog.Meta{})[0]
 	}
 	if a := ask(); a.Err != nil {
 		t.Fatal(a.Err)
@@ -210,7 +210,7 @@ func TestHundredAtOnce(t *testing.T) {
 	for i := range 100 {
 		asking.Go(func() {
 			subject := fmt.Sprint(i % 2)
-			a := d.Create(t.Context(), []intent.Request{asked(func(r *intent.Request) { r.Subject = subject })}, event.Meta{})[0]
+			a := d.Create(t.Context(), []intent.Request{asked(func(r *intent.Request) { r.Subject = subject })}, eventlog.Meta{})[0]
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -242,7 +242,7 @@ func TestBatch(t *testing.T) {
 		all = append(all, asked(func(r *intent.Request) { r.Key = fmt.Sprint("order-", i) }))
 	}
 	all[3].Chain, all[7] = 9, all[6]
-	for i, a := range d.Create(t.Context(), all, event.Meta{Actor: "test"}) {
+	for i, a := range d.Create(t.Context(), all, eventlog.Meta{Actor: "test"}) {
 		switch {
 		case i == 3 && !errors.Is(a.Err, commands.ErrUnsupportedChain), i != 3 && a.Err != nil:
 			t.Errorf("%d: %v", i, a.Err)
@@ -266,7 +266,7 @@ func TestBatchOfOneKey(t *testing.T) {
 		other.Subject = "another"
 		all = append(all, one, one, other)
 	}
-	for i, a := range d.Create(t.Context(), all, event.Meta{Actor: "test"}) {
+	for i, a := range d.Create(t.Context(), all, eventlog.Meta{Actor: "test"}) {
 		switch {
 		case i%3 == 2 && !errors.Is(a.Err, intent.ErrDiffers), i%3 < 2 && (a.Err != nil || a.Known != (i%3 == 1)):
 			t.Errorf("%d: known %v, %v", i, a.Known, a.Err)
@@ -279,18 +279,18 @@ func TestWishes(t *testing.T) {
 	d := newDesk(t)
 	shop, other := "shop", "other"
 	id := asked().ID()
-	if a := d.Create(t.Context(), []intent.Request{asked()}, event.Meta{})[0]; a.Err != nil {
+	if a := d.Create(t.Context(), []intent.Request{asked()}, eventlog.Meta{})[0]; a.Err != nil {
 		t.Fatal(a.Err)
 	}
 	for _, client := range []*string{&other, new(string)} {
-		if a := d.Cancel(t.Context(), client, id, "", event.Meta{}); !errors.Is(a.Err, intent.ErrUnknown) || a.State.Status() != intent.StatusAbsent {
+		if a := d.Cancel(t.Context(), client, id, "", eventlog.Meta{}); !errors.Is(a.Err, intent.ErrUnknown) || a.State.Status() != intent.StatusAbsent {
 			t.Errorf("%q cancels what is another's: %v", *client, a.Err)
 		}
-		if a := d.SpeedUp(t.Context(), client, id, intent.NewAmount(9), event.Meta{}); !errors.Is(a.Err, intent.ErrUnknown) {
+		if a := d.SpeedUp(t.Context(), client, id, intent.NewAmount(9), eventlog.Meta{}); !errors.Is(a.Err, intent.ErrUnknown) {
 			t.Errorf("%q speeds up what is another's: %v", *client, a.Err)
 		}
 	}
-	if a := d.Cancel(t.Context(), nil, chain.IntentID{7}, "", event.Meta{}); !errors.Is(a.Err, intent.ErrUnknown) {
+	if a := d.Cancel(t.Context(), nil, chain.IntentID{7}, "", eventlog.Meta{}); !errors.Is(a.Err, intent.ErrUnknown) {
 		t.Errorf("nobody's: %v", a.Err)
 	}
 	most := intent.NewAmount(8)
@@ -300,23 +300,23 @@ func TestWishes(t *testing.T) {
 		}
 		return most
 	}
-	if a := d.SpeedUp(t.Context(), &shop, id, intent.NewAmount(9), event.Meta{}); !errors.Is(a.Err, intent.ErrOverCeiling) {
+	if a := d.SpeedUp(t.Context(), &shop, id, intent.NewAmount(9), eventlog.Meta{}); !errors.Is(a.Err, intent.ErrOverCeiling) {
 		t.Errorf("more than anybody offers: %+v", a)
 	}
 	most = intent.NewAmount(10)
 	for _, known := range []bool{false, true} {
-		a := d.SpeedUp(t.Context(), &shop, id, intent.NewAmount(9), event.Meta{})
+		a := d.SpeedUp(t.Context(), &shop, id, intent.NewAmount(9), eventlog.Meta{})
 		if a.Err != nil || a.Known != known || a.State.Floor != intent.NewAmount(9) {
 			t.Errorf("%+v", a)
 		}
 	}
 	for _, known := range []bool{false, true} {
-		a := d.Cancel(t.Context(), &shop, id, "wrong", event.Meta{})
+		a := d.Cancel(t.Context(), &shop, id, "wrong", eventlog.Meta{})
 		if a.Err != nil || a.Known != known || a.State.Status() != intent.StatusCanceled || a.State.End.Detail != "wrong" {
 			t.Errorf("%+v", a)
 		}
 	}
-	if a := d.SpeedUp(t.Context(), &shop, id, intent.NewAmount(10), event.Meta{}); !errors.Is(a.Err, intent.ErrSettled) {
+	if a := d.SpeedUp(t.Context(), &shop, id, intent.NewAmount(10), eventlog.Meta{}); !errors.Is(a.Err, intent.ErrSettled) {
 		t.Errorf("faster than canceled: %v", a.Err)
 	}
 }
@@ -329,15 +329,15 @@ type lost struct {
 	err   error // of every call, if set
 }
 
-func (l *lost) Append(ctx context.Context, stream event.Stream, at event.Version, events ...event.Event) (event.Appended, error) {
+func (l *lost) Append(ctx context.Context, stream eventlog.Stream, at eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
-		return event.Appended{}, l.err
+		return eventlog.Appended{}, l.err
 	}
 	a, err := l.Store.Append(ctx, stream, at, events...)
 	if l.calls++; l.calls == 1 && err == nil {
-		return event.Appended{}, event.ErrUnknown
+		return eventlog.Appended{}, eventlog.ErrUnknown
 	}
 	return a, err
 }
@@ -348,16 +348,16 @@ func TestLostAnswer(t *testing.T) {
 	d := newDesk(t)
 	store := &lost{Store: d.Intents.Store}
 	d.Intents.Store = store
-	a := d.Create(t.Context(), []intent.Request{asked()}, event.Meta{})[0]
+	a := d.Create(t.Context(), []intent.Request{asked()}, eventlog.Meta{})[0]
 	if a.Err != nil || a.Known {
 		t.Errorf("%v, known %v", a.Err, a.Known)
 	}
 	if head, err := store.Head(t.Context()); head != 1 || err != nil {
 		t.Errorf("%d events, %v", head, err)
 	}
-	store.err = event.ErrUnknown
-	a = d.Create(t.Context(), []intent.Request{asked(func(r *intent.Request) { r.Key = "order-2" })}, event.Meta{})[0]
-	if !errors.Is(a.Err, event.ErrUnknown) || commands.IsRefusal(a.Err) {
+	store.err = eventlog.ErrUnknown
+	a = d.Create(t.Context(), []intent.Request{asked(func(r *intent.Request) { r.Key = "order-2" })}, eventlog.Meta{})[0]
+	if !errors.Is(a.Err, eventlog.ErrUnknown) || commands.IsRefusal(a.Err) {
 		t.Errorf("%v", a.Err)
 	}
 }
@@ -381,7 +381,7 @@ func TestAnswersAreTold(t *testing.T) {
 	good, bad := asked(), asked()
 	bad.Key, bad.Chain = "bad", 9
 	for range 2 {
-		d.Create(t.Context(), []intent.Request{good, bad}, event.Meta{Actor: "test"})
+		d.Create(t.Context(), []intent.Request{good, bad}, eventlog.Meta{Actor: "test"})
 	}
 	if all != 4 || known != 1 || refused != 2 {
 		t.Errorf("%d answers, %d known, %d refused", all, known, refused)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/domain/access"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // quotaDesk is a desk with a quota, and a queue whose counts the test sets.
@@ -36,7 +36,7 @@ func newQuotaDesk(t *testing.T, limit int) *quotaDesk {
 }
 
 func (d *quotaDesk) ask(client string, n int) intake.Answer {
-	return d.Create(d.t.Context(), []intent.Request{asked(func(r *intent.Request) { r.Client, r.Key, r.Deadline = client, fmt.Sprint("order-", n), 0 })}, event.Meta{})[0]
+	return d.Create(d.t.Context(), []intent.Request{asked(func(r *intent.Request) { r.Client, r.Key, r.Deadline = client, fmt.Sprint("order-", n), 0 })}, eventlog.Meta{})[0]
 }
 
 // A client that floods the queue of intents is refused beyond its quota. No other client is
@@ -83,7 +83,7 @@ func TestNothingUsesNothingUp(t *testing.T) {
 			t.Fatal(a.Err)
 		}
 		other := asked(func(r *intent.Request) { r.Client, r.Key, r.Deadline, r.Subject = "shop", "order-0", 0, "x" })
-		if a := d.Create(t.Context(), []intent.Request{other}, event.Meta{})[0]; !errors.Is(a.Err, intent.ErrDiffers) {
+		if a := d.Create(t.Context(), []intent.Request{other}, eventlog.Meta{})[0]; !errors.Is(a.Err, intent.ErrDiffers) {
 			t.Errorf("another request under the key: %v", a.Err)
 		}
 	}

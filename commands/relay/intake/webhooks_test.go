@@ -10,9 +10,9 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/domain/access"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // A client that keeps requesting new webhooks is refused beyond its quota. Its requests
@@ -36,7 +36,7 @@ func TestFloodOfWebhooksIsRefused(t *testing.T) {
 				r.Webhooks = append(r.Webhooks, intent.Webhook{URL: fmt.Sprint("https://hooks.example.com/", u)})
 			}
 		})
-		return d.Create(t.Context(), []intent.Request{r}, event.Meta{})[0].Err
+		return d.Create(t.Context(), []intent.Request{r}, eventlog.Meta{})[0].Err
 	}
 	for _, urls := range [][]int{{1}, {2, 1}, {3}, {3, 2, 1}, {}} {
 		if err := ask("flood", urls...); err != nil {
@@ -90,7 +90,7 @@ func TestNoNameIsLookedUpForWhoIsRefused(t *testing.T) {
 		r := asked(func(r *intent.Request) {
 			r.Key, r.Deadline, r.Webhooks = fmt.Sprint("order-", n), 0, []intent.Webhook{{URL: url}}
 		})
-		return d.Create(t.Context(), []intent.Request{r}, event.Meta{})[0].Err
+		return d.Create(t.Context(), []intent.Request{r}, eventlog.Meta{})[0].Err
 	}
 	refuse = intent.ErrSettled
 	if err := ask("https://hooks.example.com/1"); !errors.Is(err, refuse) || looked != 0 {

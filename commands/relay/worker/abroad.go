@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Abroad wakes the lanes of this process while another process feeds the queue. The feeder
@@ -14,7 +14,7 @@ import (
 // intents at their next poll.
 type Abroad struct {
 	Store commands.Store
-	Codec event.Codec[intent.Event]
+	Codec eventlog.Codec[intent.Event]
 	// Feeds reports whether this process feeds the queue itself.
 	Feeds func() bool
 	// Fed is called as [Feeder].Fed is.
@@ -31,7 +31,7 @@ func (a Abroad) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	asked := event.Filter{Names: []string{"intent.requested."}}
+	asked := eventlog.Filter{Names: []string{"intent.requested."}}
 	for batch, err := range a.Store.Subscribe(ctx, head, asked, newsMax) {
 		if err != nil {
 			return err
@@ -50,7 +50,7 @@ func (a Abroad) Run(ctx context.Context) error {
 
 // fresh returns the requested intents, or none if this process feeds: then the feeder
 // reports them. It skips unreadable events; the feeder stops at those.
-func (a Abroad) fresh(events []event.Recorded) (fresh []intent.Waiting) {
+func (a Abroad) fresh(events []eventlog.Recorded) (fresh []intent.Waiting) {
 	if a.Feeds() {
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // While another process feeds the queue, Abroad wakes lanes for requested intents as a
@@ -44,7 +44,7 @@ func TestAbroad(t *testing.T) {
 		t.Error(err)
 	}
 
-	for batch, err := range f.log.ReadAll(t.Context(), told[0].Position-1, event.Filter{}, len(told)) {
+	for batch, err := range f.log.ReadAll(t.Context(), told[0].Position-1, eventlog.Filter{}, len(told)) {
 		must(t, err)
 		var want []intent.Waiting
 		for i, r := range batch.Events {

@@ -15,11 +15,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
@@ -47,9 +47,9 @@ func (w *world) block() {
 // folded are the transactions in the log up to a position, in the order of acceptance. Each look
 // reads only the events since the one before: a test looks after every block.
 type folded struct {
-	at      event.Position
-	order   []event.Stream
-	results map[event.Stream]commands.Result[tx.State]
+	at      eventlog.Position
+	order   []eventlog.Stream
+	results map[eventlog.Stream]commands.Result[tx.State]
 }
 
 // transactions folds the events of transactions that were appended since the last call.
@@ -57,10 +57,10 @@ func (w *world) transactions() *folded {
 	w.t.Helper()
 	f := &w.folded
 	if f.results == nil {
-		f.results = map[event.Stream]commands.Result[tx.State]{}
+		f.results = map[eventlog.Stream]commands.Result[tx.State]{}
 	}
 	codec := tx.Codec()
-	for batch, err := range w.db.Log().ReadAll(w.t.Context(), f.at, event.Filter{Streams: []string{tx.StreamPrefix}}, 1000) {
+	for batch, err := range w.db.Log().ReadAll(w.t.Context(), f.at, eventlog.Filter{Streams: []string{tx.StreamPrefix}}, 1000) {
 		must(w.t, err)
 		for _, e := range batch.Events {
 			fact, err := codec.Decode(e.Name, e.Data)
@@ -142,7 +142,7 @@ func (w *world) watch() {
 
 func (w *world) deliver(hash chain.Hash, c tx.Command) {
 	w.t.Helper()
-	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	must(w.t, err)
 	stream := tx.Stream(moderato, hash)
 	known := w.transactions().results[stream]
@@ -229,7 +229,7 @@ func (w *world) judge() {
 	nonces, wishes := lanes.New(lanes.Settings{Hole: w.hole}), intents.New()
 	kept := safeguards.New(safeguards.Settings{Grace: time.Second, Gas: fee.GasMin})
 	var found []promises.Violation
-	for batch, err := range w.db.Log().ReadAll(w.t.Context(), 0, event.Filter{}, 1000) {
+	for batch, err := range w.db.Log().ReadAll(w.t.Context(), 0, eventlog.Filter{}, 1000) {
 		must(w.t, err)
 		for _, r := range batch.Events {
 			found = slices.Concat(found, nonces.Event(r), wishes.Event(r), kept.Event(r))

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // livesMax bounds how often the process dies in one history.
@@ -37,7 +37,7 @@ func (w *world) doomed(l *life, ln *Lane, done func() bool) (died bool) {
 // attempted returns the hashes of the attempts in the log.
 func (w *world) attempted() (hashes []chain.Hash) {
 	w.t.Helper()
-	for batch, err := range w.db.Log().ReadAll(w.t.Context(), 0, event.Filter{Names: []string{"lane.attempted."}}, 1000) {
+	for batch, err := range w.db.Log().ReadAll(w.t.Context(), 0, eventlog.Filter{Names: []string{"lane.attempted."}}, 1000) {
 		must(w.t, err)
 		for _, r := range batch.Events {
 			e, err := lane.Codec().Decode(r.Name, r.Data)

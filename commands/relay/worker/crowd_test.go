@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Another client's many earlier intents delay a client's intents only by the other's
@@ -54,7 +54,7 @@ func TestCrowdOfAnotherClientKeepsNobodyWaiting(t *testing.T) {
 
 // A sweep continues at the position of the client that got least far.
 func TestSwept(t *testing.T) {
-	of := func(client string, at event.Position) intent.Claimed {
+	of := func(client string, at eventlog.Position) intent.Claimed {
 		return intent.Claimed{Waiting: intent.Waiting{Client: client, Position: at}}
 	}
 	if at := swept([]intent.Claimed{of("a", 1), of("b", 90), of("a", 5), of("b", 91), of("a", 7)}); at != 7 {

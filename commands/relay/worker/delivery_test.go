@@ -17,10 +17,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/delivery/watcher"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
@@ -134,7 +134,7 @@ func (r *real) deliver(ctx context.Context, running *sync.WaitGroup, fed func(fr
 	}
 	feeder := &scheduler.Feeder{
 		Store: r.db.Log(), Queue: r.db.Work(), Checkpoints: r.db.Work(), Codec: tx.Codec(), Schedule: schedule,
-		Fed: func(event.Position) { worker.Wake() }, Log: log,
+		Fed: func(eventlog.Position) { worker.Wake() }, Log: log,
 	}
 	intents := &Feeder{Store: r.db.Log(), Queue: r.queue, Checkpoints: r.db.Work(), Codec: intent.Codec(), Fed: fed, Log: log}
 	running.Go(func() { r.chain.Run(ctx, every) })
@@ -197,7 +197,7 @@ func TestThousand(t *testing.T) {
 	must(t, commands.Each(len(ids), 100, func(i int) error {
 		request := r.request(i)
 		ids[i] = request.ID()
-		origin, err := commands.Begin(rand.Reader, event.Meta{})
+		origin, err := commands.Begin(rand.Reader, eventlog.Meta{})
 		if err != nil {
 			return err
 		}
@@ -237,7 +237,7 @@ func (r *real) done(ids []chain.IntentID) {
 	for _, id := range ids {
 		open[id] = true
 	}
-	for batch, err := range r.db.Log().Subscribe(r.t.Context(), 0, event.Filter{Names: []string{"intent.completed.", "intent.failed.", "intent.canceled."}}, 1000) {
+	for batch, err := range r.db.Log().Subscribe(r.t.Context(), 0, eventlog.Filter{Names: []string{"intent.completed.", "intent.failed.", "intent.canceled."}}, 1000) {
 		if err != nil {
 			r.t.Fatalf("%d are not done: %v", len(open), err)
 		}

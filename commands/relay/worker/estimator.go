@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Market returns the price of gas on a chain.
@@ -35,7 +35,7 @@ type Estimator struct {
 }
 
 // ErrReverts is the refusal of calls that would revert, with the reason.
-const ErrReverts = event.Refusal("would-revert")
+const ErrReverts = eventlog.Refusal("would-revert")
 
 // Offer returns the offer of an attempt that is made now.
 func (e Estimator) Offer(ctx context.Context, t fee.Terms) (fee.Offer, error) {

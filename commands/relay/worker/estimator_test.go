@@ -12,9 +12,9 @@ import (
 	"github.com/holiman/uint256"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 )
@@ -185,7 +185,7 @@ func TestGasOf(t *testing.T) {
 		name    string
 		request intent.Request
 		want    uint64
-		refusal event.Refusal
+		refusal eventlog.Refusal
 	}{
 		{"estimated, with a margin", to(chain.Address{1}, 0, false), 25_200, ""},
 		{"as it says", to(chain.Address{1}, 30_000, false), 30_000, ""},
@@ -206,11 +206,11 @@ func TestGasOf(t *testing.T) {
 	for _, n := range b.nodes {
 		n.Set(chaintest.Faults{Down: true})
 	}
-	if _, err := b.Gas(t.Context(), s, to(chain.Address{1}, 0, false)); err == nil || errors.As(err, new(event.Refusal)) {
+	if _, err := b.Gas(t.Context(), s, to(chain.Address{1}, 0, false)); err == nil || errors.As(err, new(eventlog.Refusal)) {
 		t.Errorf("nobody answers: %v", err)
 	}
 	b.clock.pass(time.Minute)
-	if _, err := b.Offer(t.Context(), fee.Terms{}); err == nil || errors.As(err, new(event.Refusal)) {
+	if _, err := b.Offer(t.Context(), fee.Terms{}); err == nil || errors.As(err, new(eventlog.Refusal)) {
 		t.Errorf("nobody answers: %v", err)
 	}
 }

@@ -6,8 +6,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Reader is the name of the feeder's checkpoint and lease.
@@ -19,12 +19,12 @@ type Feeder struct {
 	Store       commands.Store
 	Queue       Queue
 	Checkpoints commands.Checkpoints
-	Codec       event.Codec[intent.Event]
+	Codec       eventlog.Codec[intent.Event]
 	// Fed is called when there may be intents to claim, to wake the lanes of this process.
 	// fresh are new intents; more means that any lane may find others besides.
 	Fed func(fresh []intent.Waiting, more bool)
 	// Moved is called with the position up to which the queue is fed; nil does nothing.
-	Moved func(at event.Position)
+	Moved func(at eventlog.Position)
 	Log   *slog.Logger
 
 	open openIntents
@@ -37,11 +37,11 @@ func (f *Feeder) Run(ctx context.Context) error { return f.feeding().Run(ctx) }
 func (f *Feeder) feeding() commands.Feeding[intent.Change] {
 	return commands.Feeding[intent.Change]{
 		Store: f.Store, Checkpoints: f.Checkpoints, Reader: Reader,
-		Filter: event.Filter{Streams: []string{intent.StreamPrefix}}, Plan: f.plan, Apply: f.apply, Moved: f.Moved, Log: f.Log,
+		Filter: eventlog.Filter{Streams: []string{intent.StreamPrefix}}, Plan: f.plan, Apply: f.apply, Moved: f.Moved, Log: f.Log,
 	}
 }
 
-func (f *Feeder) apply(ctx context.Context, from, to event.Position, changes []intent.Change) error {
+func (f *Feeder) apply(ctx context.Context, from, to eventlog.Position, changes []intent.Change) error {
 	if err := f.Queue.Apply(ctx, Reader, from, to, changes); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (f *Feeder) freed(changes []intent.Change) (fresh []intent.Waiting, more bo
 }
 
 // plan returns the changes that an event causes.
-func (f *Feeder) plan(ctx context.Context, r event.Recorded) ([]intent.Change, error) {
+func (f *Feeder) plan(ctx context.Context, r eventlog.Recorded) ([]intent.Change, error) {
 	id, err := intent.ParseStream(r.Stream)
 	if err != nil {
 		return nil, err
@@ -96,9 +96,9 @@ func (f *Feeder) plan(ctx context.Context, r event.Recorded) ([]intent.Change, e
 // revive restores the queue row of an intent whose end was revoked by a reorg. Without the
 // row the intent would wait for ever once its place is taken from it. The row is rebuilt
 // from the earlier events of the stream; this is rare.
-func (f *Feeder) revive(ctx context.Context, id chain.IntentID, at event.Recorded) ([]intent.Change, error) {
+func (f *Feeder) revive(ctx context.Context, id chain.IntentID, at eventlog.Recorded) ([]intent.Change, error) {
 	var s intent.State
-	var asked event.Position
+	var asked eventlog.Position
 	for r, err := range f.Store.ReadStream(ctx, at.Stream, 0) {
 		if err != nil {
 			return nil, err

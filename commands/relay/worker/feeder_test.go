@@ -15,8 +15,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -54,7 +54,7 @@ func (f *feeding) feed() {
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- f.feeder().Run(ctx) }()
-	must(f.t, commands.Reached(ctx, head, func(ctx context.Context) (event.Position, error) { return f.db.Work().Checkpoint(ctx, Reader) }))
+	must(f.t, commands.Reached(ctx, head, func(ctx context.Context) (eventlog.Position, error) { return f.db.Work().Checkpoint(ctx, Reader) }))
 	stop()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		f.t.Fatal(err)
@@ -64,7 +64,7 @@ func (f *feeding) feed() {
 // command handles a command; a refusal is ignored.
 func (f *feeding) command(id chain.IntentID, c intent.Command) intent.State {
 	f.t.Helper()
-	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	must(f.t, err)
 	r, err := Intents{Store: f.log, Codec: intent.Codec()}.Handle(f.t.Context(), intent.Stream(id), c, o)
 	if err != nil && !commands.IsRefusal(err) {
@@ -81,7 +81,7 @@ func (f *feeding) state(id chain.IntentID) intent.State {
 }
 
 // asked returns the position of an intent's first event; 0 if there is none.
-func (f *feeding) asked(id chain.IntentID) event.Position {
+func (f *feeding) asked(id chain.IntentID) eventlog.Position {
 	f.t.Helper()
 	for r, err := range f.log.ReadStream(f.t.Context(), intent.Stream(id), 0) {
 		must(f.t, err)
@@ -225,7 +225,7 @@ func TestFeederRebuild(t *testing.T) {
 		}
 		_, came := live.wanted(requests)
 		ended += came[intent.StatusCompleted] + came[intent.StatusFailed] + came[intent.StatusCanceled]
-		for batch, err := range live.log.ReadAll(t.Context(), 0, event.Filter{Names: []string{"intent.reorged."}}, 100) {
+		for batch, err := range live.log.ReadAll(t.Context(), 0, eventlog.Filter{Names: []string{"intent.reorged."}}, 100) {
 			must(t, err)
 			brought += len(batch.Events)
 		}
@@ -282,7 +282,7 @@ func TestFeederStopsWhenAnotherFeeds(t *testing.T) {
 	<-fed
 	must(t, f.db.Work().MoveCheckpoint(t.Context(), Reader, 1, 2)) // another feeder
 	f.command(second.ID(), intent.Create{Request: second, At: time.Unix(1000, 0)})
-	if err := <-ended; !errors.Is(err, event.ErrMoved) {
+	if err := <-ended; !errors.Is(err, eventlog.ErrMoved) {
 		t.Errorf("%v, want ErrMoved", err)
 	}
 	if d := f.demand(); len(d) != 1 || d[0].Waiting != 1 {
@@ -295,10 +295,10 @@ func TestFeederStuck(t *testing.T) {
 	f := newFeeding(t)
 	good := fedRequest(1)
 	f.command(good.ID(), intent.Create{Request: good, At: time.Unix(1000, 0)})
-	strange := event.Event{ID: event.ID{1}, Name: "intent.requested.v9", Data: []byte("{}")}
+	strange := eventlog.Event{ID: eventlog.ID{1}, Name: "intent.requested.v9", Data: []byte("{}")}
 	_, err := f.log.Append(t.Context(), intent.Stream(chain.IntentID{1}), 0, strange)
 	must(t, err)
-	var stuck *event.Stuck
+	var stuck *eventlog.Stuck
 	for range 2 { // it resumes there
 		if err := f.feeder().Run(t.Context()); !errors.As(err, &stuck) || stuck.At != 2 {
 			t.Fatalf("%v, want it stuck at 2", err)

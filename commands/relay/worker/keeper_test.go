@@ -11,12 +11,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // now returns the world's time: the real time if it has no clock of its own.
@@ -55,7 +55,7 @@ func (w *world) limit(a budget.Account, fee, value uint64) {
 	f, v := chain.NewAmount(fee), chain.NewAmount(value)
 	_, err := w.operator().Limit(w.t.Context(), moderato, budget.SetLimit{
 		Account: a, Limit: budget.Limit{Fee: &f, Value: &v}, Actor: "ada", Reason: "as agreed", At: w.now(),
-	}, event.Meta{Actor: "ada"})
+	}, eventlog.Meta{Actor: "ada"})
 	must(w.t, err)
 }
 
@@ -68,7 +68,7 @@ func (w *world) budget() budget.State {
 
 func (w *world) flip(c safeguard.Command) {
 	w.t.Helper()
-	_, err := w.operator().Switch(w.t.Context(), c, event.Meta{Actor: "ada"})
+	_, err := w.operator().Switch(w.t.Context(), c, eventlog.Meta{Actor: "ada"})
 	must(w.t, err)
 }
 
@@ -85,7 +85,7 @@ func (w *world) resume(s safeguard.Scope) {
 // order handles an operator's command about the signer.
 func (w *world) order(c signer.Command) {
 	w.t.Helper()
-	_, err := w.operator().Order(w.t.Context(), moderato, w.signer.Address(), c, event.Meta{Actor: "ada"})
+	_, err := w.operator().Order(w.t.Context(), moderato, w.signer.Address(), c, eventlog.Meta{Actor: "ada"})
 	must(w.t, err)
 }
 
@@ -148,7 +148,7 @@ func (w *world) spent() chain.Amount {
 
 // isKept reports whether an error is a guard's refusal.
 func isKept(err error) bool {
-	for _, refusal := range []event.Refusal{
+	for _, refusal := range []eventlog.Refusal{
 		safeguard.ErrHalted, safeguard.ErrTarget, guard.ErrStopped, budget.ErrSpent, budget.ErrOverLimit, signer.ErrTarget,
 	} {
 		if errors.Is(err, refusal) {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Lanes and Intents handle the commands of domain/relay/lane and domain/relay/intent.
@@ -150,7 +150,7 @@ func (r *Relayer) crash(point string) {
 
 // origin makes the origin of a command.
 func (r *Relayer) origin() (commands.Origin, error) {
-	return commands.Begin(r.Random, event.Meta{Actor: lane.Actor})
+	return commands.Begin(r.Random, eventlog.Meta{Actor: lane.Actor})
 }
 
 // Run opens the lane and works on it until ctx ends, another process opens it
@@ -187,7 +187,7 @@ func (l *Lane) open(ctx context.Context) (held commands.Result[lane.State], toke
 		}
 		token = held.State.Token + 1
 		opened, err := l.Lanes.HandleOnce(ctx, stream, held, lane.Open{Holder: l.Holder, Token: token, At: l.Now()}, origin)
-		var conflict *event.ConflictError
+		var conflict *eventlog.ConflictError
 		if errors.As(err, &conflict) {
 			continue
 		}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/redis"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -33,7 +33,7 @@ func TestForgottenLease(t *testing.T) {
 	lanes := Lanes{Store: db.Log(), Codec: lane.Codec()}
 	id := chain.Sequence{Chain: 1, Sender: chain.Address{1}}
 	wish := func(c lane.Command) (lane.State, error) {
-		o, err := commands.Begin(rand.Reader, event.Meta{Actor: "relayer"})
+		o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "relayer"})
 		if err != nil {
 			return lane.State{}, err
 		}
@@ -52,8 +52,8 @@ func TestForgottenLease(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() {
 			defer leases.Close() //nolint:errcheck // the test is over
-			held, err := false, event.ErrUnknown
-			for !held && errors.Is(err, event.ErrUnknown) { // on a busy machine
+			held, err := false, eventlog.ErrUnknown
+			for !held && errors.Is(err, eventlog.ErrUnknown) { // on a busy machine
 				held, err = owner.Once(t.Context(), "relayer-"+string(lane.Stream(id)), func(ctx context.Context) error {
 					_, err := wish(lane.Open{Holder: name, Token: token, At: at})
 					close(opened)

@@ -8,9 +8,9 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Mender records operators' commands about lanes. It does not write to lanes: the lane's
@@ -33,7 +33,7 @@ type Given struct {
 // or if a later intent of the same ordering group is signed at a higher nonce
 // (intent.ErrLive). A hole without an intent is left to the lane's holder, and is not
 // returned. A repeated Fill adds nothing.
-func (m Mender) Fill(ctx context.Context, id chain.Sequence, nonces []uint64, reason string, meta event.Meta) ([]Given, error) {
+func (m Mender) Fill(ctx context.Context, id chain.Sequence, nonces []uint64, reason string, meta eventlog.Meta) ([]Given, error) {
 	held, err := m.Lanes.Load(ctx, lane.Stream(id))
 	switch {
 	case err != nil:
@@ -87,7 +87,7 @@ func (m Mender) rowAllows(ctx context.Context, s lane.State, g Given) error {
 	return nil
 }
 
-func (m Mender) yield(ctx context.Context, id chain.Sequence, g Given, reason string, meta event.Meta) error {
+func (m Mender) yield(ctx context.Context, id chain.Sequence, g Given, reason string, meta eventlog.Meta) error {
 	it, err := m.Intents.Load(ctx, intent.Stream(g.Intent))
 	if err != nil {
 		return err

@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 func (w *world) mender() Mender {
@@ -63,8 +63,8 @@ func TestFills(t *testing.T) {
 			a := w.worker()
 			ids := w.blocked(a, func(*intent.Request) {})
 			at := w.state().Holes()[0].Nonce
-			meta := event.Meta{Actor: "operator"}
-			for nonce, want := range map[uint64]event.Refusal{at + 1: lane.ErrNoHole, at + 9: lane.ErrNoHole} {
+			meta := eventlog.Meta{Actor: "operator"}
+			for nonce, want := range map[uint64]eventlog.Refusal{at + 1: lane.ErrNoHole, at + 9: lane.ErrNoHole} {
 				if _, err := w.mender().Fill(t.Context(), w.lane, []uint64{at, nonce}, "no", meta); !errors.Is(err, want) {
 					t.Errorf("nonce %d: %v", nonce, err)
 				}
@@ -111,7 +111,7 @@ func TestFillsNoRow(t *testing.T) {
 	a := w.worker()
 	ids := w.blocked(a, inRow)
 	at := w.state().Holes()[0].Nonce
-	if _, err := w.mender().Fill(t.Context(), w.lane, []uint64{at}, "it blocks", event.Meta{}); !errors.Is(err, intent.ErrLive) {
+	if _, err := w.mender().Fill(t.Context(), w.lane, []uint64{at}, "it blocks", eventlog.Meta{}); !errors.Is(err, intent.ErrLive) {
 		t.Errorf("the row is to land in another order: %v", err)
 	}
 	w.wish(ids[0], intent.Yield{Assignment: 1, At: w.clock.now()})

@@ -9,8 +9,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // News tells the lanes of a chain which of their transactions and intents have new events;
@@ -50,7 +50,7 @@ func noNews() unread { return unread{sent: map[uint64]bool{}, wanted: map[uint64
 
 // toldOf selects the events that matter to a lane. Events that the lane itself records with
 // an intent are not among them.
-var toldOf = event.Filter{Names: []string{
+var toldOf = eventlog.Filter{Names: []string{
 	"tx.mined.", "tx.stale_by_nonce.", "tx.expired.", "tx.reorged.", "tx.finalized.", "tx.finality_violated.",
 	"tx.canceled_locally.", "tx.rejected.",
 	"intent.cancel_requested.", "intent.speed_up_requested.", "intent.yield_requested.", "intent.give_way_requested.",
@@ -126,7 +126,7 @@ func (n *News) each(change func(*inbox)) {
 	}
 }
 
-func (n *News) tell(events []event.Recorded) {
+func (n *News) tell(events []eventlog.Recorded) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, b := range n.boxes {
@@ -144,7 +144,7 @@ func (b *inbox) ring() {
 }
 
 // take notes the nonces with news, and reports whether there are any.
-func (b *inbox) take(of chain.ID, events []event.Recorded) (news bool) {
+func (b *inbox) take(of chain.ID, events []eventlog.Recorded) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, r := range events {

@@ -7,12 +7,12 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Queue is the work queue of intents, in the work schema: rebuildable from the log, shared
@@ -22,7 +22,7 @@ import (
 // Every queue promises:
 //
 //   - Apply makes its changes, in order, and moves the reader's checkpoint in one
-//     database transaction; event.ErrMoved if the checkpoint is not at from.
+//     database transaction; eventlog.ErrMoved if the checkpoint is not at from.
 //   - A claim is exclusive until its time to live has passed by the database's
 //     clock, Return ends it, or a change gives the intent a place or closes it.
 //   - Claim returns only unclaimed waiting intents that fit the lane: of its chain;
@@ -36,7 +36,7 @@ import (
 //     group belongs to that lane. Claim also returns the intent right before it: the
 //     claimant checks that intent's place, as the queue may lag behind the log.
 type Queue interface {
-	Apply(ctx context.Context, reader string, from, to event.Position, changes []intent.Change) error
+	Apply(ctx context.Context, reader string, from, to eventlog.Position, changes []intent.Change) error
 	// Claim returns at most c.Limit intents, in the order of the clients' turns.
 	Claim(ctx context.Context, c intent.Claim) ([]intent.Claimed, error)
 	// Return ends a holder's claims of these intents. It ignores intents that the holder
@@ -50,7 +50,7 @@ type Queue interface {
 	// Ahead returns the nearest earlier intent of an ordering group that has no nonce, among
 	// the [intent.AheadMost] right before a position; zero if there is none. It changes
 	// nothing.
-	Ahead(ctx context.Context, row intent.Row, before event.Position) (chain.IntentID, error)
+	Ahead(ctx context.Context, row intent.Row, before eventlog.Position) (chain.IntentID, error)
 }
 
 // Signer signs for one account. A signature is over the Keccak-256 hash of the payload.
@@ -63,13 +63,13 @@ type Signer interface {
 
 const (
 	// ErrWrongKey: the signature was not made by the account's key.
-	ErrWrongKey = event.Refusal("signer-wrong-key")
+	ErrWrongKey = eventlog.Refusal("signer-wrong-key")
 	// ErrUnknownKey: the key holder no longer has the key.
-	ErrUnknownKey = event.Refusal("signer-unknown-key")
+	ErrUnknownKey = eventlog.Refusal("signer-unknown-key")
 	// ErrRejected: the key holder refuses to sign this payload, or anything for us.
-	ErrRejected = event.Refusal("signer-rejected")
+	ErrRejected = eventlog.Refusal("signer-rejected")
 	// ErrBadPayload: no signer could sign this payload.
-	ErrBadPayload = event.Refusal("signer-bad-payload")
+	ErrBadPayload = eventlog.Refusal("signer-bad-payload")
 )
 
 // Guard limits the harm that the relay can do: it decides how many intents a lane may claim
@@ -84,7 +84,7 @@ type Guard interface {
 	// Room returns how many more intents a lane may be given.
 	Room(ctx context.Context, id chain.Sequence, load signer.Load) (int, error)
 	// Allow answers for each request (nil for a no-op) whether it may be signed in the
-	// lane, at the charge in its place: nil, or an event.Refusal with the reason. The error
+	// lane, at the charge in its place: nil, or an eventlog.Refusal with the reason. The error
 	// means that nothing is decided; budget.ErrFenced means that another holder has the
 	// lane.
 	Allow(ctx context.Context, id chain.Sequence, token lane.Token, requests []*intent.Request, charges []budget.Charge) ([]error, error)
@@ -134,7 +134,7 @@ type Chain interface {
 	// At returns the canonical block at a height, agreed on by a quorum of endpoints.
 	At(ctx context.Context, number uint64) (chain.Block, error)
 	// Gas returns the gas limit of a transaction that executes a request in a lane: the
-	// request's own limit, or the nodes' estimate. An event.Refusal means that it would
+	// request's own limit, or the nodes' estimate. An eventlog.Refusal means that it would
 	// revert, with the reason, if nodes had to be asked; or that it may not use that much
 	// gas.
 	Gas(ctx context.Context, s chain.Sequence, r intent.Request) (uint64, error)
@@ -159,5 +159,5 @@ type Fees interface {
 
 // Delivery accepts signed transactions and delivers them; *commands.Submit implements it.
 type Delivery interface {
-	Batch(ctx context.Context, id chain.ID, raws [][]byte, clients commands.Clients, meta event.Meta) ([]commands.Submission, error)
+	Batch(ctx context.Context, id chain.ID, raws [][]byte, clients commands.Clients, meta eventlog.Meta) ([]commands.Submission, error)
 }

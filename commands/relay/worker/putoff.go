@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Lanes claim from the head of the queue. Blocked intents there, with unknown gas, too low
@@ -82,14 +82,14 @@ func (a *actor) remind(context.Context) error {
 
 // sweep is a pass through the queue behind blocked intents.
 type sweep struct {
-	at  event.Position // end of the last swept claim; 0: the sweep begins with the next claim
-	due bool           // the next claim continues the sweep instead of starting at the queue's head
+	at  eventlog.Position // end of the last swept claim; 0: the sweep begins with the next claim
+	due bool              // the next claim continues the sweep instead of starting at the queue's head
 }
 
 // swept returns the position up to which a sweep has left no intent: the last position of
 // the client that got least far.
-func swept(claimed []intent.Claimed) event.Position {
-	last := map[string]event.Position{}
+func swept(claimed []intent.Claimed) eventlog.Position {
+	last := map[string]eventlog.Position{}
 	for _, c := range claimed {
 		last[c.Client] = max(last[c.Client], c.Position)
 	}
@@ -97,7 +97,7 @@ func swept(claimed []intent.Claimed) event.Position {
 }
 
 // after returns the position at which the next claim begins.
-func (a *actor) after() event.Position {
+func (a *actor) after() eventlog.Position {
 	if a.sweep.due {
 		return a.sweep.at
 	}

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // An intent may have 200 KB of events, its client may have many thousands of them waiting, and
@@ -38,9 +38,9 @@ type reading struct {
 	since  time.Time
 	vain   int                     // bytes read for intents that were blocked
 	read   map[chain.IntentID]bool // these intents; each has 1 KiB at least
-	unread event.Position          // the first intent that was not read; 0: none
+	unread eventlog.Position       // the first intent that was not read; 0: none
 	// after excludes intents up to this position: they had their turn in the periods before.
-	after event.Position
+	after eventlog.Position
 }
 
 // choose sets which candidates are read in this turn. The others have an error, or wait behind
@@ -48,10 +48,10 @@ type reading struct {
 // ceiling, as it ends.
 func (a *actor) choose(ctx context.Context, all []candidate) {
 	a.beginReading()
-	turn := map[string]int{}                 // bytes to read, by client
-	first := map[intent.Row]event.Position{} // the first candidate of a group
-	waits := map[intent.Row]bool{}           // groups with a candidate that is not read
-	priced := true                           // the price of gas is known, as far as was asked
+	turn := map[string]int{}                    // bytes to read, by client
+	first := map[intent.Row]eventlog.Position{} // the first candidate of a group
+	waits := map[intent.Row]bool{}              // groups with a candidate that is not read
+	priced := true                              // the price of gas is known, as far as was asked
 	for i := range all {
 		c := &all[i]
 		if _, holds := a.held.State.Held(c.ID); holds {
@@ -104,7 +104,7 @@ func (a *actor) hopeless(ctx context.Context, c intent.Claimed, priced *bool) er
 // bound returns an error if an intent is not read in this turn, which reads that many bytes for
 // its client already. place is the position of the intent, or of the first one of its ordering
 // group.
-func (a *actor) bound(c intent.Claimed, place event.Position, turn int) error {
+func (a *actor) bound(c intent.Claimed, place eventlog.Position, turn int) error {
 	r := a.reading[c.Client]
 	vain := 0
 	if r != nil {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // scale counts the bytes of events of intents that are read.
@@ -22,8 +22,8 @@ type scale struct {
 	bytes *atomic.Int64
 }
 
-func (s scale) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
-	return func(yield func(event.Recorded, error) bool) {
+func (s scale) ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
 		for r, err := range s.Store.ReadStream(ctx, stream, after) {
 			if strings.HasPrefix(string(stream), intent.StreamPrefix) {
 				s.bytes.Add(int64(len(r.Data)))

@@ -9,10 +9,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Reasons for giving nonces back.
@@ -254,7 +254,7 @@ func (a *actor) hand(ctx context.Context) error {
 	if len(missing) == 0 {
 		return trouble
 	}
-	answers, err := a.Delivery.Batch(ctx, a.Chain, raws, func(i int) string { return clients[i] }, event.Meta{Actor: lane.Actor})
+	answers, err := a.Delivery.Batch(ctx, a.Chain, raws, func(i int) string { return clients[i] }, eventlog.Meta{Actor: lane.Actor})
 	if err != nil {
 		return errors.Join(trouble, fmt.Errorf("hand %d attempts to delivery: %w", len(raws), err))
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 func inRow(r *intent.Request) { r.Order = "row" }
@@ -237,12 +237,12 @@ func TestRowReservedBefore(t *testing.T) {
 // jammed is a log that refuses appends to one stream.
 type jammed struct {
 	commands.Store
-	of event.Stream
+	of eventlog.Stream
 }
 
-func (j jammed) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
+func (j jammed) Append(ctx context.Context, stream eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (eventlog.Appended, error) {
 	if stream == j.of {
-		return event.Appended{}, errAway
+		return eventlog.Appended{}, errAway
 	}
 	return j.Store.Append(ctx, stream, expected, events...)
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // lossy is a queue that loses its next answers.
@@ -19,7 +19,7 @@ func (q *lossy) Claim(ctx context.Context, c intent.Claim) ([]intent.Claimed, er
 	claimed, err := q.Queue.Claim(ctx, c)
 	if q.claims > 0 && len(claimed) > 0 {
 		q.claims--
-		return nil, event.ErrUnknown
+		return nil, eventlog.ErrUnknown
 	}
 	return claimed, err
 }
@@ -27,7 +27,7 @@ func (q *lossy) Claim(ctx context.Context, c intent.Claim) ([]intent.Claimed, er
 func (q *lossy) Return(ctx context.Context, holder string, ids []chain.IntentID) error {
 	if q.returns > 0 {
 		q.returns--
-		return event.ErrUnknown
+		return eventlog.ErrUnknown
 	}
 	return q.Queue.Return(ctx, holder, ids)
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // mute is a log in which streams with a name prefix cannot be read; nil means no prefix.
@@ -17,11 +17,11 @@ type mute struct {
 	of *string
 }
 
-func (m mute) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+func (m mute) ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
 	if *m.of == "" || !strings.HasPrefix(string(stream), *m.of) {
 		return m.Store.ReadStream(ctx, stream, after)
 	}
-	return func(yield func(event.Recorded, error) bool) { yield(event.Recorded{}, errAway) }
+	return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, errAway) }
 }
 
 // An intent cannot be read just when a rival has used its nonce, or when it is refused. It

@@ -6,9 +6,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // woken returns the indexes of the lanes that do wakes.
@@ -135,7 +135,7 @@ func TestWakesAnother(t *testing.T) {
 	w, first, second := pair(t)
 	pause := func(a chain.Address) {
 		t.Helper()
-		_, err := w.operator().Order(t.Context(), moderato, a, signer.Pause{Actor: "ada", Reason: "to look", At: w.clock.now()}, event.Meta{Actor: "ada"})
+		_, err := w.operator().Order(t.Context(), moderato, a, signer.Pause{Actor: "ada", Reason: "to look", At: w.clock.now()}, eventlog.Meta{Actor: "ada"})
 		must(t, err)
 	}
 	pause(w.lane.Sender)

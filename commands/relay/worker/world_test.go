@@ -21,11 +21,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -86,7 +86,7 @@ type world struct {
 	// hears gives actors only the news that there is, as in a process, and not news of
 	// everything.
 	hears bool
-	heard map[*actor]event.Position
+	heard map[*actor]eventlog.Position
 
 	mu      sync.Mutex
 	runs    int
@@ -99,7 +99,7 @@ func newWorld(t testing.TB) *world {
 	w := &world{
 		t: t, clock: &clock{at: time.Unix(1_800_000_000, 0)}, settings: DefaultSettings(),
 		fee: chain.Fee{MaxFee: chain.PriceOf(1000), MaxPriorityFee: chain.PriceOf(100)}, appends: map[string]int{}, reads: map[string]int{}, sends: map[chain.Hash]int{},
-		policy: noHeadroom(), hole: time.Minute, reverts: map[chain.IntentID]error{}, heard: map[*actor]event.Position{},
+		policy: noHeadroom(), hole: time.Minute, reverts: map[chain.IntentID]error{}, heard: map[*actor]eventlog.Position{},
 	}
 	var err error
 	w.db, err = embedded.Open("", embedded.Options{Now: w.clock.now})
@@ -176,7 +176,7 @@ type store struct {
 	*life
 }
 
-func (s store) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (a event.Appended, err error) {
+func (s store) Append(ctx context.Context, stream eventlog.Stream, expected eventlog.Version, events ...eventlog.Event) (a eventlog.Appended, err error) {
 	err = s.effect(func() (err error) {
 		a, err = s.Store.Append(ctx, stream, expected, events...)
 		if err == nil {
@@ -187,7 +187,7 @@ func (s store) Append(ctx context.Context, stream event.Stream, expected event.V
 	return a, err
 }
 
-func (s store) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+func (s store) ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()
 	kind, _, _ := strings.Cut(string(stream), "-")
@@ -195,7 +195,7 @@ func (s store) ReadStream(ctx context.Context, stream event.Stream, after event.
 	return s.Store.ReadStream(ctx, stream, after)
 }
 
-func (w *world) count(stream event.Stream, events []event.Event) {
+func (w *world) count(stream eventlog.Stream, events []eventlog.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	kind, _, _ := strings.Cut(string(stream), "-")
@@ -357,7 +357,7 @@ func (w *world) ask(requests ...intent.Request) (ids []chain.IntentID) {
 // wish handles a command on an intent, as a client or an operator would.
 func (w *world) wish(id chain.IntentID, c intent.Command) {
 	w.t.Helper()
-	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	must(w.t, err)
 	_, err = Intents{Store: w.db.Log(), Codec: intent.Codec()}.Handle(w.t.Context(), intent.Stream(id), c, o)
 	must(w.t, err)
@@ -369,7 +369,7 @@ func (w *world) feed() {
 	f := &Feeder{Store: w.db.Log(), Queue: w.queue, Checkpoints: w.db.Work(), Codec: intent.Codec(), Log: slog.New(slog.DiscardHandler)}
 	at, err := w.db.Work().Checkpoint(w.t.Context(), Reader)
 	must(w.t, err)
-	for batch, err := range w.db.Log().ReadAll(w.t.Context(), at, event.Filter{Streams: []string{intent.StreamPrefix}}, newsMax) {
+	for batch, err := range w.db.Log().ReadAll(w.t.Context(), at, eventlog.Filter{Streams: []string{intent.StreamPrefix}}, newsMax) {
 		must(w.t, err)
 		at, err = f.feeding().Fold(w.t.Context(), at, batch)
 		must(w.t, err)

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Command is an observation about a group, or a request to change it. It carries its own time:
@@ -23,7 +23,7 @@ type Join struct {
 }
 
 // JoinMax bounds the transactions that join by one command.
-const JoinMax = event.MaxAppend
+const JoinMax = eventlog.MaxAppend
 
 // MembersMax bounds the members of a group. The whole group is in memory when a transaction joins
 // it and when its owner cancels it. So many members take 5.6 MB in a snapshot, a sixth of the
@@ -45,8 +45,8 @@ func (Join) wish()   {}
 func (Cancel) wish() {}
 
 const (
-	ErrUnknown    = event.Refusal("unknown-group")
-	ErrNonceKey   = event.Refusal("group-nonce-key")       // another nonce key with the same group id
-	ErrExpired    = event.Refusal("authorization-expired") // past the authority's expiry
-	ErrShownOften = event.Refusal("too-many-authorizations")
+	ErrUnknown    = eventlog.Refusal("unknown-group")
+	ErrNonceKey   = eventlog.Refusal("group-nonce-key")       // another nonce key with the same group id
+	ErrExpired    = eventlog.Refusal("authorization-expired") // past the authority's expiry
+	ErrShownOften = eventlog.Refusal("too-many-authorizations")
 )

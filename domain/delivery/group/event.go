@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Event is a fact about one group.
@@ -67,10 +67,10 @@ func (Canceled) fact() {}
 
 // Codec maps event types to stored names, which never change. A changed shape gets a new name
 // here, an upcaster for the old one, and a frozen sample in testdata/events.
-func Codec() event.Codec[Event] {
-	return event.NewCodec(
-		event.As[Event, Joined]("group.joined.v1"),
-		event.As[Event, Canceled]("group.canceled.v1"),
+func Codec() eventlog.Codec[Event] {
+	return eventlog.NewCodec(
+		eventlog.As[Event, Joined]("group.joined.v1"),
+		eventlog.As[Event, Canceled]("group.canceled.v1"),
 	)
 }
 
@@ -85,8 +85,8 @@ type ID struct {
 }
 
 // Stream returns the name of a group's event stream.
-func (id ID) Stream() event.Stream {
-	return event.Stream(StreamPrefix + id.Chain.String() + "-" + id.Sender.String() + "-" + id.Group.String())
+func (id ID) Stream() eventlog.Stream {
+	return eventlog.Stream(StreamPrefix + id.Chain.String() + "-" + id.Sender.String() + "-" + id.Group.String())
 }
 
 // InOrder returns a map's keys in the order of their stream names, so that groups are processed
@@ -96,7 +96,7 @@ func InOrder[V any](m map[ID]V) []ID {
 }
 
 // ParseStream returns the group's id in a name made by [ID.Stream].
-func ParseStream(s event.Stream) (id ID, err error) {
+func ParseStream(s eventlog.Stream) (id ID, err error) {
 	rest, ok := strings.CutPrefix(string(s), StreamPrefix)
 	parts := strings.Split(rest, "-")
 	if !ok || len(parts) != 3 {

@@ -51,7 +51,7 @@ type Member struct {
 	Ordinal    int    // its place in the order of joining, from 0
 }
 
-// Decide returns the events that a command adds: none if it changes nothing, an [event.Refusal]
+// Decide returns the events that a command adds: none if it changes nothing, an [eventlog.Refusal]
 // if it is not allowed.
 func (s State) Decide(c Command) ([]Event, error) {
 	if c, ok := c.(Join); ok {

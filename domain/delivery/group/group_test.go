@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 var (
@@ -113,7 +113,7 @@ func TestRefusals(t *testing.T) {
 		name  string
 		state State
 		give  Command
-		want  event.Refusal
+		want  eventlog.Refusal
 	}{
 		{"nobody's group", State{}, byGroupID(epoch), ErrUnknown},
 		{"another nonce key", one, Join{Members: []Joined{other}}, ErrNonceKey},
@@ -197,7 +197,7 @@ func TestInvariants(t *testing.T) {
 			c := drawCommand(t)
 			events, err := s.Decide(c)
 			if err != nil {
-				if !errors.As(err, new(event.Refusal)) || len(events) > 0 {
+				if !errors.As(err, new(eventlog.Refusal)) || len(events) > 0 {
 					t.Fatalf("%T: %v with %v", c, err, events)
 				}
 				continue
@@ -340,10 +340,10 @@ func TestStream(t *testing.T) {
 	if back, err := ParseStream(id.Stream()); err != nil || back != id {
 		t.Errorf("%v, %v", back, err)
 	}
-	if n := len(ID{1<<64 - 1, id.Sender, id.Group}.Stream()); n > event.MaxStreamBytes {
+	if n := len(ID{1<<64 - 1, id.Sender, id.Group}.Stream()); n > eventlog.MaxStreamBytes {
 		t.Errorf("a name of %d bytes", n)
 	}
-	for _, bad := range []event.Stream{"", "group-", "group-1", "tx-1-0xab", "group-1-0xab-0xab", id.Stream() + "-1", "group-0" + id.Stream()[11:]} {
+	for _, bad := range []eventlog.Stream{"", "group-", "group-1", "tx-1-0xab", "group-1-0xab-0xab", id.Stream() + "-1", "group-0" + id.Stream()[11:]} {
 		if got, err := ParseStream(bad); err == nil {
 			t.Errorf("%q was read as %v", bad, got)
 		}

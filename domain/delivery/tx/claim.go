@@ -2,7 +2,7 @@ package tx
 
 import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // The signature of an access key names its sender freely. The key's authority for that account is
@@ -15,7 +15,7 @@ type Claim struct {
 	Chain    chain.ID
 	Hash     chain.Hash
 	Key      chain.AccessKey
-	Position event.Position // position of its Accepted event
+	Position eventlog.Position // position of its Accepted event
 }
 
 // Claims reports whether an access key signed and the bytes do not prove its authority.

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Command is an observation about a transaction, or a request to change it. It carries its own
@@ -103,11 +103,11 @@ func (Erase) wish()        {}
 func (Retire) wish()       {}
 
 const (
-	ErrUnknown        = event.Refusal("unknown-transaction")
-	ErrAlreadyExpired = event.Refusal("already-expired")
-	ErrTooFarAhead    = event.Refusal("valid-after-too-far") // validAfter is too far in the future
-	ErrNonceCurrent   = event.Refusal("nonce-still-current") // the nonce can still be used
-	ErrWindowOpen     = event.Refusal("window-still-open")
-	ErrSettled        = event.Refusal("already-settled")
-	ErrNotSettled     = event.Refusal("not-settled")
+	ErrUnknown        = eventlog.Refusal("unknown-transaction")
+	ErrAlreadyExpired = eventlog.Refusal("already-expired")
+	ErrTooFarAhead    = eventlog.Refusal("valid-after-too-far") // validAfter is too far in the future
+	ErrNonceCurrent   = eventlog.Refusal("nonce-still-current") // the nonce can still be used
+	ErrWindowOpen     = eventlog.Refusal("window-still-open")
+	ErrSettled        = eventlog.Refusal("already-settled")
+	ErrNotSettled     = eventlog.Refusal("not-settled")
 )

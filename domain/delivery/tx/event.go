@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Event is a fact about one signed transaction.
@@ -170,24 +170,24 @@ func (Retired) fact()          {}
 
 // Codec maps event types to stored names, which never change. A changed shape gets a new name
 // here, an upcaster for the old one, and a frozen sample in testdata/events.
-func Codec() event.Codec[Event] {
-	return event.NewCodec(
-		event.Quick[Event]("tx.accepted.v1", scanAccepted),
-		event.As[Event, Resubmitted]("tx.resubmitted.v1"),
-		event.Quick[Event]("tx.broadcast.v1", scanBroadcast),
-		event.Quick[Event]("tx.rejected.v1", scanRejected),
-		event.Quick[Event]("tx.mined.v1", scanMined),
-		event.As[Event, StaleByNonce]("tx.stale_by_nonce.v1"),
-		event.As[Event, Expired]("tx.expired.v1"),
-		event.As[Event, Reorged]("tx.reorged.v1"),
-		event.Quick[Event]("tx.finalized.v1", scanFinalized),
-		event.As[Event, FinalityViolated]("tx.finality_violated.v1"),
-		event.As[Event, CanceledLocally]("tx.canceled_locally.v2"),
-		event.From("tx.canceled_locally.v1", canceledV1.up),
-		event.As[Event, GroupDoubted]("tx.group_doubted.v1"),
-		event.As[Event, GroupConfirmed]("tx.group_confirmed.v1"),
-		event.Quick[Event]("tx.payload_erased.v1", scanErased),
-		event.As[Event, Retired]("tx.retired.v1"),
+func Codec() eventlog.Codec[Event] {
+	return eventlog.NewCodec(
+		eventlog.Quick[Event]("tx.accepted.v1", scanAccepted),
+		eventlog.As[Event, Resubmitted]("tx.resubmitted.v1"),
+		eventlog.Quick[Event]("tx.broadcast.v1", scanBroadcast),
+		eventlog.Quick[Event]("tx.rejected.v1", scanRejected),
+		eventlog.Quick[Event]("tx.mined.v1", scanMined),
+		eventlog.As[Event, StaleByNonce]("tx.stale_by_nonce.v1"),
+		eventlog.As[Event, Expired]("tx.expired.v1"),
+		eventlog.As[Event, Reorged]("tx.reorged.v1"),
+		eventlog.Quick[Event]("tx.finalized.v1", scanFinalized),
+		eventlog.As[Event, FinalityViolated]("tx.finality_violated.v1"),
+		eventlog.As[Event, CanceledLocally]("tx.canceled_locally.v2"),
+		eventlog.From("tx.canceled_locally.v1", canceledV1.up),
+		eventlog.As[Event, GroupDoubted]("tx.group_doubted.v1"),
+		eventlog.As[Event, GroupConfirmed]("tx.group_confirmed.v1"),
+		eventlog.Quick[Event]("tx.payload_erased.v1", scanErased),
+		eventlog.As[Event, Retired]("tx.retired.v1"),
 	)
 }
 
@@ -195,12 +195,12 @@ func Codec() event.Codec[Event] {
 const StreamPrefix = "tx-"
 
 // Stream returns the name of a transaction's event stream.
-func Stream(id chain.ID, hash chain.Hash) event.Stream {
-	return event.Stream(StreamPrefix + id.String() + "-" + hash.String())
+func Stream(id chain.ID, hash chain.Hash) eventlog.Stream {
+	return eventlog.Stream(StreamPrefix + id.String() + "-" + hash.String())
 }
 
 // ParseStream returns the chain and hash in a name made by [Stream].
-func ParseStream(s event.Stream) (id chain.ID, hash chain.Hash, err error) {
+func ParseStream(s eventlog.Stream) (id chain.ID, hash chain.Hash, err error) {
 	rest, ok := strings.CutPrefix(string(s), StreamPrefix)
 	number, digits, cut := strings.Cut(rest, "-")
 	if !ok || !cut {

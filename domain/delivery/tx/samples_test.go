@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event/eventtest"
+	"github.com/tempo-watchtower/watchtower/eventlog/eventtest"
 )
 
 var update = flag.Bool("update", false, "write samples of events that have none yet")

@@ -4,13 +4,13 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Hand-written decoders for the most frequent events, because a rebuild reads all of them. They
 // expect the members in struct order. JSON in any other form is decoded through the struct tags.
 
-func scanAccepted(s *event.Scan) (a Accepted) {
+func scanAccepted(s *eventlog.Scan) (a Accepted) {
 	s.Open()
 	s.Must(`"chain":`)
 	a.Chain = chain.ID(s.Uint(64))
@@ -31,7 +31,7 @@ func scanAccepted(s *event.Scan) (a Accepted) {
 	s.ShortHex(a.NonceKey[:])
 	s.Must(`"nonce":`)
 	a.Nonce = s.Uint(64)
-	a.Group = event.Optional(s, `"group":`, func(g *chain.GroupID) { s.Hex(g[:]) })
+	a.Group = eventlog.Optional(s, `"group":`, func(g *chain.GroupID) { s.Hex(g[:]) })
 	if s.Member(`"window":`) {
 		s.Open()
 		if s.Member(`"after":`) {
@@ -48,12 +48,12 @@ func scanAccepted(s *event.Scan) (a Accepted) {
 	a.Bytes = int(s.Int())
 	s.Must(`"rawHash":`)
 	s.Hex(a.RawHash[:])
-	a.Client = event.OptionalText[string](s, `"client":`)
+	a.Client = eventlog.OptionalText[string](s, `"client":`)
 	a.At = s.At()
 	return a
 }
 
-func scanBroadcast(s *event.Scan) (b Broadcast) {
+func scanBroadcast(s *eventlog.Scan) (b Broadcast) {
 	s.Open()
 	s.Must(`"attempt":`)
 	b.Attempt = int(s.Int())
@@ -62,14 +62,14 @@ func scanBroadcast(s *event.Scan) (b Broadcast) {
 	return b
 }
 
-func scanRejected(s *event.Scan) (r Rejected) {
+func scanRejected(s *eventlog.Scan) (r Rejected) {
 	s.Open()
 	s.Must(`"attempt":`)
 	r.Attempt = int(s.Int())
 	s.Must(`"class":`)
 	r.Class = Class(s.Text())
-	r.Cause = event.OptionalText[Cause](s, `"cause":`)
-	r.Reason = event.OptionalText[string](s, `"reason":`)
+	r.Cause = eventlog.OptionalText[Cause](s, `"cause":`)
+	r.Reason = eventlog.OptionalText[string](s, `"reason":`)
 	if s.Member(`"permanent":`) {
 		r.Permanent = s.Bool()
 	}
@@ -78,7 +78,7 @@ func scanRejected(s *event.Scan) (r Rejected) {
 	return r
 }
 
-func scanMined(s *event.Scan) (m Mined) {
+func scanMined(s *eventlog.Scan) (m Mined) {
 	s.Open()
 	s.Must(`"receipt":`)
 	s.Open()
@@ -89,7 +89,7 @@ func scanMined(s *event.Scan) (m Mined) {
 	m.Receipt.Status = s.Uint(64)
 	s.Must(`"gasUsed":`)
 	m.Receipt.GasUsed = s.Uint(64)
-	m.Receipt.EffectiveGasPrice = event.OptionalText[string](s, `"effectiveGasPrice":`)
+	m.Receipt.EffectiveGasPrice = eventlog.OptionalText[string](s, `"effectiveGasPrice":`)
 	m.Receipt.FeePayer = scanAddress(s, `"feePayer":`)
 	m.Receipt.FeeToken = scanAddress(s, `"feeToken":`)
 	s.Close()
@@ -97,7 +97,7 @@ func scanMined(s *event.Scan) (m Mined) {
 	return m
 }
 
-func scanFinalized(s *event.Scan) (f Finalized) {
+func scanFinalized(s *eventlog.Scan) (f Finalized) {
 	s.Open()
 	s.Must(`"verdict":`)
 	f.Verdict = Status(s.Text())
@@ -107,17 +107,17 @@ func scanFinalized(s *event.Scan) (f Finalized) {
 	return f
 }
 
-func scanErased(s *event.Scan) (e PayloadErased) {
+func scanErased(s *eventlog.Scan) (e PayloadErased) {
 	s.Open()
 	e.At = s.At()
 	return e
 }
 
-func scanAddress(s *event.Scan, name string) *chain.Address {
-	return event.Optional(s, name, func(a *chain.Address) { s.Hex(a[:]) })
+func scanAddress(s *eventlog.Scan, name string) *chain.Address {
+	return eventlog.Optional(s, name, func(a *chain.Address) { s.Hex(a[:]) })
 }
 
-func scanBlock(s *event.Scan, name string) (b chain.Block) {
+func scanBlock(s *eventlog.Scan, name string) (b chain.Block) {
 	s.Must(name)
 	s.Open()
 	s.Must(`"number":`)
@@ -133,7 +133,7 @@ func scanBlock(s *event.Scan, name string) (b chain.Block) {
 	return b
 }
 
-func scanAnswers(s *event.Scan) []Answer {
+func scanAnswers(s *eventlog.Scan) []Answer {
 	s.Must(`"answers":`)
 	s.Literal("[")
 	all := []Answer{}

@@ -8,30 +8,30 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // slowly returns a codec that decodes by struct tags only.
-func slowly() event.Codec[Event] {
-	return event.NewCodec(
-		event.As[Event, Accepted]("tx.accepted.v1"), event.As[Event, Broadcast]("tx.broadcast.v1"), event.As[Event, Rejected]("tx.rejected.v1"),
-		event.As[Event, Mined]("tx.mined.v1"), event.As[Event, Finalized]("tx.finalized.v1"), event.As[Event, PayloadErased]("tx.payload_erased.v1"),
+func slowly() eventlog.Codec[Event] {
+	return eventlog.NewCodec(
+		eventlog.As[Event, Accepted]("tx.accepted.v1"), eventlog.As[Event, Broadcast]("tx.broadcast.v1"), eventlog.As[Event, Rejected]("tx.rejected.v1"),
+		eventlog.As[Event, Mined]("tx.mined.v1"), eventlog.As[Event, Finalized]("tx.finalized.v1"), eventlog.As[Event, PayloadErased]("tx.payload_erased.v1"),
 	)
 }
 
 // quickly maps event names to their hand-written decoders.
-var quickly = map[string]func(*event.Scan) Event{ //nolint:gochecknoglobals // a table
-	"tx.accepted.v1":       func(s *event.Scan) Event { return scanAccepted(s) },
-	"tx.broadcast.v1":      func(s *event.Scan) Event { return scanBroadcast(s) },
-	"tx.rejected.v1":       func(s *event.Scan) Event { return scanRejected(s) },
-	"tx.mined.v1":          func(s *event.Scan) Event { return scanMined(s) },
-	"tx.finalized.v1":      func(s *event.Scan) Event { return scanFinalized(s) },
-	"tx.payload_erased.v1": func(s *event.Scan) Event { return scanErased(s) },
+var quickly = map[string]func(*eventlog.Scan) Event{ //nolint:gochecknoglobals // a table
+	"tx.accepted.v1":       func(s *eventlog.Scan) Event { return scanAccepted(s) },
+	"tx.broadcast.v1":      func(s *eventlog.Scan) Event { return scanBroadcast(s) },
+	"tx.rejected.v1":       func(s *eventlog.Scan) Event { return scanRejected(s) },
+	"tx.mined.v1":          func(s *eventlog.Scan) Event { return scanMined(s) },
+	"tx.finalized.v1":      func(s *eventlog.Scan) Event { return scanFinalized(s) },
+	"tx.payload_erased.v1": func(s *eventlog.Scan) Event { return scanErased(s) },
 }
 
 // scanned decodes data with the hand-written decoder and reports whether it was in that form.
 func scanned(name string, data []byte) (Event, bool) {
-	s := event.NewScan(data)
+	s := eventlog.NewScan(data)
 	e := quickly[name](s)
 	return e, s.Done()
 }

@@ -80,7 +80,7 @@ func (s State) Tried() bool {
 	return false
 }
 
-// Decide returns the events that a command adds: none if it changes nothing, an [event.Refusal]
+// Decide returns the events that a command adds: none if it changes nothing, an [eventlog.Refusal]
 // if it is not allowed.
 func (s State) Decide(c Command) ([]Event, error) {
 	if c, ok := c.(Accept); ok {

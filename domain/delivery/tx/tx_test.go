@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 var (
@@ -152,7 +152,7 @@ func TestRefusals(t *testing.T) {
 		name  string
 		state State
 		give  Command
-		want  event.Refusal
+		want  eventlog.Refusal
 	}{
 		{"news of a stranger", State{}, receiptIn(b7), ErrUnknown},
 		{"accepted too late", State{}, accept(func(a *Accepted) { a.Window.Before = uint64(epoch.Unix()) }), ErrAlreadyExpired},
@@ -219,7 +219,7 @@ func TestInvariants(t *testing.T) {
 			}
 			events, err := s.Decide(c)
 			if err != nil {
-				if !errors.As(err, new(event.Refusal)) || len(events) > 0 {
+				if !errors.As(err, new(eventlog.Refusal)) || len(events) > 0 {
 					t.Fatalf("%T: %v with %v", c, err, events)
 				}
 				continue

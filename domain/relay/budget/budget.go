@@ -182,7 +182,7 @@ func (s State) Covers(l Lane, c Charge) bool {
 // next day or returned money may make room for it, and [ErrOverLimit] if only other limits can.
 func (s State) Check(day Day, l Lane, c Charge) error { return s.draft(day).check(l, c) }
 
-// Decide returns the events that a command adds: none if it changes nothing, an [event.Refusal]
+// Decide returns the events that a command adds: none if it changes nothing, an [eventlog.Refusal]
 // if it is not allowed.
 func (s State) Decide(c Command) ([]Event, error) {
 	switch c := c.(type) {

@@ -10,7 +10,7 @@ import (
 	"github.com/holiman/uint256"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 const today Day = 20_000
@@ -295,7 +295,7 @@ func TestBoundsFit(t *testing.T) {
 		if err != nil || len(events) != 1 {
 			t.Fatalf("%d events, %v", len(events), err)
 		}
-		if _, data, err := Codec().Encode(events[0]); err != nil || len(data) > event.MaxEventBytes {
+		if _, data, err := Codec().Encode(events[0]); err != nil || len(data) > eventlog.MaxEventBytes {
 			t.Errorf("%T: %d bytes, %v", c, len(data), err)
 		}
 		s = s.Evolve(events[0])
@@ -329,7 +329,7 @@ func TestStream(t *testing.T) {
 	if on, err := ParseStream(Stream(42431)); err != nil || on != 42431 {
 		t.Errorf("%d, %v", on, err)
 	}
-	for _, bad := range []event.Stream{"", "budget-", "budget-0", "budget-01", "budgets-1", "budget-1-"} {
+	for _, bad := range []eventlog.Stream{"", "budget-", "budget-0", "budget-01", "budgets-1", "budget-1-"} {
 		if _, err := ParseStream(bad); err == nil {
 			t.Errorf("%q is a budget's", bad)
 		}

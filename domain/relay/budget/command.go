@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Command is a request or an observation about a budget. It carries its own day and time, by the
@@ -62,12 +62,12 @@ func (Settle) wish()   {}
 func (SetLimit) wish() {}
 
 const (
-	ErrSpent      = event.Refusal("budget-spent")      // fits the limit, but not today
-	ErrOverLimit  = event.Refusal("budget-over-limit") // exceeds the limit by itself
-	ErrFenced     = event.Refusal("budget-fenced")     // the token is older than the lane's last token
-	ErrImpossible = event.Refusal("budget-impossible") // above sumBits
-	ErrInvalid    = event.Refusal("invalid-budget")
-	ErrTooMany    = event.Refusal("too-many-budgets")
+	ErrSpent      = eventlog.Refusal("budget-spent")      // fits the limit, but not today
+	ErrOverLimit  = eventlog.Refusal("budget-over-limit") // exceeds the limit by itself
+	ErrFenced     = eventlog.Refusal("budget-fenced")     // the token is older than the lane's last token
+	ErrImpossible = eventlog.Refusal("budget-impossible") // above sumBits
+	ErrInvalid    = eventlog.Refusal("invalid-budget")
+	ErrTooMany    = eventlog.Refusal("too-many-budgets")
 )
 
 // Bounds of the settings.

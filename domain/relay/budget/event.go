@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Event is a fact about one chain's budget.
@@ -48,11 +48,11 @@ func (LimitSet) fact() {}
 
 // Codec maps event types to stored names, which never change. A changed shape gets a new name
 // here, an upcaster for the old one, and a frozen sample in testdata/events.
-func Codec() event.Codec[Event] {
-	return event.NewCodec(
-		event.As[Event, Reserved]("budget.reserved.v1"),
-		event.As[Event, Settled]("budget.settled.v1"),
-		event.As[Event, LimitSet]("budget.limit_set.v1"),
+func Codec() eventlog.Codec[Event] {
+	return eventlog.NewCodec(
+		eventlog.As[Event, Reserved]("budget.reserved.v1"),
+		eventlog.As[Event, Settled]("budget.settled.v1"),
+		eventlog.As[Event, LimitSet]("budget.limit_set.v1"),
 	)
 }
 
@@ -60,10 +60,10 @@ func Codec() event.Codec[Event] {
 const StreamPrefix = "budget-"
 
 // Stream returns the name of a chain's budget stream.
-func Stream(on chain.ID) event.Stream { return event.Stream(StreamPrefix + on.String()) }
+func Stream(on chain.ID) eventlog.Stream { return eventlog.Stream(StreamPrefix + on.String()) }
 
 // ParseStream returns the chain in a name made by [Stream].
-func ParseStream(s event.Stream) (chain.ID, error) {
+func ParseStream(s eventlog.Stream) (chain.ID, error) {
 	number, ok := strings.CutPrefix(string(s), StreamPrefix)
 	on, err := chain.ParseID(number)
 	if !ok || err != nil || Stream(on) != s {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // watched are the accounts in the random histories.
@@ -255,7 +255,7 @@ func TestInvariants(t *testing.T) {
 			c := drawCommand(t, s)
 			events, err := s.Decide(c)
 			if err != nil {
-				if !errors.As(err, new(event.Refusal)) || len(events) > 0 {
+				if !errors.As(err, new(eventlog.Refusal)) || len(events) > 0 {
 					t.Fatalf("%T: %v with %v", c, err, events)
 				}
 				continue
@@ -311,7 +311,7 @@ func explained(t *rapid.T, s State, c Command) (refused int) {
 }
 
 // kept returns an event after encoding and decoding.
-func kept(t *rapid.T, codec event.Codec[Event], e Event) Event {
+func kept(t *rapid.T, codec eventlog.Codec[Event], e Event) Event {
 	name, data, err := codec.Encode(e)
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Terms are the conditions for an attempt's offer.
@@ -55,17 +55,17 @@ func (t Terms) After(earlier chain.Fee, unsent bool) Terms {
 const (
 	// ErrMarket: the market is above the ceiling, or too close to the intent's own ceiling. Wait
 	// until it falls.
-	ErrMarket = event.Refusal("market-above-ceiling")
+	ErrMarket = eventlog.Refusal("market-above-ceiling")
 	// ErrCeiling: a replacement, as pools demand it, would exceed the ceiling.
-	ErrCeiling = event.Refusal("fee-at-ceiling")
+	ErrCeiling = eventlog.Refusal("fee-at-ceiling")
 	// ErrMinimum: the intent's ceilings are below the constant minimum of the chain's pools.
-	ErrMinimum = event.Refusal("fee-below-minimum")
+	ErrMinimum = eventlog.Refusal("fee-below-minimum")
 	// ErrGas: the transaction needs more gas than is allowed.
-	ErrGas = event.Refusal("gas-over-ceiling")
+	ErrGas = eventlog.Refusal("gas-over-ceiling")
 	// ErrToken: the fee token is not allowed.
-	ErrToken = event.Refusal("fee-token-not-allowed")
+	ErrToken = eventlog.Refusal("fee-token-not-allowed")
 	// ErrSponsor: there is no fee payer.
-	ErrSponsor = event.Refusal("no-fee-payer")
+	ErrSponsor = eventlog.Refusal("no-fee-payer")
 )
 
 // Offer is an attempt's fee per unit of gas, with its token and payer.

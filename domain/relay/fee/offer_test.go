@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 const gwei = 1_000_000_000
@@ -158,7 +158,7 @@ func TestNoOffer(t *testing.T) {
 		name   string
 		market chain.Market
 		terms  fee.Terms
-		want   event.Refusal
+		want   eventlog.Refusal
 	}{
 		{"the market is above the ceiling", market(200, 1), fee.Terms{}, fee.ErrMarket},
 		{"for a no-op too", market(220, 1), fee.Terms{NoOp: true}, fee.ErrMarket},
@@ -270,7 +270,7 @@ func TestOffersHold(t *testing.T) {
 		p, m, terms := policies.Draw(t, "policy"), markets.Draw(t, "market"), terms.Draw(t, "terms")
 		offer, err := price(p, m, terms)
 		if err != nil {
-			if refusal := event.Refusal(""); !errors.As(err, &refusal) || offer != (chain.Fee{}) {
+			if refusal := eventlog.Refusal(""); !errors.As(err, &refusal) || offer != (chain.Fee{}) {
 				t.Fatalf("%+v, %v", offer, err)
 			}
 			return

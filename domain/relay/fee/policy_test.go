@@ -8,8 +8,8 @@ import (
 	"github.com/holiman/uint256"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 func TestPolicyCheck(t *testing.T) {
@@ -84,7 +84,7 @@ func TestPayment(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy fee.Policy
 		terms  fee.Terms
-		want   event.Refusal
+		want   eventlog.Refusal
 	}{
 		"another token": {p, fee.Terms{Sender: sender, Token: &eur}, fee.ErrToken},
 		"any token":     {policy(), fee.Terms{Sender: sender, Token: &usd}, fee.ErrToken},

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Command is an observation about an intent, or a request to change it. It carries its own time:
@@ -138,30 +138,30 @@ func (GiveWay) wish()   {}
 
 // Refusals of client commands.
 const (
-	ErrUnknown        = event.Refusal("unknown-intent")
-	ErrInvalid        = event.Refusal("invalid-intent")
-	ErrTooLarge       = event.Refusal("intent-too-large")
-	ErrWebhookURL     = event.Refusal("webhook-url")
-	ErrInvalidKey     = event.Refusal("invalid-idempotency-key") // shared by all requests with an idempotency key
-	ErrDiffers        = event.Refusal("idempotency-conflict")    // shared too: the key belongs to another request
-	ErrDeadlinePassed = event.Refusal("deadline-passed")
-	ErrSettled        = event.Refusal("intent-settled")
-	ErrCanceling      = event.Refusal("intent-canceling")
-	ErrOverCeiling    = event.Refusal("fee-over-ceiling")
-	ErrSmallRaise     = event.Refusal("fee-raise-too-small")
-	ErrSpeedUps       = event.Refusal("too-many-speed-ups")
+	ErrUnknown        = eventlog.Refusal("unknown-intent")
+	ErrInvalid        = eventlog.Refusal("invalid-intent")
+	ErrTooLarge       = eventlog.Refusal("intent-too-large")
+	ErrWebhookURL     = eventlog.Refusal("webhook-url")
+	ErrInvalidKey     = eventlog.Refusal("invalid-idempotency-key") // shared by all requests with an idempotency key
+	ErrDiffers        = eventlog.Refusal("idempotency-conflict")    // shared too: the key belongs to another request
+	ErrDeadlinePassed = eventlog.Refusal("deadline-passed")
+	ErrSettled        = eventlog.Refusal("intent-settled")
+	ErrCanceling      = eventlog.Refusal("intent-canceling")
+	ErrOverCeiling    = eventlog.Refusal("fee-over-ceiling")
+	ErrSmallRaise     = eventlog.Refusal("fee-raise-too-small")
+	ErrSpeedUps       = eventlog.Refusal("too-many-speed-ups")
 )
 
 // Refusals of the relay's commands.
 const (
-	ErrAssigned       = event.Refusal("intent-assigned")        // it has a place, or had a later one
-	ErrNotAssigned    = event.Refusal("intent-not-assigned")    // it does not have that place
-	ErrFenced         = event.Refusal("intent-fenced")          // another holder of the lane continues that place
-	ErrLive           = event.Refusal("intent-attempt-live")    // an attempt may land
-	ErrDeadlineOpen   = event.Refusal("deadline-still-open")    // the deadline is not over, or there is none
-	ErrNotCanceling   = event.Refusal("intent-not-canceling")   // it is to be carried out at this nonce
-	ErrNotSigned      = event.Refusal("intent-not-signed")      // no attempt is signed that could give way
-	ErrUnknownAttempt = event.Refusal("intent-unknown-attempt") // no such hash was recorded
-	ErrContradicted   = event.Refusal("intent-contradicted")    // the chain contains an attempt that was ruled out as final
-	ErrBrokenList     = event.Refusal("intent-broken-list")     // its blocks do not follow one another
+	ErrAssigned       = eventlog.Refusal("intent-assigned")        // it has a place, or had a later one
+	ErrNotAssigned    = eventlog.Refusal("intent-not-assigned")    // it does not have that place
+	ErrFenced         = eventlog.Refusal("intent-fenced")          // another holder of the lane continues that place
+	ErrLive           = eventlog.Refusal("intent-attempt-live")    // an attempt may land
+	ErrDeadlineOpen   = eventlog.Refusal("deadline-still-open")    // the deadline is not over, or there is none
+	ErrNotCanceling   = eventlog.Refusal("intent-not-canceling")   // it is to be carried out at this nonce
+	ErrNotSigned      = eventlog.Refusal("intent-not-signed")      // no attempt is signed that could give way
+	ErrUnknownAttempt = eventlog.Refusal("intent-unknown-attempt") // no such hash was recorded
+	ErrContradicted   = eventlog.Refusal("intent-contradicted")    // the chain contains an attempt that was ruled out as final
+	ErrBrokenList     = eventlog.Refusal("intent-broken-list")     // its blocks do not follow one another
 )

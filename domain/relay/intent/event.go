@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Event is a fact about one intent. Events that are reported to the client have a Sequence, which
@@ -217,21 +217,21 @@ func (Canceled) fact()         {}
 
 // Codec maps event types to stored names, which never change. A changed shape gets a new name
 // here, an upcaster for the old one, and a frozen sample in testdata/events.
-func Codec() event.Codec[Event] {
-	return event.NewCodec(
-		event.Quick[Event]("intent.requested.v1", scanRequested),
-		event.As[Event, Assigned]("intent.assigned.v1"),
-		event.As[Event, TakenOver]("intent.taken_over.v1"),
-		event.As[Event, Requeued]("intent.requeued.v1"),
-		event.As[Event, Attempted]("intent.attempted.v1"),
-		event.As[Event, CancelRequested]("intent.cancel_requested.v1"),
-		event.As[Event, SpeedUpRequested]("intent.speed_up_requested.v1"),
-		event.As[Event, YieldRequested]("intent.yield_requested.v1"),
-		event.As[Event, GiveWayRequested]("intent.give_way_requested.v1"),
-		event.As[Event, Announced]("intent.announced.v1"),
-		event.As[Event, Reorged]("intent.reorged.v1"),
-		event.As[Event, Completed]("intent.completed.v1"),
-		event.As[Event, Failed]("intent.failed.v1"),
-		event.As[Event, Canceled]("intent.canceled.v1"),
+func Codec() eventlog.Codec[Event] {
+	return eventlog.NewCodec(
+		eventlog.Quick[Event]("intent.requested.v1", scanRequested),
+		eventlog.As[Event, Assigned]("intent.assigned.v1"),
+		eventlog.As[Event, TakenOver]("intent.taken_over.v1"),
+		eventlog.As[Event, Requeued]("intent.requeued.v1"),
+		eventlog.As[Event, Attempted]("intent.attempted.v1"),
+		eventlog.As[Event, CancelRequested]("intent.cancel_requested.v1"),
+		eventlog.As[Event, SpeedUpRequested]("intent.speed_up_requested.v1"),
+		eventlog.As[Event, YieldRequested]("intent.yield_requested.v1"),
+		eventlog.As[Event, GiveWayRequested]("intent.give_way_requested.v1"),
+		eventlog.As[Event, Announced]("intent.announced.v1"),
+		eventlog.As[Event, Reorged]("intent.reorged.v1"),
+		eventlog.As[Event, Completed]("intent.completed.v1"),
+		eventlog.As[Event, Failed]("intent.failed.v1"),
+		eventlog.As[Event, Canceled]("intent.canceled.v1"),
 	)
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/domain/event/eventtest"
+	"github.com/tempo-watchtower/watchtower/eventlog/eventtest"
 )
 
 // Decoding any logged bytes returns an event or an error.

@@ -166,7 +166,7 @@ func (s State) attempt(hash chain.Hash) (Attempted, bool) {
 	return s.Attempts[i], true
 }
 
-// Decide returns the events that a command adds: none if it changes nothing, an [event.Refusal]
+// Decide returns the events that a command adds: none if it changes nothing, an [eventlog.Refusal]
 // if it is not allowed.
 func (s State) Decide(c Command) ([]Event, error) {
 	if c, ok := c.(Create); ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 var epoch = time.Unix(1_800_000_000, 0).UTC()
@@ -220,7 +220,7 @@ func TestRefusals(t *testing.T) {
 		name  string
 		state State
 		give  Command
-		want  event.Refusal
+		want  eventlog.Refusal
 	}{
 		{"nobody's intent", State{}, Cancel{}, ErrUnknown},
 		{"a request that is none", State{}, Create{Request{}, epoch}, ErrInvalidKey},

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // drawCommand draws a command on a small chain with two branches that part after block 3, so that
@@ -126,7 +126,7 @@ func TestInvariants(t *testing.T) {
 			c := drawCommand(t, s)
 			events, err := s.Decide(c)
 			if err != nil {
-				if !errors.As(err, new(event.Refusal)) || len(events) > 0 {
+				if !errors.As(err, new(eventlog.Refusal)) || len(events) > 0 {
 					t.Fatalf("%T: %v with %v", c, err, events)
 				}
 				continue

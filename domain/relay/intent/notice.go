@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Notice is one public event about an intent, delivered by webhook, stream or query. Apply each
@@ -139,14 +139,14 @@ func (e Announced) tell() Said {
 }
 
 // sayings maps notice contents to their public names, which never change.
-func sayings() event.Codec[Said] {
-	return event.NewCodec(
-		event.As[Said, TxAccepted]("TxAccepted"),
-		event.As[Said, TxSubmitted]("TxSubmitted"),
-		event.As[Said, TxReplaced]("TxReplaced"),
-		event.As[Said, TxReceiptUpdated]("TxReceiptUpdated"),
-		event.As[Said, TxConfirmed]("TxConfirmed"),
-		event.As[Said, TxFailed]("TxFailed"),
+func sayings() eventlog.Codec[Said] {
+	return eventlog.NewCodec(
+		eventlog.As[Said, TxAccepted]("TxAccepted"),
+		eventlog.As[Said, TxSubmitted]("TxSubmitted"),
+		eventlog.As[Said, TxReplaced]("TxReplaced"),
+		eventlog.As[Said, TxReceiptUpdated]("TxReceiptUpdated"),
+		eventlog.As[Said, TxConfirmed]("TxConfirmed"),
+		eventlog.As[Said, TxFailed]("TxFailed"),
 	)
 }
 

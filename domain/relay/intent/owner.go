@@ -3,12 +3,12 @@ package intent
 import (
 	"fmt"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // OwnerOf returns the client of an intent from the intent's first event. Of a request with much
 // data it reads only the beginning.
-func OwnerOf(first event.Recorded, codec event.Codec[Event]) (client string, err error) {
+func OwnerOf(first eventlog.Recorded, codec eventlog.Codec[Event]) (client string, err error) {
 	if client, ok := scanOwner(first); ok {
 		return client, nil
 	}
@@ -25,11 +25,11 @@ func OwnerOf(first event.Recorded, codec event.Codec[Event]) (client string, err
 
 // scanOwner reads the client from the beginning of the event, if the event has the form in which
 // it is written now.
-func scanOwner(first event.Recorded) (client string, ok bool) {
+func scanOwner(first eventlog.Recorded) (client string, ok bool) {
 	if first.Name != "intent.requested.v1" {
 		return "", false
 	}
-	s := event.NewScan(first.Data)
+	s := eventlog.NewScan(first.Data)
 	s.Open()
 	s.Must(`"id":`)
 	s.Text()

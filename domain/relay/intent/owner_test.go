@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // The owner of an intent is found in its first event, in any form, and in no other event.
@@ -17,7 +17,7 @@ func TestOwnerOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first := event.Recorded{Event: event.Event{Name: kind, Data: data}}
+		first := eventlog.Recorded{Event: eventlog.Event{Name: kind, Data: data}}
 		if got, err := OwnerOf(first, codec); err != nil || got != client {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
@@ -33,14 +33,14 @@ func TestOwnerOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OwnerOf(event.Recorded{Event: event.Event{Name: kind, Data: data}}, codec); err == nil {
+	if _, err := OwnerOf(eventlog.Recorded{Event: eventlog.Event{Name: kind, Data: data}}, codec); err == nil {
 		t.Error("an event without an owner has one")
 	}
 }
 
 // The names of notices are those of all events that are reported, and of no others.
 func TestNoticeNames(t *testing.T) {
-	public := event.Filter{Names: NoticeNames()}
+	public := eventlog.Filter{Names: NoticeNames()}
 	for _, e := range samples() {
 		name, _, err := Codec().Encode(e)
 		if err != nil {

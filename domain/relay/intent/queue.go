@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Waiting is an intent in the work queue, with the fields that decide which lane may claim it. It
 // is derived from the intent's first event alone.
 type Waiting struct {
 	ID       chain.IntentID
-	Position event.Position // of its Requested: the queue's order
+	Position eventlog.Position // of its Requested: the queue's order
 	Chain    chain.ID
 	Client   string // the requesting client; see [Request.Client]
 	From     From
@@ -50,7 +50,7 @@ type Claim struct {
 	OnlyAsked bool
 	// After excludes intents up to this position, and so the later intents of their ordering
 	// groups.
-	After event.Position
+	After eventlog.Position
 	// Turn is the client of the last intent that the lane was given: the claim begins with the
 	// next client by name.
 	Turn string
@@ -81,7 +81,7 @@ type Demand struct {
 	Key    *chain.NonceKey // nil: any
 	Client string
 	// First is the position of the earliest of them.
-	First event.Position
+	First eventlog.Position
 	// Waiting have no nonce; Assigned have a nonce in the lane.
 	Waiting, Assigned int
 }
@@ -89,7 +89,7 @@ type Demand struct {
 // Plan returns the effect on the work queue of an event recorded at a position; ok is false if
 // there is none. A [Reorged] restores a row, but the event alone lacks its content. The caller
 // rebuilds it from the stream up to that event; its intent still has its nonce.
-func Plan(id chain.IntentID, e Event, at event.Position) (c Change, ok bool) {
+func Plan(id chain.IntentID, e Event, at eventlog.Position) (c Change, ok bool) {
 	c.ID = id
 	switch e := e.(type) {
 	case Requested:
@@ -110,7 +110,7 @@ func Plan(id chain.IntentID, e Event, at event.Position) (c Change, ok bool) {
 }
 
 // Waiting returns the request's work queue entry, recorded at a position.
-func (r Request) Waiting(at event.Position) Waiting {
+func (r Request) Waiting(at eventlog.Position) Waiting {
 	w := Waiting{
 		ID: r.ID(), Position: at, Chain: r.Chain, Client: r.Client, From: r.From, Deadline: r.Deadline,
 		MaxFee: r.Gas.MaxFee, Size: r.Size(),

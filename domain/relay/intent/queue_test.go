@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 func TestLaneKey(t *testing.T) {
@@ -69,7 +69,7 @@ func TestPlan(t *testing.T) {
 		"failed":    {intent.Failed{}, intent.Change{ID: id, Close: true}},
 		"canceled":  {intent.Canceled{}, intent.Change{ID: id, Close: true}},
 	} {
-		got, ok := intent.Plan(id, test.fact, event.Position(5))
+		got, ok := intent.Plan(id, test.fact, eventlog.Position(5))
 		if diff := cmp.Diff(test.want, got); !ok || diff != "" {
 			t.Errorf("%s: %t (-want +got)\n%s", name, ok, diff)
 		}

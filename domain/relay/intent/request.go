@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Request is a client's request for calls on a chain. The relay chooses unset fields.
@@ -195,10 +195,10 @@ func (f form) from(from From) form { return f.address("signer", from.Signer).tex
 const StreamPrefix = "intent-"
 
 // Stream returns the name of an intent's event stream.
-func Stream(id chain.IntentID) event.Stream { return event.Stream(StreamPrefix + id.String()) }
+func Stream(id chain.IntentID) eventlog.Stream { return eventlog.Stream(StreamPrefix + id.String()) }
 
 // ParseStream returns the intent's id in a name made by [Stream].
-func ParseStream(s event.Stream) (chain.IntentID, error) {
+func ParseStream(s eventlog.Stream) (chain.IntentID, error) {
 	digits, ok := strings.CutPrefix(string(s), StreamPrefix)
 	id, err := chain.ParseIntentID(digits)
 	if !ok || err != nil || Stream(id) != s {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 func goodURLs() []string {
@@ -65,7 +65,7 @@ func TestBounds(t *testing.T) {
 	others, _ := Request{Client: "payroll", Order: "salaries", NonceKey: NoncePolicy{Mode: NonceOrdered}}.LaneKey()
 	for name, c := range map[string]struct {
 		change func(*Request)
-		want   event.Refusal // empty: accepted
+		want   eventlog.Refusal // empty: accepted
 	}{
 		"every field":            {func(*Request) {}, ""},
 		"no client":              {func(r *Request) { r.Client = "" }, ""},
@@ -166,8 +166,8 @@ func TestLargestFits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, data, err := Codec().Encode(events[0]); err != nil || len(data) > event.MaxEventBytes {
-		t.Errorf("it takes %d bytes, an event has %d: %v", len(data), event.MaxEventBytes, err)
+	if _, data, err := Codec().Encode(events[0]); err != nil || len(data) > eventlog.MaxEventBytes {
+		t.Errorf("it takes %d bytes, an event has %d: %v", len(data), eventlog.MaxEventBytes, err)
 	}
 }
 
@@ -339,7 +339,7 @@ func TestStream(t *testing.T) {
 	if back, err := ParseStream(Stream(id)); err != nil || back != id {
 		t.Errorf("%s: %v", back, err)
 	}
-	for _, bad := range []event.Stream{"", "intent-", "tx-1-0xab", "intent-0xab", Stream(id) + "0", event.Stream(strings.ToUpper(string(Stream(id)))), "intent-0x" + event.Stream(strings.Repeat("AB", 16))} {
+	for _, bad := range []eventlog.Stream{"", "intent-", "tx-1-0xab", "intent-0xab", Stream(id) + "0", eventlog.Stream(strings.ToUpper(string(Stream(id)))), "intent-0x" + eventlog.Stream(strings.Repeat("AB", 16))} {
 		if got, err := ParseStream(bad); err == nil {
 			t.Errorf("%q is read as %s", bad, got)
 		}

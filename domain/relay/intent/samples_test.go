@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event/eventtest"
+	"github.com/tempo-watchtower/watchtower/eventlog/eventtest"
 )
 
 var update = flag.Bool("update", false, "write samples of events and notices that have none yet")

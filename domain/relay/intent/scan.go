@@ -2,12 +2,12 @@ package intent
 
 import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // scanRequested is a hand-written decoder for requests, which may have much data. It expects the
 // members in struct order. JSON in any other form is decoded through the struct tags.
-func scanRequested(s *event.Scan) (r Requested) {
+func scanRequested(s *eventlog.Scan) (r Requested) {
 	s.Open()
 	s.Must(`"id":`)
 	s.Hex(r.ID[:])
@@ -19,13 +19,13 @@ func scanRequested(s *event.Scan) (r Requested) {
 	return r
 }
 
-func scanRequest(s *event.Scan, r *Request) {
+func scanRequest(s *eventlog.Scan, r *Request) {
 	s.Open()
-	r.Client = event.OptionalText[string](s, `"client":`)
+	r.Client = eventlog.OptionalText[string](s, `"client":`)
 	s.Must(`"key":`)
 	r.Key = s.Text()
 	r.Signer = scanAddress(s, `"signer":`)
-	r.Pool = event.OptionalText[string](s, `"pool":`)
+	r.Pool = eventlog.OptionalText[string](s, `"pool":`)
 	s.Must(`"chain":`)
 	r.Chain = chain.ID(s.Uint(64))
 	s.Must(`"calls":`)
@@ -36,11 +36,11 @@ func scanRequest(s *event.Scan, r *Request) {
 	if s.Member(`"deadline":`) {
 		r.Deadline = s.Uint(64)
 	}
-	r.Order = event.OptionalText[string](s, `"order":`)
+	r.Order = eventlog.OptionalText[string](s, `"order":`)
 	if s.Member(`"nonceKey":`) {
 		r.NonceKey = scanNoncePolicy(s)
 	}
-	r.Subject = event.OptionalText[string](s, `"subject":`)
+	r.Subject = eventlog.OptionalText[string](s, `"subject":`)
 	if s.Member(`"webhooks":`) {
 		scanList(s, func() { r.Webhooks = append(r.Webhooks, scanWebhook(s)) })
 	}
@@ -53,7 +53,7 @@ func scanRequest(s *event.Scan, r *Request) {
 	s.Close()
 }
 
-func scanCall(s *event.Scan) (c Call) {
+func scanCall(s *eventlog.Scan) (c Call) {
 	s.Open()
 	c.To = scanAddress(s, `"to":`)
 	scanAmount(s, `"value":`, &c.Value)
@@ -64,12 +64,12 @@ func scanCall(s *event.Scan) (c Call) {
 	return c
 }
 
-func scanGas(s *event.Scan) (g Gas) {
+func scanGas(s *eventlog.Scan) (g Gas) {
 	s.Open()
 	if s.Member(`"limit":`) {
 		g.Limit = s.Uint(64)
 	}
-	g.Urgency = event.OptionalText[Urgency](s, `"urgency":`)
+	g.Urgency = eventlog.OptionalText[Urgency](s, `"urgency":`)
 	scanAmount(s, `"maxFee":`, &g.MaxFee)
 	scanAmount(s, `"maxPriorityFee":`, &g.MaxPriorityFee)
 	g.FeeToken = scanAddress(s, `"feeToken":`)
@@ -80,15 +80,15 @@ func scanGas(s *event.Scan) (g Gas) {
 	return g
 }
 
-func scanNoncePolicy(s *event.Scan) (p NoncePolicy) {
+func scanNoncePolicy(s *eventlog.Scan) (p NoncePolicy) {
 	s.Open()
-	p.Mode = event.OptionalText[NonceMode](s, `"mode":`)
-	p.Key = event.Optional(s, `"key":`, func(k *chain.NonceKey) { s.ShortHex(k[:]) })
+	p.Mode = eventlog.OptionalText[NonceMode](s, `"mode":`)
+	p.Key = eventlog.Optional(s, `"key":`, func(k *chain.NonceKey) { s.ShortHex(k[:]) })
 	s.Close()
 	return p
 }
 
-func scanWebhook(s *event.Scan) (w Webhook) {
+func scanWebhook(s *eventlog.Scan) (w Webhook) {
 	s.Open()
 	s.Must(`"url":`)
 	w.URL = s.Text()
@@ -97,7 +97,7 @@ func scanWebhook(s *event.Scan) (w Webhook) {
 }
 
 // scanMetadata reads an object whose members are texts.
-func scanMetadata(s *event.Scan) map[string]string {
+func scanMetadata(s *eventlog.Scan) map[string]string {
 	m := map[string]string{}
 	s.Literal("{")
 	for more := !s.Next("}"); more && !s.Lost(); {
@@ -112,7 +112,7 @@ func scanMetadata(s *event.Scan) map[string]string {
 }
 
 // scanList reads an array with at least one element.
-func scanList(s *event.Scan, element func()) {
+func scanList(s *eventlog.Scan, element func()) {
 	s.Literal("[")
 	for more := true; more && !s.Lost(); more = s.Next(",") {
 		element()
@@ -120,12 +120,12 @@ func scanList(s *event.Scan, element func()) {
 	s.Literal("]")
 }
 
-func scanAmount(s *event.Scan, name string, into *Amount) {
+func scanAmount(s *eventlog.Scan, name string, into *Amount) {
 	if s.Member(name) && into.UnmarshalText([]byte(s.Text())) != nil {
 		s.GiveUp()
 	}
 }
 
-func scanAddress(s *event.Scan, name string) *chain.Address {
-	return event.Optional(s, name, func(a *chain.Address) { s.Hex(a[:]) })
+func scanAddress(s *eventlog.Scan, name string) *chain.Address {
+	return eventlog.Optional(s, name, func(a *chain.Address) { s.Hex(a[:]) })
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // byTags decodes requests by struct tags only.
-func byTags() event.Codec[Event] {
-	return event.NewCodec(event.As[Event, Requested]("intent.requested.v1"))
+func byTags() eventlog.Codec[Event] {
+	return eventlog.NewCodec(eventlog.As[Event, Requested]("intent.requested.v1"))
 }
 
 // plainRequests are requests that the hand-written decoder reads: those without escapes.
@@ -35,7 +35,7 @@ func TestScan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := event.NewScan(data)
+		s := eventlog.NewScan(data)
 		if got := scanRequested(s); !s.Done() || cmp.Diff(r, got) != "" {
 			t.Errorf("read by hand: %v, %s\n%s", s.Done(), data, cmp.Diff(r, got))
 		}
@@ -56,7 +56,7 @@ func FuzzScan(f *testing.F) {
 		f.Add([]byte(`{"id":"` + id + `","digest":"` + hash + `","request":{"key":"k","chain":1,"calls":` + calls + `,"metadata":{"a":"1","a":"2"}},"at":"2026-11-21T03:04:05Z"}`))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s := event.NewScan(data)
+		s := eventlog.NewScan(data)
 		got := scanRequested(s)
 		if !s.Done() {
 			return

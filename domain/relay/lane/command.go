@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Command is an observation about a lane, or a request to change it. It carries its own time and
@@ -65,7 +65,7 @@ type Release struct {
 }
 
 // BatchMax bounds the nonces of one command: each may become two events of one append.
-const BatchMax = event.MaxAppend / 2
+const BatchMax = eventlog.MaxAppend / 2
 
 // Fill chooses no-ops for holes, see [State.Holes]. An intent that holds such a nonce loses it,
 // and may get another.
@@ -156,18 +156,18 @@ func (c Lose) wish() Token    { return c.Token }
 func (c Reclaim) wish() Token { return c.Token }
 
 const (
-	ErrUnknown     = event.Refusal("unknown-lane")
-	ErrFenced      = event.Refusal("lane-fenced")        // the token is not the current holder's
-	ErrUnlearned   = event.Refusal("lane-nonce-unknown") // the lane's first nonce is not known yet
-	ErrWitness     = event.Refusal("witness-too-weak")
-	ErrExhausted   = event.Refusal("nonces-exhausted")
-	ErrNotOpen     = event.Refusal("nonce-not-open") // not reserved yet, or closed
-	ErrAttempted   = event.Refusal("nonce-attempted")
-	ErrLanded      = event.Refusal("nonce-landed")
-	ErrNoHole      = event.Refusal("nonce-is-no-hole")
-	ErrIntent      = event.Refusal("attempt-of-another-intent")
-	ErrUnderpriced = event.Refusal("replacement-underpriced")
-	ErrAttempts    = event.Refusal("too-many-attempts")
-	ErrHash        = event.Refusal("unknown-attempt")
-	ErrUnchecked   = event.Refusal("attempt-not-looked-for")
+	ErrUnknown     = eventlog.Refusal("unknown-lane")
+	ErrFenced      = eventlog.Refusal("lane-fenced")        // the token is not the current holder's
+	ErrUnlearned   = eventlog.Refusal("lane-nonce-unknown") // the lane's first nonce is not known yet
+	ErrWitness     = eventlog.Refusal("witness-too-weak")
+	ErrExhausted   = eventlog.Refusal("nonces-exhausted")
+	ErrNotOpen     = eventlog.Refusal("nonce-not-open") // not reserved yet, or closed
+	ErrAttempted   = eventlog.Refusal("nonce-attempted")
+	ErrLanded      = eventlog.Refusal("nonce-landed")
+	ErrNoHole      = eventlog.Refusal("nonce-is-no-hole")
+	ErrIntent      = eventlog.Refusal("attempt-of-another-intent")
+	ErrUnderpriced = eventlog.Refusal("replacement-underpriced")
+	ErrAttempts    = eventlog.Refusal("too-many-attempts")
+	ErrHash        = eventlog.Refusal("unknown-attempt")
+	ErrUnchecked   = eventlog.Refusal("attempt-not-looked-for")
 )

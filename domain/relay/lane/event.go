@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Event is a fact about one lane. Each carries the token under which it was recorded, so that the
@@ -152,18 +152,18 @@ func (w Witness) Holds() bool {
 
 // Codec maps event types to stored names, which never change. A changed shape gets a new name
 // here, an upcaster for the old one, and a frozen sample in testdata/events.
-func Codec() event.Codec[Event] {
-	return event.NewCodec(
-		event.As[Event, Opened]("lane.opened.v1"),
-		event.As[Event, Advanced]("lane.advanced.v1"),
-		event.As[Event, Reserved]("lane.reserved.v1"),
-		event.As[Event, Released]("lane.released.v1"),
-		event.As[Event, Filled]("lane.filled.v1"),
-		event.As[Event, Attempted]("lane.attempted.v1"),
-		event.As[Event, Landed]("lane.landed.v1"),
-		event.As[Event, Unlanded]("lane.unlanded.v1"),
-		event.As[Event, Lost]("lane.lost.v1"),
-		event.As[Event, Reclaimed]("lane.reclaimed.v1"),
+func Codec() eventlog.Codec[Event] {
+	return eventlog.NewCodec(
+		eventlog.As[Event, Opened]("lane.opened.v1"),
+		eventlog.As[Event, Advanced]("lane.advanced.v1"),
+		eventlog.As[Event, Reserved]("lane.reserved.v1"),
+		eventlog.As[Event, Released]("lane.released.v1"),
+		eventlog.As[Event, Filled]("lane.filled.v1"),
+		eventlog.As[Event, Attempted]("lane.attempted.v1"),
+		eventlog.As[Event, Landed]("lane.landed.v1"),
+		eventlog.As[Event, Unlanded]("lane.unlanded.v1"),
+		eventlog.As[Event, Lost]("lane.lost.v1"),
+		eventlog.As[Event, Reclaimed]("lane.reclaimed.v1"),
 	)
 }
 
@@ -171,12 +171,12 @@ func Codec() event.Codec[Event] {
 const StreamPrefix = "lane-"
 
 // Stream returns the name of a lane's event stream. The expiring nonce key has no lane.
-func Stream(id chain.Sequence) event.Stream {
-	return event.Stream(StreamPrefix + id.Chain.String() + "-" + id.Sender.String() + "-" + id.Key.String())
+func Stream(id chain.Sequence) eventlog.Stream {
+	return eventlog.Stream(StreamPrefix + id.Chain.String() + "-" + id.Sender.String() + "-" + id.Key.String())
 }
 
 // ParseStream returns the lane in a name made by [Stream].
-func ParseStream(s event.Stream) (id chain.Sequence, err error) {
+func ParseStream(s eventlog.Stream) (id chain.Sequence, err error) {
 	rest, ok := strings.CutPrefix(string(s), StreamPrefix)
 	parts := strings.Split(rest, "-")
 	if !ok || len(parts) != 3 {

@@ -3,7 +3,7 @@ package lane
 import (
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/domain/event/eventtest"
+	"github.com/tempo-watchtower/watchtower/eventlog/eventtest"
 )
 
 // Decoding any logged bytes returns an event or an error.

@@ -62,7 +62,7 @@ type State struct {
 	skipped skipped // nonces that the cursor jumped over and the final chain may not have used
 }
 
-// Decide returns the events that a command adds: none if it changes nothing, an [event.Refusal]
+// Decide returns the events that a command adds: none if it changes nothing, an [eventlog.Refusal]
 // if it is not allowed.
 func (s State) Decide(c Command) ([]Event, error) {
 	_, opens := c.(Open)

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 var epoch = time.Unix(1_800_000_000, 0).UTC()
@@ -177,7 +177,7 @@ func TestRefused(t *testing.T) {
 		name   string
 		before []Command
 		c      Command
-		want   event.Refusal
+		want   eventlog.Refusal
 	}{
 		{"an older token", []Command{open(2)}, reserve(1), ErrFenced},
 		{"a newer token", nil, Reserve{2, intents(1), 1, epoch}, ErrFenced},
@@ -382,11 +382,11 @@ func TestStream(t *testing.T) {
 		t.Errorf("%v, %v", back, err)
 	}
 	long := chain.Sequence{Chain: 1<<64 - 1, Key: chain.NonceKey{0: 0xff}}
-	if n := len(Stream(long)); n > event.MaxStreamBytes {
+	if n := len(Stream(long)); n > eventlog.MaxStreamBytes {
 		t.Errorf("a name of %d bytes", n)
 	}
 	expiring := Stream(chain.Sequence{Chain: 1, Key: chain.ExpiringKey})
-	for _, bad := range []event.Stream{"", "lane-", "lane-1", "tx-1-0xab", "lane-1-0xab-0x0", Stream(id) + "-1", Stream(id)[:len(Stream(id))-1] + "05", expiring} {
+	for _, bad := range []eventlog.Stream{"", "lane-", "lane-1", "tx-1-0xab", "lane-1-0xab-0x0", Stream(id) + "-1", Stream(id)[:len(Stream(id))-1] + "05", expiring} {
 		if got, err := ParseStream(bad); err == nil {
 			t.Errorf("%q was read as %v", bad, got)
 		}

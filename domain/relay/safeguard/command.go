@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Command is an operator's request. It carries its own time: nothing in this package reads a
@@ -56,10 +56,10 @@ func (SetTargets) wish() {}
 func (SetRate) wish()    {}
 
 const (
-	ErrHalted  = event.Refusal("halted")
-	ErrTarget  = event.Refusal("target-not-allowed")
-	ErrInvalid = event.Refusal("invalid-safeguard")
-	ErrTooMany = event.Refusal("too-many-safeguards")
+	ErrHalted  = eventlog.Refusal("halted")
+	ErrTarget  = eventlog.Refusal("target-not-allowed")
+	ErrInvalid = eventlog.Refusal("invalid-safeguard")
+	ErrTooMany = eventlog.Refusal("too-many-safeguards")
 )
 
 // Bounds of the settings.

@@ -4,11 +4,11 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Stream is the name of the stream of all safeguards.
-const Stream event.Stream = "safeguards"
+const Stream eventlog.Stream = "safeguards"
 
 // Event is a fact about safeguards.
 //
@@ -56,11 +56,11 @@ func (RateSet) fact()    {}
 
 // Codec maps event types to stored names, which never change. A changed shape gets a new name
 // here, an upcaster for the old one, and a frozen sample in testdata/events.
-func Codec() event.Codec[Event] {
-	return event.NewCodec(
-		event.As[Event, Halted]("safeguard.halted.v1"),
-		event.As[Event, Resumed]("safeguard.resumed.v1"),
-		event.As[Event, TargetsSet]("safeguard.targets_set.v1"),
-		event.As[Event, RateSet]("safeguard.rate_set.v1"),
+func Codec() eventlog.Codec[Event] {
+	return eventlog.NewCodec(
+		eventlog.As[Event, Halted]("safeguard.halted.v1"),
+		eventlog.As[Event, Resumed]("safeguard.resumed.v1"),
+		eventlog.As[Event, TargetsSet]("safeguard.targets_set.v1"),
+		eventlog.As[Event, RateSet]("safeguard.rate_set.v1"),
 	)
 }

@@ -162,7 +162,7 @@ func (s State) Rate() (Rate, bool) {
 	return r, any
 }
 
-// Decide returns the events that a command adds: none if it changes nothing, an [event.Refusal]
+// Decide returns the events that a command adds: none if it changes nothing, an [eventlog.Refusal]
 // if it is not allowed.
 func (s State) Decide(c Command) ([]Event, error) {
 	switch c := c.(type) {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 var (
@@ -203,7 +203,7 @@ func TestBounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, data, err := Codec().Encode(events[0]); err != nil || len(data) > event.MaxEventBytes {
+	if _, data, err := Codec().Encode(events[0]); err != nil || len(data) > eventlog.MaxEventBytes {
 		t.Errorf("%d bytes, %v", len(data), err)
 	}
 }
@@ -236,7 +236,7 @@ func TestInvariants(t *testing.T) {
 		for range 60 {
 			c := drawCommand(t)
 			events, err := s.Decide(c)
-			if err != nil && (!errors.As(err, new(event.Refusal)) || len(events) > 0) {
+			if err != nil && (!errors.As(err, new(eventlog.Refusal)) || len(events) > 0) {
 				t.Fatalf("%T: %v with %v", c, err, events)
 			}
 			if err != nil {

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Command is an observation about a signer, or a request to change it. It carries its own time:
@@ -84,7 +84,7 @@ type LackFunds struct {
 // Fail records a failure of the signer.
 type Fail struct {
 	// Report identifies the failure, so that a repeated command adds nothing.
-	Report event.ID
+	Report eventlog.ID
 	Kind   FailureKind
 	Detail string
 	// Limit is the number of consecutive failures that disables it, 1 to [FailuresMax].
@@ -122,8 +122,8 @@ func (Fail) wish()         {}
 func (Succeed) wish()      {}
 
 const (
-	ErrUnknown = event.Refusal("unknown-signer")
-	ErrInvalid = event.Refusal("invalid-signer")
-	ErrPool    = event.Refusal("signer-not-in-pool")
-	ErrTarget  = event.Refusal("target-not-of-signer")
+	ErrUnknown = eventlog.Refusal("unknown-signer")
+	ErrInvalid = eventlog.Refusal("invalid-signer")
+	ErrPool    = eventlog.Refusal("signer-not-in-pool")
+	ErrTarget  = eventlog.Refusal("target-not-of-signer")
 )

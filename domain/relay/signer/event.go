@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Event is a fact about one signer.
@@ -81,7 +81,7 @@ type BalanceRestored struct {
 
 // Failed: it failed to sign, or its signed bytes were refused.
 type Failed struct {
-	Report event.ID    `json:"report"`
+	Report eventlog.ID `json:"report"`
 	Kind   FailureKind `json:"kind"`
 	Detail string      `json:"detail,omitempty"`
 	Number int         `json:"number"` // in a row, from 1
@@ -117,20 +117,20 @@ func (Disabled) fact()         {}
 
 // Codec maps event types to stored names, which never change. A changed shape gets a new name
 // here, an upcaster for the old one, and a frozen sample in testdata/events.
-func Codec() event.Codec[Event] {
-	return event.NewCodec(
-		event.As[Event, Registered]("signer.registered.v1"),
-		event.As[Event, Paused]("signer.paused.v1"),
-		event.As[Event, Draining]("signer.draining.v1"),
-		event.As[Event, Drained]("signer.drained.v1"),
-		event.As[Event, Resumed]("signer.resumed.v1"),
-		event.As[Event, ThresholdSet]("signer.threshold_set.v1"),
-		event.As[Event, ThresholdLearned]("signer.threshold_learned.v1"),
-		event.As[Event, BalanceLow]("signer.balance_low.v1"),
-		event.As[Event, BalanceRestored]("signer.balance_restored.v1"),
-		event.As[Event, Failed]("signer.failed.v1"),
-		event.As[Event, Recovered]("signer.recovered.v1"),
-		event.As[Event, Disabled]("signer.disabled.v1"),
+func Codec() eventlog.Codec[Event] {
+	return eventlog.NewCodec(
+		eventlog.As[Event, Registered]("signer.registered.v1"),
+		eventlog.As[Event, Paused]("signer.paused.v1"),
+		eventlog.As[Event, Draining]("signer.draining.v1"),
+		eventlog.As[Event, Drained]("signer.drained.v1"),
+		eventlog.As[Event, Resumed]("signer.resumed.v1"),
+		eventlog.As[Event, ThresholdSet]("signer.threshold_set.v1"),
+		eventlog.As[Event, ThresholdLearned]("signer.threshold_learned.v1"),
+		eventlog.As[Event, BalanceLow]("signer.balance_low.v1"),
+		eventlog.As[Event, BalanceRestored]("signer.balance_restored.v1"),
+		eventlog.As[Event, Failed]("signer.failed.v1"),
+		eventlog.As[Event, Recovered]("signer.recovered.v1"),
+		eventlog.As[Event, Disabled]("signer.disabled.v1"),
 	)
 }
 
@@ -138,12 +138,12 @@ func Codec() event.Codec[Event] {
 const StreamPrefix = "signer-"
 
 // Stream returns the name of a signer's event stream.
-func Stream(on chain.ID, address chain.Address) event.Stream {
-	return event.Stream(StreamPrefix + on.String() + "-" + address.String())
+func Stream(on chain.ID, address chain.Address) eventlog.Stream {
+	return eventlog.Stream(StreamPrefix + on.String() + "-" + address.String())
 }
 
 // ParseStream returns the signer in a name made by [Stream].
-func ParseStream(s event.Stream) (on chain.ID, address chain.Address, err error) {
+func ParseStream(s eventlog.Stream) (on chain.ID, address chain.Address, err error) {
 	rest, ok := strings.CutPrefix(string(s), StreamPrefix)
 	number, account, found := strings.Cut(rest, "-")
 	if ok && found {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // wishes lists the commands, repeated by their frequency.
@@ -42,7 +42,7 @@ func drawCommand(t *rapid.T) Command {
 		return succeed()
 	}
 	kind := rapid.SampledFrom([]FailureKind{NoSignature, Rejected, NoSignature, Rejected, WrongSignature}).Draw(t, "kind")
-	return Fail{event.ID{byte(rapid.IntRange(1, 60).Draw(t, "report"))}, kind, "why", rapid.IntRange(1, 4).Draw(t, "limit"), epoch}
+	return Fail{eventlog.ID{byte(rapid.IntRange(1, 60).Draw(t, "report"))}, kind, "why", rapid.IntRange(1, 4).Draw(t, "limit"), epoch}
 }
 
 // tale is a model of a signer's events, with checks independent of [State].
@@ -51,7 +51,7 @@ type tale struct {
 	stance    string
 	low       bool
 	threshold uint64
-	failures  map[event.ID]bool
+	failures  map[eventlog.ID]bool
 	disabled  bool
 	due       *Failed // the failure that Disabled must follow
 }
@@ -83,7 +83,7 @@ func (l *tale) tell(e Event, limit int) error {
 	case Resumed:
 		l.stance = ""
 		if l.disabled {
-			l.disabled, l.failures = false, map[event.ID]bool{}
+			l.disabled, l.failures = false, map[eventlog.ID]bool{}
 		}
 		return spoken(e.Actor, e.Reason)
 	case ThresholdSet:
@@ -134,7 +134,7 @@ func (l *tale) outcome(e Event, limit int) error {
 		if e.Failures != len(l.failures) || e.Failures == 0 {
 			return fmt.Errorf("it recovers from %d failures, there were %d", e.Failures, len(l.failures))
 		}
-		l.failures = map[event.ID]bool{}
+		l.failures = map[eventlog.ID]bool{}
 	case Disabled:
 		if l.due == nil || e.Failures != l.due.Number || e.Kind != l.due.Kind {
 			return fmt.Errorf("invariant 5: it is disabled for nothing")
@@ -171,12 +171,12 @@ func TestInvariants(t *testing.T) {
 	facts, codec := map[string]int{}, Codec()
 	rapid.Check(t, func(t *rapid.T) {
 		var s State
-		l := &tale{failures: map[event.ID]bool{}}
+		l := &tale{failures: map[eventlog.ID]bool{}}
 		for range 80 {
 			c := drawCommand(t)
 			events, err := s.Decide(c)
 			if err != nil {
-				if !errors.As(err, new(event.Refusal)) || len(events) > 0 {
+				if !errors.As(err, new(eventlog.Refusal)) || len(events) > 0 {
 					t.Fatalf("%T: %v with %v", c, err, events)
 				}
 				continue
@@ -212,7 +212,7 @@ func TestInvariants(t *testing.T) {
 }
 
 // kept returns an event after encoding and decoding.
-func kept(t *rapid.T, codec event.Codec[Event], e Event) Event {
+func kept(t *rapid.T, codec eventlog.Codec[Event], e Event) Event {
 	name, data, err := codec.Encode(e)
 	if err != nil {
 		t.Fatal(err)

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/event/eventtest"
+	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/eventtest"
 )
 
 var update = flag.Bool("update", false, "write samples of events that have none yet")
@@ -30,7 +30,7 @@ func samples() []Event {
 		ThresholdLearned{threshold, balance, at},
 		BalanceLow{balance, threshold, at},
 		BalanceRestored{threshold.Plus(balance), threshold, at},
-		Failed{event.ID{1, 2}, NoSignature, "the signer did not answer", 2, at},
+		Failed{eventlog.ID{1, 2}, NoSignature, "the signer did not answer", 2, at},
 		Recovered{2, at},
 		Disabled{Rejected, 5, 5, at},
 	}

@@ -49,7 +49,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Status is a signer's state in one word. If several apply, it is the hardest to end.
@@ -96,7 +96,7 @@ type Stance struct {
 
 // Failure is one recorded failure.
 type Failure struct {
-	Report event.ID
+	Report eventlog.ID
 	Kind   FailureKind
 }
 
@@ -125,7 +125,7 @@ func (s State) Signs() bool {
 	return status == StatusServing || status == StatusLow || status == StatusDraining
 }
 
-// Decide returns the events that a command adds: none if it changes nothing, an [event.Refusal]
+// Decide returns the events that a command adds: none if it changes nothing, an [eventlog.Refusal]
 // if it is not allowed.
 func (s State) Decide(c Command) ([]Event, error) {
 	if _, first := c.(Register); !first && !s.Known {

@@ -9,7 +9,7 @@ import (
 	"github.com/holiman/uint256"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 var epoch = time.Unix(1_800_000_000, 0).UTC()
@@ -33,7 +33,7 @@ func lack(balance, needed uint64) Command {
 func threshold(n uint64) Command { return SetThreshold{chain.NewAmount(n), "ada", "fees", epoch} }
 
 func fail(report int, kind FailureKind) Command {
-	return Fail{event.ID{15: byte(report)}, kind, "why", limit, epoch}
+	return Fail{eventlog.ID{15: byte(report)}, kind, "why", limit, epoch}
 }
 
 func succeed() Command { return Succeed{epoch} }
@@ -139,7 +139,7 @@ func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct {
 		of      State
 		command Command
-		want    event.Refusal
+		want    eventlog.Refusal
 	}{
 		"unknown":                 {State{}, pause(), ErrUnknown},
 		"unknown balance":         {State{}, see(1), ErrUnknown},
@@ -178,7 +178,7 @@ func TestBoundsFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, data, err := Codec().Encode(events[0]); err != nil || len(data) > event.MaxEventBytes {
+	if _, data, err := Codec().Encode(events[0]); err != nil || len(data) > eventlog.MaxEventBytes {
 		t.Errorf("%d bytes, %v", len(data), err)
 	}
 }
@@ -188,7 +188,7 @@ func TestStream(t *testing.T) {
 	if on, address, err := ParseStream(s); err != nil || on != 42431 || address != (chain.Address{1}) {
 		t.Errorf("%s: %d, %s, %v", s, on, address, err)
 	}
-	for _, bad := range []event.Stream{"", "signer-", "signer-1", s + "0", "signer-01" + s[len("signer-42431"):], "lane" + s, event.Stream(strings.ToUpper(string(s)))} {
+	for _, bad := range []eventlog.Stream{"", "signer-", "signer-1", s + "0", "signer-01" + s[len("signer-42431"):], "lane" + s, eventlog.Stream(strings.ToUpper(string(s)))} {
 		if _, _, err := ParseStream(bad); err == nil {
 			t.Errorf("%q is a signer's", bad)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 )
@@ -129,7 +129,7 @@ func (c Case) mindsItsCaller(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
 	sig, err := c.Open(t).Sign(ctx, []byte{1})
-	if refusal := event.Refusal(""); !errors.Is(err, context.Canceled) || errors.As(err, &refusal) || sig != nil {
+	if refusal := eventlog.Refusal(""); !errors.Is(err, context.Canceled) || errors.As(err, &refusal) || sig != nil {
 		t.Errorf("it gives %x and %v, want %v", sig, err, context.Canceled)
 	}
 }
@@ -139,8 +139,8 @@ func (c Case) closes(t *testing.T) {
 	s.Close()
 	s.Close()
 	sig, err := s.Sign(t.Context(), []byte{1})
-	if refusal := event.Refusal(""); !errors.Is(err, event.ErrClosed) || errors.As(err, &refusal) || sig != nil {
-		t.Errorf("closed, it gives %x and %v, want %v", sig, err, event.ErrClosed)
+	if refusal := eventlog.Refusal(""); !errors.Is(err, eventlog.ErrClosed) || errors.As(err, &refusal) || sig != nil {
+		t.Errorf("closed, it gives %x and %v, want %v", sig, err, eventlog.ErrClosed)
 	}
 	c.Secrets.Printed(t, err)
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 )
 
@@ -46,7 +46,7 @@ func (c *custodian) sign(ctx context.Context, signer *keys.Signer, payload []byt
 			return nil, err
 		}
 		signature, err := c.attempt(ctx, signer, payload, within/perAttempt)
-		if refusal := event.Refusal(""); err == nil || errors.As(err, &refusal) || attempt == attempts || ctx.Err() != nil {
+		if refusal := eventlog.Refusal(""); err == nil || errors.As(err, &refusal) || attempt == attempts || ctx.Err() != nil {
 			return signature, err
 		}
 		if busy := (*keys.Busy)(nil); errors.As(err, &busy) && busy.After > 0 {

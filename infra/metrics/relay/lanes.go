@@ -10,9 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 )
 
@@ -229,7 +229,7 @@ func (l *lanes) attempted(on, of string, before lane.State, e lane.Attempted) {
 func (m *Metrics) Serve(on chain.ID, most chain.Price) {
 	m.ends(on.String())
 	m.lanes.fenced.WithLabelValues(on.String())
-	for _, reason := range []event.Refusal{fee.ErrMarket, fee.ErrCeiling} {
+	for _, reason := range []eventlog.Refusal{fee.ErrMarket, fee.ErrCeiling} {
 		m.lanes.refusals.WithLabelValues(on.String(), string(reason), ceilingOperator)
 	}
 	m.lanes.ceiling.WithLabelValues(on.String()).Set(most.Int().Float64())

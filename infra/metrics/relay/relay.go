@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 )
 
@@ -78,7 +78,7 @@ func (m *Metrics) ends(chain string) {
 
 // code is a refusal's code; other errors have none.
 func code(err error) (string, bool) {
-	var r event.Refusal
+	var r eventlog.Refusal
 	ok := errors.As(err, &r)
 	return string(r), ok
 }

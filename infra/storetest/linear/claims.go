@@ -6,8 +6,8 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/request"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Ask is one call about a request that clients may repeat.
@@ -15,7 +15,7 @@ type Ask struct {
 	Kind   AskKind
 	Name   request.Name
 	Print  request.Print
-	Claim  event.ID
+	Claim  eventlog.ID
 	Answer string // the answer to store
 }
 
@@ -57,7 +57,7 @@ func (c Claims) Judge() Verdict {
 type claimed struct {
 	there    bool
 	print    request.Print
-	claim    event.ID
+	claim    eventlog.ID
 	answered bool
 	answer   string
 }

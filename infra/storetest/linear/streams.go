@@ -8,14 +8,14 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Append asks a stream to append events at a version; without events it reads the stream.
 type Append struct {
-	Stream   event.Stream
-	Expected event.Version
-	IDs      []event.ID
+	Stream   eventlog.Stream
+	Expected eventlog.Version
+	IDs      []eventlog.ID
 }
 
 // Outcome is how a call to a stream ended.
@@ -33,10 +33,10 @@ const (
 // Appended is a call's result.
 type Appended struct {
 	Outcome  Outcome
-	Version  event.Version // the stream's version: after the append, or at the conflict
-	Position event.Position
+	Version  eventlog.Version // the stream's version: after the append, or at the conflict
+	Position eventlog.Position
 	Repeated bool
-	Seen     []event.ID // ids returned by a read
+	Seen     []eventlog.ID // ids returned by a read
 }
 
 // Streams is a history of appends to streams and of reads.
@@ -56,7 +56,7 @@ func (s Streams) Repeats() int {
 }
 
 // Names are the streams with calls.
-func (s Streams) Names() (all []event.Stream) {
+func (s Streams) Names() (all []eventlog.Stream) {
 	for _, c := range s.sorted() {
 		if !slices.Contains(all, c.in.Stream) {
 			all = append(all, c.in.Stream)
@@ -82,9 +82,9 @@ func (s Streams) Judge() Verdict {
 // need not have happened. This excludes no order, and shortens the search.
 func settle(calls []call[Append, Appended]) []call[Append, Appended] {
 	type key struct {
-		stream   event.Stream
-		expected event.Version
-		first    event.ID
+		stream   eventlog.Stream
+		expected eventlog.Version
+		first    eventlog.ID
 		n        int
 	}
 	of := func(a Append) key { return key{a.Stream, a.Expected, a.IDs[0], len(a.IDs)} }
@@ -115,8 +115,8 @@ func settle(calls []call[Append, Appended]) []call[Append, Appended] {
 }
 
 // lastReads returns each stream's last read, if it began after all other calls had ended.
-func lastReads(calls []call[Append, Appended]) map[event.Stream]string {
-	ended, last := map[event.Stream]time.Duration{}, map[event.Stream]call[Append, Appended]{}
+func lastReads(calls []call[Append, Appended]) map[eventlog.Stream]string {
+	ended, last := map[eventlog.Stream]time.Duration{}, map[eventlog.Stream]call[Append, Appended]{}
 	for _, c := range calls {
 		if at := last[c.in.Stream]; c.out.Outcome == Seen && c.began >= at.began {
 			last[c.in.Stream] = c
@@ -127,7 +127,7 @@ func lastReads(calls []call[Append, Appended]) map[event.Stream]string {
 			ended[c.in.Stream] = max(ended[c.in.Stream], c.ended)
 		}
 	}
-	final := map[event.Stream]string{}
+	final := map[eventlog.Stream]string{}
 	for name, c := range last {
 		if c.out.Outcome == Seen && ended[name] <= c.began {
 			final[name] = joined(c.out.Seen)
@@ -138,9 +138,9 @@ func lastReads(calls []call[Append, Appended]) map[event.Stream]string {
 
 // idBytes is the length of an id within the state of a stream, which is the concatenation of
 // its ids.
-const idBytes = len(event.ID{})
+const idBytes = len(eventlog.ID{})
 
-func joined(ids []event.ID) string {
+func joined(ids []eventlog.ID) string {
 	var all strings.Builder
 	for _, id := range ids {
 		all.Write(id[:])
@@ -151,7 +151,7 @@ func joined(ids []event.ID) string {
 func streamModel() porcupine.Model {
 	return porcupine.Model{
 		Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
-			return partition(all, func(o porcupine.Operation) event.Stream { return o.Input.(call[Append, Appended]).in.Stream })
+			return partition(all, func(o porcupine.Operation) eventlog.Stream { return o.Input.(call[Append, Appended]).in.Stream })
 		},
 		Init: func() any { return "" },
 		Step: func(state, input, output any) (bool, any) {
@@ -169,13 +169,13 @@ func stepStream(stands string, in Append, out Appended) (bool, string) {
 	if len(in.IDs) == 0 {
 		return out.Outcome == Failed || joined(out.Seen) == stands, stands
 	}
-	ids, version := joined(in.IDs), event.Version(len(stands)/idBytes)
+	ids, version := joined(in.IDs), eventlog.Version(len(stands)/idBytes)
 	after, told := stands, Appended{Outcome: Conflicted, Version: version}
 	if from := int(in.Expected) * idBytes; in.Expected == version { //nolint:gosec // versions of tests are small
 		after = stands + ids
-		told = Appended{Outcome: Stood, Version: in.Expected + event.Version(len(in.IDs))}
+		told = Appended{Outcome: Stood, Version: in.Expected + eventlog.Version(len(in.IDs))}
 	} else if in.Expected < version && strings.HasPrefix(stands[from:], ids) {
-		told = Appended{Outcome: Stood, Version: in.Expected + event.Version(len(in.IDs)), Repeated: true}
+		told = Appended{Outcome: Stood, Version: in.Expected + eventlog.Version(len(in.IDs)), Repeated: true}
 	}
 	switch out.Outcome {
 	case Failed:

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/groups"
 )
 
@@ -130,7 +130,7 @@ func pending(t *testing.T, q groups.Query, want []chain.Hash) {
 	t.Helper()
 	var got []chain.Hash
 	for _, id := range []chain.ID{1, 2} {
-		for after := event.Position(0); ; {
+		for after := eventlog.Position(0); ; {
 			page, err := q.Claims(t.Context(), id, after, 2)
 			check(t, err)
 			for _, c := range page {
@@ -173,7 +173,7 @@ func lists(t *testing.T, q groups.Query, all []groups.Group) {
 				want = append(want, g)
 			}
 		}
-		for before := event.Position(0); ; {
+		for before := eventlog.Position(0); ; {
 			page, err := q.List(t.Context(), sender, c.filters, before, 2)
 			check(t, err)
 			for _, g := range page {

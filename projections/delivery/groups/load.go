@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
@@ -20,7 +20,7 @@ var groupColumns = []string{"sender", "group_id", "chain", "nonce_key", "positio
 const version = 2
 
 // Model describes this read model for a rebuild.
-func Model(groups event.Codec[group.Event], transactions event.Codec[tx.Event]) projections.Model {
+func Model(groups eventlog.Codec[group.Event], transactions eventlog.Codec[tx.Event]) projections.Model {
 	kinds := map[string]projections.Kind{
 		"chain": projections.Number, "position": projections.Number,
 		"nonce": projections.Flipped, "eligible_at": projections.Flipped, "end_at": projections.Flipped,
@@ -47,10 +47,10 @@ type Loader struct {
 }
 
 // Add gathers events.
-func (l *Loader) Add(_ context.Context, _ *sql.DB, events []event.Recorded) error {
+func (l *Loader) Add(_ context.Context, _ *sql.DB, events []eventlog.Recorded) error {
 	for _, e := range events {
 		if err := l.projection.gather(&l.change, e); err != nil {
-			return &event.Stuck{At: e.Position, Err: err}
+			return &eventlog.Stuck{At: e.Position, Err: err}
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -110,7 +110,7 @@ func block(n uint64) chain.Block {
 }
 
 func origin(t *testing.T) commands.Origin {
-	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	check(t, err)
 	return o
 }
@@ -183,7 +183,7 @@ func (h *history) project(t *testing.T, db *sql.DB) {
 	} {
 		ctx, stop := context.WithCancel(t.Context())
 		p.DB, p.Log = db, h.log
-		p.Moved = func(at event.Position, _ bool) {
+		p.Moved = func(at eventlog.Position, _ bool) {
 			if at >= head {
 				stop()
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
@@ -23,16 +23,16 @@ import (
 const Name = "groups"
 
 // Filter selects the events that the projection reads.
-func Filter() event.Filter {
-	return event.Filter{Names: []string{
+func Filter() eventlog.Filter {
+	return eventlog.Filter{Names: []string{
 		"group.joined.", "tx.accepted.", "tx.group_confirmed.", "tx.canceled_locally.", "tx.finalized.", "tx.retired.",
 	}}
 }
 
 // Projection folds events into the tables.
 type Projection struct {
-	Groups       event.Codec[group.Event]
-	Transactions event.Codec[tx.Event]
+	Groups       eventlog.Codec[group.Event]
+	Transactions eventlog.Codec[tx.Event]
 	// Prefix begins the tables' names; empty for the serving tables.
 	Prefix string
 }
@@ -40,7 +40,7 @@ type Projection struct {
 // member is a transaction that joined, and the position of its Joined.
 type member struct {
 	group.Joined
-	position event.Position
+	position eventlog.Position
 }
 
 // change is the combined effect of some events.
@@ -57,11 +57,11 @@ func newChange() change {
 
 // Fold adds events to the tables. The rows do not depend on how the events were split into
 // batches.
-func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error {
+func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []eventlog.Recorded) error {
 	c := newChange()
 	for _, e := range events {
 		if err := p.gather(&c, e); err != nil {
-			return &event.Stuck{At: e.Position, Err: err}
+			return &eventlog.Stuck{At: e.Position, Err: err}
 		}
 	}
 	touched, err := p.groupsOf(ctx, dbtx, keys(c.retired))
@@ -86,7 +86,7 @@ func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recor
 	return p.summarise(ctx, dbtx, touched)
 }
 
-func (p Projection) gather(c *change, r event.Recorded) error {
+func (p Projection) gather(c *change, r eventlog.Recorded) error {
 	if strings.HasPrefix(string(r.Stream), group.StreamPrefix) {
 		e, err := p.Groups.Decode(r.Name, r.Data)
 		if err != nil {

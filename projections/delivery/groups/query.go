@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
@@ -28,7 +28,7 @@ type Group struct {
 	// smallest EligibleAt of the members that have not ended; nil if all have.
 	StartAt, EndAt uint64
 	Next           *uint64
-	Position       event.Position // of the first member's Joined
+	Position       eventlog.Position // of the first member's Joined
 }
 
 // Filters restrict a list of groups.
@@ -51,7 +51,7 @@ const columns = `g.chain, g.sender, g.group_id, g.nonce_key, g.end_at, g.positio
 
 // List returns at most limit groups of a sender, newest first, whose first member joined before
 // a position (0: from the newest).
-func (q Query) List(ctx context.Context, sender chain.Address, f Filters, before event.Position, limit int) ([]Group, error) {
+func (q Query) List(ctx context.Context, sender chain.Address, f Filters, before eventlog.Position, limit int) ([]Group, error) {
 	if len(f.Owners) > 0 {
 		return q.owned(ctx, sender, nil, f, before, limit)
 	}
@@ -76,7 +76,7 @@ func (q Query) List(ctx context.Context, sender chain.Address, f Filters, before
 
 // owned lists groups with only the members that one client owns. Its cost grows only with these
 // members.
-func (q Query) owned(ctx context.Context, sender chain.Address, groupID *chain.GroupID, f Filters, before event.Position, limit int) ([]Group, error) {
+func (q Query) owned(ctx context.Context, sender chain.Address, groupID *chain.GroupID, f Filters, before eventlog.Position, limit int) ([]Group, error) {
 	var where, having projections.Where
 	where.And("o.owner IN (%s)", projections.Names(f.Owners)...)
 	where.And("o.sender = %s", sender[:])
@@ -134,7 +134,7 @@ func (q Query) groups(ctx context.Context, text string, args ...any) ([]Group, e
 		}
 		g := Group{
 			ID: idOf(id, sender, groupID), NonceKey: chain.NonceKey(key),
-			StartAt: unordered(start), EndAt: unordered(end), Position: event.Position(position),
+			StartAt: unordered(start), EndAt: unordered(end), Position: eventlog.Position(position),
 		}
 		if next.Valid {
 			at := unordered(next.Int64)
@@ -150,7 +150,7 @@ func (q Query) groups(ctx context.Context, text string, args ...any) ([]Group, e
 type Member struct {
 	Hash     chain.Hash
 	Nonce    uint64
-	Position event.Position // of its Joined
+	Position eventlog.Position // of its Joined
 }
 
 // Members returns at most limit members after the given one (nil: from the first), in order of
@@ -174,7 +174,7 @@ func (q Query) Members(ctx context.Context, id group.ID, owners []string, after 
 		if err := rows.Scan(&hash, &nonce, &position); err != nil {
 			return err
 		}
-		all = append(all, Member{chain.Hash(hash), unordered(nonce), event.Position(position)})
+		all = append(all, Member{chain.Hash(hash), unordered(nonce), eventlog.Position(position)})
 		return nil
 	})
 	return all, err
@@ -235,7 +235,7 @@ func (q Query) Nonces(ctx context.Context, id group.ID, owners []string, limit i
 
 // Claims returns at most limit of a chain's transactions with an unconfirmed sender, in order
 // of acceptance, after a position.
-func (q Query) Claims(ctx context.Context, id chain.ID, after event.Position, limit int) ([]tx.Claim, error) {
+func (q Query) Claims(ctx context.Context, id chain.ID, after eventlog.Position, limit int) ([]tx.Claim, error) {
 	rows, err := q.DB.QueryContext(ctx, fmt.Sprintf(`SELECT hash, sender, access_key, position FROM group_claims
 		WHERE chain = $1 AND position > $2 ORDER BY position LIMIT %d`, limit), int64(id), int64(after))
 	if err != nil {
@@ -249,7 +249,7 @@ func (q Query) Claims(ctx context.Context, id chain.ID, after event.Position, li
 			return err
 		}
 		all = append(all, tx.Claim{
-			Chain: id, Hash: chain.Hash(hash), Position: event.Position(position),
+			Chain: id, Hash: chain.Hash(hash), Position: eventlog.Position(position),
 			Key: chain.AccessKey{Account: chain.Address(sender), Key: chain.Address(key)},
 		})
 		return nil

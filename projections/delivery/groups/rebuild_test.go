@@ -10,7 +10,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -23,7 +23,7 @@ import (
 // few is a log that returns a few events per read.
 type few struct{ *embedded.Log }
 
-func (f few) ReadAll(ctx context.Context, after event.Position, filter event.Filter, _ int) iter.Seq2[event.Batch, error] {
+func (f few) ReadAll(ctx context.Context, after eventlog.Position, filter eventlog.Filter, _ int) iter.Seq2[eventlog.Batch, error] {
 	return f.Log.ReadAll(ctx, after, filter, 7)
 }
 

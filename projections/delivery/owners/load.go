@@ -7,7 +7,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/bulk"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
@@ -15,7 +15,7 @@ import (
 const version = 2
 
 // Model describes this read model for a rebuild.
-func Model(codec event.Codec[tx.Event]) projections.Model {
+func Model(codec eventlog.Codec[tx.Event]) projections.Model {
 	kinds := map[string]projections.Kind{"chain": projections.Number, "position": projections.Number}
 	return projections.Model{
 		Name: Name, About: "which client owns which transaction, behind each client's lists", Filter: Filter(), Version: version,
@@ -39,10 +39,10 @@ type Loader struct {
 }
 
 // Add gathers events.
-func (l *Loader) Add(ctx context.Context, db *sql.DB, events []event.Recorded) error {
+func (l *Loader) Add(ctx context.Context, db *sql.DB, events []eventlog.Recorded) error {
 	for _, e := range events {
 		if err := l.change.gather(e, l.projection.Codec); err != nil {
-			return &event.Stuck{At: e.Position, Err: err}
+			return &eventlog.Stuck{At: e.Position, Err: err}
 		}
 	}
 	var stored []key

@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -101,7 +101,7 @@ func accepted(n int) tx.Accepted {
 
 func (h *history) command(t *testing.T, n int, actor string, c tx.Command) {
 	t.Helper()
-	o, err := commands.Begin(rand.Reader, event.Meta{Actor: actor})
+	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: actor})
 	check(t, err)
 	_, err = h.transactions.Handle(t.Context(), tx.Stream(1, hashOf(n)), c, o)
 	check(t, err)
@@ -142,7 +142,7 @@ func (h *history) join(t *testing.T, n int) {
 	if a.AccessKey != nil {
 		j.AccessKey, j.Confirmed = a.AccessKey, &chain.Block{Number: 3, Hash: chain.Hash{3}}
 	}
-	o, err := commands.Begin(rand.Reader, event.Meta{})
+	o, err := commands.Begin(rand.Reader, eventlog.Meta{})
 	check(t, err)
 	_, err = h.groups.Handle(t.Context(), group.ID{Chain: 1, Sender: a.Sender, Group: *a.Group}.Stream(), group.Join{Members: []group.Joined{j}}, o)
 	check(t, err)
@@ -160,7 +160,7 @@ func (h *history) project(t *testing.T, db *sql.DB) {
 	} {
 		ctx, stop := context.WithCancel(t.Context())
 		p.DB, p.Log = db, h.log
-		p.Moved = func(at event.Position, _ bool) {
+		p.Moved = func(at eventlog.Position, _ bool) {
 			if at >= head {
 				stop()
 			}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -97,7 +97,7 @@ func TestWithin(t *testing.T) {
 // listed reads a list to its end, three rows at a time.
 func listed(t *testing.T, q transactions.Query, f transactions.Filters) (all []string) {
 	t.Helper()
-	before := event.Position(0)
+	before := eventlog.Position(0)
 	for {
 		page, err := q.List(t.Context(), f, before, 3)
 		check(t, err)
@@ -175,7 +175,7 @@ func TestGroupsOfOwner(t *testing.T) {
 // few is a log that returns a few events per read.
 type few struct{ *embedded.Log }
 
-func (f few) ReadAll(ctx context.Context, after event.Position, filter event.Filter, _ int) iter.Seq2[event.Batch, error] {
+func (f few) ReadAll(ctx context.Context, after eventlog.Position, filter eventlog.Filter, _ int) iter.Seq2[eventlog.Batch, error] {
 	return f.Log.ReadAll(ctx, after, filter, 7)
 }
 

@@ -6,13 +6,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Ownership is the owners of one transaction, as of a version of its stream. It follows from
 // the stream alone, and not from the read models.
 type Ownership struct {
-	Version event.Version // of the last event that was applied
+	Version eventlog.Version // of the last event that was applied
 	Sender  chain.Address
 	Group   *chain.GroupID // the group that the transaction claims or has joined
 	// Claimed: an access key signed, and the chain has not confirmed yet that it may.
@@ -23,15 +23,15 @@ type Ownership struct {
 	// last is the last event that was applied, began the first one.
 	last, began step
 	// correlation and trace are those of the first submission.
-	correlation event.ID
+	correlation eventlog.ID
 	trace       string
 }
 
 // step is an event of the stream.
 type step struct {
-	version  event.Version
-	position event.Position
-	id       event.ID
+	version  eventlog.Version
+	position eventlog.Position
+	id       eventlog.ID
 }
 
 // owner is a client, and the event since which it owns the transaction.
@@ -41,7 +41,7 @@ type owner struct {
 }
 
 // Evolve applies the next event of the stream; an event that was applied before is skipped.
-func (o Ownership) Evolve(r event.Recorded, codec event.Codec[tx.Event]) (Ownership, error) {
+func (o Ownership) Evolve(r eventlog.Recorded, codec eventlog.Codec[tx.Event]) (Ownership, error) {
 	switch {
 	case r.Version <= o.Version:
 		return o, nil
@@ -84,7 +84,7 @@ func (o Ownership) Evolve(r event.Recorded, codec event.Codec[tx.Event]) (Owners
 func (o Ownership) Clients() []string { return o.At(o.Version).clients() }
 
 // At returns the ownership as of a version of the stream.
-func (o Ownership) At(v event.Version) Ownership {
+func (o Ownership) At(v eventlog.Version) Ownership {
 	if v >= o.Version {
 		return o
 	}
@@ -94,12 +94,12 @@ func (o Ownership) At(v event.Version) Ownership {
 
 // Before returns the ownership as of a position of the log. The ownership must contain every event
 // of the stream up to that position. Its Version stays.
-func (o Ownership) Before(p event.Position) Ownership {
+func (o Ownership) Before(p eventlog.Position) Ownership {
 	return o.until(func(s step) bool { return s.position < p })
 }
 
 // Reaches reports whether an event of the stream at or behind a position was applied.
-func (o Ownership) Reaches(p event.Position) bool { return o.last.position >= p }
+func (o Ownership) Reaches(p eventlog.Position) bool { return o.last.position >= p }
 
 // until returns the ownership without the owners, and without the confirmation, that came after
 // the events that are among the first ones.
@@ -115,19 +115,19 @@ func (o Ownership) until(among func(step) bool) Ownership {
 
 // Submitted reports whether the metadata of an event name the request that submitted the
 // transaction first.
-func (o Ownership) Submitted(m event.Meta) bool {
+func (o Ownership) Submitted(m eventlog.Meta) bool {
 	return m.Correlation == o.correlation && m.Trace == o.trace
 }
 
 // Led reports whether the metadata of an event name an event by which the transaction itself came
 // into its group: its acceptance or the confirmation of its sender.
-func (o Ownership) Led(m event.Meta) bool {
+func (o Ownership) Led(m eventlog.Meta) bool {
 	return o.began.version > 0 && m.Causation == o.began.id || o.confirmed.version > 0 && m.Causation == o.confirmed.id
 }
 
 // Others counts the events, up to a version, that only say that a client submitted the
 // transaction too, where among reports false for that client.
-func (o Ownership) Others(upto event.Version, among func(client string) bool) (n event.Version) {
+func (o Ownership) Others(upto eventlog.Version, among func(client string) bool) (n eventlog.Version) {
 	for _, w := range o.owners[min(1, len(o.owners)):] {
 		if w.since.version <= upto && !among(w.client) {
 			n++

@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
@@ -23,13 +23,13 @@ import (
 const Name = "ownership"
 
 // Filter selects the events that the projection reads.
-func Filter() event.Filter {
-	return event.Filter{Names: []string{"tx.accepted.", "tx.resubmitted.", "tx.group_confirmed.", "tx.retired."}}
+func Filter() eventlog.Filter {
+	return eventlog.Filter{Names: []string{"tx.accepted.", "tx.resubmitted.", "tx.group_confirmed.", "tx.retired."}}
 }
 
 // Projection folds events into the tables.
 type Projection struct {
-	Codec event.Codec[tx.Event]
+	Codec eventlog.Codec[tx.Event]
 	// Prefix begins the tables' names; empty for the serving tables.
 	Prefix string
 }
@@ -56,7 +56,7 @@ type key struct {
 
 // place holds the columns that all owners of one transaction share.
 type place struct {
-	position event.Position // of its Accepted
+	position eventlog.Position // of its Accepted
 	sender   chain.Address
 	group    []byte // the group that it claims or has joined; nil if none
 }
@@ -65,17 +65,17 @@ type place struct {
 type change struct {
 	places    map[key]place    // of transactions accepted among these events
 	owners    map[key][]string // each client once
-	claims    map[key]event.Position
+	claims    map[key]eventlog.Position
 	confirmed map[key]bool // no longer claims
 	retired   map[key]bool
 }
 
 func newChange() change {
-	return change{map[key]place{}, map[key][]string{}, map[key]event.Position{}, map[key]bool{}, map[key]bool{}}
+	return change{map[key]place{}, map[key][]string{}, map[key]eventlog.Position{}, map[key]bool{}, map[key]bool{}}
 }
 
 // gather adds one event.
-func (c *change) gather(r event.Recorded, codec event.Codec[tx.Event]) error {
+func (c *change) gather(r eventlog.Recorded, codec eventlog.Codec[tx.Event]) error {
 	id, hash, err := tx.ParseStream(r.Stream)
 	if err != nil {
 		return err
@@ -169,11 +169,11 @@ func (c *change) claimRows() (rows [][]any) {
 
 // Fold adds events to the tables. The rows do not depend on how the events were split into
 // batches.
-func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error {
+func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []eventlog.Recorded) error {
 	c := newChange()
 	for _, e := range events {
 		if err := c.gather(e, p.Codec); err != nil {
-			return &event.Stuck{At: e.Position, Err: err}
+			return &eventlog.Stuck{At: e.Position, Err: err}
 		}
 	}
 	if err := p.read(ctx, dbtx, &c, c.strangers()); err != nil {
@@ -210,7 +210,7 @@ func (p Projection) read(ctx context.Context, db projections.Querier, c *change,
 		case err != nil:
 			return fmt.Errorf("owners of %s: %w", tx.Stream(k.chain, k.hash), err)
 		default:
-			c.found(k, place{event.Position(position), chain.Address(sender), group})
+			c.found(k, place{eventlog.Position(position), chain.Address(sender), group})
 		}
 	}
 	return nil

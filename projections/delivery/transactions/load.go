@@ -8,7 +8,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/bulk"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
@@ -16,7 +16,7 @@ import (
 const version = 2
 
 // Model describes this read model for a rebuild.
-func Model(codec event.Codec[tx.Event]) projections.Model {
+func Model(codec eventlog.Codec[tx.Event]) projections.Model {
 	kinds := map[string]projections.Kind{
 		"chain": projections.Number, "position": projections.Number, "version": projections.Number,
 		"status": projections.Text, "data": projections.JSON,
@@ -40,13 +40,13 @@ const (
 // Loader folds transactions in memory.
 type Loader struct {
 	projection Projection
-	held       map[event.Stream]*held
+	held       map[eventlog.Stream]*held
 	pending    []*held
 }
 
 // held is a row in the loader's memory.
 type held struct {
-	stream  event.Stream
+	stream  eventlog.Stream
 	key     key
 	row     Row
 	stored  bool // it was taken before
@@ -55,12 +55,12 @@ type held struct {
 
 // NewLoader returns an empty loader. Rows that it needs again are read from the table whose
 // name begins with prefix.
-func NewLoader(codec event.Codec[tx.Event], prefix string) *Loader {
-	return &Loader{projection: Projection{codec, prefix}, held: map[event.Stream]*held{}}
+func NewLoader(codec eventlog.Codec[tx.Event], prefix string) *Loader {
+	return &Loader{projection: Projection{codec, prefix}, held: map[eventlog.Stream]*held{}}
 }
 
 // Add folds events.
-func (l *Loader) Add(ctx context.Context, db *sql.DB, events []event.Recorded) error {
+func (l *Loader) Add(ctx context.Context, db *sql.DB, events []eventlog.Recorded) error {
 	if err := l.hold(ctx, db, events); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (l *Loader) Add(ctx context.Context, db *sql.DB, events []event.Recorded) e
 		h := l.held[e.Stream]
 		row, err := h.row.Evolve(e, l.projection.Codec)
 		if err != nil {
-			return &event.Stuck{At: e.Position, Err: err}
+			return &eventlog.Stuck{At: e.Position, Err: err}
 		}
 		if h.row = row; !h.pending {
 			h.pending = true
@@ -80,7 +80,7 @@ func (l *Loader) Add(ctx context.Context, db *sql.DB, events []event.Recorded) e
 
 // hold makes sure that the rows of these events are in memory: it creates rows whose streams
 // begin here, and reads evicted rows.
-func (l *Loader) hold(ctx context.Context, db *sql.DB, events []event.Recorded) error {
+func (l *Loader) hold(ctx context.Context, db *sql.DB, events []eventlog.Recorded) error {
 	var known []key
 	for _, e := range events {
 		if l.held[e.Stream] != nil {
@@ -88,7 +88,7 @@ func (l *Loader) hold(ctx context.Context, db *sql.DB, events []event.Recorded) 
 		}
 		id, hash, err := tx.ParseStream(e.Stream)
 		if err != nil {
-			return &event.Stuck{At: e.Position, Err: err}
+			return &eventlog.Stuck{At: e.Position, Err: err}
 		}
 		h := &held{stream: e.Stream, key: key{id, hash}}
 		if l.held[e.Stream] = h; e.Version > 1 {

@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -102,7 +102,7 @@ func accepted(n int) tx.Accept {
 
 func (h *history) command(t *testing.T, n int, c tx.Command) {
 	t.Helper()
-	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	check(t, err)
 	_, err = h.transactions.Handle(t.Context(), tx.Stream(chain.ID(1+n%2), hashOf(n)), c, o)
 	check(t, err)
@@ -152,7 +152,7 @@ func (h *history) project(t *testing.T, db *sql.DB) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	p := h.projector(db)
-	p.Moved = func(at event.Position, _ bool) {
+	p.Moved = func(at eventlog.Position, _ bool) {
 		if at >= head {
 			stop()
 		}

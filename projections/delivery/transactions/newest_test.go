@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
@@ -33,7 +33,7 @@ func TestNewest(t *testing.T) {
 			sender chain.Address
 			names  []string
 			all    bool
-			want   event.Position
+			want   eventlog.Position
 		}{
 			{"a client", nil, senderOf(6), []string{"client 6"}, false, 5407},
 			{"a client of another sender", nil, senderOf(7), []string{"client 6"}, false, 0},
@@ -92,7 +92,7 @@ func TestBoundListReadsNoClaims(t *testing.T) {
 			for limit, more := range map[int]bool{100: false, 2: true} {
 				rows, rest, err := q.Step(t.Context(), transactions.Filters{Within: &within}, 0, limit)
 				check(t, err)
-				want := []event.Position{6, 5, 4, 3, 2, 1}[:min(limit, own+1)]
+				want := []eventlog.Position{6, 5, 4, 3, 2, 1}[:min(limit, own+1)]
 				if d := cmp.Diff(want, positions(rows)); d != "" || (rest != 0) != more {
 					t.Errorf("%s, at most %d: the first step ends at %d, and has (-want +got):\n%s", name, limit, rest, d)
 				}

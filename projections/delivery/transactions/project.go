@@ -10,7 +10,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
@@ -18,11 +18,11 @@ import (
 const Name = "transactions"
 
 // Filter selects the events that the projection reads.
-func Filter() event.Filter { return event.Filter{Streams: []string{tx.StreamPrefix}} }
+func Filter() eventlog.Filter { return eventlog.Filter{Streams: []string{tx.StreamPrefix}} }
 
 // Projection folds transaction events into rows.
 type Projection struct {
-	Codec event.Codec[tx.Event]
+	Codec eventlog.Codec[tx.Event]
 	// Prefix begins the table's name; empty for the serving table.
 	Prefix string
 }
@@ -46,13 +46,13 @@ const (
 var columns = []string{"chain", "hash", "position", "version", "sender", "nonce_key", "group_id", "status", "data"} //nolint:gochecknoglobals // a table
 
 // Fold adds events to the table, with one read and one write of the affected rows.
-func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error {
+func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []eventlog.Recorded) error {
 	keys := make([]key, len(events)) // of each event
 	var known []key                  // their streams begin before these events
 	for i, e := range events {
 		id, hash, err := tx.ParseStream(e.Stream)
 		if err != nil {
-			return &event.Stuck{At: e.Position, Err: err}
+			return &eventlog.Stuck{At: e.Position, Err: err}
 		}
 		keys[i] = key{id, hash}
 		if e.Version > 1 {
@@ -67,7 +67,7 @@ func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recor
 	for i, e := range events {
 		row, err := rows[keys[i]].Evolve(e, p.Codec)
 		if err != nil {
-			return &event.Stuck{At: e.Position, Err: err}
+			return &eventlog.Stuck{At: e.Position, Err: err}
 		}
 		if _, ok := rows[keys[i]]; !ok || e.Version > 1 {
 			touched = append(touched, keys[i])

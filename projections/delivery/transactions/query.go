@@ -10,7 +10,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
@@ -67,7 +67,7 @@ func (q Query) FindAll(ctx context.Context, id chain.ID, hashes []chain.Hash) ([
 
 // List returns at most limit rows accepted before a position (0: from the newest
 // on), newest first.
-func (q Query) List(ctx context.Context, f Filters, before event.Position, limit int) (rows []Row, err error) {
+func (q Query) List(ctx context.Context, f Filters, before eventlog.Position, limit int) (rows []Row, err error) {
 	for more := true; more && len(rows) < limit && err == nil; more = before != 0 {
 		var some []Row
 		some, before, err = q.Step(ctx, f, before, limit-len(rows))
@@ -77,7 +77,7 @@ func (q Query) List(ctx context.Context, f Filters, before event.Position, limit
 }
 
 // Step reads one step of a list: see [projections.Walk].
-func (q Query) Step(ctx context.Context, f Filters, before event.Position, limit int) (rows []Row, rest event.Position, err error) {
+func (q Query) Step(ctx context.Context, f Filters, before eventlog.Position, limit int) (rows []Row, rest eventlog.Position, err error) {
 	return f.walk().Step(ctx, q.DB, before, limit)
 }
 
@@ -87,7 +87,7 @@ const namesPerStatement = 100 // SQLite allows 500 selects in a compound one
 // of its names; 0 if there is none. With all it is the newest one of any client. Of these it leaves out
 // the transactions that only claim the sender, so that nobody else can make it newer. The time does
 // not grow with the number of rows.
-func (q Query) Newest(ctx context.Context, sender chain.Address, names []string, all bool) (newest event.Position, err error) {
+func (q Query) Newest(ctx context.Context, sender chain.Address, names []string, all bool) (newest eventlog.Position, err error) {
 	if all {
 		names = append(slices.Clone(names), string(sender[:]))
 	}
@@ -97,7 +97,7 @@ func (q Query) Newest(ctx context.Context, sender chain.Address, names []string,
 		if err := q.DB.QueryRowContext(ctx, text, args...).Scan(&at); err != nil {
 			return 0, fmt.Errorf("%s: newest of %s: %w", Name, sender, err)
 		}
-		newest = max(newest, event.Position(at.Int64))
+		newest = max(newest, eventlog.Position(at.Int64))
 	}
 	return newest, nil
 }
@@ -117,7 +117,7 @@ func newestOf(sender chain.Address, names []string) (text string, args []any) {
 func (f Filters) walk() projections.Walk[Row] {
 	w := projections.Walk[Row]{
 		Model: Name, Table: "transactions", Position: "position", Keys: []string{"chain", "hash"},
-		Rows: "transactions", Where: f.where(), At: func(r Row) event.Position { return r.Position },
+		Rows: "transactions", Where: f.where(), At: func(r Row) eventlog.Position { return r.Position },
 	}
 	equal := func(column string, values ...any) {
 		w.Equal = append(w.Equal, projections.Equal{Column: column, Values: values})

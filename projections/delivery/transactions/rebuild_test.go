@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -75,7 +75,7 @@ type few struct {
 	most int
 }
 
-func (f few) ReadAll(ctx context.Context, after event.Position, filter event.Filter, _ int) iter.Seq2[event.Batch, error] {
+func (f few) ReadAll(ctx context.Context, after eventlog.Position, filter eventlog.Filter, _ int) iter.Seq2[eventlog.Batch, error] {
 	return f.Log.ReadAll(ctx, after, filter, f.most)
 }
 
@@ -207,7 +207,7 @@ func TestRebuildUnderLoad(t *testing.T) {
 		defer stop()
 		around.Go(func() { // the service's projector, restarted as its owner does
 			for ctx.Err() == nil {
-				if err := h.projector(live).Run(ctx); err != nil && !errors.Is(err, event.ErrMoved) && ctx.Err() == nil {
+				if err := h.projector(live).Run(ctx); err != nil && !errors.Is(err, eventlog.ErrMoved) && ctx.Err() == nil {
 					t.Error(err)
 					return
 				}
@@ -237,7 +237,7 @@ func TestRebuildUnderLoad(t *testing.T) {
 		defer func() { check(t, s.Close()) }()
 		head, err := h.log.Head(t.Context())
 		check(t, err)
-		for at := event.Position(0); at < head; { // wait until the projector has started
+		for at := eventlog.Position(0); at < head; { // wait until the projector has started
 			at, err = h.projector(live).Checkpoint(t.Context())
 			check(t, err)
 		}

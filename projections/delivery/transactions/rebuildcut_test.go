@@ -17,7 +17,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/bulk"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -29,7 +29,7 @@ import (
 // cutShort is a shadow whose process ends before the checkpoint moves.
 type cutShort struct{ shadow }
 
-func (s cutShort) Load(ctx context.Context, from, to event.Position, changes []bulk.Change) error {
+func (s cutShort) Load(ctx context.Context, from, to eventlog.Position, changes []bulk.Change) error {
 	return s.shadow.Load(ctx, from+1, to, changes) // the checkpoint is not there
 }
 
@@ -44,7 +44,7 @@ func TestRebuildIsKilledBeforeItsCheckpoint(t *testing.T) {
 		}
 		s := open(t)
 		defer func() { check(t, s.Close()) }()
-		if _, err := h.rebuild(cutShort{s}).Run(t.Context()); !errors.Is(err, event.ErrMoved) {
+		if _, err := h.rebuild(cutShort{s}).Run(t.Context()); !errors.Is(err, eventlog.ErrMoved) {
 			t.Fatal(err)
 		}
 		h.command(t, 1, tx.Erase{At: epoch})
@@ -109,11 +109,11 @@ func must[T any](v T, err error) T {
 type lagging struct {
 	few
 
-	head event.Position
+	head eventlog.Position
 }
 
-func (l lagging) ReadAll(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
+func (l lagging) ReadAll(ctx context.Context, after eventlog.Position, f eventlog.Filter, most int) iter.Seq2[eventlog.Batch, error] {
+	return func(yield func(eventlog.Batch, error) bool) {
 		for b, err := range l.few.ReadAll(ctx, after, f, most) {
 			if err == nil && b.Next > l.head || !yield(b, err) {
 				return
@@ -160,7 +160,7 @@ func TestOneRebuild(t *testing.T) {
 		}
 		twice(t, open)
 		check(t, os.Mkdir(filepath.Join(db.Dir(), "rebuild-other.lock"), 0o700))
-		if _, err := embedded.OpenShadow(t.Context(), db.Dir(), "other", 1, nil); err == nil || errors.Is(err, event.ErrBusy) {
+		if _, err := embedded.OpenShadow(t.Context(), db.Dir(), "other", 1, nil); err == nil || errors.Is(err, eventlog.ErrBusy) {
 			t.Errorf("a lock that cannot be had from anybody: %v", err)
 		}
 	})
@@ -176,7 +176,7 @@ func twice[S shadow](t *testing.T, open func() (S, error)) {
 	t.Helper()
 	first, err := open()
 	check(t, err)
-	if _, err := open(); !errors.Is(err, event.ErrBusy) {
+	if _, err := open(); !errors.Is(err, eventlog.ErrBusy) {
 		t.Errorf("the second: %v", err)
 	}
 	check(t, first.Close())

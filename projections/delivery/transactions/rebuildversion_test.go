@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/migrations"
 	"github.com/tempo-watchtower/watchtower/projections"
@@ -52,7 +52,7 @@ func TestRebuildAfterAnotherVersion(t *testing.T) {
 			c.before(t, live)
 			s := open(t, migrations.View, c.version)
 			at, there, err := s.(interface { // used by "projections status"
-				At(ctx context.Context) (event.Position, bool, error)
+				At(ctx context.Context) (eventlog.Position, bool, error)
 			}).At(t.Context())
 			if err != nil || !there || (at > 0) != c.goesOn {
 				t.Errorf("%s: it says that it is at %d, %v, %v", c.name, at, there, err)

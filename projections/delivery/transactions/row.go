@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Row is one transaction in the read model. It follows from the events alone.
 type Row struct {
 	State    tx.State
-	Position event.Position // of its Accepted
-	Version  event.Version
+	Position eventlog.Position // of its Accepted
+	Version  eventlog.Version
 	// AcceptedAt and UpdatedAt are times of the store's clock. A submission of the same bytes
 	// by another client is no update: it changes nothing for the earlier owners.
 	AcceptedAt, UpdatedAt time.Time
@@ -26,7 +26,7 @@ type Row struct {
 
 // Evolve applies one recorded event. An event that the row already contains is skipped. A gap
 // in the versions breaks an invariant of the store, and is an error.
-func (r Row) Evolve(recorded event.Recorded, codec event.Codec[tx.Event]) (Row, error) {
+func (r Row) Evolve(recorded eventlog.Recorded, codec eventlog.Codec[tx.Event]) (Row, error) {
 	switch {
 	case recorded.Version <= r.Version:
 		return r, nil

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 )
@@ -70,7 +70,7 @@ func fillSteps(t *testing.T, db *sql.DB) {
 }
 
 // fitting are the positions of the rows of fillSteps that filters leave, newest first.
-func fitting(f transactions.Filters) (all []event.Position) {
+func fitting(f transactions.Filters) (all []eventlog.Position) {
 	for n := stepRows - 1; n >= 0; n-- {
 		r := stepRowOf(n)
 		owns := func(name string) bool { return slices.Contains(r.owners, name) }
@@ -81,7 +81,7 @@ func fitting(f transactions.Filters) (all []event.Position) {
 			w != nil && len(w.Senders) == 0 && !slices.ContainsFunc(w.Owners, owns),
 			w != nil && len(w.Senders) > 0 && !slices.Contains(w.Senders, r.sender):
 		default:
-			all = append(all, event.Position(n+1))
+			all = append(all, eventlog.Position(n+1))
 		}
 	}
 	return all
@@ -121,7 +121,7 @@ func TestSteps(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				for _, limit := range []int{70, 10_000} {
 					var got []transactions.Row
-					before, steps := event.Position(0), 0
+					before, steps := eventlog.Position(0), 0
 					for {
 						rows, rest, err := q.Step(t.Context(), f, before, limit)
 						check(t, err)
@@ -145,7 +145,7 @@ func TestSteps(t *testing.T) {
 	})
 }
 
-func positions(rows []transactions.Row) (all []event.Position) {
+func positions(rows []transactions.Row) (all []eventlog.Position) {
 	for _, r := range rows {
 		all = append(all, r.Position)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 )
 
@@ -86,7 +86,7 @@ func TestZombieProjector(t *testing.T) {
 		zombie := h.projector(db)
 		paused, resume := make(chan struct{}), make(chan struct{})
 		first := true
-		zombie.Moved = func(event.Position, bool) {
+		zombie.Moved = func(eventlog.Position, bool) {
 			if first {
 				first = false
 				close(paused)
@@ -103,7 +103,7 @@ func TestZombieProjector(t *testing.T) {
 		want := dump(t, db)
 		h.live(t, 10)
 		close(resume)
-		if err := <-ended; !errors.Is(err, event.ErrMoved) {
+		if err := <-ended; !errors.Is(err, eventlog.ErrMoved) {
 			t.Errorf("the zombie ended with %v", err)
 		}
 		if got := dump(t, db); got != want {
@@ -121,7 +121,7 @@ func TestZombieProjector(t *testing.T) {
 func TestGapStops(t *testing.T) {
 	name, data, err := tx.Codec().Encode(tx.Retired{At: epoch})
 	check(t, err)
-	r := event.Recorded{Event: event.Event{Name: name, Data: data}, Stream: tx.Stream(1, hashOf(1)), Version: 3}
+	r := eventlog.Recorded{Event: eventlog.Event{Name: name, Data: data}, Stream: tx.Stream(1, hashOf(1)), Version: 3}
 	if _, err := (transactions.Row{Version: 1}).Evolve(r, tx.Codec()); err == nil {
 		t.Error("version 3 followed version 1")
 	}
@@ -164,14 +164,14 @@ func TestList(t *testing.T) {
 				return s.Accepted.Chain == 1 && s.Accepted.Sender == sender && s.Status == tx.StatusExecuted
 			}},
 		} {
-			var want []event.Position
+			var want []eventlog.Position
 			for _, r := range everything {
 				if c.fits(r.State) {
 					want = append(want, r.Position)
 				}
 			}
-			var got []event.Position
-			for before := event.Position(0); ; { // in pages of three
+			var got []eventlog.Position
+			for before := eventlog.Position(0); ; { // in pages of three
 				page, err := q.List(t.Context(), c.filters, before, 3)
 				check(t, err)
 				for _, r := range page {
@@ -201,11 +201,11 @@ func TestAnotherSubmissionIsNoUpdate(t *testing.T) {
 	} {
 		name, data, err := tx.Codec().Encode(c.event)
 		check(t, err)
-		row, err = row.Evolve(event.Recorded{
-			Event: event.Event{Name: name, Data: data}, Stream: tx.Stream(1, hashOf(1)), Version: event.Version(i + 1), At: time.Unix(int64(i+1), 0),
+		row, err = row.Evolve(eventlog.Recorded{
+			Event: eventlog.Event{Name: name, Data: data}, Stream: tx.Stream(1, hashOf(1)), Version: eventlog.Version(i + 1), At: time.Unix(int64(i+1), 0),
 		}, tx.Codec())
 		check(t, err)
-		if want := time.Unix(int64(c.want), 0); !row.UpdatedAt.Equal(want) || row.Version != event.Version(i+1) {
+		if want := time.Unix(int64(c.want), 0); !row.UpdatedAt.Equal(want) || row.Version != eventlog.Version(i+1) {
 			t.Errorf("after %s: version %d, updated at %s, want %s", name, row.Version, row.UpdatedAt, want)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
@@ -136,7 +136,7 @@ func TestRowIsTheFoldOfItsStream(t *testing.T) {
 }
 
 // list reads steps until it has limit rows, or there are no more.
-func list(t *testing.T, q intents.Query, f intents.Filters, before event.Position, limit int) (rows []intents.Row) {
+func list(t *testing.T, q intents.Query, f intents.Filters, before eventlog.Position, limit int) (rows []intents.Row) {
 	t.Helper()
 	for more := true; more && len(rows) < limit; more = before != 0 {
 		some, rest, err := q.Step(t.Context(), f, before, limit-len(rows))
@@ -176,13 +176,13 @@ func TestList(t *testing.T) {
 			"a client's pending":  {Client: &payroll, Statuses: []intent.Status{intent.StatusSubmitted, intent.StatusAssigned}},
 			"a signer's of chain": {Signer: &signer, Chain: 1},
 		} {
-			var want, got []event.Position
+			var want, got []eventlog.Position
 			for _, r := range everything {
 				if f.Fits(r) {
 					want = append(want, r.Position)
 				}
 			}
-			for before := event.Position(0); ; { // in pages of three
+			for before := eventlog.Position(0); ; { // in pages of three
 				page := list(t, q, f, before, 3)
 				for _, r := range page {
 					got = append(got, r.Position)
@@ -289,7 +289,7 @@ func explain(t *testing.T, db *sql.DB, f intents.Filters) string {
 func TestGapStops(t *testing.T) {
 	name, data, err := intent.Codec().Encode(intent.CancelRequested{Reason: intent.Withdrawn, At: epoch})
 	check(t, err)
-	r := event.Recorded{Event: event.Event{Name: name, Data: data}, Stream: intent.Stream(chain.IntentID{1}), Version: 3, Position: 9}
+	r := eventlog.Recorded{Event: eventlog.Event{Name: name, Data: data}, Stream: intent.Stream(chain.IntentID{1}), Version: 3, Position: 9}
 	if _, err := (intents.Row{Version: 1}).Evolve(r, intent.Codec()); err == nil {
 		t.Error("version 3 followed version 1")
 	}
@@ -298,16 +298,16 @@ func TestGapStops(t *testing.T) {
 		t.Errorf("an event that the row has was added again: %v", err)
 	}
 	engines(t, func(t *testing.T, e engine) {
-		for _, stream := range []event.Stream{r.Stream, "intent-nobody"} {
+		for _, stream := range []eventlog.Stream{r.Stream, "intent-nobody"} {
 			r.Stream = stream
 			dbtx, err := e.live.BeginTx(t.Context(), nil)
 			check(t, err)
-			var stuck *event.Stuck
-			err = intents.Projection{Codec: intent.Codec()}.Fold(t.Context(), dbtx, []event.Recorded{r})
+			var stuck *eventlog.Stuck
+			err = intents.Projection{Codec: intent.Codec()}.Fold(t.Context(), dbtx, []eventlog.Recorded{r})
 			if !errors.As(err, &stuck) || stuck.At != 9 {
 				t.Errorf("%s: %v", stream, err)
 			}
-			if err := intents.NewLoader(intent.Codec(), "").Add(t.Context(), e.live, []event.Recorded{r}); !errors.As(err, &stuck) {
+			if err := intents.NewLoader(intent.Codec(), "").Add(t.Context(), e.live, []eventlog.Recorded{r}); !errors.As(err, &stuck) {
 				t.Errorf("%s: %v", stream, err)
 			}
 			check(t, dbtx.Rollback())

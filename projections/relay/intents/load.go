@@ -6,8 +6,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/bulk"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
@@ -15,7 +15,7 @@ import (
 const version = 2
 
 // Model describes this read model for a rebuild.
-func Model(codec event.Codec[intent.Event]) projections.Model {
+func Model(codec eventlog.Codec[intent.Event]) projections.Model {
 	kinds := map[string]projections.Kind{
 		"intent": projections.Bytes, "signer": projections.Bytes, "hash": projections.Bytes,
 		"position": projections.Number, "attempt": projections.Number, "version": projections.Number, "chain": projections.Number, "data": projections.JSON,
@@ -56,12 +56,12 @@ type held struct {
 
 // NewLoader returns an empty loader. Rows that it needs again are read from the tables whose
 // names begin with prefix.
-func NewLoader(codec event.Codec[intent.Event], prefix string) *Loader {
+func NewLoader(codec eventlog.Codec[intent.Event], prefix string) *Loader {
 	return &Loader{projection: Projection{codec, prefix}, held: map[chain.IntentID]*held{}}
 }
 
 // Add folds events.
-func (l *Loader) Add(ctx context.Context, db *sql.DB, events []event.Recorded) error {
+func (l *Loader) Add(ctx context.Context, db *sql.DB, events []eventlog.Recorded) error {
 	ids, err := l.hold(ctx, db, events)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (l *Loader) Add(ctx context.Context, db *sql.DB, events []event.Recorded) e
 		h := l.held[ids[i]]
 		row, err := h.row.Evolve(e, l.projection.Codec)
 		if err != nil {
-			return &event.Stuck{At: e.Position, Err: err}
+			return &eventlog.Stuck{At: e.Position, Err: err}
 		}
 		if h.row = row; !h.pending {
 			h.pending = true
@@ -82,13 +82,13 @@ func (l *Loader) Add(ctx context.Context, db *sql.DB, events []event.Recorded) e
 
 // hold makes sure that the rows of these events are in memory: it creates rows whose streams
 // begin here, and reads evicted rows. It returns the intent of each event.
-func (l *Loader) hold(ctx context.Context, db *sql.DB, events []event.Recorded) ([]chain.IntentID, error) {
+func (l *Loader) hold(ctx context.Context, db *sql.DB, events []eventlog.Recorded) ([]chain.IntentID, error) {
 	ids := make([]chain.IntentID, len(events))
 	var known []chain.IntentID
 	for i, e := range events {
 		id, err := intent.ParseStream(e.Stream)
 		if err != nil {
-			return nil, &event.Stuck{At: e.Position, Err: err}
+			return nil, &eventlog.Stuck{At: e.Position, Err: err}
 		}
 		if ids[i] = id; l.held[id] != nil {
 			continue

@@ -15,8 +15,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -118,7 +118,7 @@ func asked(n int) intent.Request {
 func (h *history) command(t testing.TB, n int, all ...intent.Command) {
 	t.Helper()
 	for _, c := range all {
-		o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+		o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 		check(t, err)
 		_, err = h.intents.Handle(t.Context(), intent.Stream(asked(n).ID()), c, o)
 		check(t, err)
@@ -175,7 +175,7 @@ func (h *history) project(t *testing.T, db *sql.DB) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	p := h.projector(db)
-	p.Moved = func(at event.Position, _ bool) {
+	p.Moved = func(at eventlog.Position, _ bool) {
 		if at >= head {
 			stop()
 		}
@@ -205,6 +205,6 @@ type few struct {
 	most int
 }
 
-func (f few) ReadAll(ctx context.Context, after event.Position, filter event.Filter, _ int) iter.Seq2[event.Batch, error] {
+func (f few) ReadAll(ctx context.Context, after eventlog.Position, filter eventlog.Filter, _ int) iter.Seq2[eventlog.Batch, error] {
 	return f.Log.ReadAll(ctx, after, filter, f.most)
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
@@ -18,11 +18,11 @@ import (
 const Name = "intents"
 
 // Filter selects the events that the projection reads.
-func Filter() event.Filter { return event.Filter{Streams: []string{intent.StreamPrefix}} }
+func Filter() eventlog.Filter { return eventlog.Filter{Streams: []string{intent.StreamPrefix}} }
 
 // Projection folds intents' events into rows.
 type Projection struct {
-	Codec event.Codec[intent.Event]
+	Codec eventlog.Codec[intent.Event]
 	// Prefix begins the tables' names; empty for the serving tables.
 	Prefix string
 }
@@ -43,13 +43,13 @@ var (
 )
 
 // Fold adds events to the tables, with one read and one write of the affected rows.
-func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error {
+func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []eventlog.Recorded) error {
 	ids := make([]chain.IntentID, len(events)) // of each event
 	var known []chain.IntentID                 // their streams begin before these events
 	for i, e := range events {
 		id, err := intent.ParseStream(e.Stream)
 		if err != nil {
-			return &event.Stuck{At: e.Position, Err: err}
+			return &eventlog.Stuck{At: e.Position, Err: err}
 		}
 		if ids[i] = id; e.Version > 1 {
 			known = append(known, id)
@@ -65,7 +65,7 @@ func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recor
 	}
 	for i, e := range events {
 		if rows[ids[i]], err = rows[ids[i]].Evolve(e, p.Codec); err != nil {
-			return &event.Stuck{At: e.Position, Err: err}
+			return &eventlog.Stuck{At: e.Position, Err: err}
 		}
 	}
 	return p.write(ctx, dbtx, rows, had, projections.Distinct(ids))

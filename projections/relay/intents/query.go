@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
@@ -69,7 +69,7 @@ const byHash = `SELECT i.data FROM intent_attempts a CROSS JOIN intents i
 
 // Step reads one step of a list: see [projections.Walk]. A list by the hash of an attempt
 // has one step, for few intents share an attempt.
-func (q Query) Step(ctx context.Context, f Filters, before event.Position, limit int) (rows []Row, rest event.Position, err error) {
+func (q Query) Step(ctx context.Context, f Filters, before eventlog.Position, limit int) (rows []Row, rest eventlog.Position, err error) {
 	if f.Hash == nil {
 		return f.walk().Step(ctx, q.DB, before, limit)
 	}
@@ -87,7 +87,7 @@ func (q Query) Step(ctx context.Context, f Filters, before event.Position, limit
 func (f Filters) walk() projections.Walk[Row] {
 	w := projections.Walk[Row]{
 		Model: Name, Table: "intents", Position: "position", Keys: []string{"intent"},
-		Rows: "intents", Where: f.where(), At: func(r Row) event.Position { return r.Position },
+		Rows: "intents", Where: f.where(), At: func(r Row) eventlog.Position { return r.Position },
 	}
 	equal := func(column string, values ...any) {
 		w.Equal = append(w.Equal, projections.Equal{Column: column, Values: values})

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Row is one intent in the read model. It follows from the events alone.
@@ -18,15 +18,15 @@ import (
 // are cut to their origin.
 type Row struct {
 	State    intent.State
-	Position event.Position // of its Requested
-	Version  event.Version
+	Position eventlog.Position // of its Requested
+	Version  eventlog.Version
 	// RequestedAt and UpdatedAt are times of the store's clock.
 	RequestedAt, UpdatedAt time.Time
 }
 
 // Evolve applies one recorded event. An event that the row already contains is skipped. A gap
 // in the versions breaks an invariant of the store, and is an error.
-func (r Row) Evolve(recorded event.Recorded, codec event.Codec[intent.Event]) (Row, error) {
+func (r Row) Evolve(recorded eventlog.Recorded, codec eventlog.Codec[intent.Event]) (Row, error) {
 	if recorded.Version <= r.Version {
 		return r, nil
 	}
@@ -38,7 +38,7 @@ func (r Row) Evolve(recorded event.Recorded, codec event.Codec[intent.Event]) (R
 }
 
 // Apply applies a recorded event that the caller has decoded, like [Row.Evolve].
-func (r Row) Apply(recorded event.Recorded, e intent.Event) (Row, error) {
+func (r Row) Apply(recorded eventlog.Recorded, e intent.Event) (Row, error) {
 	switch {
 	case recorded.Version <= r.Version:
 		return r, nil

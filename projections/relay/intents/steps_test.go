@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
@@ -62,14 +62,14 @@ func fillSteps(t *testing.T, e engine) {
 }
 
 // fitting are the positions of the rows of fillSteps that filters leave, newest first.
-func fitting(f intents.Filters) (all []event.Position) {
+func fitting(f intents.Filters) (all []eventlog.Position) {
 	for n := stepRows - 1; n >= 0; n-- {
 		switch r := stepRowOf(n); {
 		case f.Client != nil && *f.Client != r.client, f.Chain != 0 && f.Chain != r.chain, f.From != nil && f.From.Name() != r.wants,
 			f.Signer != nil && *f.Signer != r.signer, f.Key != "" && f.Key != r.wish, f.Subject != "" && f.Subject != r.subject,
 			len(f.Statuses) > 0 && !slices.Contains(f.Statuses, r.status):
 		default:
-			all = append(all, event.Position(n+1))
+			all = append(all, eventlog.Position(n+1))
 		}
 	}
 	return all
@@ -103,7 +103,7 @@ func TestSteps(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				var got []intents.Row
-				before, steps := event.Position(0), 0
+				before, steps := eventlog.Position(0), 0
 				for {
 					rows, rest, err := q.Step(t.Context(), c.filters, before, 10_000)
 					check(t, err)
@@ -130,7 +130,7 @@ func TestSteps(t *testing.T) {
 	})
 }
 
-func positions(rows []intents.Row) (all []event.Position) {
+func positions(rows []intents.Row) (all []eventlog.Position) {
 	for _, r := range rows {
 		all = append(all, r.Position)
 	}

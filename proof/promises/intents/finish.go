@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
@@ -16,7 +16,7 @@ import (
 // quiet means that all faults are over, so that everything was reported.
 func (j *Judge) Finish(chains func(chain.ID) promises.Chain, quiet bool) []promises.Violation {
 	for _, id := range slices.SortedFunc(maps.Keys(j.asked), byID) {
-		l, of := j.lives[id], event.Recorded{Stream: intent.Stream(id)}
+		l, of := j.lives[id], eventlog.Recorded{Stream: intent.Stream(id)}
 		j.cases.Add(promises.P1)
 		switch {
 		case l == nil || l.request.ID.IsZero():
@@ -36,7 +36,7 @@ func (j *Judge) Finish(chains func(chain.ID) promises.Chain, quiet bool) []promi
 // against compares an intent with the chain: it was executed at most once (P10), and the reported
 // state is true (P22).
 func (j *Judge) against(l *life, c promises.Chain, quiet bool) {
-	of := event.Recorded{Stream: intent.Stream(l.id), Position: l.position}
+	of := eventlog.Recorded{Stream: intent.Stream(l.id), Position: l.position}
 	var in []chain.Hash
 	var receipt chain.Receipt
 	done := 0

@@ -13,14 +13,14 @@ import (
 	"strings"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
 // Judge judges one history. It is not safe for concurrent use.
 type Judge struct {
-	codec  event.Codec[intent.Event]
+	codec  eventlog.Codec[intent.Event]
 	lives  map[chain.IntentID]*life
 	landed map[spot]chain.IntentID // the intent that completed with each nonce
 	asked  map[chain.IntentID]chain.Hash
@@ -39,7 +39,7 @@ type spot struct {
 // life is the judge's state of an intent.
 type life struct {
 	id       chain.IntentID
-	position event.Position // of its first event
+	position eventlog.Position // of its first event
 	request  intent.Requested
 	sequence uint64
 	place    *intent.Place
@@ -88,7 +88,7 @@ func New() *Judge {
 	}
 }
 
-func (j *Judge) broken(n promises.Number, r event.Recorded, format string, args ...any) {
+func (j *Judge) broken(n promises.Number, r eventlog.Recorded, format string, args ...any) {
 	j.found = append(j.found, promises.Violation{Promise: n, Stream: r.Stream, Position: r.Position, Evidence: fmt.Sprintf(format, args...)})
 }
 
@@ -103,7 +103,7 @@ func (j *Judge) tell() []promises.Violation {
 
 // Event judges the next event of the log. In streams other than intents', it checks only the
 // relay's deliveries.
-func (j *Judge) Event(r event.Recorded) []promises.Violation {
+func (j *Judge) Event(r eventlog.Recorded) []promises.Violation {
 	if !strings.HasPrefix(string(r.Stream), intent.StreamPrefix) {
 		j.delivered(r)
 		return j.tell()
@@ -132,7 +132,7 @@ func (j *Judge) Event(r event.Recorded) []promises.Violation {
 }
 
 // inOrder checks the part of P22 about sequences, and the part of P10 about ends.
-func (j *Judge) inOrder(l *life, r event.Recorded, e intent.Event) {
+func (j *Judge) inOrder(l *life, r eventlog.Recorded, e intent.Event) {
 	if n := intent.SequenceOf(e); n != 0 {
 		if n != l.sequence+1 {
 			j.broken(promises.P22, r, "sequence %d follows %d", n, l.sequence)
@@ -146,7 +146,7 @@ func (j *Judge) inOrder(l *life, r event.Recorded, e intent.Event) {
 	}
 }
 
-func (j *Judge) fact(l *life, r event.Recorded, e intent.Event) {
+func (j *Judge) fact(l *life, r eventlog.Recorded, e intent.Event) {
 	switch e := e.(type) {
 	case intent.Requested:
 		j.requested(l, r, e)
@@ -206,7 +206,7 @@ func (j *Judge) fact(l *life, r event.Recorded, e intent.Event) {
 }
 
 // requested checks P3: one request created the intent, with the right id and digest.
-func (j *Judge) requested(l *life, r event.Recorded, e intent.Requested) {
+func (j *Judge) requested(l *life, r eventlog.Recorded, e intent.Requested) {
 	switch {
 	case !l.request.ID.IsZero():
 		j.broken(promises.P3, r, "it is requested again")
@@ -233,7 +233,7 @@ func (l *life) signed(hash chain.Hash) (intent.Attempted, bool) {
 }
 
 // requeued checks P10: an intent that may be in the chain does not move to another nonce.
-func (j *Judge) requeued(l *life, r event.Recorded, e intent.Requeued) {
+func (j *Judge) requeued(l *life, r eventlog.Recorded, e intent.Requeued) {
 	j.cases.Add(promises.P10)
 	first, signed := l.signed(chain.Hash{})
 	own := slices.ContainsFunc(l.attempts, func(a intent.Attempted) bool { return a.Hash == e.Evidence.Hash })
@@ -259,7 +259,7 @@ func (j *Judge) requeued(l *life, r event.Recorded, e intent.Requeued) {
 
 // announced checks P22: NewFork is set exactly when earlier confirmations have changed, with the
 // whole list. Otherwise the confirmations continue the list.
-func (j *Judge) announced(l *life, r event.Recorded, e intent.Announced) {
+func (j *Judge) announced(l *life, r eventlog.Recorded, e intent.Announced) {
 	j.cases.Add(promises.P22)
 	if _, known := l.signed(e.Hash); !known {
 		j.broken(promises.P22, r, "%s is announced, which is not an attempt at its nonce", e.Hash)
@@ -294,7 +294,7 @@ func (j *Judge) announced(l *life, r event.Recorded, e intent.Announced) {
 
 // completed checks P10: an attempt of the intent at its nonce executed it, and no other intent
 // completed with that nonce.
-func (j *Judge) completed(l *life, r event.Recorded, e intent.Completed) {
+func (j *Judge) completed(l *life, r eventlog.Recorded, e intent.Completed) {
 	j.cases.Add(promises.P10)
 	made, own := l.signed(e.Hash)
 	switch got := l.view.Receipt; {
@@ -315,7 +315,7 @@ func (j *Judge) completed(l *life, r event.Recorded, e intent.Completed) {
 }
 
 // ended checks P10 for all ends: an intent that may still land has not ended.
-func (j *Judge) ended(l *life, r event.Recorded, how string, block chain.Block) {
+func (j *Judge) ended(l *life, r eventlog.Recorded, how string, block chain.Block) {
 	switch {
 	case block.IsZero() && l.place != nil:
 		j.broken(promises.P10, r, "it ends for ever, and may land with nonce %d", l.place.Nonce)
@@ -341,7 +341,7 @@ func (j *Judge) Call(c Call) []promises.Violation {
 		return nil
 	}
 	want := intent.ID(c.Client, c.From, c.Key)
-	of := event.Recorded{Stream: intent.Stream(want)}
+	of := eventlog.Recorded{Stream: intent.Stream(want)}
 	if c.ID != want {
 		j.broken(promises.P3, of, "the key %q was answered with %s", c.Key, c.ID)
 	}

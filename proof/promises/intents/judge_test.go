@@ -6,10 +6,10 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 	"github.com/tempo-watchtower/watchtower/proof/promises/intents"
 )
@@ -265,8 +265,8 @@ func TestCanceledIsNotDelivered(t *testing.T) {
 	stop := intent.CancelRequested{Reason: intent.Withdrawn, At: epoch}
 	delivered := func(s *script, hash int, actor string) {
 		s.position++
-		s.found = append(s.found, s.judge.Event(event.Recorded{
-			Event:  event.Event{Name: "tx.accepted.v1", Data: []byte("{}"), Meta: event.Meta{Actor: actor}},
+		s.found = append(s.found, s.judge.Event(eventlog.Recorded{
+			Event:  eventlog.Event{Name: "tx.accepted.v1", Data: []byte("{}"), Meta: eventlog.Meta{Actor: actor}},
 			Stream: tx.Stream(1, hashOf(hash)), Version: 1, Position: s.position, At: epoch,
 		})...)
 	}

@@ -1,8 +1,8 @@
 package intents
 
 import (
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
@@ -15,7 +15,7 @@ func rowOf(l *life) intent.Row { return l.request.Request.Waiting(0).Row }
 // Exempt are earlier intents that are to end without effect or have lost a place, other than by a
 // release. An intent with such a loss is itself placed behind later ones. Also exempt are intents
 // whose end was withdrawn by a reorg: later intents had continued before, in any lane.
-func (j *Judge) inRow(l *life, r event.Recorded, at intent.Place) {
+func (j *Judge) inRow(l *life, r eventlog.Recorded, at intent.Place) {
 	row := rowOf(l)
 	if row.Order == "" || l.moved {
 		return

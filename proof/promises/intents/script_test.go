@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 	"github.com/tempo-watchtower/watchtower/proof/promises/intents"
 )
@@ -17,14 +17,14 @@ type script struct {
 	ledger   *promises.Ledger
 	consumer *intents.Consumer
 	found    []promises.Violation
-	position event.Position
-	versions map[event.Stream]event.Version
+	position eventlog.Position
+	versions map[eventlog.Stream]eventlog.Version
 }
 
 func newScript() *script {
 	return &script{
 		judge: intents.New(), ledger: promises.NewLedger(), consumer: &intents.Consumer{Name: "a sink"},
-		versions: map[event.Stream]event.Version{},
+		versions: map[eventlog.Stream]eventlog.Version{},
 	}
 }
 
@@ -49,10 +49,10 @@ func (s *script) log(id chain.IntentID, facts ...intent.Event) {
 	}
 }
 
-func (s *script) record(stream event.Stream, name string, data []byte) {
+func (s *script) record(stream eventlog.Stream, name string, data []byte) {
 	s.position++
 	s.versions[stream]++
-	r := event.Recorded{Event: event.Event{Name: name, Data: data}, Stream: stream, Version: s.versions[stream], Position: s.position, At: epoch}
+	r := eventlog.Recorded{Event: eventlog.Event{Name: name, Data: data}, Stream: stream, Version: s.versions[stream], Position: s.position, At: epoch}
 	s.found = append(s.found, s.judge.Event(r)...)
 }
 

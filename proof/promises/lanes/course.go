@@ -9,8 +9,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
@@ -23,7 +23,7 @@ func agreed(w lane.Witness) bool {
 }
 
 // advanced checks P6: the cursor goes forward, by a quorum of endpoints.
-func (j *Judge) advanced(c *course, r event.Recorded, e lane.Advanced) {
+func (j *Judge) advanced(c *course, r eventlog.Recorded, e lane.Advanced) {
 	to := e.Witness.Nonce
 	j.cases.Add(promises.P6)
 	switch {
@@ -40,7 +40,7 @@ func (j *Judge) advanced(c *course, r event.Recorded, e lane.Advanced) {
 
 // reserved checks P4, P5 and P6: new nonces are contiguous from the cursor, reissued ones were
 // free, and an intent holds one nonce.
-func (j *Judge) reserved(c *course, r event.Recorded, e lane.Reserved) {
+func (j *Judge) reserved(c *course, r eventlog.Recorded, e lane.Reserved) {
 	if c.known && len(e.Intents) > 0 {
 		j.cases.Add(promises.P5)
 		j.cases.Add(promises.P6)
@@ -72,7 +72,7 @@ func (j *Judge) reserved(c *course, r event.Recorded, e lane.Reserved) {
 }
 
 // give assigns a nonce to an intent. A nonce that others wait for stays a hole.
-func (j *Judge) give(c *course, r event.Recorded, n uint64, id chain.IntentID) {
+func (j *Judge) give(c *course, r eventlog.Recorded, n uint64, id chain.IntentID) {
 	j.cases.Add(promises.P4)
 	if other, holds := c.holds[id]; holds || id.IsZero() {
 		j.broken(promises.P4, r, "intent %s gets nonce %d, and holds %d", id, n, other)
@@ -86,7 +86,7 @@ func (j *Judge) give(c *course, r event.Recorded, n uint64, id chain.IntentID) {
 }
 
 // reclaimed checks P4: only jumped-over nonces were never reserved.
-func (j *Judge) reclaimed(c *course, r event.Recorded, e lane.Reclaimed) {
+func (j *Judge) reclaimed(c *course, r eventlog.Recorded, e lane.Reclaimed) {
 	first := e.Witness.Nonce
 	out := lane.Span{First: first, End: first + e.Count}
 	i := slices.IndexFunc(c.jumps, func(s lane.Span) bool { return s.First <= first && first < s.End })
@@ -127,7 +127,7 @@ func (j *Judge) reclaimed(c *course, r event.Recorded, e lane.Reclaimed) {
 }
 
 // released checks P5: a nonce is released only if nothing was signed for it.
-func (j *Judge) released(c *course, r event.Recorded, e lane.Released) {
+func (j *Judge) released(c *course, r eventlog.Recorded, e lane.Released) {
 	slot := c.open[e.Nonce]
 	j.cases.Add(promises.P5)
 	switch {
@@ -142,7 +142,7 @@ func (j *Judge) released(c *course, r event.Recorded, e lane.Released) {
 }
 
 // filled checks P4: a no-op takes a nonce that no intent holds.
-func (j *Judge) filled(c *course, r event.Recorded, e lane.Filled) {
+func (j *Judge) filled(c *course, r eventlog.Recorded, e lane.Filled) {
 	slot := c.open[e.Nonce]
 	if slot == nil || !slot.free() {
 		j.broken(promises.P4, r, "a no-op takes nonce %d, which is not free", e.Nonce)
@@ -153,7 +153,7 @@ func (j *Judge) filled(c *course, r event.Recorded, e lane.Filled) {
 
 // attempted checks P4 and P8: an attempt is by the nonce's intent or a no-op, and each attempt
 // has one hash.
-func (j *Judge) attempted(c *course, r event.Recorded, e lane.Attempted) {
+func (j *Judge) attempted(c *course, r eventlog.Recorded, e lane.Attempted) {
 	slot := c.open[e.Nonce]
 	if slot == nil {
 		j.broken(promises.P4, r, "%s is signed for nonce %d, which is not open", e.Hash, e.Nonce)
@@ -183,7 +183,7 @@ func (j *Judge) attempted(c *course, r event.Recorded, e lane.Attempted) {
 
 // replaces checks P17 for nonces: a replacement of delivered attempts offers the pools' minimum
 // raise, and attempts are not too frequent.
-func (j *Judge) replaces(slot *nonce, r event.Recorded, e lane.Attempted) {
+func (j *Judge) replaces(slot *nonce, r eventlog.Recorded, e lane.Attempted) {
 	n := len(slot.attempts)
 	for _, a := range slot.attempts {
 		if a.known(e.Token) {
@@ -221,7 +221,7 @@ func outbids(price, other chain.Price) bool {
 
 // delivered checks P8 for signers: a transaction that the relay delivers is an attempt of the
 // lane. For closed nonces the attempts are not known any more.
-func (j *Judge) delivered(r event.Recorded) {
+func (j *Judge) delivered(r eventlog.Recorded) {
 	if r.Meta.Actor != lane.Actor || !strings.HasPrefix(string(r.Stream), tx.StreamPrefix) {
 		return
 	}
@@ -252,7 +252,7 @@ func (j *Judge) delivered(r event.Recorded) {
 }
 
 // landed checks P10: a nonce is used once, by one of its attempts.
-func (j *Judge) landed(c *course, r event.Recorded, e lane.Landed) {
+func (j *Judge) landed(c *course, r eventlog.Recorded, e lane.Landed) {
 	slot := c.open[e.Nonce]
 	if slot == nil {
 		j.broken(promises.P10, r, "%s lands at nonce %d, which is not open", e.Hash, e.Nonce)
@@ -272,7 +272,7 @@ func (j *Judge) landed(c *course, r event.Recorded, e lane.Landed) {
 	}
 }
 
-func (j *Judge) unlanded(c *course, r event.Recorded, e lane.Unlanded) {
+func (j *Judge) unlanded(c *course, r eventlog.Recorded, e lane.Unlanded) {
 	for _, n := range e.Nonces {
 		slot := c.open[n]
 		j.cases.Add(promises.P13)
@@ -285,7 +285,7 @@ func (j *Judge) unlanded(c *course, r event.Recorded, e lane.Unlanded) {
 }
 
 // lost checks P11 for nonces: the final chain has used the nonce with another transaction.
-func (j *Judge) lost(c *course, r event.Recorded, e lane.Lost) {
+func (j *Judge) lost(c *course, r eventlog.Recorded, e lane.Lost) {
 	slot := c.open[e.Nonce]
 	if slot == nil {
 		j.broken(promises.P10, r, "nonce %d is lost, which is not open", e.Nonce)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
@@ -29,21 +29,21 @@ type Settings struct {
 // Judge judges the lanes of one history. It is not safe for concurrent use.
 type Judge struct {
 	s     Settings
-	codec event.Codec[lane.Event]
-	txs   event.Codec[tx.Event]
-	lanes map[event.Stream]*course
+	codec eventlog.Codec[lane.Event]
+	txs   eventlog.Codec[tx.Event]
+	lanes map[eventlog.Stream]*course
 	cases promises.Cases
 	found []promises.Violation // by the current event
 }
 
 // New returns a judge of a history that begins with the first event of a log.
 func New(s Settings) *Judge {
-	return &Judge{s: s, codec: lane.Codec(), txs: tx.Codec(), lanes: map[event.Stream]*course{}}
+	return &Judge{s: s, codec: lane.Codec(), txs: tx.Codec(), lanes: map[eventlog.Stream]*course{}}
 }
 
 // course is the judge's state of a lane.
 type course struct {
-	stream event.Stream
+	stream eventlog.Stream
 	holder string
 	token  lane.Token
 	known  bool
@@ -78,7 +78,7 @@ type attempt struct {
 func (n *nonce) free() bool { return n.intent.IsZero() && !n.noop }
 
 // broken records a violation.
-func (j *Judge) broken(p promises.Number, r event.Recorded, format string, args ...any) {
+func (j *Judge) broken(p promises.Number, r eventlog.Recorded, format string, args ...any) {
 	j.found = append(j.found, promises.Violation{Promise: p, Stream: r.Stream, Position: r.Position, Evidence: fmt.Sprintf(format, args...)})
 }
 
@@ -87,7 +87,7 @@ func (j *Judge) Cases() promises.Cases { return j.cases }
 
 // Event judges the next event of the log. In streams of other aggregates it checks only the
 // relay's deliveries.
-func (j *Judge) Event(r event.Recorded) []promises.Violation {
+func (j *Judge) Event(r eventlog.Recorded) []promises.Violation {
 	j.found = nil
 	if !strings.HasPrefix(string(r.Stream), lane.StreamPrefix) {
 		j.delivered(r)
@@ -115,19 +115,19 @@ func (j *Judge) Event(r event.Recorded) []promises.Violation {
 // Finish makes the checks that need the whole history; now is its end, by the store's clock.
 func (j *Judge) Finish(now time.Time) []promises.Violation {
 	j.found = nil
-	streams := make([]event.Stream, 0, len(j.lanes))
+	streams := make([]eventlog.Stream, 0, len(j.lanes))
 	for s := range j.lanes {
 		streams = append(streams, s)
 	}
 	slices.Sort(streams)
 	for _, s := range streams {
-		j.holes(j.lanes[s], event.Recorded{Stream: s}, now)
+		j.holes(j.lanes[s], eventlog.Recorded{Stream: s}, now)
 	}
 	return j.found
 }
 
 // fenced checks P7: a new token is one more than the last, and every event has the last token.
-func (j *Judge) fenced(c *course, r event.Recorded, e lane.Event) {
+func (j *Judge) fenced(c *course, r eventlog.Recorded, e lane.Event) {
 	o, opens := e.(lane.Opened)
 	if c.token > 1 || opens && c.token > 0 { // an earlier holder may still act
 		j.cases.Add(promises.P7)
@@ -171,7 +171,7 @@ func tokenOf(e lane.Event) lane.Token {
 	panic(fmt.Sprintf("lanes: unknown event %T", e))
 }
 
-func (j *Judge) judge(c *course, r event.Recorded, e lane.Event) {
+func (j *Judge) judge(c *course, r eventlog.Recorded, e lane.Event) {
 	switch e := e.(type) {
 	case lane.Opened: // fenced has judged it
 	case lane.Advanced:
@@ -196,7 +196,7 @@ func (j *Judge) judge(c *course, r event.Recorded, e lane.Event) {
 }
 
 // holes checks P5 for nonces that later ones wait for: each is reported once.
-func (j *Judge) holes(c *course, r event.Recorded, now time.Time) {
+func (j *Judge) holes(c *course, r eventlog.Recorded, now time.Time) {
 	if j.s.Hole == 0 {
 		return
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 	"github.com/tempo-watchtower/watchtower/proof/promises/lanes"
 )
@@ -40,7 +40,7 @@ func told(nonce uint64) lane.Witness {
 type script struct {
 	t       *testing.T
 	judge   *lanes.Judge
-	version event.Version
+	version eventlog.Version
 	at      time.Time
 	found   []promises.Violation
 }
@@ -62,14 +62,14 @@ func (s *script) log(facts ...lane.Event) *script {
 	return s
 }
 
-func (s *script) record(on event.Stream, name string, data []byte) *script {
+func (s *script) record(on eventlog.Stream, name string, data []byte) *script {
 	return s.recordBy("", on, name, data)
 }
 
-func (s *script) recordBy(actor string, on event.Stream, name string, data []byte) *script {
+func (s *script) recordBy(actor string, on eventlog.Stream, name string, data []byte) *script {
 	s.version++
-	s.found = append(s.found, s.judge.Event(event.Recorded{
-		Event: event.Event{ID: event.ID{15: byte(s.version)}, Name: name, Data: data, Meta: event.Meta{Actor: actor}}, Stream: on, Version: s.version, Position: event.Position(s.version), At: s.at,
+	s.found = append(s.found, s.judge.Event(eventlog.Recorded{
+		Event: eventlog.Event{ID: eventlog.ID{15: byte(s.version)}, Name: name, Data: data, Meta: eventlog.Meta{Actor: actor}}, Stream: on, Version: s.version, Position: eventlog.Position(s.version), At: s.at,
 	})...)
 	return s
 }
@@ -212,7 +212,7 @@ func TestNonces(t *testing.T) {
 func (s *script) judged(name string, broken promises.Number) {
 	s.t.Helper()
 	for _, v := range s.found {
-		if v.Promise != broken || v.Position != event.Position(s.version) {
+		if v.Promise != broken || v.Position != eventlog.Position(s.version) {
 			s.t.Errorf("%s: %s", name, v)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises/lanes"
 )
 
@@ -87,7 +87,7 @@ func TestWhatLanesDecide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s lane.State
 		judge := lanes.New(lanes.Settings{})
-		version := event.Version(0)
+		version := eventlog.Version(0)
 		do := func(c lane.Command) {
 			events, err := s.Decide(c)
 			if err != nil {
@@ -100,7 +100,7 @@ func TestWhatLanesDecide(t *testing.T) {
 					t.Fatal(err)
 				}
 				facts[name]++
-				r := event.Recorded{Event: event.Event{Name: name, Data: data}, Stream: stream, Version: version, Position: event.Position(version), At: epoch}
+				r := eventlog.Recorded{Event: eventlog.Event{Name: name, Data: data}, Stream: stream, Version: version, Position: eventlog.Position(version), At: epoch}
 				if found := judge.Event(r); len(found) > 0 {
 					t.Fatalf("%+v: %v", c, found)
 				}

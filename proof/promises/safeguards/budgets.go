@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
@@ -87,7 +87,7 @@ func (p *purse) limit(a budget.Account) [2]*chain.Amount {
 }
 
 // ofBudget follows the reservations.
-func (j *Judge) ofBudget(r event.Recorded) error {
+func (j *Judge) ofBudget(r eventlog.Recorded) error {
 	on, err := budget.ParseStream(r.Stream)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (j *Judge) ofBudget(r event.Recorded) error {
 
 // dated checks P33 for days: they do not go back, and none begins too early. A decision from just
 // before midnight may be recorded just after.
-func (j *Judge) dated(p *purse, r event.Recorded, day budget.Day) {
+func (j *Judge) dated(p *purse, r eventlog.Recorded, day budget.Day) {
 	switch {
 	case day < p.day:
 		j.broken(promises.P33, r, "it counts on %s, after %s had begun", day, p.day)
@@ -138,7 +138,7 @@ func (j *Judge) dated(p *purse, r event.Recorded, day budget.Day) {
 }
 
 // fenced checks P7 for budgets: while a lane has reservations, no older token changes them.
-func (j *Judge) fenced(p *purse, r event.Recorded, of budget.Lane, token uint64) {
+func (j *Judge) fenced(p *purse, r eventlog.Recorded, of budget.Lane, token uint64) {
 	s := p.lanes[of]
 	if s == nil {
 		s = &shelf{}
@@ -152,7 +152,7 @@ func (j *Judge) fenced(p *purse, r event.Recorded, of budget.Lane, token uint64)
 }
 
 // reserves checks P33: an addition takes no account above its limit.
-func (j *Judge) reserves(p *purse, r event.Recorded, h holding, c budget.Charge) {
+func (j *Judge) reserves(p *purse, r eventlog.Recorded, h holding, c budget.Charge) {
 	was := p.held[h]
 	if was == nil {
 		was = &held{payers: p.payers(h, c), cap: nothing(), new: nothing(), day: p.day}
@@ -195,7 +195,7 @@ func (p *purse) move(a budget.Account, i int, more *big.Int) *big.Int {
 
 // settles returns the unspent money counted today. P33: no purpose costs more than its
 // reservation.
-func (j *Judge) settles(p *purse, r event.Recorded, h holding, spent money) {
+func (j *Judge) settles(p *purse, r eventlog.Recorded, h holding, spent money) {
 	was := p.held[h]
 	if was == nil {
 		j.broken(promises.P33, r, "%+v of %s is settled, and was not reserved", h.of, h.lane.Signer)
@@ -225,7 +225,7 @@ type row map[uint64]chain.IntentID
 
 // holds follows the holders of nonces, to find the purpose of a no-op. P33: a final landing was
 // settled before, because the lane drops the nonce then.
-func (j *Judge) holds(r event.Recorded, id chain.Sequence, e lane.Event) {
+func (j *Judge) holds(r eventlog.Recorded, id chain.Sequence, e lane.Event) {
 	of := j.rows[id]
 	if of == nil {
 		of = row{}
@@ -268,7 +268,7 @@ func (of row) holding(id chain.Sequence, nonce uint64) holding {
 
 // reserved checks P33: while there is a limit, an attempt is signed only with a reservation that
 // covers its known minimum cost.
-func (j *Judge) reserved(r event.Recorded, id chain.Sequence, h holding, e lane.Attempted) {
+func (j *Judge) reserved(r eventlog.Recorded, id chain.Sequence, h holding, e lane.Attempted) {
 	p := j.purse(id.Chain)
 	was := p.held[h]
 	if !j.over(p.limited, r.At) {

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
@@ -185,7 +185,7 @@ func TestSignedIsReserved(t *testing.T) {
 			s.signs(1)
 		}},
 	})
-	if s := newScript(t); s.judge.Event(event.Recorded{Stream: "tx-1"}) != nil {
+	if s := newScript(t); s.judge.Event(eventlog.Recorded{Stream: "tx-1"}) != nil {
 		t.Error("the events of others are judged")
 	}
 }

@@ -15,12 +15,12 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
@@ -36,11 +36,11 @@ type Settings struct {
 // Judge judges the safeguards of one history. It is not safe for concurrent use.
 type Judge struct {
 	s      Settings
-	lane   event.Codec[lane.Event]
-	intent event.Codec[intent.Event]
-	signer event.Codec[signer.Event]
-	halts  event.Codec[safeguard.Event]
-	budget event.Codec[budget.Event]
+	lane   eventlog.Codec[lane.Event]
+	intent eventlog.Codec[intent.Event]
+	signer eventlog.Codec[signer.Event]
+	halts  eventlog.Codec[safeguard.Event]
+	budget eventlog.Codec[budget.Event]
 
 	clients map[chain.IntentID]string
 	ending  map[chain.IntentID]time.Time  // since when an intent is to end without effect
@@ -65,12 +65,12 @@ func New(s Settings) *Judge {
 func (j *Judge) Cases() promises.Cases { return j.cases }
 
 // broken records a violation.
-func (j *Judge) broken(p promises.Number, r event.Recorded, format string, args ...any) {
+func (j *Judge) broken(p promises.Number, r eventlog.Recorded, format string, args ...any) {
 	j.found = append(j.found, promises.Violation{Promise: p, Stream: r.Stream, Position: r.Position, Evidence: fmt.Sprintf(format, args...)})
 }
 
 // Event judges the next event of the log. Events that neither stop nor sign have no effect.
-func (j *Judge) Event(r event.Recorded) []promises.Violation {
+func (j *Judge) Event(r eventlog.Recorded) []promises.Violation {
 	j.found = nil
 	var err error
 	switch name := string(r.Stream); {
@@ -91,7 +91,7 @@ func (j *Judge) Event(r event.Recorded) []promises.Violation {
 	return j.found
 }
 
-func (j *Judge) ofLane(r event.Recorded) error {
+func (j *Judge) ofLane(r eventlog.Recorded) error {
 	id, err := lane.ParseStream(r.Stream)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (j *Judge) ofLane(r event.Recorded) error {
 }
 
 // ofIntent records an intent's client and whether it is to end without effect.
-func (j *Judge) ofIntent(r event.Recorded) error {
+func (j *Judge) ofIntent(r eventlog.Recorded) error {
 	id, err := intent.ParseStream(r.Stream)
 	if err != nil {
 		return err

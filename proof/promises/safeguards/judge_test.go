@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 	"github.com/tempo-watchtower/watchtower/proof/promises/safeguards"
 )
@@ -33,7 +33,7 @@ func hash(name string) chain.Hash { return chain.Keccak([]byte(name)) }
 type script struct {
 	t       *testing.T
 	judge   *safeguards.Judge
-	version event.Version
+	version eventlog.Version
 	at      time.Time
 	found   []promises.Violation
 }
@@ -42,15 +42,15 @@ func newScript(t *testing.T) *script {
 	return &script{t: t, judge: safeguards.New(safeguards.Settings{Grace: grace, Gas: gas}), at: epoch}
 }
 
-func (s *script) record(on event.Stream, name string, data []byte) {
+func (s *script) record(on eventlog.Stream, name string, data []byte) {
 	s.version++
-	s.found = append(s.found, s.judge.Event(event.Recorded{
-		Event: event.Event{ID: event.ID{15: byte(s.version)}, Name: name, Data: data}, Stream: on, Version: s.version, Position: event.Position(s.version), At: s.at,
+	s.found = append(s.found, s.judge.Event(eventlog.Recorded{
+		Event: eventlog.Event{ID: eventlog.ID{15: byte(s.version)}, Name: name, Data: data}, Stream: on, Version: s.version, Position: eventlog.Position(s.version), At: s.at,
 	})...)
 }
 
 // log records events of an aggregate.
-func log[E any](s *script, on event.Stream, codec event.Codec[E], facts ...E) {
+func log[E any](s *script, on eventlog.Stream, codec eventlog.Codec[E], facts ...E) {
 	s.t.Helper()
 	for _, e := range facts {
 		name, data, err := codec.Encode(e)
@@ -135,7 +135,7 @@ func judged(t *testing.T, histories map[string]history) {
 		case c.broken == 0 && len(s.found) > 0:
 			t.Errorf("%s: %v", name, s.found)
 		case c.broken == 0:
-		case len(s.found) != 1 || s.found[0].Promise != c.broken || s.found[0].Position != event.Position(s.version):
+		case len(s.found) != 1 || s.found[0].Promise != c.broken || s.found[0].Position != eventlog.Position(s.version):
 			t.Errorf("%s: %v, want %s by event %d", name, s.found, c.broken, s.version)
 		}
 	}

@@ -8,11 +8,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 	"github.com/tempo-watchtower/watchtower/proof/promises/safeguards"
 )
@@ -41,7 +41,7 @@ type decider[S, C, E any] interface {
 }
 
 // do decides a command and records its events. It reports whether the command was accepted.
-func do[S decider[S, C, E], C, E any](w *world, s *S, on event.Stream, codec event.Codec[E], c C) bool {
+func do[S decider[S, C, E], C, E any](w *world, s *S, on eventlog.Stream, codec eventlog.Codec[E], c C) bool {
 	facts, err := (*s).Decide(c)
 	for _, e := range facts {
 		*s = (*s).Evolve(e)
@@ -121,7 +121,7 @@ func (w *world) news() {
 	w.ofSigner([]signer.Command{
 		signer.SeeBalance{Balance: balance, At: w.at}, signer.SeeBalance{Balance: balance, At: w.at}, signer.SeeBalance{Balance: balance, At: w.at},
 		signer.LackFunds{Balance: balance, Needed: chain.NewAmount(100), At: w.at}, signer.Succeed{At: w.at},
-		signer.Fail{Report: event.ID{w.report, 1}, Kind: signer.Rejected, Limit: 2, At: w.at},
+		signer.Fail{Report: eventlog.ID{w.report, 1}, Kind: signer.Rejected, Limit: 2, At: w.at},
 	}[w.choose(6)])
 }
 

@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
@@ -49,7 +49,7 @@ func since(was time.Time, holds bool, now time.Time) time.Time {
 }
 
 // ofSigner follows the stops of a key. P34: only an operator resumes a disabled key.
-func (j *Judge) ofSigner(r event.Recorded) error {
+func (j *Judge) ofSigner(r eventlog.Recorded) error {
 	on, address, err := signer.ParseStream(r.Stream)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (j *Judge) ofSigner(r event.Recorded) error {
 }
 
 // by requires the actor's name.
-func (j *Judge) by(r event.Recorded, actor string) {
+func (j *Judge) by(r eventlog.Recorded, actor string) {
 	if actor == "" {
 		j.broken(promises.P34, r, "%s without an actor", r.Name)
 	}
@@ -132,7 +132,7 @@ func (j *Judge) over(since, now time.Time) bool {
 }
 
 // takes checks P34: a key that does not serve gets nothing new.
-func (j *Judge) takes(r event.Recorded, of account) {
+func (j *Judge) takes(r eventlog.Recorded, of account) {
 	switch k := j.signers[of]; {
 	case k == nil:
 		j.broken(promises.P34, r, "nonces of %s are assigned, which was never registered", of.address)
@@ -142,7 +142,7 @@ func (j *Judge) takes(r event.Recorded, of account) {
 }
 
 // signs checks P34: a stopped key signs nothing.
-func (j *Judge) signs(r event.Recorded, of account, e lane.Attempted) {
+func (j *Judge) signs(r eventlog.Recorded, of account, e lane.Attempted) {
 	switch k := j.signers[of]; {
 	case k == nil:
 		j.broken(promises.P34, r, "%s is signed by %s, which was never registered", e.Hash, of.address)

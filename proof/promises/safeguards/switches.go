@@ -4,14 +4,14 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
 // ofSwitches follows the halts. P32: each has an actor.
-func (j *Judge) ofSwitches(r event.Recorded) error {
+func (j *Judge) ofSwitches(r eventlog.Recorded) error {
 	e, err := j.halts.Decode(r.Name, r.Data)
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (j *Judge) ofSwitches(r event.Recorded) error {
 // signsFor checks P23 for intents: no attempt is signed for an intent that is to end without
 // effect. It also checks P32: no attempt is signed for a halted client. A no-op belongs to no
 // client.
-func (j *Judge) signsFor(r event.Recorded, on chain.ID, e lane.Attempted) {
+func (j *Judge) signsFor(r eventlog.Recorded, on chain.ID, e lane.Attempted) {
 	was, ends := j.ending[e.Intent]
 	if ends {
 		j.cases.Add(promises.P23)

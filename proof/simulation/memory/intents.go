@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Intents is the work queue of intents; see commands/relay/worker.Queue for its contract.
@@ -17,7 +17,7 @@ type Intents struct{ *Store }
 func (s *Store) Intents() Intents { return Intents{s} }
 
 // Apply applies changes in order and moves the reader's checkpoint, atomically.
-func (s Intents) Apply(ctx context.Context, reader string, from, to event.Position, changes []intent.Change) error {
+func (s Intents) Apply(ctx context.Context, reader string, from, to eventlog.Position, changes []intent.Change) error {
 	return s.applied(ctx, reader, from, to, func() {
 		changed := map[chain.IntentID]bool{}
 		for _, c := range changes {
@@ -36,7 +36,7 @@ func (s Intents) Apply(ctx context.Context, reader string, from, to event.Positi
 		}
 		for _, r := range f.Rows() {
 			if r.Is != nil {
-				at, _ := slices.BinarySearchFunc(s.intents, r.Is.Position, func(e intent.Entry, p event.Position) int { return cmp.Compare(e.Position, p) })
+				at, _ := slices.BinarySearchFunc(s.intents, r.Is.Position, func(e intent.Entry, p eventlog.Position) int { return cmp.Compare(e.Position, p) })
 				s.intents = slices.Insert(s.intents, at, *r.Is)
 			}
 		}
@@ -108,7 +108,7 @@ func (s Intents) Open(ctx context.Context, client string, most int) (n int, err 
 
 // Ahead returns the nearest earlier row of an ordering group that has no nonce, among the
 // [intent.AheadMost] right before a position; zero if there is none.
-func (s Intents) Ahead(ctx context.Context, row intent.Row, before event.Position) (id chain.IntentID, err error) {
+func (s Intents) Ahead(ctx context.Context, row intent.Row, before eventlog.Position) (id chain.IntentID, err error) {
 	err = s.enter(ctx, func() {
 		read := 0
 		for _, e := range slices.Backward(s.intents) {

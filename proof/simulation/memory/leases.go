@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // lease is a right with an expiry; without a holder it was released.
@@ -47,27 +47,27 @@ func (s *Store) Release(ctx context.Context, name, holder string) error {
 }
 
 // Checkpoint is a reader's position.
-func (s *Store) Checkpoint(ctx context.Context, reader string) (at event.Position, err error) {
+func (s *Store) Checkpoint(ctx context.Context, reader string) (at eventlog.Position, err error) {
 	err = s.enter(ctx, func() { at = s.checkpoints[reader] })
 	return at, err
 }
 
-// MoveCheckpoint moves a checkpoint that equals from, or returns event.ErrMoved.
-func (s *Store) MoveCheckpoint(ctx context.Context, reader string, from, to event.Position) error {
+// MoveCheckpoint moves a checkpoint that equals from, or returns eventlog.ErrMoved.
+func (s *Store) MoveCheckpoint(ctx context.Context, reader string, from, to eventlog.Position) error {
 	return s.Apply(ctx, reader, from, to, nil)
 }
 
 // Apply applies changes to the queue and moves the reader's checkpoint, atomically.
-func (s *Store) Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error {
+func (s *Store) Apply(ctx context.Context, reader string, from, to eventlog.Position, changes []tx.Change) error {
 	return s.applied(ctx, reader, from, to, func() { s.change(changes) })
 }
 
 // applied makes a change and moves the reader's checkpoint, if the checkpoint is from.
-func (s *Store) applied(ctx context.Context, reader string, from, to event.Position, change func()) error {
+func (s *Store) applied(ctx context.Context, reader string, from, to eventlog.Position, change func()) error {
 	var moved error
 	err := s.enter(ctx, func() {
 		if at := s.checkpoints[reader]; at != from {
-			moved = fmt.Errorf("%w: %s is at %d, not %d", event.ErrMoved, reader, at, from)
+			moved = fmt.Errorf("%w: %s is at %d, not %d", eventlog.ErrMoved, reader, at, from)
 			return
 		}
 		change()

@@ -9,10 +9,10 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/request"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Options configure a store.
@@ -34,11 +34,11 @@ type data struct {
 	window int
 
 	mu          sync.Mutex
-	events      []event.Recorded       // by position
-	streams     map[event.Stream][]int // indexes in events
-	grown       chan struct{}          // closed when events grows; nil without waiting readers
+	events      []eventlog.Recorded       // by position
+	streams     map[eventlog.Stream][]int // indexes in events
+	grown       chan struct{}             // closed when events grows; nil without waiting readers
 	payloads    map[payload.Ref]kept
-	checkpoints map[string]event.Position
+	checkpoints map[string]eventlog.Position
 	leases      map[string]lease
 	requests    map[request.Name]*remembered
 	blocks      map[chain.ID][]chain.Block // lowest first
@@ -65,8 +65,8 @@ func Open(o Options) *Store {
 	}
 	return (&data{
 		now: o.Now, window: o.Window,
-		streams: map[event.Stream][]int{}, payloads: map[payload.Ref]kept{},
-		checkpoints: map[string]event.Position{}, leases: map[string]lease{},
+		streams: map[eventlog.Stream][]int{}, payloads: map[payload.Ref]kept{},
+		checkpoints: map[string]eventlog.Position{}, leases: map[string]lease{},
 		requests: map[request.Name]*remembered{}, blocks: map[chain.ID][]chain.Block{},
 		books: map[chain.ID]*book{}, holds: map[tx.Account]*hold{}, used: map[string]tx.Usage{},
 		turns: map[chain.ID]tx.Turns{},
@@ -81,7 +81,7 @@ func (s *Store) Reopen() *Store {
 	return s.data.open()
 }
 
-// Close ends subscriptions; further calls return event.ErrClosed.
+// Close ends subscriptions; further calls return eventlog.ErrClosed.
 func (s *Store) Close() error {
 	s.once.Do(func() { close(s.closing) })
 	return nil
@@ -94,7 +94,7 @@ func (s *Store) Ping(ctx context.Context) error { return s.enter(ctx, func() {})
 func (s *Store) enter(ctx context.Context, f func()) error {
 	select {
 	case <-s.closing:
-		return event.ErrClosed
+		return eventlog.ErrClosed
 	default:
 	}
 	if err := ctx.Err(); err != nil {
@@ -119,7 +119,7 @@ func micro(t time.Time) time.Time {
 func (s *Store) LoseWork() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.checkpoints, s.leases = map[string]event.Position{}, map[string]lease{}
+	s.checkpoints, s.leases = map[string]eventlog.Position{}, map[string]lease{}
 	s.requests, s.blocks = map[request.Name]*remembered{}, map[chain.ID][]chain.Block{}
 	s.books, s.holds, s.used = map[chain.ID]*book{}, map[tx.Account]*hold{}, map[string]tx.Usage{}
 	s.intents, s.boxes = nil, nil

@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/request"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 	"github.com/tempo-watchtower/watchtower/proof/simulation/memory"
 )
@@ -86,7 +86,7 @@ func (r taking) Claim(ctx context.Context, c request.Claim) (request.Stage, requ
 	return r.Requests.Claim(ctx, c)
 }
 
-func (r taking) Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error {
+func (r taking) Answer(ctx context.Context, name request.Name, claim eventlog.ID, a request.Answer) error {
 	defer runtime.Gosched()
 	return r.Requests.Answer(ctx, name, claim, a)
 }

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Notices is the queue of webhook deliveries; see commands/notifier for its contract.
@@ -129,7 +129,7 @@ func compareBox(b *box, id notice.EndpointID) int { return bytes.Compare(b.ID[:]
 
 // Enqueue adds deliveries and moves the reader's checkpoint, atomically. Existing deliveries
 // stay unchanged. At a disabled endpoint, new deliveries are dead.
-func (s Notices) Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error {
+func (s Notices) Enqueue(ctx context.Context, reader string, from, to eventlog.Position, news []notice.News) error {
 	return s.applied(ctx, reader, from, to, func() {
 		now := micro(s.now())
 		for _, n := range news {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // put sets an endpoint's state. Sweep gives up the queued deliveries of an endpoint disabled by
@@ -24,7 +24,7 @@ func (b *box) put(e notice.Endpoint) {
 
 // CarryOut applies commands about endpoints in their order, adds deliveries as Enqueue does, and
 // moves the reader's checkpoint, atomically.
-func (s Notices) CarryOut(ctx context.Context, reader string, from, to event.Position, wishes []notice.Event, news []notice.News) error {
+func (s Notices) CarryOut(ctx context.Context, reader string, from, to eventlog.Position, wishes []notice.Event, news []notice.News) error {
 	return s.applied(ctx, reader, from, to, func() {
 		now := micro(s.now())
 		for _, n := range news { // an endpoint may exist by its news alone

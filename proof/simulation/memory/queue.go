@@ -9,7 +9,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // change applies changes to the queue.
@@ -229,7 +229,7 @@ func (s *Store) NextFree(ctx context.Context, q chain.Sequence, from uint64, cli
 }
 
 // Usage returns a client's usage of the queue, and the checkpoint of the reader that feeds it.
-func (s *Store) Usage(ctx context.Context, reader, client string) (u tx.Usage, at event.Position, err error) {
+func (s *Store) Usage(ctx context.Context, reader, client string) (u tx.Usage, at eventlog.Position, err error) {
 	err = s.enter(ctx, func() { u, at = s.used[client], s.checkpoints[reader] })
 	return u, at, err
 }

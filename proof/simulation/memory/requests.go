@@ -8,15 +8,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/request"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // remembered is a request that a client may repeat.
 type remembered struct {
 	name      request.Name
 	print     request.Print
-	claim     event.ID
+	claim     eventlog.ID
 	client    string
 	heldUntil time.Time
 	expiresAt time.Time
@@ -59,7 +59,7 @@ func (r Requests) Claim(ctx context.Context, c request.Claim) (stage request.Sta
 }
 
 // Answer stores the answer, if the claim is still held.
-func (r Requests) Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error {
+func (r Requests) Answer(ctx context.Context, name request.Name, claim eventlog.ID, a request.Answer) error {
 	return r.enter(ctx, func() {
 		if at := r.requests[name]; at != nil && at.claim == claim {
 			at.answer = &a
@@ -68,7 +68,7 @@ func (r Requests) Answer(ctx context.Context, name request.Name, claim event.ID,
 }
 
 // Release lets the next caller execute a request, if the claim is still held.
-func (r Requests) Release(ctx context.Context, name request.Name, claim event.ID) error {
+func (r Requests) Release(ctx context.Context, name request.Name, claim eventlog.ID) error {
 	return r.enter(ctx, func() {
 		if at := r.requests[name]; at != nil && at.claim == claim {
 			delete(r.requests, name)

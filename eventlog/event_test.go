@@ -1,4 +1,4 @@
-package event
+package eventlog
 
 import (
 	"encoding/json"

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // folder holds a JSON file for each name ever written. A shape may gain optional members: the
@@ -25,7 +25,7 @@ var folder = filepath.Join("testdata", "events")
 // Frozen checks a codec against its frozen samples. written has one fact of every current shape,
 // with every field set. With update, names without a sample get one; an existing sample never
 // changes.
-func Frozen[E any](t *testing.T, codec event.Codec[E], written []E, update bool) {
+func Frozen[E any](t *testing.T, codec eventlog.Codec[E], written []E, update bool) {
 	t.Run("written as frozen", func(t *testing.T) {
 		for _, e := range written {
 			asFrozen(t, codec, e, update)
@@ -35,7 +35,7 @@ func Frozen[E any](t *testing.T, codec event.Codec[E], written []E, update bool)
 }
 
 // readable checks that every name has a sample, and that every sample decodes.
-func readable[E any](t *testing.T, codec event.Codec[E]) {
+func readable[E any](t *testing.T, codec eventlog.Codec[E]) {
 	for _, name := range codec.Names() {
 		if _, err := os.Stat(path(name)); err != nil {
 			t.Errorf("%s has no frozen sample: %v", name, err)
@@ -58,7 +58,7 @@ func readable[E any](t *testing.T, codec event.Codec[E]) {
 }
 
 // writtenAs checks that a fact without the members added since still encodes as before.
-func writtenAs[E any](t *testing.T, codec event.Codec[E], e E, name string, frozen []byte) {
+func writtenAs[E any](t *testing.T, codec eventlog.Codec[E], e E, name string, frozen []byte) {
 	var pretty bytes.Buffer
 	_, data, err := codec.Encode(e)
 	if err == nil {
@@ -83,7 +83,7 @@ func newest(name string) string {
 
 // asFrozen checks that a fact encodes byte for byte to its sample, decodes to the same fact, and
 // that the sample has no zero field.
-func asFrozen[E any](t *testing.T, codec event.Codec[E], e E, update bool) {
+func asFrozen[E any](t *testing.T, codec eventlog.Codec[E], e E, update bool) {
 	name, data, err := codec.Encode(e)
 	if err != nil {
 		t.Fatal(err)

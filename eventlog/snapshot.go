@@ -1,4 +1,4 @@
-package event
+package eventlog
 
 // Snapshot is a stream's folded state at a version, from which folding continues. It may be
 // deleted at any time, because the events hold the same information.

@@ -9,12 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Mutated fuzzes a codec from its frozen samples. Any data under any name decodes to a fact or an
 // error. A decoded fact encodes and decodes to itself, so that every accepted fact can be stored.
-func Mutated[E any](f *testing.F, codec event.Codec[E]) {
+func Mutated[E any](f *testing.F, codec eventlog.Codec[E]) {
 	files, err := filepath.Glob(path("*"))
 	if err != nil || len(files) == 0 {
 		f.Fatal("there are no samples", err)

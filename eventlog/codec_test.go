@@ -1,11 +1,11 @@
-package event_test
+package eventlog_test
 
 import (
 	"errors"
 	"io"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 type fact interface{ isFact() }
@@ -17,7 +17,7 @@ func (named) isFact() {}
 // Unreadable data gives an error of its own, not an error that a broken connection gives too:
 // such an error would be retried for ever.
 func TestUnreadable(t *testing.T) {
-	codec := event.NewCodec(event.As[fact, named]("named.v1"))
+	codec := eventlog.NewCodec(eventlog.As[fact, named]("named.v1"))
 	for name, data := range map[string]string{
 		"named.v2": `{}`, "named.v1": `{"Name":`, "": ``,
 	} {

@@ -1,5 +1,5 @@
-// Package event defines the stored events: named, versioned, immutable facts.
-package event
+// Package eventlog defines the stored events: named, versioned, immutable facts.
+package eventlog
 
 import (
 	"crypto/sha1" //nolint:gosec // RFC 9562 defines name-based UUIDs (version 5) by SHA-1
