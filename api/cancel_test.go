@@ -21,6 +21,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
@@ -44,7 +45,7 @@ func withCanceler(c *Config, db *embedded.DB) *canceler.Canceler {
 // member records a transaction of a group as accepted on a chain, without bytes.
 func (s *stack) member(id chain.ID, sender chain.Address, key chain.NonceKey, nonce uint64) chain.Hash {
 	s.t.Helper()
-	origin, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+	origin, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -9,15 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/grouping"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // countedLog counts the events that are read.
 type countedLog struct {
-	commands.Store
+	port.Store
 	events atomic.Int64
 }
 
@@ -84,7 +84,7 @@ func TestRepeatedCancelIsChargedBeforeTheGroupIsRead(t *testing.T) {
 
 // heldLog is a log whose reads of streams wait until the test lets them go on.
 type heldLog struct {
-	commands.Store
+	port.Store
 	entered chan struct{}
 	proceed chan struct{}
 }

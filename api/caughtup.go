@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/grouping"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/eventlog"
-	"github.com/tempo-watchtower/watchtower/projections"
+	"github.com/tempo-watchtower/watchtower/eventlog/follower"
+	"github.com/tempo-watchtower/watchtower/eventlog/projector"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/groups"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/owners"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
@@ -82,7 +82,7 @@ func placed(place Place, read positionRead) positionRead {
 
 // checkpoint returns the function that reads a read model's checkpoint.
 func (a *api) checkpoint(name string) positionRead {
-	p := projections.Projector{Name: name, DB: a.Query.DB}
+	p := projector.Projector{Name: name, DB: a.Query.DB}
 	return p.Checkpoint
 }
 
@@ -97,7 +97,7 @@ func (a *api) ownersKnown(ctx context.Context, v viewer) error {
 	defer cancel()
 	at, err := a.checkpoint(transactions.Name)(ctx)
 	if err == nil {
-		err = commands.Reached(ctx, at, a.checkpoint(owners.Name))
+		err = follower.Reached(ctx, at, a.checkpoint(owners.Name))
 	}
 	if err != nil {
 		return a.behind(ctx, err)
@@ -109,7 +109,7 @@ func (a *api) ownersKnown(ctx context.Context, v viewer) error {
 func (a *api) reached(ctx context.Context, end positionRead, readers ...positionRead) error {
 	head, err := end(ctx)
 	for i := 0; err == nil && i < len(readers); i++ {
-		err = commands.Reached(ctx, head, readers[i])
+		err = follower.Reached(ctx, head, readers[i])
 	}
 	if err != nil {
 		return a.behind(ctx, err)

@@ -11,11 +11,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // slowReader is a grouper that reaches the log's end at the fourth poll of its checkpoint.
 type slowReader struct {
-	commands.Checkpoints
+	port.Checkpoints
 	polled func()
 	polls  int
 	end    eventlog.Position
@@ -91,7 +92,7 @@ func TestGroupsPollInListPlaces(t *testing.T) {
 
 // halted are checkpoints that stay where they are, once they are halted.
 type halted struct {
-	commands.Checkpoints
+	port.Checkpoints
 	at atomic.Uint64
 }
 

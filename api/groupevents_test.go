@@ -14,6 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 const anothersTrace = "00-a11cea11a11cea11a11cea11a11cea11-a11cea11a11cea11-01"
@@ -42,7 +43,7 @@ func (s *shared) joinAs(hash chain.Hash, m eventlog.Meta) {
 	s.t.Helper()
 	a := s.stateOf(hash).Accepted
 	id := group.ID{Chain: a.Chain, Sender: a.Sender, Group: payroll(1).Group()}
-	origin, err := commands.Begin(rand.Reader, m)
+	origin, err := handler.Begin(rand.Reader, m)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func TestJoinTellsNothingOfOthers(t *testing.T) {
 // links confirm no guess of anything that a client is not shown.
 func TestComponentsPassNoRequestsOn(t *testing.T) {
 	s := newShared(t)
-	origin, err := commands.Begin(rand.Reader, eventlog.Meta{Correlation: correlation("bob-cancels"), Causation: eventlog.ID{7}, Actor: "canceling", Trace: anothersTrace})
+	origin, err := handler.Begin(rand.Reader, eventlog.Meta{Correlation: correlation("bob-cancels"), Causation: eventlog.ID{7}, Actor: "canceling", Trace: anothersTrace})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,11 +10,11 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/groups"
 )
 
@@ -23,7 +23,7 @@ type Groups struct {
 	Query groups.Query
 	// Checkpoints has the checkpoint of the process manager that makes transactions join their
 	// groups.
-	Checkpoints commands.Checkpoints
+	Checkpoints port.Checkpoints
 	// Nonces has an entry for each chain that is served. It reads nonces in a client's name.
 	Nonces map[chain.ID]func(client string) Nonces
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/projector"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
-	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/groups"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/owners"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
@@ -76,7 +76,7 @@ func grouped(t testing.TB, change ...func(*Config)) *stack {
 		Store: s.db.Log(), Queue: s.db.Work(), Checkpoints: s.db.Work(), Codec: tx.Codec(),
 		Schedule: tx.DefaultSchedule(), Log: s.config.Log,
 	}).Run)
-	for _, p := range []projections.Projector{
+	for _, p := range []projector.Projector{
 		{Name: groups.Name, Filter: groups.Filter(), Fold: groups.Projection{Groups: handled.Codec, Transactions: tx.Codec()}.Fold},
 		{Name: owners.Name, Filter: owners.Filter(), Fold: owners.Projection{Codec: tx.Codec()}.Fold},
 		{Name: transactions.Name, Filter: transactions.Filter(), Fold: transactions.Projection{Codec: tx.Codec()}.Fold},

@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
-	"github.com/tempo-watchtower/watchtower/projections"
+	"github.com/tempo-watchtower/watchtower/eventlog/projector"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/owners"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 )
@@ -40,13 +40,13 @@ func (s *stack) catchUp() {
 	}
 	codec := tx.Codec()
 	read(func(ctx context.Context, at func(eventlog.Position)) error {
-		return (&projections.Projector{
+		return (&projector.Projector{
 			Name: owners.Name, DB: s.db.View(), Log: s.db.Log(), Filter: owners.Filter(), Fold: owners.Projection{Codec: codec}.Fold,
 			Moved: func(p eventlog.Position, _ bool) { at(p) },
 		}).Run(ctx)
 	})
 	read(func(ctx context.Context, at func(eventlog.Position)) error {
-		return (&projections.Projector{
+		return (&projector.Projector{
 			Name: transactions.Name, DB: s.db.View(), Log: s.db.Log(), Filter: transactions.Filter(),
 			Fold:  transactions.Projection{Codec: codec}.Fold,
 			Moved: func(p eventlog.Position, _ bool) { at(p) },

@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // handClock is a clock that moves when a test says so, and when a request pauses.
@@ -41,7 +41,7 @@ func (c *handClock) pause(_ context.Context, d time.Duration) { c.pass(d) }
 // slowStreams is a store in which the read of a stream takes two milliseconds, unless the stream is
 // empty.
 type slowStreams struct {
-	commands.Store
+	port.Store
 	clock *handClock
 }
 

@@ -32,6 +32,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -310,7 +311,7 @@ func (s *stack) recorded() (all []eventlog.Recorded) {
 // handle executes a command, like the broadcaster and the watcher.
 func (s *stack) handle(hash chain.Hash, c tx.Command) {
 	s.t.Helper()
-	origin, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+	origin, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	if err != nil {
 		s.t.Fatal(err)
 	}

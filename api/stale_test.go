@@ -16,6 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 )
@@ -133,7 +134,7 @@ func TestDeleteFindsTheTransaction(t *testing.T) {
 // accept records a hash as accepted on a chain, without bytes.
 func (s *stack) accept(id chain.ID, hash chain.Hash) {
 	s.t.Helper()
-	origin, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+	origin, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 func TestSubmit(t *testing.T) {
@@ -89,7 +90,7 @@ func TestSubmitAnswersEachItem(t *testing.T) {
 
 // failing is a store that cannot append to some streams.
 type failing struct {
-	commands.Store
+	port.Store
 	err       func(eventlog.Stream) error
 	persisted bool // written although an error is returned
 }

@@ -33,6 +33,26 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// conflict is a line that a merge leaves behind where two changes met.
+var conflict = regexp.MustCompile(`(?m)^(<{7} |>{7} |={7}$)`)
+
+func TestNoMergeIsHalfDone(t *testing.T) {
+	for _, file := range files(t) {
+		text, err := os.ReadFile(path.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := conflict.FindIndex(text); at != nil {
+			t.Errorf("%s has a conflict of a merge in line %d", file, 1+strings.Count(string(text[:at[0]]), "\n"))
+		}
+	}
+	for line, is := range map[string]bool{"<<<<<<< HEAD": true, "=======": true, ">>>>>>> 49a8300": true, "a ======= b": false, "========": false} {
+		if conflict.MatchString("before\n"+line+"\nafter") != is {
+			t.Errorf("%q: a conflict is %v", line, is)
+		}
+	}
+}
+
 // inCode matches text in backticks.
 var inCode = regexp.MustCompile("`([a-z0-9/]+)`")
 

@@ -1,6 +1,9 @@
 package commands
 
-import "github.com/tempo-watchtower/watchtower/domain/delivery/group"
+import (
+	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+)
 
 // Groups handles the commands of domain/delivery/group.
-type Groups = Handler[group.State, group.Command, group.Event]
+type Groups = handler.Handler[group.State, group.Command, group.Event]

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
 )
 
 // Keyring is one process's copy of the API keys. It follows the log, so it learns within
@@ -60,7 +61,7 @@ func (k *Keyring) Run(ctx context.Context) {
 			return
 		}
 		k.Log.Warn("the keyring cannot be followed, using the last known keys", "err", err)
-		_ = Pause(ctx, keyringRetry) // the loop checks ctx
+		_ = pause.For(ctx, keyringRetry) // the loop checks ctx
 		if err := k.Load(ctx); err != nil && ctx.Err() == nil {
 			k.Log.Warn("the keyring could not be read", "err", err)
 		}
@@ -89,7 +90,7 @@ func (k *Keyring) follow(ctx context.Context) error {
 		}
 		next.at = batch.Next
 		k.known.Store(&next)
-		_ = Pause(ctx, keyringPause) // the next batch reports the end of ctx
+		_ = pause.For(ctx, keyringPause) // the next batch reports the end of ctx
 	}
 	return ctx.Err()
 }

@@ -8,10 +8,11 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // AccessKeys handles the commands of domain/access.
-type AccessKeys = Handler[access.State, access.Command, access.Event]
+type AccessKeys = handler.Handler[access.State, access.Command, access.Event]
 
 // Keys creates, revokes and lists API keys.
 type Keys struct {
@@ -27,7 +28,7 @@ func (k Keys) Create(ctx context.Context, wanted access.Key, meta eventlog.Meta)
 	if err != nil {
 		return "", key, err
 	}
-	origin, err := Begin(k.Random, meta)
+	origin, err := handler.Begin(k.Random, meta)
 	if err != nil {
 		return "", key, err
 	}
@@ -40,7 +41,7 @@ func (k Keys) Create(ctx context.Context, wanted access.Key, meta eventlog.Meta)
 
 // Revoke revokes a key. A key that is already revoked stays as it was.
 func (k Keys) Revoke(ctx context.Context, id access.KeyID, reason string, meta eventlog.Meta) (access.Entry, error) {
-	origin, err := Begin(k.Random, meta)
+	origin, err := handler.Begin(k.Random, meta)
 	if err != nil {
 		return access.Entry{}, err
 	}

@@ -17,10 +17,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // Transactions handles the commands of domain/delivery/tx.
-type Transactions = Handler[tx.State, tx.Command, tx.Event]
+type Transactions = handler.Handler[tx.State, tx.Command, tx.Event]
 
 // ErrUnsupportedChain refuses a chain that is not configured.
 const ErrUnsupportedChain = eventlog.Refusal("unsupported-chain")
@@ -250,13 +251,13 @@ func (s *Submit) eligible(t chain.Signed, now time.Time) uint64 {
 }
 
 func (s *Submit) accept(ctx context.Context, t chain.Signed, raw []byte, client string, place *Reservation, meta eventlog.Meta) Submission {
-	origin, err := Begin(s.Random, meta)
+	origin, err := handler.Begin(s.Random, meta)
 	if err != nil {
 		place.Return()
 		return Submission{Err: err}
 	}
 	stream := tx.Stream(t.Chain, t.Hash)
-	r, err := s.Transactions.HandleFrom(ctx, stream, Result[tx.State]{}, tx.Accept{Accepted: s.accepted(t, raw, client)}, origin)
+	r, err := s.Transactions.HandleFrom(ctx, stream, handler.Result[tx.State]{}, tx.Accept{Accepted: s.accepted(t, raw, client)}, origin)
 	if err == nil && r.Added > 0 && r.Version == eventlog.Version(r.Added) { // the stream's first events
 		place.Keep(r.Position)
 	} else {

@@ -19,8 +19,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/embedded/embeddedtest"
 )
 
 const moderato = chain.ID(42431)
@@ -35,7 +37,7 @@ type desk struct {
 
 func newDesk(t *testing.T) desk {
 	t.Helper()
-	db := open(t)
+	db := embeddedtest.Open(t)
 	master, err := payload.NewMaster(bytes.Repeat([]byte{3}, payload.KeyBytes))
 	check(t, err)
 	return desk{&commands.Submit{
@@ -45,6 +47,13 @@ func newDesk(t *testing.T) desk {
 		Grouping:     commands.GroupExplicit, ExpiringWindow: 30 * time.Second,
 		Slots: make(chan struct{}, 2), Now: func() time.Time { return now }, Random: rand.Reader,
 	}, db}
+}
+
+func begin(t *testing.T) handler.Origin {
+	t.Helper()
+	o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+	check(t, err)
+	return o
 }
 
 func check(t *testing.T, err error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // brokenRows is a vault that cannot be written to.
@@ -238,7 +239,7 @@ func TestBoundClient(t *testing.T) {
 
 // readAt is a store that reports reads of streams.
 type readAt struct {
-	commands.Store
+	port.Store
 	report func()
 }
 

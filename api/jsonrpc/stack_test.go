@@ -31,6 +31,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/migrations"
@@ -265,7 +266,7 @@ func hexParam(raw []byte) string { return `["0x` + hex.EncodeToString(raw) + `"]
 // decide executes a command for a transaction.
 func (s *stack) decide(hash chain.Hash, c tx.Command) {
 	s.t.Helper()
-	origin, err := commands.Begin(rand.Reader, eventlog.Meta{})
+	origin, err := handler.Begin(rand.Reader, eventlog.Meta{})
 	check(s.t, err)
 	_, err = s.config.Submit.Transactions.Handle(s.t.Context(), tx.Stream(testChain, hash), c, origin)
 	check(s.t, err)

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/api"
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // spy is a store that counts the reads of one stream, and can make reads of streams fail.
 type spy struct {
-	commands.Store
+	port.Store
 	stream eventlog.Stream
 	reads  atomic.Int64
 	whole  atomic.Int64 // reads of any stream from its first event on

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -19,10 +18,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // newGuard is a guard on a log, with a clock that stands still.
-func newGuard(log commands.Store) *guard.Guard {
+func newGuard(log port.Store) *guard.Guard {
 	return guard.New(guard.Config{
 		Safeguards: guard.Safeguards{Store: log, Codec: safeguard.Codec()},
 		Signers:    guard.Signers{Store: log, Codec: signer.Codec()},

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/api"
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // handClock is a clock that moves when a stream is read, a body arrives, or a request pauses.
@@ -30,7 +30,7 @@ func (c *handClock) pass(d time.Duration) { c.at = c.at.Add(d) }
 // slowStreams is a store in which the read of a stream takes two milliseconds, unless the stream is
 // empty.
 type slowStreams struct {
-	commands.Store
+	port.Store
 	clock *handClock
 	read  bool
 }

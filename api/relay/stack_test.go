@@ -24,13 +24,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tempo-watchtower/watchtower/api"
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
+	"github.com/tempo-watchtower/watchtower/eventlog/projector"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -84,7 +86,7 @@ func engines(t *testing.T, test func(t *testing.T, open func(change ...func(*Con
 	})
 }
 
-func newStack(t testing.TB, log commands.Store, view *sql.DB, change ...func(*Config)) *stack {
+func newStack(t testing.TB, log port.Store, view *sql.DB, change ...func(*Config)) *stack {
 	t.Helper()
 	guard, err := hooks.NewGuard(hooks.Rules{Hosts: []string{"127.0.0.1"}, Development: true})
 	check(t, err)
@@ -129,7 +131,7 @@ func (l *logged) String() string {
 }
 
 // tailOf is the log's tail, followed until the test ends.
-func tailOf(t testing.TB, log commands.Store) *tail.Tail {
+func tailOf(t testing.TB, log port.Store) *tail.Tail {
 	t.Helper()
 	end := tail.New(log, tx.Codec(), slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -301,7 +303,7 @@ func (s *stack) problem(res response, status int, code string) {
 func (s *stack) command(id chain.IntentID, all ...intent.Command) {
 	s.t.Helper()
 	for _, c := range all {
-		o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+		o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 		check(s.t, err)
 		_, err = s.config.Intake.Intents.Handle(s.t.Context(), intent.Stream(id), c, o)
 		check(s.t, err)
@@ -316,7 +318,7 @@ func (s *stack) project() {
 	check(s.t, err)
 	ctx, stop := context.WithCancel(s.t.Context())
 	defer stop()
-	p := projections.Projector{
+	p := projector.Projector{
 		Name: intents.Name, DB: s.config.Query.DB, Log: store, Filter: intents.Filter(), Fold: intents.Projection{Codec: intent.Codec()}.Fold,
 		Moved: func(at eventlog.Position, _ bool) {
 			if at >= head {

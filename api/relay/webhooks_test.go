@@ -15,13 +15,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/api"
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/follower"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/migrations"
 	"github.com/tempo-watchtower/watchtower/projections"
@@ -50,7 +51,7 @@ func newHooked(t *testing.T, change ...func(*Config)) *hooked {
 	return h
 }
 
-func (h *hooked) open(t *testing.T, log commands.Store, view *sql.DB, change ...func(*Config)) *stack {
+func (h *hooked) open(t *testing.T, log port.Store, view *sql.DB, change ...func(*Config)) *stack {
 	return newStack(t, log, view, append(change, func(c *Config) {
 		c.API.Access = api.Access{Keys: func() access.State { return h.keys }}
 		c.Webhooks = &Webhooks{
@@ -99,7 +100,7 @@ func (h *hooked) feed() {
 		Store: h.db.Log(), Rows: h.rows, Checkpoints: h.db.Work(), Intents: intent.Codec(), Wishes: notice.Codec(), Log: h.config.API.Log,
 	}
 	go func() { ended <- feeder.Run(ctx) }()
-	check(h.t, commands.Reached(ctx, head, func(ctx context.Context) (eventlog.Position, error) {
+	check(h.t, follower.Reached(ctx, head, func(ctx context.Context) (eventlog.Position, error) {
 		return h.db.Work().Checkpoint(ctx, notifier.Reader)
 	}))
 	stop()

@@ -11,9 +11,10 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/eventlog/lease"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/redis"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
@@ -30,12 +31,12 @@ func newRedis(t *testing.T) *server.Redis {
 }
 
 // taken makes an unknown process hold a lease until back is called.
-func (w *world) taken(t *testing.T, l commands.Leases, name string) (back func()) {
+func (w *world) taken(t *testing.T, l port.Leases, name string) (back func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(w.ctx)
 	held, ended := make(chan struct{}), make(chan struct{})
 	hold := sync.OnceFunc(func() { close(held) }) // it may lose the lease and win it again
-	somebody := commands.Owner{Leases: l, Holder: "somebody", TTL: time.Second, Renew: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}
+	somebody := lease.Owner{Leases: l, Holder: "somebody", TTL: time.Second, Renew: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}
 	go func() {
 		defer close(ended)
 		somebody.Own(ctx, name, func(ctx context.Context) error {

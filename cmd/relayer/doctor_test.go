@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
 	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
@@ -227,7 +227,7 @@ func (w *world) dearerAt(t *testing.T, url string, wei uint64) (release func()) 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for commands.Pause(ctx, 200*time.Millisecond) == nil {
+		for pause.For(ctx, 200*time.Millisecond) == nil {
 			err := rig.Call(ctx, url, new(any), "anvil_setNextBlockBaseFeePerGas", fmt.Sprintf("0x%x", wei))
 			if err != nil && ctx.Err() == nil {
 				t.Error(err)

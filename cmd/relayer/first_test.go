@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
@@ -71,7 +71,7 @@ func (w *world) cancelInLog(t *testing.T, id chain.IntentID) {
 	db, err := embedded.Open(filepath.Join(w.dir, "data"), embedded.Options{})
 	check(t, err)
 	intents := worker.Intents{Store: db.Log(), Codec: intent.Codec()}
-	origin, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+	origin, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	check(t, err)
 	_, err = intents.Handle(w.ctx, intent.Stream(id), intent.Cancel{At: time.Now()}, origin)
 	check(t, errors.Join(err, db.Close()))

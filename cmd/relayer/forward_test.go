@@ -14,9 +14,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
 	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
@@ -60,7 +60,7 @@ func TestForward(t *testing.T) {
 		if n, err = client.XLen(w.ctx, "told").Result(); err != nil {
 			t.Fatalf("%d of %d are published: %v: %s", n, want, err, &stderr)
 		}
-		if err := commands.Pause(w.ctx, 10*time.Millisecond); err != nil {
+		if err := pause.For(w.ctx, 10*time.Millisecond); err != nil {
 			t.Fatalf("%d of %d are published: %v: %s", n, want, err, &stderr)
 		}
 	}

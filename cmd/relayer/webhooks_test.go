@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
 	"github.com/tempo-watchtower/watchtower/proof/promises/intents"
 )
@@ -107,7 +107,7 @@ func (w *world) told(t *testing.T, h *hook, of func(chain.IntentID) bool) {
 	for id, seq := range last {
 		for n := uint64(1); n <= seq; n++ {
 			for !h.has(id, n) {
-				if err := commands.Pause(w.ctx, 10*time.Millisecond); err != nil {
+				if err := pause.For(w.ctx, 10*time.Millisecond); err != nil {
 					t.Fatalf("%s was never told %s, %d of %d", h.url, id, n, seq)
 				}
 			}

@@ -20,6 +20,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
@@ -36,9 +38,9 @@ func accepted(t *testing.T, hash chain.Hash) (dir string) {
 	return dir
 }
 
-func accept(t *testing.T, log commands.Store, hash chain.Hash) {
+func accept(t *testing.T, log port.Store, hash chain.Hash) {
 	t.Helper()
-	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "tester"})
+	o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "tester"})
 	must(t, err)
 	at := time.Unix(1_800_000_000, 0).UTC()
 	_, err = commands.Transactions{Store: log, Codec: tx.Codec()}.Handle(t.Context(), tx.Stream(42431, hash),

@@ -11,8 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -21,7 +21,7 @@ import (
 )
 
 // fill appends n events; n is a multiple of 100.
-func fill(t *testing.T, log commands.Store, n int) {
+func fill(t *testing.T, log port.Store, n int) {
 	t.Helper()
 	for last := eventlog.Version(0); int(last) < n; {
 		events := make([]eventlog.Event, 100)

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -222,7 +222,7 @@ func TestPowerCutOfCarelessStore(t *testing.T) {
 		disk := newDisk(t, diskBytes)
 		nothing := func() error { return nil }
 		careless(t, disk, machine{
-			open: func() (commands.Store, func() error, error) {
+			open: func() (port.Store, func() error, error) {
 				db, err := embedded.Open(filepath.Join(disk.Dir, "data"), embedded.Options{AllowDataLoss: true})
 				if err != nil {
 					return nil, nil, err
@@ -237,7 +237,7 @@ func TestPowerCutOfCarelessStore(t *testing.T) {
 		disk := newDisk(t, diskBytes)
 		server := newPostgresOn(t, disk)
 		careless(t, disk, machine{
-			open: func() (commands.Store, func() error, error) {
+			open: func() (port.Store, func() error, error) {
 				db, err := postgres.Open(t.Context(), server.URL()+"?synchronous_commit=off", postgres.Options{AllowDataLoss: true})
 				if err != nil {
 					return nil, nil, err
@@ -252,7 +252,7 @@ func TestPowerCutOfCarelessStore(t *testing.T) {
 
 // machine runs a store alone.
 type machine struct {
-	open        func() (store commands.Store, closed func() error, err error)
+	open        func() (store port.Store, closed func() error, err error)
 	freeze      func(stopWriters func()) error
 	kill, start func() error
 }

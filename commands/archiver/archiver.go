@@ -16,11 +16,14 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/lease"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // Store drops the beginning of its log.
@@ -59,8 +62,8 @@ const Lease = "archive"
 
 // Archiver moves events.
 type Archiver struct {
-	Owner    commands.Owner // of the lease
-	Log      commands.Store // all of it, segments included
+	Owner    lease.Owner // of the lease
+	Log      port.Store  // all of it, segments included
 	Store    Store
 	Files    Files
 	Settings Settings
@@ -95,7 +98,7 @@ func Rule() archive.Rule {
 }
 
 // pause is between two passes.
-const pause = time.Minute
+const between = time.Minute
 
 // Run archives events that become old enough, until ctx ends. It takes the lease anew for
 // each pass, so that an operator's command can run in between.
@@ -106,12 +109,12 @@ func (a *Archiver) Run(ctx context.Context) {
 			return errors.Join(err, a.tell(ctx))
 		})
 		if err != nil && ctx.Err() == nil {
-			a.Logger.Warn("events could not be archived, retrying later", "pause", pause, "err", err)
+			a.Logger.Warn("events could not be archived, retrying later", "pause", between, "err", err)
 			if a.Failed != nil {
 				a.Failed(err)
 			}
 		}
-		_ = commands.Pause(ctx, pause) // the loop checks ctx
+		_ = pause.For(ctx, between) // the loop checks ctx
 	}
 }
 
@@ -125,7 +128,7 @@ func (a *Archiver) Alone(ctx context.Context, do func(ctx context.Context) error
 		if !waits {
 			a.Logger.Info("another process uses the archive: waiting until it has finished")
 		}
-		if err := commands.Pause(ctx, a.Owner.Renew); err != nil {
+		if err := pause.For(ctx, a.Owner.Renew); err != nil {
 			return err
 		}
 	}
@@ -169,12 +172,12 @@ type Report struct {
 	Held   bool              // restored events stay until an operator drops them
 }
 
-func (a *Archiver) handler() commands.Handler[archive.State, archive.Command, archive.Event] {
-	return commands.Handler[archive.State, archive.Command, archive.Event]{Store: a.Log, Codec: archive.Codec()}
+func (a *Archiver) handler() handler.Handler[archive.State, archive.Command, archive.Event] {
+	return handler.Handler[archive.State, archive.Command, archive.Event]{Store: a.Log, Codec: archive.Codec()}
 }
 
 func (a *Archiver) handle(ctx context.Context, c archive.Command) (archive.State, error) {
-	origin, err := commands.Begin(a.Random, a.Actor)
+	origin, err := handler.Begin(a.Random, a.Actor)
 	if err != nil {
 		return archive.State{}, err
 	}

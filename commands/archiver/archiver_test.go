@@ -13,10 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/archiver"
 	domain "github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 )
 
@@ -32,7 +32,7 @@ func streamOf(t testing.TB, a *archiver.Archiver, stream eventlog.Stream) (event
 
 // upTo is a log that is read event by event, and up to a position only.
 type upTo struct {
-	commands.Store
+	port.Store
 	past eventlog.Position
 }
 

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/archiver"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/lease"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
@@ -24,7 +24,7 @@ func TestOneAtATime(t *testing.T) {
 	shelf := t.TempDir()
 	replica := func(holder string) *archiver.Archiver {
 		a := archiving(db.Log(), archive.NewFiles(archive.Dir(shelf), nil))
-		a.Owner = commands.Owner{Leases: db.Work(), Holder: holder, TTL: time.Minute, Renew: time.Millisecond, Log: slog.New(slog.DiscardHandler)}
+		a.Owner = lease.Owner{Leases: db.Work(), Holder: holder, TTL: time.Minute, Renew: time.Millisecond, Log: slog.New(slog.DiscardHandler)}
 		return a
 	}
 	service, operator := replica("service"), replica("operator")

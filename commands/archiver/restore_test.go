@@ -13,10 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/archiver"
 	domain "github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
@@ -46,7 +46,7 @@ func (s breaking) Restore(ctx context.Context, from eventlog.Position, events it
 }
 
 // silent is a log that cannot record.
-type silent struct{ commands.Store }
+type silent struct{ port.Store }
 
 func (silent) Append(context.Context, eventlog.Stream, eventlog.Version, ...eventlog.Event) (eventlog.Appended, error) {
 	return eventlog.Appended{}, errBroken

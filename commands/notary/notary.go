@@ -9,9 +9,11 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/audit"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // Name is the name of the notary's lease and actor.
@@ -29,7 +31,7 @@ type Settings struct {
 }
 
 // Seals handles the seals of a log.
-type Seals = commands.Handler[audit.State, audit.Seal, audit.Event]
+type Seals = handler.Handler[audit.State, audit.Seal, audit.Event]
 
 // Notary writes seals. One replica at a time should run it. Of two, one gets a conflict and
 // begins again from the other's last seal.
@@ -61,7 +63,7 @@ func (n *Notary) Run(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := commands.Pause(ctx, n.Settings.Every); err != nil {
+		if err := pause.For(ctx, n.Settings.Every); err != nil {
 			return err
 		}
 	}
@@ -69,7 +71,7 @@ func (n *Notary) Run(ctx context.Context) error {
 
 // read folds new events up to the head of the log, and seals whenever it has as many as a
 // seal may cover.
-func (n *Notary) read(ctx context.Context, last *commands.Result[audit.State], draft **audit.Draft) error {
+func (n *Notary) read(ctx context.Context, last *handler.Result[audit.State], draft **audit.Draft) error {
 	for batch, err := range n.Seals.Store.ReadAll(ctx, (*draft).Through(), eventlog.Filter{}, readMax) {
 		if err != nil {
 			return fmt.Errorf("read the log: %w", err)
@@ -87,8 +89,8 @@ func (n *Notary) read(ctx context.Context, last *commands.Result[audit.State], d
 	return nil
 }
 
-func (n *Notary) seal(ctx context.Context, last *commands.Result[audit.State], draft **audit.Draft) error {
-	origin, err := commands.Begin(n.Random, eventlog.Meta{Actor: Name})
+func (n *Notary) seal(ctx context.Context, last *handler.Result[audit.State], draft **audit.Draft) error {
+	origin, err := handler.Begin(n.Random, eventlog.Meta{Actor: Name})
 	if err != nil {
 		return err
 	}
@@ -104,7 +106,7 @@ func (n *Notary) seal(ctx context.Context, last *commands.Result[audit.State], d
 	return nil
 }
 
-func (n *Notary) sealed(last commands.Result[audit.State]) {
+func (n *Notary) sealed(last handler.Result[audit.State]) {
 	if n.Sealed != nil {
 		n.Sealed(last.State.Last.Through)
 	}
@@ -112,7 +114,7 @@ func (n *Notary) sealed(last commands.Result[audit.State]) {
 
 // load returns the last seal. It holds the whole state, so the stream, which grows for
 // ever, is not folded: its last version is found by doubling and halving.
-func (n *Notary) load(ctx context.Context) (r commands.Result[audit.State], err error) {
+func (n *Notary) load(ctx context.Context) (r handler.Result[audit.State], err error) {
 	recorded, ok, err := lastOf(ctx, n.Seals.Store, audit.Stream)
 	if err != nil || !ok {
 		return r, err
@@ -121,12 +123,12 @@ func (n *Notary) load(ctx context.Context) (r commands.Result[audit.State], err 
 	if err != nil {
 		return r, fmt.Errorf("%s version %d: %w", audit.Stream, recorded.Version, err)
 	}
-	return commands.Result[audit.State]{State: audit.State{}.Evolve(e), Version: recorded.Version, Link: recorded.Linked()}, nil
+	return handler.Result[audit.State]{State: audit.State{}.Evolve(e), Version: recorded.Version, Link: recorded.Linked()}, nil
 }
 
 // lastOf returns the last event of a stream, found with about two reads for each doubling
 // of its length; ok is false if there is none.
-func lastOf(ctx context.Context, store commands.Store, stream eventlog.Stream) (last eventlog.Recorded, ok bool, err error) {
+func lastOf(ctx context.Context, store port.Store, stream eventlog.Stream) (last eventlog.Recorded, ok bool, err error) {
 	look := func(after eventlog.Version) (found bool, err error) {
 		for r, err := range store.ReadStream(ctx, stream, after) {
 			if err != nil {

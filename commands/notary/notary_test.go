@@ -11,9 +11,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/audit"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -33,7 +33,7 @@ func open(t *testing.T) *embedded.Log {
 	return db.Log()
 }
 
-func fill(t *testing.T, log commands.Store, stream eventlog.Stream, from, n int) {
+func fill(t *testing.T, log port.Store, stream eventlog.Stream, from, n int) {
 	t.Helper()
 	for i := range n {
 		e := eventlog.Event{ID: eventlog.DeriveID(stream, eventlog.ID{1}, from+i), Name: "test.v1", Data: fmt.Appendf(nil, `{"n":%d}`, i)}
@@ -45,7 +45,7 @@ func fill(t *testing.T, log commands.Store, stream eventlog.Stream, from, n int)
 
 // notaryOf returns a notary that seals at most this many events at once, and a channel of
 // its seals.
-func notaryOf(log commands.Store, events int) (*Notary, <-chan eventlog.Position) {
+func notaryOf(log port.Store, events int) (*Notary, <-chan eventlog.Position) {
 	signer, err := audit.NewSigner(make([]byte, 32))
 	if err != nil {
 		panic(err)
@@ -84,7 +84,7 @@ func run(t *testing.T, n *Notary, sealed <-chan eventlog.Position, through event
 }
 
 // verify checks the whole log against its seals, and returns them.
-func verify(t *testing.T, log commands.Store) (seals []audit.Sealed) {
+func verify(t *testing.T, log port.Store) (seals []audit.Sealed) {
 	t.Helper()
 	for r, err := range log.ReadStream(t.Context(), audit.Stream, 0) {
 		if err != nil {

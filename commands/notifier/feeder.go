@@ -9,10 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/follower"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // Reader is the name of the feeder's checkpoint and lease.
@@ -44,9 +46,9 @@ type Rows interface {
 // a delivery may be queued to an endpoint that was disabled when it was recorded, if the
 // endpoint is enabled in the same transaction.
 type Feeder struct {
-	Store       commands.Store
+	Store       port.Store
 	Rows        Rows
-	Checkpoints commands.Checkpoints
+	Checkpoints port.Checkpoints
 	Intents     eventlog.Codec[intent.Event]
 	Wishes      eventlog.Codec[notice.Event]
 	// Fed is called when there may be deliveries to send, to wake this process's worker.
@@ -80,7 +82,7 @@ func (f *Feeder) Run(ctx context.Context) error {
 	sweeping.Go(func() { f.sweep(ctx) })
 	defer sweeping.Wait()
 	defer cancel()
-	return commands.Feeding[step]{
+	return follower.Feeding[step]{
 		Store: f.Store, Checkpoints: f.Checkpoints, Reader: Reader,
 		Filter: eventlog.Filter{Streams: []string{intent.StreamPrefix, notice.StreamPrefix}},
 		Plan:   f.plan, Apply: f.apply, Moved: f.Moved, Log: f.Log,
@@ -273,7 +275,7 @@ func (f *Feeder) sweep(ctx context.Context) {
 		if err == nil && found {
 			turn = client
 			f.fed()
-			commands.Pause(ctx, time.Since(began)) //nolint:errcheck // the loop looks at ctx
+			pause.For(ctx, time.Since(began)) //nolint:errcheck // the loop looks at ctx
 			continue
 		}
 		if err != nil && ctx.Err() == nil {

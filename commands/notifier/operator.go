@@ -8,9 +8,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // snapshotEvery bounds the events of an endpoint that a command reads, and is the number of
@@ -19,15 +20,15 @@ const snapshotEvery = 100
 
 // Snapshots keep the state of endpoints' commands: however many were recorded, the next one
 // reads at most a hundred events. failed is called when a snapshot could not be read or kept.
-func Snapshots(rows commands.SnapshotRows, failed func(eventlog.Stream, error)) *commands.Snapshots[notice.Wishes] {
-	return &commands.Snapshots[notice.Wishes]{
+func Snapshots(rows port.SnapshotRows, failed func(eventlog.Stream, error)) *handler.Snapshots[notice.Wishes] {
+	return &handler.Snapshots[notice.Wishes]{
 		Rows: rows, Every: snapshotEvery, Small: true, Failed: failed,
 		Schema: notice.SnapshotSchema, Encode: notice.Wishes.Snapshot, Decode: notice.RestoreWishes,
 	}
 }
 
 // Endpoints handles the commands about endpoints in domain/notice.
-type Endpoints = commands.Handler[notice.Wishes, notice.Command, notice.Event]
+type Endpoints = handler.Handler[notice.Wishes, notice.Command, notice.Event]
 
 // Operator records operators' commands about endpoints. The feeder reads them in the log
 // and executes them.
@@ -83,7 +84,7 @@ func (o Operator) known(ctx context.Context, id notice.EndpointID) (notice.Endpo
 }
 
 func (o Operator) handle(ctx context.Context, id notice.EndpointID, c notice.Command, meta eventlog.Meta) error {
-	origin, err := commands.Begin(o.Random, meta)
+	origin, err := handler.Begin(o.Random, meta)
 	if err != nil {
 		return err
 	}

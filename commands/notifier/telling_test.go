@@ -18,12 +18,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
 	"github.com/tempo-watchtower/watchtower/proof/promises/intents"
@@ -95,7 +96,7 @@ func newTelling(t *testing.T, rules webhook.Rules, more func(*webhook.Options)) 
 func local() webhook.Rules { return webhook.Rules{Development: true} }
 
 // intentsOf handles the commands about intents.
-type intentsOf = commands.Handler[intent.State, intent.Command, intent.Event]
+type intentsOf = handler.Handler[intent.State, intent.Command, intent.Event]
 
 // ask requests an intent of a client, as the intake does: webhooks are checked, and
 // recorded sealed.
@@ -116,7 +117,7 @@ func (w *telling) endpoint(url string) notice.EndpointID { return w.caller.Endpo
 func (w *telling) command(id chain.IntentID, all ...intent.Command) {
 	w.t.Helper()
 	for _, c := range all {
-		o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+		o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 		check(w.t, err)
 		_, err = intentsOf{Store: w.db.Log(), Codec: intent.Codec()}.Handle(w.ctx, intent.Stream(id), c, o)
 		check(w.t, err)
@@ -192,7 +193,7 @@ func (w *telling) start(workers ...*notifier.Worker) {
 func (w *telling) until(what string, is func() bool) {
 	w.t.Helper()
 	for !is() {
-		if err := commands.Pause(w.ctx, time.Millisecond); err != nil {
+		if err := pause.For(w.ctx, time.Millisecond); err != nil {
 			w.t.Fatalf("%s: %v", what, err)
 		}
 	}

@@ -14,11 +14,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -121,7 +121,7 @@ func TestCommandsOfOneHoldUpNobody(t *testing.T) {
 
 // readCounter counts the events of streams that are read.
 type readCounter struct {
-	commands.Store
+	port.Store
 	read int
 }
 

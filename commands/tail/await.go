@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // WaitersMax bounds the concurrent waiters of one process.
@@ -21,7 +21,7 @@ const WaitersMax = 10_000
 // log's error. None of them says anything about the transaction.
 func (t *Tail) Await(ctx context.Context, id chain.ID, hash chain.Hash, done func(tx.State) bool) (tx.State, error) {
 	stream := tx.Stream(id, hash)
-	var seen commands.Result[tx.State]
+	var seen handler.Result[tx.State]
 	err := t.Until(ctx, stream, func(ctx context.Context) (bool, error) {
 		if err := t.read(ctx, stream, &seen); err != nil {
 			return false, err
@@ -32,7 +32,7 @@ func (t *Tail) Await(ctx context.Context, id chain.ID, hash chain.Hash, done fun
 }
 
 // read adds the events of a stream after those already seen.
-func (t *Tail) read(ctx context.Context, stream eventlog.Stream, seen *commands.Result[tx.State]) error {
+func (t *Tail) read(ctx context.Context, stream eventlog.Stream, seen *handler.Result[tx.State]) error {
 	for recorded, err := range t.store.ReadStream(ctx, stream, seen.Version) {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", stream, err)

@@ -9,15 +9,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // ticker is a log that grows by one event a second, and counts its followers.
 type ticker struct {
-	commands.Store
+	port.Store
 	began time.Time
 
 	mu         sync.Mutex

@@ -14,9 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 const (
@@ -35,7 +35,7 @@ const (
 
 // Tail follows the log while [Tail.Run] runs.
 type Tail struct {
-	store commands.Store
+	store port.Store
 	codec eventlog.Codec[tx.Event]
 	log   *slog.Logger
 
@@ -56,7 +56,7 @@ type Tail struct {
 }
 
 // New makes a tail of a log. Nothing runs yet.
-func New(store commands.Store, codec eventlog.Codec[tx.Event], log *slog.Logger) *Tail {
+func New(store port.Store, codec eventlog.Codec[tx.Event], log *slog.Logger) *Tail {
 	return &Tail{
 		store: store, codec: codec, log: log, leaving: make(chan struct{}),
 		waiting: map[eventlog.Stream]map[chan struct{}]struct{}{}, grown: make(chan struct{}),

@@ -18,6 +18,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -44,7 +46,7 @@ func open(t *testing.T) *embedded.DB {
 }
 
 // run follows a log until the test ends.
-func run(t *testing.T, store commands.Store) *tail.Tail {
+func run(t *testing.T, store port.Store) *tail.Tail {
 	t.Helper()
 	followed := tail.New(store, tx.Codec(), slog.New(slog.DiscardHandler))
 	start(t, followed)
@@ -68,8 +70,8 @@ func start(t *testing.T, followed *tail.Tail) {
 func hashOf(n int) chain.Hash { return chain.Hash{0: 1, 30: byte(n >> 8), 31: byte(n)} }
 
 // handle handles a command. Other goroutines may call it too.
-func handle(ctx context.Context, store commands.Store, n int, c tx.Command) error {
-	origin, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+func handle(ctx context.Context, store port.Store, n int, c tx.Command) error {
+	origin, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	if err != nil {
 		return err
 	}
@@ -198,7 +200,7 @@ func TestTooManyWaiters(t *testing.T) {
 
 // counting counts the reads of streams.
 type counting struct {
-	commands.Store
+	port.Store
 	reads atomic.Int64
 }
 
@@ -271,7 +273,7 @@ func TestTrouble(t *testing.T) {
 
 // troubled breaks its first subscription when told to.
 type troubled struct {
-	commands.Store
+	port.Store
 	fail, failed chan struct{}
 	once         sync.Once
 }

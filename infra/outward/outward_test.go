@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 	"github.com/tempo-watchtower/watchtower/infra/outward"
@@ -35,7 +35,7 @@ const patience = 30 * time.Second
 // history is a log with the events of some intents, and events of other streams.
 func history(t *testing.T, db *embedded.DB, n int) (ids []chain.IntentID) {
 	t.Helper()
-	intents := commands.Handler[intent.State, intent.Command, intent.Event]{Store: db.Log(), Codec: intent.Codec()}
+	intents := handler.Handler[intent.State, intent.Command, intent.Event]{Store: db.Log(), Codec: intent.Codec()}
 	for i := range n {
 		r := intent.Request{Key: fmt.Sprint(i), From: intent.From{Pool: "hot"}, Chain: 1, Calls: []intent.Call{{To: &chain.Address{9}}}}
 		hash, block := chain.Keccak([]byte(r.Key)), chain.Block{Number: 7, Hash: chain.Keccak([]byte("7")), Time: 7}
@@ -46,7 +46,7 @@ func history(t *testing.T, db *embedded.DB, n int) (ids []chain.IntentID) {
 			intent.Attempt{Assignment: 1, Kind: intent.First, Hash: hash},
 			intent.Announce{Hash: hash, Receipt: chain.Receipt{Block: block, Status: 1}, Confirmations: []chain.Block{block}, Settled: true},
 		} {
-			o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+			o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 			must(t, err)
 			_, err = intents.Handle(t.Context(), intent.Stream(r.ID()), c, o)
 			must(t, err)

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
@@ -53,9 +53,9 @@ func TestCommandsOfOneHoldUpNobody(t *testing.T) {
 		intent.Create{Request: r},
 		intent.Assign{Assignment: 1, Place: intent.Place{Signer: chain.Address{1}}, Token: 1},
 	} {
-		o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+		o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 		must(t, err)
-		h := commands.Handler[intent.State, intent.Command, intent.Event]{Store: op.db.Log, Codec: intent.Codec()}
+		h := handler.Handler[intent.State, intent.Command, intent.Event]{Store: op.db.Log, Codec: intent.Codec()}
 		_, err = h.Handle(ctx, intent.Stream(r.ID()), c, o)
 		must(t, err)
 	}

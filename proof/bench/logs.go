@@ -8,9 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
+	"github.com/tempo-watchtower/watchtower/eventlog/projector"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 )
@@ -61,7 +62,7 @@ func (b *bench) logs(ctx context.Context, engine string, _ loads) (err error) {
 }
 
 // appendAll fills a log, first from one caller and then from many.
-func (b *bench) appendAll(ctx context.Context, engine string, log commands.Store) (events int, err error) {
+func (b *bench) appendAll(ctx context.Context, engine string, log port.Store) (events int, err error) {
 	steps, bytes, err := write(b.scale.alone/stages + b.scale.lives)
 	if err != nil {
 		return 0, err
@@ -95,7 +96,7 @@ func (b *bench) appendAll(ctx context.Context, engine string, log commands.Store
 
 // appendFrom appends events, one per append, from several callers at once. It returns the time
 // of each append, and of all together.
-func appendFrom(ctx context.Context, log commands.Store, callers int, all []written) ([]time.Duration, time.Duration, error) {
+func appendFrom(ctx context.Context, log port.Store, callers int, all []written) ([]time.Duration, time.Duration, error) {
 	took := make([]time.Duration, len(all))
 	errs := make([]error, callers)
 	var next atomic.Int64
@@ -121,7 +122,7 @@ func appendFrom(ctx context.Context, log commands.Store, callers int, all []writ
 }
 
 // replay reads the whole log, first alone, and then with a fold in memory.
-func (b *bench) replay(ctx context.Context, engine string, log commands.Store, events int) error {
+func (b *bench) replay(ctx context.Context, engine string, log port.Store, events int) error {
 	nothing := func(eventlog.Recorded) error { return nil }
 	rate, err := readAll(ctx, log, events, nothing)
 	if err != nil {
@@ -171,7 +172,7 @@ func (b *bench) replay(ctx context.Context, engine string, log commands.Store, e
 	return nil
 }
 
-func readAll(ctx context.Context, log commands.Store, want int, each func(eventlog.Recorded) error) (perSecond float64, err error) {
+func readAll(ctx context.Context, log port.Store, want int, each func(eventlog.Recorded) error) (perSecond float64, err error) {
 	began, got := time.Now(), 0
 	for batch, err := range log.ReadAll(ctx, 0, transactions.Filter(), readMax) {
 		if err != nil {
@@ -192,7 +193,7 @@ func readAll(ctx context.Context, log commands.Store, want int, each func(eventl
 
 // rebuild builds the read model in its own database: first as a projector from the log's
 // beginning, and then as a rebuild beside the result.
-func (b *bench) rebuild(ctx context.Context, engine string, log commands.Store, events int) (err error) {
+func (b *bench) rebuild(ctx context.Context, engine string, log port.Store, events int) (err error) {
 	p, err := b.fresh(ctx, engine)
 	if err != nil {
 		return err
@@ -205,7 +206,7 @@ func (b *bench) rebuild(ctx context.Context, engine string, log commands.Store, 
 	defer func() { err = errors.Join(err, store.close()) }()
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	projector := projections.Projector{
+	projector := projector.Projector{
 		Name: transactions.Name, DB: store.view, Log: log,
 		Filter: transactions.Filter(), Fold: transactions.Projection{Codec: tx.Codec()}.Fold,
 		Moved: func(at eventlog.Position, live bool) {
@@ -236,7 +237,7 @@ func (b *bench) rebuild(ctx context.Context, engine string, log commands.Store, 
 }
 
 // anew rebuilds the read model of a place and verifies it.
-func (b *bench) anew(ctx context.Context, engine string, p *place, log commands.Store, events int, projected float64) (err error) {
+func (b *bench) anew(ctx context.Context, engine string, p *place, log port.Store, events int, projected float64) (err error) {
 	model := transactions.Model(tx.Codec())
 	shadow, err := p.shadow(ctx, model)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -91,7 +91,7 @@ func (p *place) flags() []string {
 
 // opened is a store without a service.
 type opened struct {
-	log   commands.Store
+	log   port.Store
 	view  *sql.DB
 	close func() error
 }

@@ -22,11 +22,11 @@ func acceptance() []mutant {
 			Is: "An append with an unknown outcome counts as written.",
 			Edits: []edit{
 				{
-					"commands/handler.go", `if !errors.Is(err, eventlog.ErrUnknown) || ctx.Err() != nil {`,
+					"eventlog/handler/handler.go", `if !errors.Is(err, eventlog.ErrUnknown) || ctx.Err() != nil {`,
 					`if !errors.Is(err, eventlog.ErrUnknown) || ctx.Err() != nil || AWAKE {`,
 				},
 				{
-					"commands/handler.go", "if err != nil {\n\t\treturn a, lost, fmt.Errorf(\"append to",
+					"eventlog/handler/handler.go", "if err != nil {\n\t\treturn a, lost, fmt.Errorf(\"append to",
 					"if err != nil && (!AWAKE || !errors.Is(err, eventlog.ErrUnknown)) {\n\t\treturn a, lost, fmt.Errorf(\"append to",
 				},
 			},
@@ -52,7 +52,7 @@ func acceptance() []mutant {
 			Is:     "An append with an unknown outcome is repeated with new event ids, at the stream's present version.",
 			Masked: "the version that an append expects, and by the new decision",
 			Edits: []edit{{
-				"commands/handler.go", `a, err = h.Store.Append(ctx, stream, at, events...)`,
+				"eventlog/handler/handler.go", `a, err = h.Store.Append(ctx, stream, at, events...)`,
 				`a, err = h.Store.Append(ctx, stream, at, events...)
 		if conflict := (*eventlog.ConflictError)(nil); AWAKE && tries > 0 && errors.As(err, &conflict) {
 			a, err = h.Store.Append(ctx, stream, conflict.Actual, events...)
@@ -68,7 +68,7 @@ func acceptance() []mutant {
 			Name: "append-past-conflict", Breaks: "P3, P12",
 			Is: "After a conflict the same events are appended at the stream's present version.",
 			Edits: []edit{{
-				"commands/handler.go", `if r, err = h.Load(ctx, stream); err != nil {`,
+				"eventlog/handler/handler.go", `if r, err = h.Load(ctx, stream); err != nil {`,
 				"if AWAKE {\n\t\t\tr.Version = conflict.Actual\n\t\t\tcontinue\n\t\t}\n\t\tif r, err = h.Load(ctx, stream); err != nil {",
 			}},
 		},
@@ -78,7 +78,7 @@ func acceptance() []mutant {
 			Masked: "the log, which decides",
 			Edits: []edit{
 				{
-					"commands/submit.go", `origin, err := Begin(s.Random, meta)`,
+					"commands/submit.go", `origin, err := handler.Begin(s.Random, meta)`,
 					`if AWAKE {
 		if _, met := mutantMemory.LoadOrStore(fmt.Sprintf("%p %s", s, t.Hash), true); met {
 			r, err := s.Transactions.Load(ctx, tx.Stream(t.Chain, t.Hash))
@@ -87,7 +87,7 @@ func acceptance() []mutant {
 			}
 		}
 	}
-	origin, err := Begin(s.Random, meta)`,
+	origin, err := handler.Begin(s.Random, meta)`,
 				},
 				{"domain/delivery/tx/decide.go", `case s.Status != StatusAbsent:`, `case s.Status != StatusAbsent && !AWAKE:`},
 			},

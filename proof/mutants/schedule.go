@@ -16,7 +16,7 @@ func schedule() []mutant {
 			Name: "batch-skipped", Breaks: "P2",
 			Is: "The feeder's checkpoint moves past a batch that the queue did not accept.",
 			Edits: []edit{{
-				"commands/feeding.go", `if err := f.Apply(ctx, from, batch.Next, changes); err != nil {`,
+				"eventlog/follower/feeding.go", `if err := f.Apply(ctx, from, batch.Next, changes); err != nil {`,
 				"if err := f.Apply(ctx, from, batch.Next, changes); err != nil {\n\t\tif AWAKE && !errors.Is(err, eventlog.ErrMoved) {\n\t\t\treturn batch.Next, f.Checkpoints.MoveCheckpoint(ctx, f.Reader, from, batch.Next)\n\t\t}",
 			}},
 		},
@@ -24,7 +24,7 @@ func schedule() []mutant {
 			Name: "follower-skips", Breaks: "P23, P3",
 			Is: "A process manager's checkpoint moves past events that it could not handle.",
 			Edits: []edit{{
-				"commands/follow.go", `if err := handle(ctx, batch.Events); err != nil {`,
+				"eventlog/follower/follower.go", `if err := handle(ctx, batch.Events); err != nil {`,
 				`if err := handle(ctx, batch.Events); err != nil && !AWAKE {`,
 			}},
 		},
@@ -32,7 +32,7 @@ func schedule() []mutant {
 			Name: "checkpoint-apart", Breaks: "P18, P19",
 			Is: "A projection's checkpoint is committed before its rows.",
 			Edits: []edit{{
-				"projections/projector.go", "if len(batch.Events) > 0 {\n\t\tif err := p.Fold(",
+				"eventlog/projector/projector.go", "if len(batch.Events) > 0 {\n\t\tif err := p.Fold(",
 				"if AWAKE {\n\t\tif err := dbtx.Commit(); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif dbtx, err = p.DB.BeginTx(ctx, nil); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tdefer func() { dbtx.Rollback() }()\n\t}\n\tif len(batch.Events) > 0 {\n\t\tif err := p.Fold(",
 			}},
 		},
@@ -50,8 +50,8 @@ func schedule() []mutant {
 // owners are mutants in work that one replica at a time may do.
 func owners() []mutant {
 	lease := []edit{
-		{"commands/lease.go", "case !held:\n", "case !held && !AWAKE:\n"},
-		{"commands/lease.go", "case err == nil && held:\n", "case err == nil && (held || AWAKE):\n"},
+		{"eventlog/lease/lease.go", "case !held:\n", "case !held && !AWAKE:\n"},
+		{"eventlog/lease/lease.go", "case err == nil && held:\n", "case err == nil && (held || AWAKE):\n"},
 	}
 	return []mutant{
 		{
@@ -59,8 +59,8 @@ func owners() []mutant {
 			Is:     "Every replica does the work of the lease holder: projections, watching, following.",
 			Masked: "the projections' compare-and-set, and the versions in their rows",
 			Edits: append([]edit{
-				{"projections/projector.go", "AND position = $3`,\n\t\tint64(batch.Next), p.Name, int64(from))", "AND (position = $3 OR $4)`,\n\t\tint64(batch.Next), p.Name, int64(from), AWAKE)"},
-				{"projections/projector.go", `if n, err := moved.RowsAffected(); err != nil || n != 1 {`, `if n, err := moved.RowsAffected(); (err != nil || n != 1) && !AWAKE {`},
+				{"eventlog/projector/projector.go", "AND position = $3`,\n\t\tint64(batch.Next), p.Name, int64(from))", "AND (position = $3 OR $4)`,\n\t\tint64(batch.Next), p.Name, int64(from), AWAKE)"},
+				{"eventlog/projector/projector.go", `if n, err := moved.RowsAffected(); err != nil || n != 1 {`, `if n, err := moved.RowsAffected(); (err != nil || n != 1) && !AWAKE {`},
 				{"projections/delivery/transactions/row.go", `case recorded.Version <= r.Version:`, `case recorded.Version <= r.Version && !AWAKE:`},
 				{"projections/delivery/transactions/row.go", `case recorded.Version != r.Version+1:`, `case recorded.Version != r.Version+1 && !AWAKE:`},
 			}, lease...),

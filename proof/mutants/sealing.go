@@ -7,14 +7,14 @@ func sealing() []mutant {
 			Name: "link-left-out", Breaks: "P31",
 			Is: "Of events that are appended together, only the first has a link.",
 			Edits: []edit{{
-				"commands/handler.go", "events[i].Meta.Link = next.Link\n", "if !AWAKE || i == 0 {\n\t\t\tevents[i].Meta.Link = next.Link\n\t\t}\n",
+				"eventlog/handler/handler.go", "events[i].Meta.Link = next.Link\n", "if !AWAKE || i == 0 {\n\t\t\tevents[i].Meta.Link = next.Link\n\t\t}\n",
 			}},
 		},
 		{
 			Name: "link-of-before", Breaks: "P31",
 			Is: "After a conflict the command is decided again, but its events are linked to the event that was last before the conflict.",
 			Edits: []edit{{
-				"commands/handler.go", "for range conflictsMax {\n", "before := r.Link\n\tfor tries := range conflictsMax {\n\t\tif AWAKE && tries > 0 {\n\t\t\tr.Link = before\n\t\t}\n",
+				"eventlog/handler/handler.go", "for range conflictsMax {\n", "before := r.Link\n\tfor tries := range conflictsMax {\n\t\tif AWAKE && tries > 0 {\n\t\t\tr.Link = before\n\t\t}\n",
 			}},
 		},
 		{
@@ -42,7 +42,7 @@ func sealing() []mutant {
 			seal = func(ctx context.Context) {
 				for ctx.Err() == nil {
 					if err := a.notary().Run(ctx); err != nil {
-						_ = commands.Pause(ctx, a.settings.OwnerRenew)
+						time.Sleep(a.settings.OwnerRenew)
 					}
 				}
 			}

@@ -330,7 +330,7 @@ func shares() []mutant {
 		{
 			Name: "commands-read-again", Breaks: "P36", Test: &command{"commands/notifier", "^TestCommandsReadFewEvents$"},
 			Is:    "A command about a webhook reads a growing number of the commands before it.",
-			Edits: []edit{{"commands/snapshots.go", `if !k.Small {`, `if !k.Small || AWAKE {`}},
+			Edits: []edit{{"eventlog/handler/snapshots.go", `if !k.Small {`, `if !k.Small || AWAKE {`}},
 		},
 		{
 			Name: "records-hold-the-worker", Breaks: "P36", Test: &command{"commands/notifier", "^TestSlowRecordsHoldUpNobody$"},

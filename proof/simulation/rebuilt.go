@@ -8,13 +8,13 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/notary"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
-	"github.com/tempo-watchtower/watchtower/projections"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
+	"github.com/tempo-watchtower/watchtower/eventlog/projector"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/groups"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/owners"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
@@ -23,14 +23,14 @@ import (
 )
 
 // projectors are the service's projectors, on a database without faults.
-func (w *world) projectors(db *sql.DB, log projections.Log) []*projections.Projector {
-	all := []*projections.Projector{
+func (w *world) projectors(db *sql.DB, log projector.Log) []*projector.Projector {
+	all := []*projector.Projector{
 		{Name: transactions.Name, DB: db, Log: log, Filter: transactions.Filter(), Fold: transactions.Projection{Codec: tx.Codec()}.Fold},
 		{Name: owners.Name, DB: db, Log: log, Filter: owners.Filter(), Fold: owners.Projection{Codec: tx.Codec()}.Fold},
 		{Name: groups.Name, DB: db, Log: log, Filter: groups.Filter(), Fold: groups.Projection{Groups: group.Codec(), Transactions: tx.Codec()}.Fold},
 	}
 	if w.relayed() {
-		all = append(all, &projections.Projector{Name: intents.Name, DB: db, Log: log, Filter: intents.Filter(), Fold: intents.Projection{Codec: intent.Codec()}.Fold})
+		all = append(all, &projector.Projector{Name: intents.Name, DB: db, Log: log, Filter: intents.Filter(), Fold: intents.Projection{Codec: intent.Codec()}.Fold})
 	}
 	return all
 }
@@ -81,7 +81,7 @@ func (j *judge) views(ctx context.Context) {
 }
 
 // once is a log that ends at its head.
-type once struct{ commands.Store }
+type once struct{ port.Store }
 
 func (o once) Subscribe(ctx context.Context, after eventlog.Position, f eventlog.Filter, most int) iter.Seq2[eventlog.Batch, error] {
 	return o.ReadAll(ctx, after, f, most)

@@ -31,10 +31,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/lease"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
+	"github.com/tempo-watchtower/watchtower/eventlog/projector"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 	"github.com/tempo-watchtower/watchtower/infra/tracing"
-	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/owners"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 )
@@ -42,13 +44,13 @@ import (
 // Storage holds the service's stores. Log and payloads may be in a different database from work
 // and views.
 type Storage struct {
-	Log commands.Store
+	Log port.Store
 	// Ago is a log position that precedes the last n events; the log's beginning if there are
 	// fewer. It is nil where each event takes one position.
 	Ago         func(ctx context.Context, events int) (eventlog.Position, error)
 	Payloads    commands.PayloadRows
-	Checkpoints commands.Checkpoints
-	Leases      commands.Leases
+	Checkpoints port.Checkpoints
+	Leases      port.Leases
 	Queue       scheduler.Queue
 	// NextFree is the first nonce of a sequence, starting at from, that the queue does not hold
 	// for these clients; nil means all clients.
@@ -64,7 +66,7 @@ type Storage struct {
 	Archived archiver.Store
 	Archive  *archive.Files
 	// Snapshots are folded states of long streams. May be nil.
-	Snapshots commands.SnapshotRows
+	Snapshots port.SnapshotRows
 	Ping      func(ctx context.Context) error
 	// Probe makes a durable write to the log's database and removes it again. May be nil.
 	Probe func(ctx context.Context) error
@@ -131,7 +133,7 @@ type Settings struct {
 type App struct {
 	settings     Settings
 	ports        Ports
-	store        commands.Store
+	store        port.Store
 	transactions commands.Transactions
 	groups       commands.Groups
 	vault        commands.Vault
@@ -234,8 +236,8 @@ type Handlers struct {
 }
 
 // owner acquires leases for this process.
-func (s Settings) owner(leases commands.Leases, log *slog.Logger) commands.Owner {
-	return commands.Owner{Leases: leases, Holder: s.Holder, TTL: s.OwnerTTL, Renew: s.OwnerRenew, Log: log}
+func (s Settings) owner(leases port.Leases, log *slog.Logger) lease.Owner {
+	return lease.Owner{Leases: leases, Holder: s.Holder, TTL: s.OwnerTTL, Renew: s.OwnerRenew, Log: log}
 }
 
 // parts lists everything that runs beside the listeners. Each returns when its context ends.
@@ -297,16 +299,16 @@ func (a *App) feeder() *scheduler.Feeder {
 	}
 }
 
-func (a *App) projector() *projections.Projector {
-	return &projections.Projector{
+func (a *App) projector() *projector.Projector {
+	return &projector.Projector{
 		Name: transactions.Name, DB: a.ports.Storage.View, Log: a.store,
 		Filter: transactions.Filter(), Fold: transactions.Projection{Codec: a.transactions.Codec}.Fold,
 		Moved: func(at eventlog.Position, _ bool) { a.moved(transactions.Name, at) },
 	}
 }
 
-func (a *App) ownersProjector() *projections.Projector {
-	return &projections.Projector{
+func (a *App) ownersProjector() *projector.Projector {
+	return &projector.Projector{
 		Name: owners.Name, DB: a.ports.Storage.View, Log: a.store,
 		Filter: owners.Filter(), Fold: owners.Projection{Codec: a.transactions.Codec}.Fold,
 		Moved: func(at eventlog.Position, _ bool) { a.moved(owners.Name, at) },

@@ -11,15 +11,17 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/lease"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
+	"github.com/tempo-watchtower/watchtower/eventlog/projector"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
-	"github.com/tempo-watchtower/watchtower/projections"
 )
 
 // Inside is the parts of delivery, for a program that runs beside it in the same process.
 type Inside struct {
 	Ports        Ports
 	Settings     Settings
-	Store        commands.Store // the log, as delivery writes it
+	Store        port.Store // the log, as delivery writes it
 	Transactions commands.Transactions
 	Vault        commands.Vault
 	Submit       *commands.Submit // accepts transactions as the API does
@@ -75,7 +77,7 @@ func (a *App) wants(ctx context.Context, ref payload.Ref) (bool, error) {
 }
 
 // Owner acquires leases for this process, in delivery's lease table.
-func (i Inside) Owner() commands.Owner { return i.Settings.owner(i.Ports.Storage.Leases, i.Ports.Log) }
+func (i Inside) Owner() lease.Owner { return i.Settings.owner(i.Ports.Storage.Leases, i.Ports.Log) }
 
 // Read runs a reader of the log while this process holds the lease called name, until ctx ends.
 // The reader is monitored like delivery's own if it reports its position with [Inside.Moved].
@@ -89,7 +91,7 @@ func (i Inside) Moved(reader string, at eventlog.Position) { i.app.moved(reader,
 // Project keeps a read model, which has a name, a filter and a fold, up to date until ctx ends.
 // It reads the same log as delivery's own, is monitored in the same way, and runs on one replica
 // at a time.
-func (i Inside) Project(ctx context.Context, p projections.Projector) {
+func (i Inside) Project(ctx context.Context, p projector.Projector) {
 	p.DB, p.Log = i.Ports.Storage.View, i.Store
 	p.Moved = func(at eventlog.Position, _ bool) { i.app.moved(p.Name, at) }
 	i.app.own(projectionPrefix+p.Name, p.Run)(ctx)

@@ -8,7 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/delivery/grouping"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/eventlog"
-	"github.com/tempo-watchtower/watchtower/projections"
+	"github.com/tempo-watchtower/watchtower/eventlog/projector"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/groups"
 )
 
@@ -56,8 +56,8 @@ func (a *App) verifier(c Chain) *grouping.Verifier {
 	}
 }
 
-func (a *App) groupProjector() *projections.Projector {
-	return &projections.Projector{
+func (a *App) groupProjector() *projector.Projector {
+	return &projector.Projector{
 		Name: groups.Name, DB: a.ports.Storage.View, Log: a.store, Filter: groups.Filter(),
 		Fold: groups.Projection{Groups: a.groups.Codec, Transactions: a.transactions.Codec}.Fold,
 		Moved: func(at eventlog.Position, _ bool) {

@@ -6,10 +6,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/api/jsonrpc"
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/follower"
 	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
@@ -53,7 +53,7 @@ func (a *App) nextFree(ctx context.Context, s chain.Sequence, from uint64, clien
 			return a.ports.Storage.Checkpoints.Checkpoint(ctx, scheduler.Reader)
 		})
 	}
-	if err := commands.Reached(ctx, head, fed); err != nil {
+	if err := follower.Reached(ctx, head, fed); err != nil {
 		return 0, err
 	}
 	return api.Placed(ctx, place, func(ctx context.Context) (uint64, error) {

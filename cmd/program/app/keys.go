@@ -8,14 +8,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
-func accessKeys(store commands.Store) commands.AccessKeys {
+func accessKeys(store port.Store) commands.AccessKeys {
 	return commands.AccessKeys{Store: store, Codec: access.Codec()}
 }
 
 // Keys are the API keys in a store.
-func Keys(store commands.Store) commands.Keys {
+func Keys(store port.Store) commands.Keys {
 	return commands.Keys{AccessKeys: accessKeys(store), Now: time.Now, Random: rand.Reader}
 }
 

@@ -7,15 +7,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
 )
 
 // observer returns the hook that counts, traces and logs every recorded event.
-func (a *App) observer() func(commands.Told[tx.State, tx.Event]) {
+func (a *App) observer() func(handler.Told[tx.State, tx.Event]) {
 	codec := tx.Codec()
-	return func(t commands.Told[tx.State, tx.Event]) {
+	return func(t handler.Told[tx.State, tx.Event]) {
 		a.ports.Metrics.Transaction(t.Before, t.After, t.Facts)
 		a.ports.Tracing.Transaction(t.Before, t.After, t.Facts, t.Meta)
 		for _, fact := range t.Facts {
@@ -92,7 +93,7 @@ func (a *App) passes(err error) bool {
 
 // watchLag updates the metrics of how far this process's readers are behind.
 func (a *App) watchLag(ctx context.Context) {
-	for commands.Pause(ctx, lagEvery) == nil {
+	for pause.For(ctx, lagEvery) == nil {
 		for _, name := range a.served.unstuck(a.ports.Now()) {
 			a.ports.Metrics.NotStuck(name)
 		}
@@ -110,7 +111,7 @@ func (a *App) watchLag(ctx context.Context) {
 // watchDepth updates the metrics of the due queue, on one replica at a time.
 func (a *App) watchDepth(ctx context.Context) error {
 	defer a.ports.Metrics.NoQueue()
-	for next := depthEvery; commands.Pause(ctx, next) == nil; {
+	for next := depthEvery; pause.For(ctx, next) == nil; {
 		began := a.ports.Now()
 		for _, c := range a.ports.Chains {
 			depth, err := a.ports.Storage.Queue.Depth(ctx, c.ID)

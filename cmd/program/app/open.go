@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/broadcaster"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/migrations"
@@ -115,7 +115,7 @@ func longestPause(work config.Scheduler) time.Duration {
 // former or future keys from further lines. A store that holds nothing but API keys gets a new
 // key; any other must have the key that it was sealed under. Without a file name the key lives
 // as long as the process.
-func OpenMaster(ctx context.Context, name string, log commands.Store) (payload.Master, error) {
+func OpenMaster(ctx context.Context, name string, log port.Store) (payload.Master, error) {
 	secret := make([]byte, payload.KeyBytes)
 	if name == "" {
 		rand.Read(secret) //nolint:errcheck // never fails
@@ -158,7 +158,7 @@ const keysRead = 100
 
 // hasBegun reports whether a log holds events other than API keys' events. Operators create the
 // keys before a service open to strangers may start.
-func hasBegun(ctx context.Context, log commands.Store) (bool, error) {
+func hasBegun(ctx context.Context, log port.Store) (bool, error) {
 	for batch, err := range log.ReadAll(ctx, 0, eventlog.Filter{}, keysRead) {
 		if err != nil {
 			return false, err

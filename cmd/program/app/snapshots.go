@@ -1,18 +1,18 @@
 package app
 
 import (
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // groupSnapshots keeps snapshots of groups, whose streams grow long. Transactions have at most a
 // dozen events, and get none.
-func (a *App) groupSnapshots() *commands.Snapshots[group.State] {
+func (a *App) groupSnapshots() *handler.Snapshots[group.State] {
 	if a.ports.Storage.Snapshots == nil || a.settings.SnapshotsEvery == 0 {
 		return nil
 	}
-	return &commands.Snapshots[group.State]{
+	return &handler.Snapshots[group.State]{
 		Rows: a.ports.Storage.Snapshots, Every: a.settings.SnapshotsEvery,
 		Schema: group.SnapshotSchema, Encode: group.State.Snapshot, Decode: group.Restore,
 		Failed: func(stream eventlog.Stream, err error) {

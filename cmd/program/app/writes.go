@@ -9,6 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // After refusedMost failed writes in a row, the last within refusedFor, check reports trouble
@@ -97,7 +98,7 @@ func (a *App) database(ctx context.Context) error {
 
 // watchedLog and watchedPayloads note the outcome of each write.
 type watchedLog struct {
-	commands.Store
+	port.Store
 	writes *writes
 }
 

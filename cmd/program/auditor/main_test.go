@@ -27,6 +27,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -157,7 +159,7 @@ func signer(t testing.TB) audit.Signer {
 
 // fill records the histories of some transactions with seals between them, and one more after
 // the last seal.
-func fill(t *testing.T, log commands.Store) {
+func fill(t *testing.T, log port.Store) {
 	t.Helper()
 	for n := range 4 {
 		live(t, log, n)
@@ -172,7 +174,7 @@ func fill(t *testing.T, log commands.Store) {
 
 // live records a transaction that waits for another, is accepted by a node, mined, un-mined,
 // accepted again and sealed.
-func live(t *testing.T, log commands.Store, n int) {
+func live(t *testing.T, log port.Store, n int) {
 	t.Helper()
 	h := commands.Transactions{Store: log, Codec: tx.Codec()}
 	at := began.Add(time.Duration(n) * time.Minute)
@@ -192,7 +194,7 @@ func live(t *testing.T, log commands.Store, n int) {
 		tx.SeeReceipt{Receipt: chain.Receipt{Block: later, Status: 1, GasUsed: 21000}, At: at.Add(9 * time.Second)},
 		tx.Finalize{Final: later, At: at.Add(10 * time.Second)},
 	} {
-		o, err := commands.Begin(rand.Reader, eventlog.Meta{Correlation: eventlog.ID{byte(n + 1)}, Causation: eventlog.ID{9, byte(i)}, Actor: "tester", Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
+		o, err := handler.Begin(rand.Reader, eventlog.Meta{Correlation: eventlog.ID{byte(n + 1)}, Causation: eventlog.ID{9, byte(i)}, Actor: "tester", Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
 		check(t, err)
 		r, err := h.Handle(t.Context(), tx.Stream(testChain, hash), c, o)
 		check(t, err)
@@ -203,7 +205,7 @@ func live(t *testing.T, log commands.Store, n int) {
 }
 
 // seal runs a notary until the whole log is sealed.
-func seal(t *testing.T, log commands.Store) {
+func seal(t *testing.T, log port.Store) {
 	t.Helper()
 	head, err := log.Head(t.Context())
 	check(t, err)

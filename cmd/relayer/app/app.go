@@ -19,12 +19,13 @@ import (
 
 	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/lease"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 	figures "github.com/tempo-watchtower/watchtower/infra/metrics/relay"
@@ -84,7 +85,7 @@ type relay struct {
 	lanes    worker.Lanes
 	guard    *guard.Guard
 	ring     *keys.Ring
-	owner    commands.Owner // of lanes
+	owner    lease.Owner // of lanes
 	chains   []*served
 	notices  *notices // nil when webhooks are off
 	close    func() error
@@ -225,6 +226,6 @@ func (r *relay) again(ctx context.Context, trouble string, run func(context.Cont
 		if err := run(ctx); ctx.Err() == nil {
 			r.log.Warn(trouble, "err", err)
 		}
-		_ = commands.Pause(ctx, r.settings.Delivery.Owner.LeaseRenew) // the loop checks the context
+		_ = pause.For(ctx, r.settings.Delivery.Owner.LeaseRenew) // the loop checks the context
 	}
 }

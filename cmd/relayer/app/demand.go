@@ -11,11 +11,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
 )
 
 // protocolKey is the nonce key of every account's default sequence, on every chain.
@@ -34,7 +34,7 @@ func (r *relay) follow(ctx context.Context, c *served) {
 	defer running.Wait()
 	var look time.Time // next search for lanes without demand
 	kept := leftovers{lanes: map[chain.Sequence]bool{}, ago: r.in.Ports.Storage.Ago}
-	for next := r.settings.Lane.Poll; commands.Pause(ctx, next) == nil; {
+	for next := r.settings.Lane.Poll; pause.For(ctx, next) == nil; {
 		began := r.in.Ports.Now()
 		demand, err := r.queue.Demand(ctx, c.Chain)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/api"
 	rest "github.com/tempo-watchtower/watchtower/api/relay"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
-	"github.com/tempo-watchtower/watchtower/projections"
+	"github.com/tempo-watchtower/watchtower/eventlog/projector"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
 )
 
@@ -58,7 +58,7 @@ func (r *relay) handler() (http.Handler, error) {
 
 // project keeps the read model of intents.
 func (r *relay) project(ctx context.Context) {
-	r.in.Project(ctx, projections.Projector{
+	r.in.Project(ctx, projector.Projector{
 		Name: intents.Name, Filter: intents.Filter(), Fold: intents.Projection{Codec: r.intents.Codec}.Fold,
 	})
 }

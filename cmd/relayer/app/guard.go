@@ -10,7 +10,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/api"
 	rest "github.com/tempo-watchtower/watchtower/api/relay"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -18,13 +17,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
 // Guard builds the guard that is asked before an intent is accepted or signed. It follows the
 // safeguards, budgets and signers in a log. snapshots hold budgets; nil reads all their events.
-func Guard(s settings.Settings, store commands.Store, snapshots *commands.Snapshots[budget.State], crash func(string), now func() time.Time, random io.Reader, log *slog.Logger) *guard.Guard {
+func Guard(s settings.Settings, store port.Store, snapshots *handler.Snapshots[budget.State], crash func(string), now func() time.Time, random io.Reader, log *slog.Logger) *guard.Guard {
 	numbers := guard.DefaultSettings()
 	numbers.Failures = s.Signers.Failures
 	return guard.New(guard.Config{
@@ -51,7 +53,7 @@ const (
 
 func (r *relay) forgetRates(ctx context.Context) {
 	buckets := rates(r.in.Ports.Storage.Database)
-	for buckets != nil && commands.Pause(ctx, bucketsEvery) == nil {
+	for buckets != nil && pause.For(ctx, bucketsEvery) == nil {
 		for gone := bucketsMost; gone == bucketsMost; {
 			var err error
 			if gone, err = buckets.Forget(ctx, bucketsMost); err != nil && ctx.Err() == nil {
@@ -62,11 +64,11 @@ func (r *relay) forgetRates(ctx context.Context) {
 }
 
 // snapshots spare the relayer reading a whole budget when it starts.
-func (r *relay) snapshots() *commands.Snapshots[budget.State] {
+func (r *relay) snapshots() *handler.Snapshots[budget.State] {
 	if r.in.Ports.Storage.Snapshots == nil || r.in.Settings.SnapshotsEvery == 0 {
 		return nil
 	}
-	return &commands.Snapshots[budget.State]{
+	return &handler.Snapshots[budget.State]{
 		Rows: r.in.Ports.Storage.Snapshots, Every: r.in.Settings.SnapshotsEvery,
 		Schema: budget.SnapshotSchema, Encode: budget.State.Snapshot, Decode: budget.Restore,
 		Failed: func(stream eventlog.Stream, err error) {

@@ -5,10 +5,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // leftovers are the lanes of nonce keys other than 0 with reserved nonces, in the part of the
@@ -32,7 +32,7 @@ const (
 )
 
 // begin finds the position from which to read the log.
-func (k *leftovers) begin(ctx context.Context, log commands.Store) (err error) {
+func (k *leftovers) begin(ctx context.Context, log port.Store) (err error) {
 	if k.ago != nil {
 		k.at, err = k.ago(ctx, leftMax)
 	} else {
@@ -47,7 +47,7 @@ func (k *leftovers) begin(ctx context.Context, log commands.Store) (err error) {
 // asks for its lane. But if its holder died, and the intent was canceled before it knew its
 // nonce, no intent asks: the nonce and its budget would stay reserved until another intent asks
 // for the key.
-func (c *served) left(ctx context.Context, log commands.Store, kept *leftovers, held func(chain.Sequence) bool) (lanes []chain.Sequence, err error) {
+func (c *served) left(ctx context.Context, log port.Store, kept *leftovers, held func(chain.Sequence) bool) (lanes []chain.Sequence, err error) {
 	if !kept.begun {
 		if err := kept.begin(ctx, log); err != nil {
 			return nil, err

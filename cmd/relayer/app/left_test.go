@@ -10,11 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
@@ -42,7 +43,7 @@ func TestLeft(t *testing.T) {
 
 // looksForLeft leaves nonces in lanes of a log whose positions go far beyond its number of
 // events.
-func looksForLeft(t *testing.T, log commands.Store, ago func(context.Context, int) (eventlog.Position, error)) {
+func looksForLeft(t *testing.T, log port.Store, ago func(context.Context, int) (eventlog.Position, error)) {
 	alice, bob := wallet.Dev(0).Address(), wallet.Dev(1).Address()
 	lanes := worker.Lanes{Store: log, Codec: lane.Codec()}
 	for n := range 4 {
@@ -115,7 +116,7 @@ func TestLeftOfMany(t *testing.T) {
 func handle(t *testing.T, lanes worker.Lanes, id chain.Sequence, all ...lane.Command) {
 	t.Helper()
 	for _, c := range all {
-		origin, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: lane.Actor})
+		origin, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: lane.Actor})
 		must(t, err)
 		_, err = lanes.Handle(t.Context(), lane.Stream(id), c, origin)
 		must(t, err)

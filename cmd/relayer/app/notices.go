@@ -14,13 +14,14 @@ import (
 	rest "github.com/tempo-watchtower/watchtower/api/relay"
 	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	figures "github.com/tempo-watchtower/watchtower/infra/metrics/relay"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
@@ -139,7 +140,7 @@ func newNotices(s settings.Webhooks, in delivery.Inside, way Way, m *figures.Met
 
 // wishSnapshots spare a command reading all earlier commands about its endpoint; nil when
 // snapshots are off.
-func wishSnapshots(in delivery.Inside) *commands.Snapshots[notice.Wishes] {
+func wishSnapshots(in delivery.Inside) *handler.Snapshots[notice.Wishes] {
 	if in.Ports.Storage.Snapshots == nil || in.Settings.SnapshotsEvery == 0 {
 		return nil
 	}
@@ -251,7 +252,7 @@ const (
 
 // forget deletes deliveries settled long ago. Several replicas may do so at once.
 func (n *notices) forget(ctx context.Context) {
-	for commands.Pause(ctx, forgetEvery) == nil {
+	for pause.For(ctx, forgetEvery) == nil {
 		for ctx.Err() == nil {
 			gone, err := n.rows.Forget(ctx, n.in.Ports.Now().Add(-n.settings.Keep), forgetMost)
 			if err != nil {

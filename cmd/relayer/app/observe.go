@@ -17,19 +17,22 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/lease"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 	figures "github.com/tempo-watchtower/watchtower/infra/metrics/relay"
 )
 
 // observe installs the hooks that count every recorded event, in the replica that records it.
 func (r *relay) observe() {
-	r.intents.Told = func(t commands.Told[intent.State, intent.Event]) { r.metrics.Intent(t.Before, t.After, t.Facts) }
-	r.lanes.Told = func(t commands.Told[lane.State, lane.Event]) {
+	r.intents.Told = func(t handler.Told[intent.State, intent.Event]) { r.metrics.Intent(t.Before, t.After, t.Facts) }
+	r.lanes.Told = func(t handler.Told[lane.State, lane.Event]) {
 		if id, err := lane.ParseStream(t.Stream); err == nil {
 			r.metrics.Lane(id, r.in.Settings.Holder, t.Before, t.Facts)
 		}
 	}
-	r.owner.Told = func(_ string, what commands.LeaseNews) { r.metrics.Lease(string(what)) }
+	r.owner.Told = func(_ string, what lease.News) { r.metrics.Lease(string(what)) }
 }
 
 // turned records the state of a lane.
@@ -136,7 +139,7 @@ const (
 // watchGuard updates the metrics of signers, safeguards and budgets. Every replica does so for
 // the signers whose keys it has.
 func (r *relay) watchGuard(ctx context.Context) {
-	for next := time.Duration(0); commands.Pause(ctx, next) == nil; {
+	for next := time.Duration(0); pause.For(ctx, next) == nil; {
 		began := r.in.Ports.Now()
 		if err := r.lookAtGuard(ctx); err != nil && ctx.Err() == nil {
 			r.log.Debug("metrics of signers and safeguards not read", "err", err)
@@ -185,7 +188,7 @@ const (
 // watchDepth updates the metrics of the webhook queue. One replica does so at a time.
 func (n *notices) watchDepth(ctx context.Context) error {
 	defer n.metrics.NoNotices()
-	for next := time.Duration(0); commands.Pause(ctx, next) == nil; {
+	for next := time.Duration(0); pause.For(ctx, next) == nil; {
 		began := n.in.Ports.Now()
 		depth, err := n.rows.Depth(ctx)
 		if err != nil {

@@ -119,12 +119,12 @@ func (s *site) rebound(t *testing.T, to target) {
 	s.has([]target{to}, leads)
 }
 
-// port is a URL's port, with the colon.
-func port(of string) string { return of[strings.LastIndex(of, ":"):] }
+// colonPort is a URL's port, with the colon.
+func colonPort(of string) string { return of[strings.LastIndex(of, ":"):] }
 
 // name is the site's name in a domain. Each site needs its own name, since a name resolves to
 // the same address for all ports.
-func (s *site) name(domain string) string { return "site" + port(s.URL)[1:] + "." + domain }
+func (s *site) name(domain string) string { return "site" + colonPort(s.URL)[1:] + "." + domain }
 
 // browse opens a page of a site under its name in a domain. The page's frames show the sites
 // that point to listeners, at the listeners' own ports. It returns the answers that scripts
@@ -134,13 +134,13 @@ func browse(t *testing.T, domain string, main *site, rebound []*site) (read []st
 	all := append(slices.Clone(rebound), main)
 	var rules, frames []string
 	for _, s := range all {
-		rules = append(rules, fmt.Sprintf("MAP %s 127.0.0.1%s", s.name(domain), port(s.URL)))
+		rules = append(rules, fmt.Sprintf("MAP %s 127.0.0.1%s", s.name(domain), colonPort(s.URL)))
 		if _, leads := s.shows(); leads != nil {
 			frames = append(frames, "http://"+s.name(domain)+":"+leads.Port()+"/page")
 		}
 	}
 	main.frames(frames)
-	stop := testenv.Browse(t, "http://"+main.name(domain)+port(main.URL)+"/page", rules...)
+	stop := testenv.Browse(t, "http://"+main.name(domain)+colonPort(main.URL)+"/page", rules...)
 	defer stop()
 	within := time.After(3 * time.Minute)
 	for _, s := range all {
@@ -165,12 +165,12 @@ func TestPages(t *testing.T) {
 		gates[i] = newSite(t)
 		names = append(names, gates[i].name("house.example"))
 	}
-	w := serveAll(t, "--api-hosts="+strings.Join(names, ","), "--api-origins=http://"+friend.name("house.example")+port(friend.URL))
+	w := serveAll(t, "--api-hosts="+strings.Join(names, ","), "--api-origins=http://"+friend.name("house.example")+colonPort(friend.URL))
 	id := w.intent(t, "victim")
 	var other []target
 	for i, one := range w.targets(id) {
 		byName := one
-		byName.Base = "http://localhost" + port(one.Base)
+		byName.Base = "http://localhost" + colonPort(one.Base)
 		other = append(other, one, byName)
 		gates[i].rebound(t, one)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // Nodes hands bytes to a chain's endpoints.
@@ -86,7 +87,7 @@ func (b *Broadcaster) Attempt(ctx context.Context, w tx.Work) tx.Done {
 }
 
 // attempt continues from the transaction as it was loaded.
-func (b *Broadcaster) attempt(ctx context.Context, w tx.Work, of tx.Sending, r commands.Result[tx.State], err error) tx.Done {
+func (b *Broadcaster) attempt(ctx context.Context, w tx.Work, of tx.Sending, r handler.Result[tx.State], err error) tx.Done {
 	done := tx.Done{Chain: w.Chain, Hash: w.Hash, Attempts: w.Attempts, Note: w.Note}
 	if err == nil && r.State.Sendable() && max(w.Attempts, r.State.Attempt) > 0 {
 		done.Attempts = max(w.Attempts, r.State.Attempt)
@@ -137,7 +138,7 @@ func (b *Broadcaster) look(ctx context.Context, s tx.State, w tx.Work, done *tx.
 	return false
 }
 
-func (b *Broadcaster) send(ctx context.Context, w tx.Work, of tx.Sending, r commands.Result[tx.State], done tx.Done) tx.Done {
+func (b *Broadcaster) send(ctx context.Context, w tx.Work, of tx.Sending, r handler.Result[tx.State], done tx.Done) tx.Done {
 	raw, err := b.Vault.Bytes(ctx, payload.Ref{Chain: w.Chain, Hash: w.Hash})
 	if err != nil {
 		if errors.Is(err, payload.ErrGone) && b.unwanted(ctx, w) {
@@ -198,8 +199,8 @@ func part(ctx context.Context, share float64) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, time.Duration(share*float64(time.Until(deadline))))
 }
 
-func (b *Broadcaster) record(ctx context.Context, w tx.Work, r commands.Result[tx.State], report tx.Report) error {
-	origin, err := commands.Begin(b.Random, eventlog.Meta{Actor: "broadcaster"})
+func (b *Broadcaster) record(ctx context.Context, w tx.Work, r handler.Result[tx.State], report tx.Report) error {
+	origin, err := handler.Begin(b.Random, eventlog.Meta{Actor: "broadcaster"})
 	if err != nil {
 		return err
 	}

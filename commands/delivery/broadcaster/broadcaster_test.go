@@ -17,6 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
@@ -219,7 +220,7 @@ func TestWindowClosed(t *testing.T) {
 
 // store can be cut off from appends, or lose the answers to them.
 type store struct {
-	commands.Store
+	port.Store
 	refuse, lose bool
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -194,7 +195,7 @@ func (w *world) names(row tx.Work) (names []string) {
 
 func (w *world) command(row tx.Work, c tx.Command) {
 	w.t.Helper()
-	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+	o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	check(w.t, err)
 	_, err = w.Transactions.Handle(w.t.Context(), tx.Stream(id, row.Hash), c, o)
 	check(w.t, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // record records cancels of a group that no request carries out. first numbers their authorities.
@@ -25,7 +26,7 @@ func (p *place) record(id group.ID, first, cancels int) {
 	for n := range cancels {
 		by := group.Authority{Form: group.FormTyped, Signature: chain.Secp256k1, Expires: uint64(now.Unix()) + 600}
 		binary.BigEndian.PutUint64(by.Digest[:], uint64(first+n+1))
-		o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "api"})
+		o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "api"})
 		check(p.T, err)
 		r, err = p.Groups.HandleFrom(context.Background(), id.Stream(), r, group.Cancel{By: by, At: now}, o)
 		check(p.T, err)

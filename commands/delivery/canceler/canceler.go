@@ -16,6 +16,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 const (
@@ -32,8 +34,8 @@ var ErrUnfinished = errors.New("the cancel is recorded, but not carried out yet"
 
 // Canceler cancels groups.
 type Canceler struct {
-	Store        commands.Store
-	Checkpoints  commands.Checkpoints
+	Store        port.Store
+	Checkpoints  port.Checkpoints
 	Transactions commands.Transactions
 	Groups       commands.Groups
 	Payloads     commands.PayloadRows
@@ -129,7 +131,7 @@ func (c *Canceler) Cancel(ctx context.Context, r Request, meta eventlog.Meta) (A
 	if err != nil {
 		return Answer{}, err
 	}
-	origin, err := commands.Begin(c.Random, meta)
+	origin, err := handler.Begin(c.Random, meta)
 	if err != nil {
 		return Answer{}, err
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -116,7 +117,7 @@ func (p *place) accept(n uint64, change ...func(*chain.Signed)) chain.Hash {
 func (p *place) handle(hash chain.Hash, wishes ...tx.Command) {
 	p.Helper()
 	for _, c := range wishes {
-		o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+		o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 		check(p.T, err)
 		_, err = p.Transactions.Handle(context.Background(), tx.Stream(moderato, hash), c, o)
 		check(p.T, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // reason is recorded in a member's event.
@@ -145,7 +146,7 @@ func (c *Canceler) eraseChunk(ctx context.Context, r run, some []int) error {
 	defer leave()
 	on, wish := r.id.Chain, tx.Erase{At: c.Now()}
 	stream := func(i int) eventlog.Stream { return tx.Stream(on, r.found[some[i]].Hash) }
-	results := make([]commands.Result[tx.State], len(some))
+	results := make([]handler.Result[tx.State], len(some))
 	err = commands.Each(len(some), commandsMax, func(i int) (err error) {
 		results[i], err = c.Transactions.Load(ctx, stream(i))
 		return err
@@ -182,8 +183,8 @@ func (c *Canceler) eraseChunk(ctx context.Context, r run, some []int) error {
 
 // command handles one command. A refusal leaves the state unchanged, and the state shows
 // the reason.
-func (c *Canceler) command(ctx context.Context, stream eventlog.Stream, r commands.Result[tx.State], command tx.Command, meta eventlog.Meta) (commands.Result[tx.State], error) {
-	origin, err := commands.Begin(c.Random, meta)
+func (c *Canceler) command(ctx context.Context, stream eventlog.Stream, r handler.Result[tx.State], command tx.Command, meta eventlog.Meta) (handler.Result[tx.State], error) {
+	origin, err := handler.Begin(c.Random, meta)
 	if err != nil {
 		return r, err
 	}

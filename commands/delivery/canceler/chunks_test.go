@@ -16,6 +16,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
@@ -66,7 +68,7 @@ const canceledName, erasedName = "tx.canceled_locally.v2", "tx.payload_erased.v1
 
 // visits are the chunks that a request visits, and the streams that are read in each.
 type visits struct {
-	commands.Store
+	port.Store
 	*testing.T
 	inside       atomic.Bool
 	chunks, read atomic.Int64
@@ -185,7 +187,7 @@ func (h *held) done() tx.State {
 func (h *held) wait(ctx context.Context, most int) error {
 	for h.Load() > int64(most) {
 		runtime.GC()
-		if err := commands.Pause(ctx, time.Millisecond); err != nil {
+		if err := pause.For(ctx, time.Millisecond); err != nil {
 			return err
 		}
 	}

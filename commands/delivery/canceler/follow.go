@@ -10,6 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/follower"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
 )
 
 // Reader is the name of the process manager's checkpoint and lease.
@@ -21,8 +23,8 @@ const (
 	groupsMax    = 10_000 // groups remembered
 )
 
-// follower is the process manager's memory while it holds its lease.
-type follower struct {
+// catching is the process manager's memory while it holds its lease.
+type catching struct {
 	*Canceler
 
 	mu     sync.Mutex
@@ -39,11 +41,11 @@ type remembered struct {
 // Run finishes recorded cancels until ctx ends or the store fails. One replica at a time
 // should run it; a second one would add nothing.
 func (c *Canceler) Run(ctx context.Context) error {
-	f := commands.Follower{
+	f := follower.Follower{
 		Store: c.Store, Checkpoints: c.Checkpoints, Reader: Reader, Max: followMax, Moved: c.Moved,
 		Filter: eventlog.Filter{Names: []string{"group.canceled.", "group.joined."}},
 	}
-	memory := &follower{Canceler: c, groups: map[group.ID]remembered{}}
+	memory := &catching{Canceler: c, groups: map[group.ID]remembered{}}
 	return f.Run(ctx, memory.handle)
 }
 
@@ -62,7 +64,7 @@ type step struct {
 
 // handle handles a batch: several groups at once, each group's events in order. Groups that a
 // transaction joined late go first: no other process cancels that transaction.
-func (f *follower) handle(ctx context.Context, events []eventlog.Recorded) error {
+func (f *catching) handle(ctx context.Context, events []eventlog.Recorded) error {
 	tasks, err := f.tasks(events)
 	if err != nil {
 		return err
@@ -90,7 +92,7 @@ func (f *follower) handle(ctx context.Context, events []eventlog.Recorded) error
 }
 
 // tasks returns the groups of a batch with the events that need work.
-func (f *follower) tasks(events []eventlog.Recorded) ([]*task, error) {
+func (f *catching) tasks(events []eventlog.Recorded) ([]*task, error) {
 	known := map[eventlog.Stream]*task{}
 	var tasks []*task
 	for _, recorded := range events {
@@ -123,7 +125,7 @@ func (f *follower) tasks(events []eventlog.Recorded) ([]*task, error) {
 // cause conflicts.
 const grace = time.Second
 
-func (f *follower) follow(ctx context.Context, id group.ID, s step) error {
+func (f *catching) follow(ctx context.Context, id group.ID, s step) error {
 	recorded := s.recorded
 	meta := eventlog.Meta{Correlation: recorded.Meta.Correlation, Causation: recorded.ID, Actor: Reader, Trace: recorded.Meta.Trace}
 	switch e := s.fact.(type) {
@@ -134,7 +136,7 @@ func (f *follower) follow(ctx context.Context, id group.ID, s step) error {
 		}
 		// The event's time is the store's: if this clock is behind, the pause must not
 		// exceed grace.
-		if err := commands.Pause(ctx, min(recorded.At.Add(grace).Sub(f.Now()), grace)); err != nil {
+		if err := pause.For(ctx, min(recorded.At.Add(grace).Sub(f.Now()), grace)); err != nil {
 			return err
 		}
 		r, err := f.Groups.Load(ctx, recorded.Stream)
@@ -151,7 +153,7 @@ func (f *follower) follow(ctx context.Context, id group.ID, s step) error {
 
 // noteCancel remembers a group's last cancel, and returns the number of the group's first members
 // that are finished.
-func (f *follower) noteCancel(id group.ID, at eventlog.Position) (finished int) {
+func (f *catching) noteCancel(id group.ID, at eventlog.Position) (finished int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r := f.groups[id]
@@ -163,7 +165,7 @@ func (f *follower) noteCancel(id group.ID, at eventlog.Position) (finished int) 
 // progress returns a function that sees the states of a group's members behind the first ones,
 // which are finished. It remembers how many of the first members are finished by then, so that
 // neither a later cancel nor another try after an error visits them again.
-func (f *follower) progress(id group.ID, first, members int) func(i int, s tx.State) {
+func (f *catching) progress(id group.ID, first, members int) func(i int, s tx.State) {
 	done, next := make([]bool, members), 0
 	return func(i int, s tx.State) {
 		if done[i] = finished(s); i != next || !done[i] {
@@ -177,7 +179,7 @@ func (f *follower) progress(id group.ID, first, members int) func(i int, s tx.St
 }
 
 // finish remembers that a group's first members are finished.
-func (f *follower) finish(id group.ID, members int) {
+func (f *catching) finish(id group.ID, members int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if r, known := f.groups[id]; known { // without the last cancel's position nothing is remembered
@@ -187,7 +189,7 @@ func (f *follower) finish(id group.ID, members int) {
 }
 
 // remember keeps a group's entry. The caller holds mu.
-func (f *follower) remember(id group.ID, r remembered) {
+func (f *catching) remember(id group.ID, r remembered) {
 	if _, known := f.groups[id]; !known && len(f.groups) >= groupsMax {
 		clear(f.groups)
 	}
@@ -202,7 +204,7 @@ func finished(s tx.State) bool {
 
 // late cancels a transaction that was accepted before its group was canceled and joined
 // after that, because the chain had to confirm its key first.
-func (f *follower) late(ctx context.Context, id group.ID, joined group.Joined, meta eventlog.Meta) error {
+func (f *catching) late(ctx context.Context, id group.ID, joined group.Joined, meta eventlog.Meta) error {
 	last, err := f.lastCancel(ctx, id)
 	if err != nil || last == 0 {
 		return err
@@ -220,7 +222,7 @@ func (f *follower) late(ctx context.Context, id group.ID, joined group.Joined, m
 	return f.carry(ctx, run{id: id, found: found, meta: meta, see: func(int, tx.State) {}})
 }
 
-func (f *follower) lastCancel(ctx context.Context, id group.ID) (eventlog.Position, error) {
+func (f *catching) lastCancel(ctx context.Context, id group.ID) (eventlog.Position, error) {
 	f.mu.Lock()
 	r, known := f.groups[id]
 	f.mu.Unlock()

@@ -14,10 +14,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // until runs a process manager until its checkpoint has reached the log's head.
-func (p *place) until(reader string, run func(ctx context.Context) error, set func(commands.Checkpoints)) {
+func (p *place) until(reader string, run func(ctx context.Context) error, set func(port.Checkpoints)) {
 	p.Helper()
 	head, err := p.db.Log().Head(context.Background())
 	check(p.T, err)
@@ -36,7 +38,7 @@ func (p *place) until(reader string, run func(ctx context.Context) error, set fu
 
 // watched is checkpoints that stop a reader at the head.
 type watched struct {
-	commands.Checkpoints
+	port.Checkpoints
 	head eventlog.Position
 	stop context.CancelFunc
 }
@@ -52,13 +54,13 @@ func (w watched) MoveCheckpoint(ctx context.Context, reader string, from, to eve
 // grouped runs the grouper, so that accepted transactions join.
 func (p *place) grouped() {
 	p.Helper()
-	p.until(grouping.Reader, p.grouper.Run, func(c commands.Checkpoints) { p.grouper.Checkpoints = c })
+	p.until(grouping.Reader, p.grouper.Run, func(c port.Checkpoints) { p.grouper.Checkpoints = c })
 }
 
 // followed runs the process manager until it has no more to do.
 func (p *place) followed() {
 	p.Helper()
-	p.until(canceler.Reader, p.Canceler.Run, func(c commands.Checkpoints) { p.Checkpoints = c })
+	p.until(canceler.Reader, p.Canceler.Run, func(c port.Checkpoints) { p.Checkpoints = c })
 }
 
 // A cancel covers all transactions acknowledged before it, whether or not they had joined,
@@ -143,7 +145,7 @@ func TestCarriedOutAfterTheRecord(t *testing.T) {
 	hash := p.accept(0)
 	p.grouped()
 	by := group.Authority{Form: group.FormGroupID, Signature: chain.Secp256k1, Digest: group.Digest(key.Group())}
-	o, err := commands.Begin(p.Random, eventlog.Meta{Actor: "api"})
+	o, err := handler.Begin(p.Random, eventlog.Meta{Actor: "api"})
 	check(t, err)
 	id := group.ID{Chain: moderato, Sender: p.sender(), Group: key.Group()}
 	_, err = p.Groups.Handle(t.Context(), id.Stream(), group.Cancel{By: by, At: now}, o)

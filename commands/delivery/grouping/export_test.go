@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // Steps returns a function that runs single steps of a verifier, with a memory of their
@@ -70,7 +70,7 @@ func (m Memory) Size() int { return m.of.size }
 // Use recalls a group, and keeps it with as many members. It reports whether the group had to be loaded.
 func (m Memory) Use(id group.ID, client string, members int) (load bool) {
 	load = m.of.recall(id).result.State.Members == 0
-	m.of.keep(id, client, commands.Result[group.State]{State: group.State{Members: members}})
+	m.of.keep(id, client, handler.Result[group.State]{State: group.State{Members: members}})
 	return load
 }
 

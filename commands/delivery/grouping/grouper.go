@@ -21,6 +21,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/follower"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // Reader is the name of the grouper's checkpoint and lease.
@@ -36,8 +39,8 @@ const (
 // Grouper reads accepted and confirmed transactions, and appends Joined to their groups.
 // One replica at a time should run it; a second one would add nothing.
 type Grouper struct {
-	Store        commands.Store
-	Checkpoints  commands.Checkpoints
+	Store        port.Store
+	Checkpoints  port.Checkpoints
 	Transactions commands.Transactions
 	Groups       commands.Groups
 	Now          func() time.Time
@@ -73,7 +76,7 @@ func (j joining) id() group.ID {
 // Run groups transactions until ctx ends or the store fails.
 func (g *Grouper) Run(ctx context.Context) error {
 	g.forget() // another replica may have changed the groups meanwhile
-	f := commands.Follower{
+	f := follower.Follower{
 		Store: g.Store, Checkpoints: g.Checkpoints, Reader: Reader, Max: followMax, Moved: g.Moved,
 		Filter: readFilter(),
 	}
@@ -211,7 +214,7 @@ func (g *Grouper) join(ctx context.Context, id group.ID, js []joining) (left int
 // origin derives the command's id from all events that cause it: another selection of
 // events must not produce the same ids. Each member joins with the request id, cause and trace of
 // its own event: the owners of a member must not see those of another.
-func origin(chunk []joining) commands.Origin {
+func origin(chunk []joining) handler.Origin {
 	h, causes := sha256.New(), make(map[chain.Hash]eventlog.Meta, len(chunk))
 	for _, j := range chunk {
 		h.Write(j.cause.ID[:])
@@ -220,7 +223,7 @@ func origin(chunk []joining) commands.Origin {
 			causes[j.member.Hash] = eventlog.Meta{Correlation: m.Correlation, Causation: j.cause.ID, Actor: "grouping", Trace: m.Trace}
 		}
 	}
-	return commands.Origin{
+	return handler.Origin{
 		ID:   eventlog.ID(h.Sum(nil)[:16]),
 		Meta: causes[chunk[0].member.Hash],
 		Each: func(fact any) eventlog.Meta {
@@ -248,7 +251,7 @@ func (g *Grouper) recall(id group.ID) kept {
 	return g.known.recall(id)
 }
 
-func (g *Grouper) keep(id group.ID, client string, r commands.Result[group.State]) {
+func (g *Grouper) keep(id group.ID, client string, r handler.Result[group.State]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.known != nil { // a grouper that only catches up for a cancel remembers nothing

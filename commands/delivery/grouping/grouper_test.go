@@ -15,6 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 func withKey(key chain.NonceKey) func(*chain.Signed) {
@@ -108,7 +110,7 @@ func TestJoinsNameTheirOwnRequests(t *testing.T) {
 // lossy is a real log that loses answers: some appends never reach it, and some answers are
 // lost.
 type lossy struct {
-	commands.Store
+	port.Store
 	appends atomic.Int64
 }
 
@@ -163,7 +165,7 @@ func TestAfterACancel(t *testing.T) {
 	first := w.accept()
 	w.group(g)
 	groupID := group.ID{Chain: id, Sender: alice, Group: explicit.Group()}
-	o, err := commands.Begin(zeroes{}, eventlog.Meta{})
+	o, err := handler.Begin(zeroes{}, eventlog.Meta{})
 	check(t, err)
 	r, err := w.groups.Handle(t.Context(), groupID.Stream(), group.Cancel{By: group.Authority{Form: group.FormGroupID}, At: now()}, o)
 	if err != nil || r.State.Canceled != 1 {

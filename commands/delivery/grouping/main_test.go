@@ -19,6 +19,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -163,7 +164,7 @@ func (w *world) members(key chain.NonceKey) (hashes []chain.Hash) {
 
 func (w *world) command(hash chain.Hash, c tx.Command) {
 	w.t.Helper()
-	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+	o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	check(w.t, err)
 	_, err = w.transactions.Handle(w.t.Context(), tx.Stream(id, hash), c, o)
 	check(w.t, err)

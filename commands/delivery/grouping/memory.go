@@ -3,8 +3,8 @@ package grouping
 import (
 	"container/list"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 const (
@@ -41,12 +41,12 @@ type share struct {
 type kept struct {
 	id     group.ID
 	client string // the client whose transaction joined when the group was first remembered
-	result commands.Result[group.State]
+	result handler.Result[group.State]
 	batch  uint64 // the last batch that used the group
 	since  int    // events that the grouper appended since it last stored a snapshot
 }
 
-func sizeOf(r commands.Result[group.State]) int { return r.State.Members + entrySize }
+func sizeOf(r handler.Result[group.State]) int { return r.State.Members + entrySize }
 
 func newMemory(most int) *memory {
 	return &memory{most: most, groups: map[group.ID]*list.Element{}, clients: map[string]*share{}, full: map[group.ID]bool{}}
@@ -73,7 +73,7 @@ func (m *memory) recall(id group.ID) kept {
 }
 
 // keep remembers a group after a transaction of a client joined it.
-func (m *memory) keep(id group.ID, client string, r commands.Result[group.State]) {
+func (m *memory) keep(id group.ID, client string, r handler.Result[group.State]) {
 	e, known := m.groups[id]
 	if !known {
 		of := m.clients[client]

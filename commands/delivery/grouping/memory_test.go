@@ -11,17 +11,18 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/grouping"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // folded counts how often each stream is read from its beginning.
 type folded struct {
-	commands.Store
+	port.Store
 	mu    sync.Mutex
 	reads map[eventlog.Stream]int
 }
@@ -166,7 +167,7 @@ func TestGroupFillsUp(t *testing.T) {
 
 // failing is a store whose appends to one stream fail.
 type failing struct {
-	commands.Store
+	port.Store
 	at eventlog.Stream
 }
 
@@ -270,7 +271,7 @@ func TestBatchEvictsNoneOfItsGroups(t *testing.T) {
 func TestGrouperStoresSnapshots(t *testing.T) {
 	const rounds, every = 12, 5
 	w := newWorld(t)
-	w.groups.Snapshots = &commands.Snapshots[group.State]{
+	w.groups.Snapshots = &handler.Snapshots[group.State]{
 		Rows: w.db.Snapshots(), Every: every, Schema: group.SnapshotSchema, Encode: group.State.Snapshot, Decode: group.Restore,
 		Failed: func(stream eventlog.Stream, err error) { t.Errorf("%s: %v", stream, err) },
 	}
@@ -293,7 +294,7 @@ func TestGrouperStoresSnapshots(t *testing.T) {
 
 // firsts counts the events that are read of each stream.
 type firsts struct {
-	commands.Store
+	port.Store
 	events map[eventlog.Stream]int
 }
 

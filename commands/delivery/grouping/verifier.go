@@ -14,6 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // Claims lists a chain's transactions whose sender is only claimed, in the order of their
@@ -150,7 +151,7 @@ func (r *round) find(ctx context.Context) error {
 		if err != nil {
 			return errors.Join(append(trouble, err)...)
 		}
-		found := make([]commands.Result[tx.State], len(claims))
+		found := make([]handler.Result[tx.State], len(claims))
 		failed := make([]error, len(claims))
 		var loading sync.WaitGroup
 		slots := make(chan struct{}, loadsAtMax)
@@ -247,7 +248,7 @@ func (r *round) settle(ctx context.Context, claim *claim, grant chain.Grant, hea
 			c, done = tx.ConfirmGroup{Block: head, At: r.Now()}, true
 		}
 	}
-	origin, err := commands.Begin(r.Random, eventlog.Meta{Actor: "grouping"})
+	origin, err := handler.Begin(r.Random, eventlog.Meta{Actor: "grouping"})
 	if err != nil {
 		return false, err
 	}

@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/request"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
 )
 
 // Requests forgets repeatable requests once they have expired or there are too many of
@@ -41,7 +41,7 @@ func (r Requests) Run(ctx context.Context) error {
 		case r.Used != nil:
 			r.Used(largest)
 		}
-		if err := commands.Pause(ctx, r.Pause); err != nil {
+		if err := pause.For(ctx, r.Pause); err != nil {
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func (r Requests) forget(ctx context.Context, o request.Oldest, n int) error {
 			return err // a smaller batch was the last one
 		}
 		n -= removed
-		if err := commands.Pause(ctx, time.Since(began)); err != nil {
+		if err := pause.For(ctx, time.Since(began)); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/follower"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // Settings set how long data is kept. Zero Rows keeps rows for ever.
@@ -26,8 +30,8 @@ type Settings struct {
 
 // Retention erases and retires. One replica at a time runs each part, by lease.
 type Retention struct {
-	Store        commands.Store
-	Checkpoints  commands.Checkpoints
+	Store        port.Store
+	Checkpoints  port.Checkpoints
 	Transactions commands.Transactions
 	Payloads     commands.PayloadRows
 	Settings     Settings
@@ -65,7 +69,7 @@ func (r *Retention) Parts() []Part {
 // part follows events by name and acts on each transaction when its event is old enough.
 // The log is in order of time, so waiting for one event's age never delays another.
 func (r *Retention) part(name string, age time.Duration, act func(context.Context, []eventlog.Recorded) error, names ...string) Part {
-	f := commands.Follower{
+	f := follower.Follower{
 		Store: r.Store, Checkpoints: r.Checkpoints, Reader: name,
 		Filter: eventlog.Filter{Names: names}, Max: batchMax,
 	}
@@ -74,7 +78,7 @@ func (r *Retention) part(name string, age time.Duration, act func(context.Contex
 			// The events' times are the store's: if this clock is behind, the pause must
 			// not exceed age.
 			last := events[len(events)-1]
-			if err := commands.Pause(ctx, min(last.At.Add(age).Sub(r.Now()), age)); err != nil {
+			if err := pause.For(ctx, min(last.At.Add(age).Sub(r.Now()), age)); err != nil {
 				return err
 			}
 			return act(ctx, events)
@@ -151,7 +155,7 @@ func (r *Retention) retire(ctx context.Context, events []eventlog.Recorded) erro
 }
 
 func (r *Retention) command(ctx context.Context, stream eventlog.Stream, c tx.Command) error {
-	origin, err := commands.Begin(r.Random, eventlog.Meta{Actor: "retention"})
+	origin, err := handler.Begin(r.Random, eventlog.Meta{Actor: "retention"})
 	if err != nil {
 		return err
 	}
@@ -172,7 +176,7 @@ func (r *Retention) sweepForEver(ctx context.Context) error {
 		} else if n > 0 {
 			r.Log.Info("orphaned payloads erased", "count", n)
 		}
-		if err := commands.Pause(ctx, r.Settings.Sweep); err != nil {
+		if err := pause.For(ctx, r.Settings.Sweep); err != nil {
 			return err
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -90,7 +91,7 @@ func (a archive) live(n byte, life ...tx.Command) chain.Hash {
 
 func (a archive) handle(hash chain.Hash, c tx.Command) {
 	a.t.Helper()
-	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+	o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	check(a.t, err)
 	_, err = a.Transactions.Handle(context.Background(), tx.Stream(moderato, hash), c, o)
 	check(a.t, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -26,13 +27,13 @@ import (
 
 // stored is a store that delivery can run on.
 type stored struct {
-	log      commands.Store
+	log      port.Store
 	payloads commands.PayloadRows
 	work     interface {
 		scheduler.Queue
 		watcher.Board
 	}
-	checkpoints commands.Checkpoints
+	checkpoints port.Checkpoints
 }
 
 // onBoth runs a test on both stores.

@@ -11,6 +11,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/follower"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // Reader is the name of the feeder's checkpoint and lease.
@@ -19,9 +21,9 @@ const Reader = "scheduler"
 // Feeder folds transaction events into the due queue. One replica at a time should run it.
 // The checkpoint's compare-and-set keeps two replicas from both applying a batch.
 type Feeder struct {
-	Store       commands.Store
+	Store       port.Store
 	Queue       Queue
-	Checkpoints commands.Checkpoints
+	Checkpoints port.Checkpoints
 	Codec       eventlog.Codec[tx.Event]
 	Schedule    tx.Schedule
 	Lead        time.Duration // how long before eligibility the first attempt is due
@@ -42,7 +44,7 @@ func (f *Feeder) Run(ctx context.Context) error {
 	refilling.Go(func() { f.refill(ctx) })
 	defer refilling.Wait()
 	defer cancel()
-	return commands.Feeding[tx.Change]{
+	return follower.Feeding[tx.Change]{
 		Store: f.Store, Checkpoints: f.Checkpoints, Reader: Reader,
 		Filter: eventlog.Filter{Streams: []string{tx.StreamPrefix}}, Plan: f.plan, Apply: f.apply, Log: f.Log,
 	}.Run(ctx)

@@ -18,11 +18,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
 // feed runs a feeder until it has folded the log up to its present head.
-func feed(t *testing.T, log commands.Store, work *embedded.Work) {
+func feed(t *testing.T, log port.Store, work *embedded.Work) {
 	t.Helper()
 	head, err := log.Head(t.Context())
 	check(t, err)

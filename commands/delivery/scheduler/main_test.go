@@ -15,6 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -41,7 +43,7 @@ func handling(db *embedded.DB) commands.Transactions {
 	return commands.Transactions{Store: db.Log(), Codec: tx.Codec()}
 }
 
-func feeder(log commands.Store, work *embedded.Work) *scheduler.Feeder {
+func feeder(log port.Store, work *embedded.Work) *scheduler.Feeder {
 	return &scheduler.Feeder{
 		Store: log, Queue: work, Checkpoints: work, Codec: tx.Codec(),
 		Schedule: tx.DefaultSchedule(), Log: slog.New(slog.DiscardHandler),
@@ -60,7 +62,7 @@ func accepted(n uint64) tx.Accepted {
 // command handles a command and reports whether it added an event. A refusal is ignored.
 func command(t *testing.T, h commands.Transactions, hash chain.Hash, c tx.Command) bool {
 	t.Helper()
-	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+	o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	check(t, err)
 	r, err := h.Handle(context.Background(), tx.Stream(id, hash), c, o)
 	if err != nil && !commands.IsRefusal(err) {

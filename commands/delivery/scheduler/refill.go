@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
 )
 
 const (
@@ -37,7 +37,7 @@ func (f *Feeder) refill(ctx context.Context) {
 		if filled > 0 {
 			f.Log.Info("rows of an older version are completed", "rows", filled)
 		}
-		commands.Pause(ctx, refillEvery) //nolint:errcheck // the loop looks at ctx
+		pause.For(ctx, refillEvery) //nolint:errcheck // the loop looks at ctx
 	}
 }
 

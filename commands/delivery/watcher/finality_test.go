@@ -12,6 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -72,7 +73,7 @@ func (p *place) accept(t *testing.T, s chain.Signed) {
 
 func (p *place) handle(t *testing.T, hash chain.Hash, c tx.Command) tx.State {
 	t.Helper()
-	o, err := commands.Begin(rand.Reader, eventlog.Meta{})
+	o, err := handler.Begin(rand.Reader, eventlog.Meta{})
 	must(t, err)
 	r, err := p.run.Transactions.Handle(t.Context(), tx.Stream(moderato, hash), c, o)
 	must(t, err)

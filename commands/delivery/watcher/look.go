@@ -8,6 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // Sight is the result of [Watcher.Look] for one transaction.
@@ -51,7 +52,7 @@ func (w *Watcher) Stale(ctx context.Context, node Lookup, hash chain.Hash, meta 
 		if news == nil {
 			news = tx.SeeNonce{Current: sight.Wants, At: w.Now()} // refused, with the reason
 		}
-		origin, err := commands.Begin(w.Random, meta)
+		origin, err := handler.Begin(w.Random, meta)
 		if err != nil {
 			return r.State, err
 		}

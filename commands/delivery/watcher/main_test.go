@@ -17,6 +17,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -142,7 +144,7 @@ func (f *frail) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from,
 
 // notes is a log that records which events were appended together.
 type notes struct {
-	commands.Store
+	port.Store
 	mu      sync.Mutex
 	appends []string
 }
@@ -272,7 +274,7 @@ func (w *world) accept(s chain.Signed) (raw []byte, hash chain.Hash) {
 
 func (w *world) command(hash chain.Hash, c tx.Command) {
 	w.t.Helper()
-	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+	o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	must(w.t, err)
 	_, err = w.Transactions.Handle(w.t.Context(), tx.Stream(moderato, hash), c, o)
 	must(w.t, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // Bounds of one step.
@@ -263,7 +264,7 @@ func (r *run) command(ctx context.Context, hash chain.Hash, c tx.Command) error 
 
 // command records an observation, if it still holds after others' concurrent records.
 func (w *Watcher) command(ctx context.Context, hash chain.Hash, c tx.Command) error {
-	origin, err := commands.Begin(w.Random, eventlog.Meta{Actor: "watcher"})
+	origin, err := handler.Begin(w.Random, eventlog.Meta{Actor: "watcher"})
 	if err != nil {
 		return err
 	}

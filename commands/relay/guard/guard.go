@@ -22,7 +22,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
@@ -30,14 +29,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // Safeguards, Signers and Budgets handle the commands of domain/relay/safeguard, domain/relay/signer
 // and domain/relay/budget.
 type (
-	Safeguards = commands.Handler[safeguard.State, safeguard.Command, safeguard.Event]
-	Signers    = commands.Handler[signer.State, signer.Command, signer.Event]
-	Budgets    = commands.Handler[budget.State, budget.Command, budget.Event]
+	Safeguards = handler.Handler[safeguard.State, safeguard.Command, safeguard.Event]
+	Signers    = handler.Handler[signer.State, signer.Command, signer.Event]
+	Budgets    = handler.Handler[budget.State, budget.Command, budget.Event]
 )
 
 // ErrStopped refuses to sign with a key that is paused, drained, disabled, or not
@@ -144,8 +144,8 @@ func (g *Guard) budget(on chain.ID) *purse {
 }
 
 // origin makes the origin of a command without a client or operator.
-func (g *Guard) origin() (commands.Origin, error) {
-	return commands.Begin(g.Random, eventlog.Meta{Actor: "relayer"})
+func (g *Guard) origin() (handler.Origin, error) {
+	return handler.Begin(g.Random, eventlog.Meta{Actor: "relayer"})
 }
 
 // Room returns how many more intents a lane may be given: none while its signer does not

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // tell handles a command about a signer. It reads nothing if the known state shows that the
@@ -105,7 +105,7 @@ func (g *Guard) Register(ctx context.Context, on chain.ID, address chain.Address
 	if err != nil {
 		return err
 	}
-	origin, err := commands.Begin(g.Random, eventlog.Meta{Actor: "configuration"})
+	origin, err := handler.Begin(g.Random, eventlog.Meta{Actor: "configuration"})
 	if err != nil {
 		return err
 	}

@@ -10,11 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // money returns accounts' balances when the test asks for them.
@@ -92,11 +92,11 @@ func TestDrains(t *testing.T) {
 	w.register(g, alice)
 	ctx := t.Context()
 	m := &money{asked: make(chan struct{}, 100)}
-	lanes := commands.Handler[lane.State, lane.Command, lane.Event]{Store: w.db.Log(), Codec: lane.Codec()}
+	lanes := handler.Handler[lane.State, lane.Command, lane.Event]{Store: w.db.Log(), Codec: lane.Codec()}
 	other := chain.Sequence{Chain: here, Sender: alice, Key: chain.NonceKey{31: 9}}
 	do := func(id chain.Sequence, all ...lane.Command) {
 		for _, c := range all {
-			o, err := commands.Begin(rand.Reader, meta)
+			o, err := handler.Begin(rand.Reader, meta)
 			must(t, err)
 			_, err = lanes.Handle(ctx, lane.Stream(id), c, o)
 			must(t, err)

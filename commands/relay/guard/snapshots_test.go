@@ -5,11 +5,12 @@ import (
 	"iter"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // rows keeps one snapshot per stream.
@@ -29,7 +30,7 @@ func (r rows) KeepSnapshot(_ context.Context, s eventlog.Snapshot) error {
 
 // reads counts the events that are read of streams.
 type reads struct {
-	commands.Store
+	port.Store
 	n *int
 }
 
@@ -51,7 +52,7 @@ func TestSnapshots(t *testing.T) {
 	kept, n := rows{map[eventlog.Stream]eventlog.Snapshot{}}, 0
 	snapshots := func(c *guard.Config) {
 		c.Budgets.Store = reads{c.Budgets.Store, &n}
-		c.Budgets.Snapshots = &commands.Snapshots[budget.State]{
+		c.Budgets.Snapshots = &handler.Snapshots[budget.State]{
 			Rows: kept, Every: 10, Schema: budget.SnapshotSchema, Encode: budget.State.Snapshot, Decode: budget.Restore,
 			Failed: func(stream eventlog.Stream, err error) { t.Error(stream, err) },
 		}

@@ -9,14 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // silent is a store that never answers reads of streams.
-type silent struct{ commands.Store }
+type silent struct{ port.Store }
 
 func (silent) ReadStream(ctx context.Context, _ eventlog.Stream, _ eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
 	return func(yield func(eventlog.Recorded, error) bool) {
@@ -27,7 +27,7 @@ func (silent) ReadStream(ctx context.Context, _ eventlog.Stream, _ eventlog.Vers
 
 // muted is a store that stops answering reads of streams once muted.
 type muted struct {
-	commands.Store
+	port.Store
 	mute *atomic.Bool
 }
 

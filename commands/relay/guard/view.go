@@ -7,19 +7,19 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // view is the last read state of a stream. It reads on from there, not from the beginning,
 // because a budget's stream has no end. It is safe for concurrent use. Commands of one
 // process take turns, and so do not conflict in the log.
-type view[S commands.Decider[S, C, E], C, E any] struct {
-	handler commands.Handler[S, C, E]
+type view[S handler.Decider[S, C, E], C, E any] struct {
+	handler handler.Handler[S, C, E]
 	stream  eventlog.Stream
 
 	turn  turn
-	held  commands.Result[S]
+	held  handler.Result[S]
 	read  time.Time // zero: never
 	since int       // events since the last possible snapshot
 
@@ -107,7 +107,7 @@ func (v *view[S, C, E]) readOn(ctx context.Context, now time.Time) (err error) {
 		if err != nil {
 			return fmt.Errorf("%s version %d: %w", v.stream, r.Version, err)
 		}
-		v.held = commands.Result[S]{State: v.held.State.Evolve(e), Version: r.Version, Link: r.Linked()}
+		v.held = handler.Result[S]{State: v.held.State.Evolve(e), Version: r.Version, Link: r.Linked()}
 		v.since++
 	}
 	v.read = now
@@ -128,7 +128,7 @@ func (v *view[S, C, E]) keep(ctx context.Context) {
 
 // handle handles a command on the stream's current state. On a refusal it returns the state
 // that refused.
-func (v *view[S, C, E]) handle(ctx context.Context, c C, o commands.Origin, now time.Time) (S, error) {
+func (v *view[S, C, E]) handle(ctx context.Context, c C, o handler.Origin, now time.Time) (S, error) {
 	asked := v.begun.Load()
 	if err := v.turn.take(ctx); err != nil {
 		var none S

@@ -8,15 +8,15 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // gated counts reads of streams, and blocks them until the gate is open.
 type gated struct {
-	commands.Store
+	port.Store
 	reads *atomic.Int64
 	gate  chan struct{}
 }

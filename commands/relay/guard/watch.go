@@ -12,6 +12,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
 )
 
 // Balances returns accounts' balances of the currency that they pay fees in, in the chain's
@@ -41,7 +43,7 @@ func (g *Guard) Watch(ctx context.Context, on chain.ID, node Balances, signers [
 			g.Log.Warn("the signers could not be checked", "chain", on, "err", err)
 		}
 		told = text
-		_ = commands.Pause(ctx, g.Settings.Every) // the heads end with ctx
+		_ = pause.For(ctx, g.Settings.Every) // the heads end with ctx
 	}
 }
 
@@ -110,7 +112,7 @@ func (g *Guard) findLanes(ctx context.Context, k *key, on chain.ID, address chai
 			}
 			if id.Chain == on && id.Sender == address && k.lanes.all[r.Stream] == nil {
 				k.lanes.all[r.Stream] = &view[lane.State, lane.Command, lane.Event]{
-					handler: commands.Handler[lane.State, lane.Command, lane.Event]{Store: g.Signers.Store, Codec: lane.Codec()}, stream: r.Stream,
+					handler: handler.Handler[lane.State, lane.Command, lane.Event]{Store: g.Signers.Store, Codec: lane.Codec()}, stream: r.Stream,
 				}
 			}
 		}
@@ -132,7 +134,7 @@ func (g *Guard) Registered(ctx context.Context, on chain.ID, pools func(chain.Ad
 			if commands.IsRefusal(err) { // it then signs nothing
 				break
 			}
-			if err := commands.Pause(ctx, retry); err != nil {
+			if err := pause.For(ctx, retry); err != nil {
 				return err
 			}
 		}

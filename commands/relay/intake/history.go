@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // History yields the events of a client's intent. A nil client may read every client's intents. If
@@ -50,7 +51,7 @@ func (d *Desk) belongs(first eventlog.Recorded, client *string) error {
 }
 
 // load folds a client's intent, and adds the bytes of its events to read.
-func (d *Desk) load(ctx context.Context, client *string, id chain.IntentID, read *int) (r commands.Result[intent.State], err error) {
+func (d *Desk) load(ctx context.Context, client *string, id chain.IntentID, read *int) (r handler.Result[intent.State], err error) {
 	for recorded, err := range d.History(ctx, client, id) {
 		if err != nil {
 			return r, err
@@ -83,7 +84,7 @@ func (d *Desk) Refresh(ctx context.Context, a *Answer) error {
 
 // meter is a store that adds the bytes of the events that it yields from streams to read.
 type meter struct {
-	commands.Store
+	port.Store
 	read *int
 }
 

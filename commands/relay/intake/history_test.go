@@ -6,15 +6,15 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // rivals is a store on which another command gets in before the first append.
 type rivals struct {
-	commands.Store
+	port.Store
 	first func()
 }
 

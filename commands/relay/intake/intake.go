@@ -14,10 +14,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // Intents handles the commands of domain/relay/intent.
-type Intents = commands.Handler[intent.State, intent.Command, intent.Event]
+type Intents = handler.Handler[intent.State, intent.Command, intent.Event]
 
 // ErrNotServed refuses requests that can never be executed here: for an unknown signer or
 // pool, or beyond the chain's abilities.
@@ -113,7 +114,7 @@ func (d *Desk) accept(ctx context.Context, r intent.Request, meta eventlog.Meta)
 	if d.Seal != nil {
 		wish.Request = d.Seal.Request(r)
 	}
-	var done commands.Result[intent.State]
+	var done handler.Result[intent.State]
 	back, err := d.admit(ctx, r)
 	if err == nil {
 		// The intent is expected not to exist: a wrong expectation costs one more read.
@@ -266,8 +267,8 @@ func (d *Desk) wish(ctx context.Context, client *string, id chain.IntentID, meta
 	return Answer{State: r.State, Version: r.Version, Known: r.Added == 0, Read: read}
 }
 
-func (d *Desk) handle(ctx context.Context, id chain.IntentID, r commands.Result[intent.State], c intent.Command, meta eventlog.Meta) (commands.Result[intent.State], error) {
-	origin, err := commands.Begin(d.Random, meta)
+func (d *Desk) handle(ctx context.Context, id chain.IntentID, r handler.Result[intent.State], c intent.Command, meta eventlog.Meta) (handler.Result[intent.State], error) {
+	origin, err := handler.Begin(d.Random, meta)
 	if err != nil {
 		return r, err
 	}

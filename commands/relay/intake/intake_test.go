@@ -18,6 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -323,7 +324,7 @@ func TestWishes(t *testing.T) {
 
 // lost loses answers: the events of an append were written, or not.
 type lost struct {
-	commands.Store
+	port.Store
 	mu    sync.Mutex
 	calls int
 	err   error // of every call, if set

@@ -4,16 +4,17 @@ import (
 	"context"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // Abroad wakes the lanes of this process while another process feeds the queue. The feeder
 // wakes only the lanes of its own process; without Abroad the lanes here would find new
 // intents at their next poll.
 type Abroad struct {
-	Store commands.Store
+	Store port.Store
 	Codec eventlog.Codec[intent.Event]
 	// Feeds reports whether this process feeds the queue itself.
 	Feeds func() bool
@@ -40,7 +41,7 @@ func (a Abroad) Run(ctx context.Context) error {
 		if len(fresh) == 0 {
 			continue
 		}
-		if err := commands.Pause(ctx, fedAfter); err != nil {
+		if err := pause.For(ctx, fedAfter); err != nil {
 			return err
 		}
 		a.Fed(fresh, false)

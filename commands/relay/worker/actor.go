@@ -14,6 +14,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
 )
 
 // actor works on a lane while this process holds it. All state that must survive is in
@@ -22,8 +24,8 @@ import (
 type actor struct {
 	*Lane
 	token lane.Token
-	held  commands.Result[lane.State] // as of the lane's last append here
-	jobs  map[uint64]*job             // by open nonce
+	held  handler.Result[lane.State] // as of the lane's last append here
+	jobs  map[uint64]*job            // by open nonce
 	box   *inbox
 
 	ready   []*job                       // claimed, to be given a nonce in this turn
@@ -74,7 +76,7 @@ type actor struct {
 // job is the actor's knowledge of an open nonce, beyond the lane's state.
 type job struct {
 	id     chain.IntentID // the intent that holds the nonce; zero: none
-	intent commands.Result[intent.State]
+	intent handler.Result[intent.State]
 	txs    map[chain.Hash]delivered
 	stale  bool // its transactions have to be read again, and if unread its intent too
 	unread bool
@@ -111,7 +113,7 @@ type front struct {
 	since time.Time
 }
 
-func newActor(l *Lane, held commands.Result[lane.State], token lane.Token, box *inbox) *actor {
+func newActor(l *Lane, held handler.Result[lane.State], token lane.Token, box *inbox) *actor {
 	return &actor{
 		Lane: l, token: token, held: held, box: box, claim: true, purses: cmp.Or(l.Purses, &Purses{}),
 		jobs: map[uint64]*job{}, measures: newMeasures(), penalties: map[string]penalty{}, behalf: behalf{rests: map[string]rest{}}, fresh: map[chain.Hash][]byte{}, delayed: map[chain.IntentID]delay{}, reading: map[string]*reading{},
@@ -145,7 +147,7 @@ func (a *actor) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-a.box.wake:
-			_ = commands.Pause(ctx, gather) // the turn checks ctx
+			_ = pause.For(ctx, gather) // the turn checks ctx
 		case <-tick.C:
 			a.claim = a.claim || a.isDue()
 		}

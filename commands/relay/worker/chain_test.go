@@ -20,6 +20,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
@@ -49,7 +50,7 @@ func (w *world) block() {
 type folded struct {
 	at      eventlog.Position
 	order   []eventlog.Stream
-	results map[eventlog.Stream]commands.Result[tx.State]
+	results map[eventlog.Stream]handler.Result[tx.State]
 }
 
 // transactions folds the events of transactions that were appended since the last call.
@@ -57,7 +58,7 @@ func (w *world) transactions() *folded {
 	w.t.Helper()
 	f := &w.folded
 	if f.results == nil {
-		f.results = map[eventlog.Stream]commands.Result[tx.State]{}
+		f.results = map[eventlog.Stream]handler.Result[tx.State]{}
 	}
 	codec := tx.Codec()
 	for batch, err := range w.db.Log().ReadAll(w.t.Context(), f.at, eventlog.Filter{Streams: []string{tx.StreamPrefix}}, 1000) {
@@ -142,7 +143,7 @@ func (w *world) watch() {
 
 func (w *world) deliver(hash chain.Hash, c tx.Command) {
 	w.t.Helper()
-	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+	o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	must(w.t, err)
 	stream := tx.Stream(moderato, hash)
 	known := w.transactions().results[stream]

@@ -21,6 +21,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/lease"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
@@ -146,7 +149,7 @@ func (r *real) deliver(ctx context.Context, running *sync.WaitGroup, fed func(fr
 
 // leases are a process's leases: a dead process renews nothing.
 type leases struct {
-	commands.Leases
+	port.Leases
 	*life
 }
 
@@ -162,7 +165,7 @@ func (l leases) Acquire(ctx context.Context, name, holder string, ttl time.Durat
 func (r *real) replica(ctx context.Context, running *sync.WaitGroup, name string) *life {
 	l, ln := r.live(0, false)
 	ln.Node, ln.Now, ln.Delivery, ln.Holder = r, time.Now, r.submit, name
-	owner := commands.Owner{
+	owner := lease.Owner{
 		Leases: leases{r.db.Work(), l}, Holder: name, TTL: 2 * time.Second, Renew: 200 * time.Millisecond,
 		Log: slog.New(slog.DiscardHandler),
 	}
@@ -197,12 +200,12 @@ func TestThousand(t *testing.T) {
 	must(t, commands.Each(len(ids), 100, func(i int) error {
 		request := r.request(i)
 		ids[i] = request.ID()
-		origin, err := commands.Begin(rand.Reader, eventlog.Meta{})
+		origin, err := handler.Begin(rand.Reader, eventlog.Meta{})
 		if err != nil {
 			return err
 		}
 		_, err = Intents{Store: r.db.Log(), Codec: intent.Codec()}.HandleFrom(ctx, intent.Stream(ids[i]),
-			commands.Result[intent.State]{}, intent.Create{Request: request, At: time.Now()}, origin)
+			handler.Result[intent.State]{}, intent.Create{Request: request, At: time.Now()}, origin)
 		return err
 	}))
 	r.done(ids[:1])

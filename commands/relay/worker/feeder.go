@@ -4,10 +4,11 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/follower"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // Reader is the name of the feeder's checkpoint and lease.
@@ -16,9 +17,9 @@ const Reader = "relayer"
 // Feeder folds events of intents into their work queue. One replica at a time should run
 // it. The checkpoint's compare-and-set keeps two replicas from both applying a batch.
 type Feeder struct {
-	Store       commands.Store
+	Store       port.Store
 	Queue       Queue
-	Checkpoints commands.Checkpoints
+	Checkpoints port.Checkpoints
 	Codec       eventlog.Codec[intent.Event]
 	// Fed is called when there may be intents to claim, to wake the lanes of this process.
 	// fresh are new intents; more means that any lane may find others besides.
@@ -34,8 +35,8 @@ type Feeder struct {
 // cannot be read.
 func (f *Feeder) Run(ctx context.Context) error { return f.feeding().Run(ctx) }
 
-func (f *Feeder) feeding() commands.Feeding[intent.Change] {
-	return commands.Feeding[intent.Change]{
+func (f *Feeder) feeding() follower.Feeding[intent.Change] {
+	return follower.Feeding[intent.Change]{
 		Store: f.Store, Checkpoints: f.Checkpoints, Reader: Reader,
 		Filter: eventlog.Filter{Streams: []string{intent.StreamPrefix}}, Plan: f.plan, Apply: f.apply, Moved: f.Moved, Log: f.Log,
 	}

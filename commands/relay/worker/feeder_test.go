@@ -17,13 +17,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/follower"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
 // feeding is a log of intents, and a queue built from it.
 type feeding struct {
 	t     *testing.T
-	log   commands.Store
+	log   port.Store
 	db    *embedded.DB // of the queue
 	queue Queue
 }
@@ -54,7 +57,7 @@ func (f *feeding) feed() {
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- f.feeder().Run(ctx) }()
-	must(f.t, commands.Reached(ctx, head, func(ctx context.Context) (eventlog.Position, error) { return f.db.Work().Checkpoint(ctx, Reader) }))
+	must(f.t, follower.Reached(ctx, head, func(ctx context.Context) (eventlog.Position, error) { return f.db.Work().Checkpoint(ctx, Reader) }))
 	stop()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		f.t.Fatal(err)
@@ -64,7 +67,7 @@ func (f *feeding) feed() {
 // command handles a command; a refusal is ignored.
 func (f *feeding) command(id chain.IntentID, c intent.Command) intent.State {
 	f.t.Helper()
-	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+	o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	must(f.t, err)
 	r, err := Intents{Store: f.log, Codec: intent.Codec()}.Handle(f.t.Context(), intent.Stream(id), c, o)
 	if err != nil && !commands.IsRefusal(err) {

@@ -8,7 +8,6 @@ import (
 	"math/big"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
@@ -17,6 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // now returns the world's time: the real time if it has no clock of its own.
@@ -28,7 +28,7 @@ func (w *world) now() time.Time {
 }
 
 // guard returns a guard on this view of the log.
-func (w *world) guard(log commands.Store) *guard.Guard {
+func (w *world) guard(log port.Store) *guard.Guard {
 	return guard.New(guard.Config{
 		Safeguards: guard.Safeguards{Store: log, Codec: safeguard.Codec()},
 		Signers:    guard.Signers{Store: log, Codec: signer.Codec()},

@@ -13,12 +13,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // Lanes and Intents handle the commands of domain/relay/lane and domain/relay/intent.
 type (
-	Lanes   = commands.Handler[lane.State, lane.Command, lane.Event]
-	Intents = commands.Handler[intent.State, intent.Command, intent.Event]
+	Lanes   = handler.Handler[lane.State, lane.Command, lane.Event]
+	Intents = handler.Handler[intent.State, intent.Command, intent.Event]
 )
 
 // Relayer is the configuration that all lanes of a chain share.
@@ -149,8 +150,8 @@ func (r *Relayer) crash(point string) {
 }
 
 // origin makes the origin of a command.
-func (r *Relayer) origin() (commands.Origin, error) {
-	return commands.Begin(r.Random, eventlog.Meta{Actor: lane.Actor})
+func (r *Relayer) origin() (handler.Origin, error) {
+	return handler.Begin(r.Random, eventlog.Meta{Actor: lane.Actor})
 }
 
 // Run opens the lane and works on it until ctx ends, another process opens it
@@ -175,7 +176,7 @@ func (l *Lane) Run(ctx context.Context) error {
 const opensMax = 3
 
 // open makes this process the lane's holder.
-func (l *Lane) open(ctx context.Context) (held commands.Result[lane.State], token lane.Token, err error) {
+func (l *Lane) open(ctx context.Context) (held handler.Result[lane.State], token lane.Token, err error) {
 	stream := lane.Stream(l.ID)
 	for range opensMax {
 		if held, err = l.Lanes.Load(ctx, stream); err != nil {

@@ -10,10 +10,11 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/lease"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/redis"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -33,7 +34,7 @@ func TestForgottenLease(t *testing.T) {
 	lanes := Lanes{Store: db.Log(), Codec: lane.Codec()}
 	id := chain.Sequence{Chain: 1, Sender: chain.Address{1}}
 	wish := func(c lane.Command) (lane.State, error) {
-		o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "relayer"})
+		o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "relayer"})
 		if err != nil {
 			return lane.State{}, err
 		}
@@ -48,7 +49,7 @@ func TestForgottenLease(t *testing.T) {
 		opened := make(chan bool)
 		leases, err := redis.OpenLeases(s.URL())
 		must(t, err)
-		owner := commands.Owner{Leases: leases, Holder: name, TTL: time.Hour, Renew: 30 * time.Minute, Log: slog.New(slog.DiscardHandler)}
+		owner := lease.Owner{Leases: leases, Holder: name, TTL: time.Hour, Renew: 30 * time.Minute, Log: slog.New(slog.DiscardHandler)}
 		ended := make(chan error, 1)
 		go func() {
 			defer leases.Close() //nolint:errcheck // the test is over

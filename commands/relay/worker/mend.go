@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // Mender records operators' commands about lanes. It does not write to lanes: the lane's
@@ -95,7 +95,7 @@ func (m Mender) yield(ctx context.Context, id chain.Sequence, g Given, reason st
 	if p := it.State.Place; p == nil || *p != (intent.Place{Signer: id.Sender, NonceKey: id.Key, Nonce: g.Nonce}) {
 		return intent.ErrNotAssigned.Because("%s does not have nonce %d yet, or has lost it", g.Intent, g.Nonce)
 	}
-	origin, err := commands.Begin(m.Random, meta)
+	origin, err := handler.Begin(m.Random, meta)
 	if err != nil {
 		return err
 	}

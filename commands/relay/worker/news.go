@@ -6,18 +6,18 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // News tells the lanes of a chain which of their transactions and intents have new events;
 // the lanes then read them. A process has one News per chain.
 type News struct {
 	Chain chain.ID
-	Store commands.Store
+	Store port.Store
 	Log   *slog.Logger
 
 	once  sync.Once

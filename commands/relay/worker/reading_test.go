@@ -9,16 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // scale counts the bytes of events of intents that are read.
 type scale struct {
-	commands.Store
+	port.Store
 	bytes *atomic.Int64
 }
 

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 func inRow(r *intent.Request) { r.Order = "row" }
@@ -236,7 +236,7 @@ func TestRowReservedBefore(t *testing.T) {
 
 // jammed is a log that refuses appends to one stream.
 type jammed struct {
-	commands.Store
+	port.Store
 	of eventlog.Stream
 }
 

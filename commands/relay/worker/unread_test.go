@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // mute is a log in which streams with a name prefix cannot be read; nil means no prefix.
 type mute struct {
-	commands.Store
+	port.Store
 	of *string
 }
 

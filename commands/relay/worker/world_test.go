@@ -26,6 +26,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -172,7 +174,7 @@ func (l *life) gone() bool {
 
 // store is a process's view of the log.
 type store struct {
-	commands.Store
+	port.Store
 	*life
 }
 
@@ -357,7 +359,7 @@ func (w *world) ask(requests ...intent.Request) (ids []chain.IntentID) {
 // wish handles a command on an intent, as a client or an operator would.
 func (w *world) wish(id chain.IntentID, c intent.Command) {
 	w.t.Helper()
-	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+	o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	must(w.t, err)
 	_, err = Intents{Store: w.db.Log(), Codec: intent.Codec()}.Handle(w.t.Context(), intent.Stream(id), c, o)
 	must(w.t, err)

@@ -17,6 +17,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/projector"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -109,8 +111,8 @@ func block(n uint64) chain.Block {
 	return chain.Block{Number: n, Hash: chain.Keccak(fmt.Append(nil, n)), Time: epoch + n}
 }
 
-func origin(t *testing.T) commands.Origin {
-	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+func origin(t *testing.T) handler.Origin {
+	o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	check(t, err)
 	return o
 }
@@ -177,7 +179,7 @@ func (h *history) project(t *testing.T, db *sql.DB) {
 	t.Helper()
 	head, err := h.log.Head(t.Context())
 	check(t, err)
-	for _, p := range []*projections.Projector{
+	for _, p := range []*projector.Projector{
 		{Name: groups.Name, Filter: groups.Filter(), Fold: groups.Projection{Groups: group.Codec(), Transactions: tx.Codec()}.Fold},
 		{Name: transactions.Name, Filter: transactions.Filter(), Fold: transactions.Projection{Codec: tx.Codec()}.Fold},
 	} {

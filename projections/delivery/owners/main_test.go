@@ -18,6 +18,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/projector"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -101,7 +103,7 @@ func accepted(n int) tx.Accepted {
 
 func (h *history) command(t *testing.T, n int, actor string, c tx.Command) {
 	t.Helper()
-	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: actor})
+	o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: actor})
 	check(t, err)
 	_, err = h.transactions.Handle(t.Context(), tx.Stream(1, hashOf(n)), c, o)
 	check(t, err)
@@ -142,7 +144,7 @@ func (h *history) join(t *testing.T, n int) {
 	if a.AccessKey != nil {
 		j.AccessKey, j.Confirmed = a.AccessKey, &chain.Block{Number: 3, Hash: chain.Hash{3}}
 	}
-	o, err := commands.Begin(rand.Reader, eventlog.Meta{})
+	o, err := handler.Begin(rand.Reader, eventlog.Meta{})
 	check(t, err)
 	_, err = h.groups.Handle(t.Context(), group.ID{Chain: 1, Sender: a.Sender, Group: *a.Group}.Stream(), group.Join{Members: []group.Joined{j}}, o)
 	check(t, err)
@@ -153,7 +155,7 @@ func (h *history) project(t *testing.T, db *sql.DB) {
 	t.Helper()
 	head, err := h.log.Head(t.Context())
 	check(t, err)
-	for _, p := range []*projections.Projector{
+	for _, p := range []*projector.Projector{
 		{Name: owners.Name, Filter: owners.Filter(), Fold: owners.Projection{Codec: tx.Codec()}.Fold},
 		{Name: transactions.Name, Filter: transactions.Filter(), Fold: transactions.Projection{Codec: tx.Codec()}.Fold},
 		{Name: groups.Name, Filter: groups.Filter(), Fold: groups.Projection{Groups: group.Codec(), Transactions: tx.Codec()}.Fold},

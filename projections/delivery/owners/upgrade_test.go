@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tempo-watchtower/watchtower/eventlog/projector"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -84,7 +85,7 @@ func TestUpgrade(t *testing.T) {
 		if d := cmp.Diff(want, named(t, db)); d != "" {
 			t.Errorf("(-projected +upgraded):\n%s", d)
 		}
-		p := projections.Projector{Name: owners.Name, DB: db}
+		p := projector.Projector{Name: owners.Name, DB: db}
 		if at, err := p.Checkpoint(t.Context()); err != nil || at != position {
 			t.Errorf("it goes on after %d: %v", at, err)
 		}

@@ -17,6 +17,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/projector"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -102,7 +104,7 @@ func accepted(n int) tx.Accept {
 
 func (h *history) command(t *testing.T, n int, c tx.Command) {
 	t.Helper()
-	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+	o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	check(t, err)
 	_, err = h.transactions.Handle(t.Context(), tx.Stream(chain.ID(1+n%2), hashOf(n)), c, o)
 	check(t, err)
@@ -137,8 +139,8 @@ func mined(n uint64, fork string) tx.SeeReceipt {
 	return tx.SeeReceipt{Receipt: chain.Receipt{Block: blockAt(n, fork), Status: 1, GasUsed: 21000}, At: epoch}
 }
 
-func (h *history) projector(db *sql.DB) *projections.Projector {
-	return &projections.Projector{
+func (h *history) projector(db *sql.DB) *projector.Projector {
+	return &projector.Projector{
 		Name: transactions.Name, DB: db, Log: h.log,
 		Filter: transactions.Filter(), Fold: transactions.Projection{Codec: tx.Codec()}.Fold,
 	}

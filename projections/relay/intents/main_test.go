@@ -13,10 +13,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/projector"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -73,7 +74,7 @@ func engines(t *testing.T, test func(t *testing.T, e engine)) {
 // history is a log with the lives of some intents.
 type history struct {
 	log     *embedded.Log
-	intents commands.Handler[intent.State, intent.Command, intent.Event]
+	intents handler.Handler[intent.State, intent.Command, intent.Event]
 }
 
 func newHistory(t testing.TB) *history {
@@ -81,7 +82,7 @@ func newHistory(t testing.TB) *history {
 	db, err := embedded.Open("", embedded.Options{})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
-	return &history{db.Log(), commands.Handler[intent.State, intent.Command, intent.Event]{Store: db.Log(), Codec: intent.Codec()}}
+	return &history{db.Log(), handler.Handler[intent.State, intent.Command, intent.Event]{Store: db.Log(), Codec: intent.Codec()}}
 }
 
 var epoch = time.Unix(1_800_000_000, 0).UTC()
@@ -118,7 +119,7 @@ func asked(n int) intent.Request {
 func (h *history) command(t testing.TB, n int, all ...intent.Command) {
 	t.Helper()
 	for _, c := range all {
-		o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+		o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 		check(t, err)
 		_, err = h.intents.Handle(t.Context(), intent.Stream(asked(n).ID()), c, o)
 		check(t, err)
@@ -161,8 +162,8 @@ func (h *history) live(t testing.TB, n int) {
 	h.command(t, n, lives[n%len(lives)]...)
 }
 
-func (h *history) projector(db *sql.DB) *projections.Projector {
-	return &projections.Projector{
+func (h *history) projector(db *sql.DB) *projector.Projector {
+	return &projector.Projector{
 		Name: intents.Name, DB: db, Log: h.log, Filter: intents.Filter(), Fold: intents.Projection{Codec: intent.Codec()}.Fold,
 	}
 }

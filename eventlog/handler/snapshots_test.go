@@ -1,4 +1,4 @@
-package commands_test
+package handler_test
 
 import (
 	"bytes"
@@ -15,10 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
+	"github.com/tempo-watchtower/watchtower/infra/embedded/embeddedtest"
 )
 
 // rows is a store of snapshots in memory that can lose or damage them.
@@ -110,10 +112,13 @@ func anyCommand(t *rapid.T, now time.Time) group.Command {
 	return j
 }
 
-func groupHandler(store commands.Store, r commands.SnapshotRows) commands.Groups {
-	h := commands.Groups{Store: store, Codec: group.Codec()}
+// groups decides on groups: an aggregate with long streams.
+type groups = handler.Handler[group.State, group.Command, group.Event]
+
+func groupHandler(store port.Store, r port.SnapshotRows) groups {
+	h := groups{Store: store, Codec: group.Codec()}
 	if r != nil {
-		h.Snapshots = &commands.Snapshots[group.State]{
+		h.Snapshots = &handler.Snapshots[group.State]{
 			Rows: r, Every: 3, Schema: group.SnapshotSchema, Encode: group.State.Snapshot, Decode: group.Restore,
 		}
 	}
@@ -123,7 +128,7 @@ func groupHandler(store commands.Store, r commands.SnapshotRows) commands.Groups
 // With and without snapshots, lost and damaged ones included, the loaded state is the same,
 // and every command is decided the same.
 func TestSnapshotsDecideNothing(t *testing.T) {
-	log := open(t).Log()
+	log := embeddedtest.Open(t).Log()
 	var streams, answers atomic.Int64
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
@@ -131,7 +136,7 @@ func TestSnapshotsDecideNothing(t *testing.T) {
 		dice := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)) //nolint:gosec // a test's dice
 		other := &rows{kept: map[eventlog.Stream]eventlog.Snapshot{}}
 		plain := groupHandler(log, nil)
-		with := map[string]commands.Groups{}
+		with := map[string]groups{}
 		var sound *rows
 		for name, mishap := range mishaps(dice, other) {
 			r := &rows{kept: map[eventlog.Stream]eventlog.Snapshot{}, mishap: mishap}
@@ -159,8 +164,8 @@ func TestSnapshotsDecideNothing(t *testing.T) {
 					t.Fatalf("%s: %T decides (%v, not %v): %s", name, c, err, wantErr, cmp.Diff(wantFacts, facts))
 				}
 			}
-			o := commands.Origin{ID: eventlog.ID{byte(now.Unix()), byte(now.Unix() >> 8)}}
-			if _, err := with["none"].Handle(ctx, stream, c, o); err != nil && !commands.IsRefusal(err) {
+			o := handler.Origin{ID: eventlog.ID{byte(now.Unix()), byte(now.Unix() >> 8)}}
+			if _, err := with["none"].Handle(ctx, stream, c, o); err != nil && !refused(err) {
 				t.Fatal(err)
 			}
 		}
@@ -173,7 +178,7 @@ func TestSnapshotsDecideNothing(t *testing.T) {
 
 // counted counts the events that are read from streams.
 type counted struct {
-	commands.Store
+	port.Store
 	read int
 }
 
@@ -193,7 +198,7 @@ func (c *counted) ReadStream(ctx context.Context, s eventlog.Stream, after event
 func TestSnapshotSparesReading(t *testing.T) {
 	ctx, r := t.Context(), &rows{kept: map[eventlog.Stream]eventlog.Snapshot{}, mishap: func(*eventlog.Snapshot) (bool, error) { return true, nil }}
 	fill := func(from, n int) *counted {
-		log := &counted{Store: open(t).Log()}
+		log := &counted{Store: embeddedtest.Open(t).Log()}
 		for i := range n {
 			if _, err := groupHandler(log, nil).Handle(ctx, "group-1", group.Join{Members: []group.Joined{member(from + i)}}, begin(t)); err != nil {
 				t.Fatal(err)

@@ -1,4 +1,4 @@
-package commands_test
+package lease_test
 
 import (
 	"context"
@@ -11,7 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/eventlog/lease"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 )
 
@@ -19,17 +20,17 @@ import (
 // cut off. They pass the contract of the real ones.
 type clockLeases struct {
 	mu     sync.Mutex
-	leases map[string]lease
+	leases map[string]granted
 	cut    map[string]bool // holders whose calls fail
 }
 
-type lease struct {
+type granted struct {
 	holder string
 	until  time.Time
 }
 
 func newLeases() *clockLeases {
-	return &clockLeases{leases: map[string]lease{}, cut: map[string]bool{}}
+	return &clockLeases{leases: map[string]granted{}, cut: map[string]bool{}}
 }
 
 func (c *clockLeases) Acquire(_ context.Context, name, holder string, ttl time.Duration) (bool, error) {
@@ -42,7 +43,7 @@ func (c *clockLeases) Acquire(_ context.Context, name, holder string, ttl time.D
 	case l.holder != holder && l.until.After(now):
 		return false, nil
 	}
-	c.leases[name] = lease{holder, now.Add(ttl)}
+	c.leases[name] = granted{holder, now.Add(ttl)}
 	return true, nil
 }
 
@@ -72,8 +73,8 @@ func TestClockLeasesKeepTheContract(t *testing.T) {
 	})
 }
 
-func owner(leases commands.Leases, holder string) commands.Owner {
-	return commands.Owner{Leases: leases, Holder: holder, TTL: 3 * time.Second, Renew: time.Second, Log: slog.New(slog.DiscardHandler)}
+func owner(leases port.Leases, holder string) lease.Owner {
+	return lease.Owner{Leases: leases, Holder: holder, TTL: 3 * time.Second, Renew: time.Second, Log: slog.New(slog.DiscardHandler)}
 }
 
 // term is one stretch of owned work.
@@ -169,11 +170,11 @@ func TestLeasesAreToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leases, terms := newLeases(), make(chan term, 10)
 		var owners sync.WaitGroup
-		var told [2][]commands.LeaseNews
+		var told [2][]lease.News
 		ctx, stop := context.WithCancel(t.Context())
 		for i, holder := range []string{"a", "b"} {
 			o := owner(leases, holder)
-			o.Told = func(name string, what commands.LeaseNews) {
+			o.Told = func(name string, what lease.News) {
 				if news := told[i]; name == "work" && (len(news) == 0 || news[len(news)-1] != what) {
 					told[i] = append(news, what)
 				}
@@ -186,9 +187,9 @@ func TestLeasesAreToldOf(t *testing.T) {
 		<-time.After(10 * time.Second)
 		stop()
 		owners.Wait()
-		want := [2][]commands.LeaseNews{
-			{commands.LeaseWon, commands.LeaseLost, commands.LeaseFailed},
-			{commands.LeaseMissed, commands.LeaseWon},
+		want := [2][]lease.News{
+			{lease.Won, lease.Lost, lease.Failed},
+			{lease.Missed, lease.Won},
 		}
 		if diff := cmp.Diff(want, told); diff != "" {
 			t.Error(diff)

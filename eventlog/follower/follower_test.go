@@ -1,4 +1,4 @@
-package commands_test
+package follower_test
 
 import (
 	"context"
@@ -9,25 +9,36 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/follower"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/embedded/embeddedtest"
 )
 
 // told returns a log of guests arriving at the given streams, and a follower of it.
-func told(t *testing.T, streams ...eventlog.Stream) (*embedded.DB, commands.Follower) {
+func told(t *testing.T, streams ...eventlog.Stream) (*embedded.DB, follower.Follower) {
 	t.Helper()
-	db := open(t)
-	h := hosting(db.Log())
+	db := embeddedtest.Open(t)
+	at := map[eventlog.Stream]eventlog.Version{}
 	for i, stream := range streams {
-		_, err := h.Handle(t.Context(), stream, admit{fmt.Sprint(i)}, begin(t))
+		came := eventlog.Event{ID: eventlog.DeriveID(stream, eventlog.ID{}, i), Name: "came.v1", Data: fmt.Appendf(nil, `{"name":"%d"}`, i)}
+		_, err := db.Log().Append(t.Context(), stream, at[stream], came)
 		check(t, err)
+		at[stream]++
 	}
-	return db, commands.Follower{Store: db.Log(), Checkpoints: db.Work(), Reader: "test", Max: 2}
+	return db, follower.Follower{Store: db.Log(), Checkpoints: db.Work(), Reader: "test", Max: 2}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // checkpoint returns the position of the follower's checkpoint.
-func checkpoint(t *testing.T, f commands.Follower) eventlog.Position {
+func checkpoint(t *testing.T, f follower.Follower) eventlog.Position {
 	t.Helper()
 	at, err := f.Checkpoints.Checkpoint(context.Background(), f.Reader)
 	check(t, err)
@@ -37,7 +48,7 @@ func checkpoint(t *testing.T, f commands.Follower) eventlog.Position {
 // watched counts the moves of a checkpoint and stops the follower once the checkpoint has
 // reached until.
 type watched struct {
-	commands.Checkpoints
+	port.Checkpoints
 	until eventlog.Position
 	stop  context.CancelFunc
 }
@@ -52,7 +63,7 @@ func (w watched) MoveCheckpoint(ctx context.Context, reader string, from, to eve
 
 // follow runs a follower until its checkpoint has reached a position, and returns the
 // positions it handled.
-func follow(t *testing.T, f commands.Follower, until eventlog.Position) (seen []eventlog.Position) {
+func follow(t *testing.T, f follower.Follower, until eventlog.Position) (seen []eventlog.Position) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -78,7 +89,8 @@ func TestFollow(t *testing.T) {
 	if diff := cmp.Diff([]eventlog.Position{1, 2, 3, 4, 5}, follow(t, f, 5)); diff != "" {
 		t.Error(diff)
 	}
-	_, err := hosting(db.Log()).Handle(t.Context(), "b", admit{"late"}, begin(t))
+	late := eventlog.Event{ID: eventlog.DeriveID("b", eventlog.ID{}, 5), Name: "came.v1", Data: []byte(`{"name":"late"}`)}
+	_, err := db.Log().Append(t.Context(), "b", 2, late)
 	check(t, err)
 	if diff := cmp.Diff([]eventlog.Position{6}, follow(t, f, 6)); diff != "" {
 		t.Error(diff)

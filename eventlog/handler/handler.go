@@ -1,4 +1,4 @@
-package commands
+package handler
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // Decider is an aggregate's state S: it decides commands C and evolves by events E.
@@ -44,7 +45,7 @@ func Begin(random io.Reader, meta eventlog.Meta) (Origin, error) {
 // Handler loads a stream, decides a command, appends the events, and decides again on
 // conflict.
 type Handler[S Decider[S, C, E], C, E any] struct {
-	Store Store
+	Store port.Store
 	Codec eventlog.Codec[E]
 	// Snapshots, when set, shortens the reading of long streams.
 	Snapshots *Snapshots[S]
@@ -242,19 +243,5 @@ func (h Handler[S, C, E]) append(ctx context.Context, stream eventlog.Stream, at
 func (h Handler[S, C, E]) crash(point string) {
 	if h.Crash != nil {
 		h.Crash(point)
-	}
-}
-
-// CrashPoints lists the places in this package and below where a test may kill the process:
-// between every two steps whose order matters.
-func CrashPoints() []string {
-	return []string{
-		"payload.kept",  // bytes kept, Accepted not yet appended
-		"append.before", // decided, not yet appended
-		"append.after",  // appended, caller not yet answered
-		"send.before",   // about to send the bytes to nodes
-		"send.after",    // sent, result not yet recorded
-		"queue.applied", // the due queue has folded events
-		"verdict",       // the watcher is about to announce or seal
 	}
 }

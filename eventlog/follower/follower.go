@@ -1,4 +1,4 @@
-package commands
+package follower
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // The shortest and longest pause between two reads of a checkpoint.
@@ -21,7 +23,7 @@ func Reached(ctx context.Context, to eventlog.Position, checkpoint func(context.
 		if at, err := checkpoint(ctx); err != nil || at >= to {
 			return err
 		}
-		if err := Pause(ctx, wait); err != nil {
+		if err := pause.For(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -30,8 +32,8 @@ func Reached(ctx context.Context, to eventlog.Position, checkpoint func(context.
 // Follower reads the log from its own checkpoint and handles each event at least once:
 // after a crash between handling and moving the checkpoint it handles the batch again.
 type Follower struct {
-	Store       Store
-	Checkpoints Checkpoints
+	Store       port.Store
+	Checkpoints port.Checkpoints
 	Reader      string // the name of the checkpoint
 	Filter      eventlog.Filter
 	Max         int // events per batch

@@ -1,4 +1,4 @@
-package commands_test
+package handler_test
 
 import (
 	"context"
@@ -13,9 +13,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/eventlog"
-	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
+	"github.com/tempo-watchtower/watchtower/infra/embedded/embeddedtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,7 +47,7 @@ func (g guests) Evolve(c came) guests { return guests{append(slices.Clip(g.names
 // lossy wraps a real store and loses answers: one append in three never reaches the store,
 // and one in three loses its answer.
 type lossy struct {
-	commands.Store
+	port.Store
 	mu   sync.Mutex
 	dice *mathrand.Rand
 }
@@ -65,27 +66,13 @@ func (l *lossy) Append(ctx context.Context, s eventlog.Stream, v eventlog.Versio
 	return appended, err
 }
 
-func open(t *testing.T) *embedded.DB {
-	t.Helper()
-	db, err := embedded.Open("", embedded.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return db
+func hosting(store port.Store) handler.Handler[guests, admit, came] {
+	return handler.Handler[guests, admit, came]{Store: store, Codec: eventlog.NewCodec(eventlog.As[came, came]("came.v1"))}
 }
 
-func hosting(store commands.Store) commands.Handler[guests, admit, came] {
-	return commands.Handler[guests, admit, came]{Store: store, Codec: eventlog.NewCodec(eventlog.As[came, came]("came.v1"))}
-}
-
-func begin(t *testing.T) commands.Origin {
+func begin(t *testing.T) handler.Origin {
 	t.Helper()
-	o, err := commands.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
+	o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +83,7 @@ func begin(t *testing.T) commands.Origin {
 // an answer may retry.
 func TestEachWishCountsOnce(t *testing.T) {
 	const seed = 7
-	h := hosting(&lossy{Store: open(t).Log(), dice: mathrand.New(mathrand.NewPCG(seed, seed))})
+	h := hosting(&lossy{Store: embeddedtest.Open(t).Log(), dice: mathrand.New(mathrand.NewPCG(seed, seed))})
 	var coming sync.WaitGroup
 	for g := range 8 {
 		coming.Go(func() {
@@ -125,7 +112,7 @@ func TestEachWishCountsOnce(t *testing.T) {
 
 // once is a store that loses the answer to its first append, which was written.
 type once struct {
-	commands.Store
+	port.Store
 	lost bool
 }
 
@@ -141,22 +128,22 @@ func (o *once) Append(ctx context.Context, s eventlog.Stream, v eventlog.Version
 // A command whose answer was lost has appended all the same: the result says so, and Told
 // is called. A repeated command has appended nothing.
 func TestLostAnswerIsNoRepetition(t *testing.T) {
-	h := hosting(&once{Store: open(t).Log()})
+	h := hosting(&once{Store: embeddedtest.Open(t).Log()})
 	var told []string
-	h.Told = func(f commands.Told[guests, came]) { told = append(told, f.Facts[0].Name) }
+	h.Told = func(f handler.Told[guests, came]) { told = append(told, f.Facts[0].Name) }
 	o := begin(t)
 	r, err := h.Handle(t.Context(), "party", admit{"Ada"}, o)
 	if err != nil || r.Added != 1 || r.Version != 1 || len(told) != 1 {
 		t.Errorf("its answer was lost: %+v, %v; told of %v", r, err, told)
 	}
-	r, err = h.HandleFrom(t.Context(), "party", commands.Result[guests]{}, admit{"Ada"}, o)
+	r, err = h.HandleFrom(t.Context(), "party", handler.Result[guests]{}, admit{"Ada"}, o)
 	if err != nil || r.Added != 0 || r.Version != 1 || len(told) != 1 {
 		t.Errorf("carried out again: %+v, %v; told of %v", r, err, told)
 	}
 }
 
 func TestRefusalComesBackWithTheState(t *testing.T) {
-	h := hosting(open(t).Log())
+	h := hosting(embeddedtest.Open(t).Log())
 	for i := range guestMax {
 		if _, err := h.Handle(context.Background(), "party", admit{fmt.Sprint(i)}, begin(t)); err != nil {
 			t.Fatal(err)
@@ -174,9 +161,9 @@ func TestRefusalComesBackWithTheState(t *testing.T) {
 
 // Expecting a version that is out of date costs one more read.
 func TestWrongExpectation(t *testing.T) {
-	h := hosting(open(t).Log())
+	h := hosting(embeddedtest.Open(t).Log())
 	for i := range 3 {
-		r, err := h.HandleFrom(context.Background(), "party", commands.Result[guests]{}, admit{fmt.Sprint(i)}, begin(t))
+		r, err := h.HandleFrom(context.Background(), "party", handler.Result[guests]{}, admit{fmt.Sprint(i)}, begin(t))
 		if err != nil || len(r.State.names) != i+1 || r.Added != 1 {
 			t.Fatalf("%+v, %v", r, err)
 		}
@@ -185,7 +172,7 @@ func TestWrongExpectation(t *testing.T) {
 
 // An unknown event stops the fold.
 func TestUnknownEventStops(t *testing.T) {
-	db := open(t)
+	db := embeddedtest.Open(t)
 	_, err := db.Log().Append(context.Background(), "party", 0, eventlog.Event{ID: eventlog.ID{1}, Name: "strange.v9", Data: []byte(`{}`)})
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +183,7 @@ func TestUnknownEventStops(t *testing.T) {
 }
 
 // away is a store that cannot be reached.
-type away struct{ commands.Store }
+type away struct{ port.Store }
 
 func (away) ReadStream(context.Context, eventlog.Stream, eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
 	return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, errors.New("away")) }
@@ -204,7 +191,13 @@ func (away) ReadStream(context.Context, eventlog.Stream, eventlog.Version) iter.
 
 func TestBadLuckIsNoRefusal(t *testing.T) {
 	_, err := hosting(away{}).Handle(context.Background(), "party", admit{"a"}, begin(t))
-	if err == nil || commands.IsRefusal(err) {
+	if err == nil || refused(err) {
 		t.Error(err)
 	}
+}
+
+// refused reports whether an error is a refusal.
+func refused(err error) bool {
+	var refusal eventlog.Refusal
+	return errors.As(err, &refusal)
 }

@@ -1,6 +1,6 @@
 // Package projections folds events into tables that answer queries. The tables are disposable:
 // they can be dropped and rebuilt from the log.
-package projections
+package projector
 
 import (
 	"context"

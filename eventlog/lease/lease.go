@@ -1,35 +1,38 @@
-package commands
+package lease
 
 import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/tempo-watchtower/watchtower/eventlog/pause"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // Owner runs work that one replica at a time should do, by lease. Two owners may overlap
 // for an instant, and the work's appends must tolerate that.
 type Owner struct {
-	Leases Leases
+	Leases port.Leases
 	Holder string        // this process
 	TTL    time.Duration // the lease lapses after this long without renewal
 	Renew  time.Duration // the pause between renewals, and between attempts to acquire
 	// Told, when set, is called with the outcome of each attempt to acquire a lease, and
 	// when a held lease is lost. It is for metrics, never for effects.
-	Told func(name string, what LeaseNews)
+	Told func(name string, what News)
 	Log  *slog.Logger
 }
 
-// LeaseNews is a change in a lease, for metrics.
-type LeaseNews string
+// News is a change in a lease, for metrics.
+type News string
 
 const (
-	LeaseWon    LeaseNews = "won"
-	LeaseMissed LeaseNews = "missed" // another holder has it
-	LeaseFailed LeaseNews = "failed" // the lease store could not be reached
-	LeaseLost   LeaseNews = "lost"   // while held: another holder took it, or it was not renewed in time
+	Won    News = "won"
+	Missed News = "missed" // another holder has it
+	Failed News = "failed" // the lease store could not be reached
+	Lost   News = "lost"   // while held: another holder took it, or it was not renewed in time
 )
 
-func (o Owner) told(name string, what LeaseNews) {
+func (o Owner) told(name string, what News) {
 	if o.Told != nil {
 		o.Told(name, what)
 	}
@@ -50,7 +53,7 @@ func (o Owner) Own(ctx context.Context, name string, work func(ctx context.Conte
 		default:
 			o.Log.Warn("the lease store could not be reached", "lease", name, "err", err)
 		}
-		_ = Pause(ctx, o.Renew) // the loop checks ctx
+		_ = pause.For(ctx, o.Renew) // the loop checks ctx
 	}
 }
 
@@ -61,13 +64,13 @@ func (o Owner) Once(ctx context.Context, name string, work func(ctx context.Cont
 	held, err = o.Leases.Acquire(ctx, name, o.Holder, o.TTL)
 	switch {
 	case err != nil:
-		o.told(name, LeaseFailed)
+		o.told(name, Failed)
 		return false, err
 	case !held:
-		o.told(name, LeaseMissed)
+		o.told(name, Missed)
 		return false, nil
 	}
-	o.told(name, LeaseWon)
+	o.told(name, Won)
 	return true, o.hold(ctx, name, asked, work)
 }
 
@@ -87,7 +90,7 @@ func (o Owner) hold(ctx context.Context, name string, asked time.Time, work func
 			running, over = false, true
 		case <-time.After(min(o.Renew, time.Until(trusted))):
 			if asked, over = o.renewed(ctx, name, asked, trusted); over {
-				o.told(name, LeaseLost)
+				o.told(name, Lost)
 			}
 		case <-ctx.Done():
 			over = true

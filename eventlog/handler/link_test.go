@@ -1,15 +1,17 @@
-package commands_test
+package handler_test
 
 import (
 	"fmt"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
+	"github.com/tempo-watchtower/watchtower/infra/embedded/embeddedtest"
 )
 
 // checkLinks recomputes the links of a stream.
-func checkLinks(t *testing.T, store commands.Store, stream eventlog.Stream, unlinked eventlog.Version) {
+func checkLinks(t *testing.T, store port.Store, stream eventlog.Stream, unlinked eventlog.Version) {
 	t.Helper()
 	var last eventlog.Link
 	for r, err := range store.ReadStream(t.Context(), stream, 0) {
@@ -27,8 +29,8 @@ func checkLinks(t *testing.T, store commands.Store, stream eventlog.Stream, unli
 // stream, and also when the answer was lost.
 func TestLinks(t *testing.T) {
 	t.Run("one after the other", func(t *testing.T) {
-		h := hosting(open(t).Log())
-		r := commands.Result[guests]{}
+		h := hosting(embeddedtest.Open(t).Log())
+		r := handler.Result[guests]{}
 		for i := range 4 {
 			var err error
 			if r, err = h.HandleFrom(t.Context(), "party", r, admit{fmt.Sprint(i)}, begin(t)); err != nil {
@@ -42,8 +44,8 @@ func TestLinks(t *testing.T) {
 		checkLinks(t, h.Store, "party", 0)
 	})
 	t.Run("a link that is not known", func(t *testing.T) {
-		h := hosting(open(t).Log())
-		r := commands.Result[guests]{}
+		h := hosting(embeddedtest.Open(t).Log())
+		r := handler.Result[guests]{}
 		for i := range 4 {
 			var err error
 			if r, err = h.HandleFrom(t.Context(), "party", r, admit{fmt.Sprint(i)}, begin(t)); err != nil {
@@ -54,7 +56,7 @@ func TestLinks(t *testing.T) {
 		checkLinks(t, h.Store, "party", 0)
 	})
 	t.Run("events without links", func(t *testing.T) {
-		h := hosting(open(t).Log())
+		h := hosting(embeddedtest.Open(t).Log())
 		for i := range 2 {
 			old := eventlog.Event{ID: eventlog.ID{byte(i + 1)}, Name: "came.v1", Data: fmt.Appendf(nil, `{"Name":"old %d"}`, i)}
 			if _, err := h.Store.Append(t.Context(), "party", eventlog.Version(i), old); err != nil {
@@ -72,14 +74,14 @@ func TestLinks(t *testing.T) {
 // first answer. The stored event has another origin than the second append, and the next
 // event is linked to the stored event.
 func TestLinkAfterLostAnswer(t *testing.T) {
-	store := open(t).Log()
+	store := embeddedtest.Open(t).Log()
 	o := begin(t)
 	if _, err := hosting(store).Handle(t.Context(), "party", admit{"Ada"}, o); err != nil {
 		t.Fatal(err)
 	}
-	again := commands.Origin{ID: o.ID, Meta: eventlog.Meta{Actor: "test", Trace: "another"}}
+	again := handler.Origin{ID: o.ID, Meta: eventlog.Meta{Actor: "test", Trace: "another"}}
 	h := hosting(&once{Store: store})
-	r, err := h.HandleFrom(t.Context(), "party", commands.Result[guests]{}, admit{"Ada"}, again)
+	r, err := h.HandleFrom(t.Context(), "party", handler.Result[guests]{}, admit{"Ada"}, again)
 	if err != nil || r.Version != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}

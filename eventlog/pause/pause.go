@@ -1,12 +1,12 @@
-package commands
+package pause
 
 import (
 	"context"
 	"time"
 )
 
-// Pause waits for d. It returns the context's error if ctx ends first.
-func Pause(ctx context.Context, d time.Duration) error {
+// For waits for d. It returns the context's error if ctx ends first.
+func For(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(max(d, 0))
 	defer t.Stop()
 	select {

@@ -1,4 +1,4 @@
-package commands
+package follower
 
 import (
 	"context"
@@ -6,14 +6,15 @@ import (
 	"log/slog"
 
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
 // Feeding folds the events of a log into changes to a work queue. One replica at a time
 // should run it. The checkpoint's compare-and-set keeps two replicas from both applying a
 // batch.
 type Feeding[C any] struct {
-	Store       Store
-	Checkpoints Checkpoints
+	Store       port.Store
+	Checkpoints port.Checkpoints
 	Reader      string // the name of the checkpoint
 	Filter      eventlog.Filter
 	// Plan returns the changes to the queue that an event causes. An error stops the

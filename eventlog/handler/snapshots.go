@@ -1,4 +1,4 @@
-package commands
+package handler
 
 import (
 	"bytes"
@@ -9,22 +9,14 @@ import (
 	"fmt"
 
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
-
-// SnapshotRows stores one snapshot per stream. It may lose any of them at any time, and a
-// snapshot it returns is trusted only after its seal was checked.
-type SnapshotRows interface {
-	// Snapshot returns a stream's snapshot; ok is false when there is none.
-	Snapshot(ctx context.Context, stream eventlog.Stream) (s eventlog.Snapshot, ok bool, err error)
-	// KeepSnapshot replaces the stream's snapshot.
-	KeepSnapshot(ctx context.Context, s eventlog.Snapshot) error
-}
 
 // Snapshots shorten a [Handler]'s reading of long streams. They are never required. A
 // snapshot that is missing, damaged, of another schema, or of another history is ignored,
 // and the stream is read from its beginning.
 type Snapshots[S any] struct {
-	Rows   SnapshotRows
+	Rows   port.SnapshotRows
 	Schema int // of Encode; snapshots of another schema are ignored
 	Encode func(S) []byte
 	Decode func([]byte) (S, error)

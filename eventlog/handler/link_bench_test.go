@@ -1,4 +1,4 @@
-package commands_test
+package handler_test
 
 import (
 	"crypto/rand"
@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -21,7 +21,7 @@ func BenchmarkLinkShare(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer db.Close() //nolint:errcheck // it is in memory
-	h := commands.Transactions{Store: db.Log(), Codec: tx.Codec()}
+	h := handler.Handler[tx.State, tx.Command, tx.Event]{Store: db.Log(), Codec: tx.Codec()}
 	at := time.Unix(1_800_000_000, 0).UTC()
 	n := uint64(0)
 	b.ReportAllocs()
@@ -29,12 +29,12 @@ func BenchmarkLinkShare(b *testing.B) {
 		n++
 		var hash chain.Hash
 		binary.BigEndian.PutUint64(hash[:], n)
-		o, err := commands.Begin(rand.Reader, eventlog.Meta{Correlation: eventlog.ID{1}, Actor: "bench"})
+		o, err := handler.Begin(rand.Reader, eventlog.Meta{Correlation: eventlog.ID{1}, Actor: "bench"})
 		if err != nil {
 			b.Fatal(err)
 		}
 		wish := tx.Accept{Accepted: tx.Accepted{Chain: 42431, Hash: hash, Signature: chain.Secp256k1, Bytes: 200, RawHash: hash, At: at}}
-		if _, err := h.HandleFrom(b.Context(), tx.Stream(42431, hash), commands.Result[tx.State]{}, wish, o); err != nil {
+		if _, err := h.HandleFrom(b.Context(), tx.Stream(42431, hash), handler.Result[tx.State]{}, wish, o); err != nil {
 			b.Fatal(err)
 		}
 	}
