@@ -47,6 +47,8 @@ func Begin(random io.Reader, meta eventlog.Meta) (Origin, error) {
 type Handler[S Decider[S, C, E], C, E any] struct {
 	Store port.Store
 	Codec eventlog.Codec[E]
+	// Random draws the ids of commands, for Do and DoFrom.
+	Random io.Reader
 	// Snapshots, when set, shortens the reading of long streams.
 	Snapshots *Snapshots[S]
 	// Told, when set, is called once per successful append with the appended facts. It is
@@ -131,6 +133,25 @@ func (h Handler[S, C, E]) fold(ctx context.Context, stream eventlog.Stream, from
 		h.Snapshots.keep(ctx, r.State, last, read)
 	}
 	return r, nil
+}
+
+// Do handles a command under a new id. A caller that repeats a command after a lost answer
+// keeps its [Origin] and calls Handle instead.
+func (h Handler[S, C, E]) Do(ctx context.Context, stream eventlog.Stream, c C, meta eventlog.Meta) (Result[S], error) {
+	o, err := Begin(h.Random, meta)
+	if err != nil {
+		return Result[S]{}, err
+	}
+	return h.Handle(ctx, stream, c, o)
+}
+
+// DoFrom is to Do as HandleFrom is to Handle.
+func (h Handler[S, C, E]) DoFrom(ctx context.Context, stream eventlog.Stream, r Result[S], c C, meta eventlog.Meta) (Result[S], error) {
+	o, err := Begin(h.Random, meta)
+	if err != nil {
+		return r, err
+	}
+	return h.HandleFrom(ctx, stream, r, c, o)
 }
 
 // Handle decides a command on the stream's current state and appends the events. On a
