@@ -7,8 +7,8 @@ func acceptance() []mutant {
 			Name: "send-before-record", Breaks: "P8",
 			Is: "The bytes go to nodes when they are decoded, before the acceptance is appended.",
 			Edits: []edit{{
-				"cmd/program/app/app.go", `a.submit.Decoders[c.ID] = Decode`,
-				`a.submit.Decoders[c.ID] = func(raw []byte) (chain.Signed, error) {
+				"cmd/program/app/app.go", `a.Submit.Decoders[c.ID] = Decode`,
+				`a.Submit.Decoders[c.ID] = func(raw []byte) (chain.Signed, error) {
 			signed, err := Decode(raw)
 			if AWAKE && err == nil {
 				c.Nodes.Send(context.Background(), raw, signed.Hash, 1, tx.Sending{})
@@ -96,7 +96,7 @@ func acceptance() []mutant {
 			Name: "idempotency-cache", Breaks: "P3",
 			Is: "Each replica remembers requests by their Idempotency-Key only for itself.",
 			Edits: []edit{
-				{"cmd/program/app/handlers.go", `Requests: a.ports.Storage.Requests,`, `Requests: ownRequests{a.ports.Storage.Requests, a.settings.Holder},`},
+				{"cmd/program/app/handlers.go", `Requests: a.Ports.Storage.Requests,`, `Requests: ownRequests{a.Ports.Storage.Requests, a.Settings.Holder},`},
 				{
 					"cmd/program/app/requests.go", `func (a *App) sweepRequests(`,
 					`// ownRequests are the requests of one replica.

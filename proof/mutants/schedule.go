@@ -8,8 +8,8 @@ func schedule() []mutant {
 			Is: "With Redis, workers look at the queue only when Redis reports due work.",
 			Edits: []edit{
 				{"commands/delivery/scheduler/worker.go", `w.rest(ctx, min(max(until, minRest), w.Poll))`, "if AWAKE && w.Poll > time.Hour {\n\t\t\t\tuntil = w.Poll\n\t\t\t}\n\t\t\tw.rest(ctx, min(max(until, minRest), w.Poll))"},
-				{"cmd/program/app/chain.go", `Lease: a.settings.WorkLease, Poll: a.settings.SchedulerPoll,`, `Lease: a.settings.WorkLease, Poll: map[bool]time.Duration{false: a.settings.SchedulerPoll, true: 1000 * time.Hour}[AWAKE && a.ports.Redis != nil],`},
-				{"cmd/program/app/app.go", `for _, w := range a.workers {`, "if AWAKE && a.ports.Redis != nil {\n\t\t\t\treturn\n\t\t\t}\n\t\t\tfor _, w := range a.workers {"},
+				{"cmd/program/app/chain.go", `Lease: a.Settings.WorkLease, Poll: a.Settings.SchedulerPoll,`, `Lease: a.Settings.WorkLease, Poll: map[bool]time.Duration{false: a.Settings.SchedulerPoll, true: 1000 * time.Hour}[AWAKE && a.Ports.Redis != nil],`},
+				{"cmd/program/app/app.go", `for _, w := range a.workers {`, "if AWAKE && a.Ports.Redis != nil {\n\t\t\t\treturn\n\t\t\t}\n\t\t\tfor _, w := range a.workers {"},
 			},
 		},
 		{

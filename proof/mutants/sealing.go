@@ -42,7 +42,7 @@ func sealing() []mutant {
 			seal = func(ctx context.Context) {
 				for ctx.Err() == nil {
 					if err := a.notary().Run(ctx); err != nil {
-						time.Sleep(a.settings.OwnerRenew)
+						time.Sleep(a.Settings.OwnerRenew)
 					}
 				}
 			}

@@ -125,12 +125,12 @@ func (h *hooks) settings() map[string]any {
 	}
 }
 
-// way is a replica's transport for webhooks.
-func (h *hooks) way(r *replica) relay.Way {
+// ports are a replica's tables, and its transport for webhooks.
+func (h *hooks) ports(r *replica) relay.Ports {
 	if h == nil {
-		return relay.Way{}
+		return relay.Ports{Tables: storage{r}}
 	}
-	return relay.Way{Seeds: h.caller.Seeds, Transport: posts{r}}
+	return relay.Ports{Seeds: h.caller.Seeds, Transport: posts{r}, Tables: storage{r}}
 }
 
 // lookup resolves receivers' names. Replicas call it.

@@ -136,11 +136,12 @@ func (r *replica) live(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var part app.Part
-		if part, front, err = relay.Beside(w.settings, service.Inside(w.config, []*rpc.Pool{pool}), ring, w.hooks.way(r)); err != nil {
+		if err := service.Extend(w.config, []*rpc.Pool{pool}, func(service *app.App) (own app.Extension, err error) {
+			own, front, err = relay.Extension(w.settings, service, ring, w.hooks.ports(r))
+			return own, err
+		}); err != nil {
 			return err
 		}
-		service.Beside(part)
 	}
 	handlers, err := service.Open(ctx, w.config, app.Build{Version: "simulated"}, []*rpc.Pool{pool}, new(slog.LevelVar))
 	if err != nil {

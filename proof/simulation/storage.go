@@ -31,8 +31,7 @@ func (s storage) ports() app.Storage {
 		Transient: func(err error) bool {
 			return errors.Is(err, errRefused) || errors.Is(err, errCut) || errors.Is(err, errCrashed)
 		},
-		Close:    func(context.Context) error { return nil },
-		Database: s,
+		Close: func(context.Context) error { return nil },
 	}
 }
 

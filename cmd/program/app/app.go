@@ -35,7 +35,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/eventlog/projector"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
+	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/tracing"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/owners"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
@@ -73,9 +76,10 @@ type Storage struct {
 	// Transient reports whether a storage error may pass without intervention.
 	Transient func(error) bool
 	Close     func(ctx context.Context) error
-	// Database is the engine that holds the due queue, a *postgres.DB or an *embedded.DB. A
-	// program beside the service may keep other work there.
-	Database any
+	// Postgres or Embedded is the database that holds the due queue, where an extension may keep
+	// other work. Both are nil if it is another one.
+	Postgres *postgres.DB
+	Embedded *embedded.DB
 }
 
 // Ports are the service's external dependencies.
@@ -129,41 +133,46 @@ type Settings struct {
 	ShutdownGrace time.Duration
 }
 
-// App is the service.
+// App is the service. An [Extension] uses its exported parts, which are not to be changed.
 type App struct {
-	settings     Settings
-	ports        Ports
-	store        port.Store
-	transactions commands.Transactions
+	Settings     Settings
+	Ports        Ports
+	Store        port.Store // the log, as delivery writes it
+	Transactions commands.Transactions
+	Vault        commands.Vault
+	Submit       *commands.Submit // accepts transactions as the API does
+	Tail         *tail.Tail       // where requests wait for recorded events; closed before the service stops
+	// Pools are of the configuration's chains, in its order. Front is the configuration that APIs
+	// beside delivery's share with it: see [api.NewFront]. Both are set by Extend.
+	Pools []*rpc.Pool
+	Front api.Config
+
 	groups       commands.Groups
-	vault        commands.Vault
-	submit       *commands.Submit
 	query        transactions.Query
 	lists, scans *api.Places
 	workers      []*scheduler.Worker
-	tail         *tail.Tail
 	served       *state
 	written      []*writes
 	keyring      *commands.Keyring
-	beside       []Part
+	extension    Extension
 }
 
 // New wires the service. Nothing runs yet.
 func New(settings Settings, ports Ports) *App {
-	a := &App{settings: settings, ports: ports, served: newState(ports.Now)}
+	a := &App{Settings: settings, Ports: ports, served: newState(ports.Now)}
 	a.watchWrites()
 	if ports.Redis != nil {
-		a.ports.Storage.Queue = hinted{ports.Storage.Queue, ports.Redis}
+		a.Ports.Storage.Queue = hinted{ports.Storage.Queue, ports.Redis}
 		exportRedis(ports.Metrics, ports.Redis)
 	}
-	a.store = ports.Metrics.Store(a.ports.Storage.Log)
-	a.transactions = commands.Transactions{Store: a.store, Codec: tx.Codec(), Told: a.observer(), Crash: ports.Crash}
-	a.groups = commands.Groups{Store: a.store, Codec: group.Codec(), Snapshots: a.groupSnapshots(), Crash: ports.Crash}
-	a.vault = commands.Vault{Rows: a.ports.Storage.Payloads, Master: ports.Master, Random: ports.Random}
-	a.tail = tail.New(a.store, a.transactions.Codec, ports.Log)
+	a.Store = ports.Metrics.Store(a.Ports.Storage.Log)
+	a.Transactions = commands.Transactions{Store: a.Store, Codec: tx.Codec(), Told: a.observer(), Crash: ports.Crash}
+	a.groups = commands.Groups{Store: a.Store, Codec: group.Codec(), Snapshots: a.groupSnapshots(), Crash: ports.Crash}
+	a.Vault = commands.Vault{Rows: a.Ports.Storage.Payloads, Master: ports.Master, Random: ports.Random}
+	a.Tail = tail.New(a.Store, a.Transactions.Codec, ports.Log)
 	a.query, a.lists, a.scans = transactions.Query{DB: ports.Storage.View}, api.NewLists(), api.NewScans()
-	a.submit = &commands.Submit{
-		Transactions: a.transactions, Vault: a.vault, Decoders: map[chain.ID]func([]byte) (chain.Signed, error){},
+	a.Submit = &commands.Submit{
+		Transactions: a.Transactions, Vault: a.Vault, Decoders: map[chain.ID]func([]byte) (chain.Signed, error){},
 		Grouping: settings.Grouping, ExpiringWindow: settings.ExpiringWindow,
 		// Checking signatures is CPU-bound: more at once than there are processors would only
 		// make each slower.
@@ -171,9 +180,9 @@ func New(settings Settings, ports Ports) *App {
 		Now: ports.Now, Random: ports.Random, Crash: ports.Crash,
 		Ahead: settings.MaxValidAfter, Quota: a.quota(),
 	}
-	a.keyring = &commands.Keyring{Keys: accessKeys(a.store), Log: ports.Log}
+	a.keyring = &commands.Keyring{Keys: accessKeys(a.Store), Log: ports.Log}
 	for _, c := range ports.Chains {
-		a.submit.Decoders[c.ID] = Decode
+		a.Submit.Decoders[c.ID] = Decode
 		ports.Metrics.Chain(c.ID.String())
 		a.workers = append(a.workers, a.worker(c))
 	}
@@ -189,13 +198,11 @@ func (a *App) Run(ctx context.Context, public, internal net.Listener, handlers H
 	for _, part := range a.parts() {
 		work.Go(func() { part(working) })
 	}
-	a.ports.Log.Info("listening", "api", "http://"+public.Addr().String(), "metrics", "http://"+internal.Addr().String())
+	a.Ports.Log.Info("listening", "api", "http://"+public.Addr().String(), "metrics", "http://"+internal.Addr().String())
 
 	servers, listeners := []*http.Server{handlers.API, handlers.Metrics}, []net.Listener{public, internal}
-	for _, p := range a.beside {
-		if p.Server != nil {
-			servers, listeners = append(servers, p.Server), append(listeners, p.Listener)
-		}
+	if own := a.extension; own.Server != nil {
+		servers, listeners = append(servers, own.Server), append(listeners, own.Listener)
 	}
 	failed := make(chan error, len(servers))
 	for i, listener := range listeners {
@@ -211,8 +218,8 @@ func (a *App) Run(ctx context.Context, public, internal net.Listener, handlers H
 		ended = 1
 	}
 	a.served.stop()
-	a.tail.Leave() // otherwise waiting requests would use up the grace
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.settings.ShutdownGrace)
+	a.Tail.Leave() // otherwise waiting requests would use up the grace
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.Settings.ShutdownGrace)
 	defer cancel()
 	for _, s := range servers {
 		err = errors.Join(err, s.Shutdown(grace))
@@ -251,34 +258,34 @@ func (a *App) parts() []func(context.Context) {
 		a.watchLag,
 		own(projectionPrefix+transactions.Name, a.projector().Run),
 		own(projectionPrefix+owners.Name, a.ownersProjector().Run),
-		a.tail.Run,
+		a.Tail.Run,
 	}
 	parts = append(parts, a.groupParts(own)...)
 	parts = append(parts, own(canceler.Reader, a.canceler().Run))
-	if a.ports.Signer != nil {
+	if a.Ports.Signer != nil {
 		parts = append(parts, own(notary.Name, a.notary().Run))
 	}
-	if a.ports.Redis != nil {
+	if a.Ports.Redis != nil {
 		parts = append(parts, a.hear, own("redis", a.rebuild))
 	}
-	if a.ports.Storage.Archive != nil {
+	if a.Ports.Storage.Archive != nil {
 		parts = append(parts, a.archiver().Run)
 	}
 	for _, part := range a.retention().Parts() {
 		parts = append(parts, own(part.Name, part.Run))
 	}
-	for i, c := range a.ports.Chains {
+	for i, c := range a.Ports.Chains {
 		parts = append(parts, own(fmt.Sprintf("watcher.%s", c.ID), a.watcher(c).Run), a.workers[i].Run)
 	}
-	for _, p := range a.beside {
-		parts = append(parts, p.Run)
+	if a.extension.Run != nil {
+		parts = append(parts, a.extension.Run)
 	}
 	return parts
 }
 
 // own runs work on one replica at a time: the holder of the lease called name.
 func (a *App) own(name string, work func(context.Context) error) func(context.Context) {
-	owner := a.settings.owner(a.ports.Storage.Leases, a.ports.Log)
+	owner := a.Settings.owner(a.Ports.Storage.Leases, a.Ports.Log)
 	return func(ctx context.Context) { owner.Own(ctx, name, a.reader(name, work)) }
 }
 
@@ -287,38 +294,38 @@ const projectionPrefix = "projection."
 
 func (a *App) feeder() *scheduler.Feeder {
 	return &scheduler.Feeder{
-		Store: a.store, Queue: a.ports.Storage.Queue, Checkpoints: a.ports.Storage.Checkpoints,
-		Codec: a.transactions.Codec, Schedule: a.settings.Schedule, Lead: a.settings.Lead,
+		Store: a.Store, Queue: a.Ports.Storage.Queue, Checkpoints: a.Ports.Storage.Checkpoints,
+		Codec: a.Transactions.Codec, Schedule: a.Settings.Schedule, Lead: a.Settings.Lead,
 		Fed: func(at eventlog.Position) {
 			a.moved(scheduler.Reader, at)
 			for _, w := range a.workers {
 				w.Wake()
 			}
 		},
-		Crash: a.ports.Crash, Log: a.ports.Log,
+		Crash: a.Ports.Crash, Log: a.Ports.Log,
 	}
 }
 
 func (a *App) projector() *projector.Projector {
 	return &projector.Projector{
-		Name: transactions.Name, DB: a.ports.Storage.View, Log: a.store,
-		Filter: transactions.Filter(), Fold: transactions.Projection{Codec: a.transactions.Codec}.Fold,
+		Name: transactions.Name, DB: a.Ports.Storage.View, Log: a.Store,
+		Filter: transactions.Filter(), Fold: transactions.Projection{Codec: a.Transactions.Codec}.Fold,
 		Moved: func(at eventlog.Position, _ bool) { a.moved(transactions.Name, at) },
 	}
 }
 
 func (a *App) ownersProjector() *projector.Projector {
 	return &projector.Projector{
-		Name: owners.Name, DB: a.ports.Storage.View, Log: a.store,
-		Filter: owners.Filter(), Fold: owners.Projection{Codec: a.transactions.Codec}.Fold,
+		Name: owners.Name, DB: a.Ports.Storage.View, Log: a.Store,
+		Filter: owners.Filter(), Fold: owners.Projection{Codec: a.Transactions.Codec}.Fold,
 		Moved: func(at eventlog.Position, _ bool) { a.moved(owners.Name, at) },
 	}
 }
 
 func (a *App) retention() *retention.Retention {
 	return &retention.Retention{
-		Store: a.store, Checkpoints: a.ports.Storage.Checkpoints, Transactions: a.transactions,
-		Payloads: a.ports.Storage.Payloads, Settings: a.settings.Retention, Wanted: a.wants,
-		Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
+		Store: a.Store, Checkpoints: a.Ports.Storage.Checkpoints, Transactions: a.Transactions,
+		Payloads: a.Ports.Storage.Payloads, Settings: a.Settings.Retention, Wanted: a.wants,
+		Now: a.Ports.Now, Random: a.Ports.Random, Log: a.Ports.Log,
 	}
 }

@@ -55,10 +55,10 @@ func Archiver(s Storage, c config.Config, actor eventlog.Meta, log *slog.Logger,
 
 // archiver moves old events to the archive, for the service.
 func (a *App) archiver() *archiver.Archiver {
-	p := a.ports
+	p := a.Ports
 	return &archiver.Archiver{
-		Owner: a.settings.owner(p.Storage.Leases, p.Log),
-		Log:   a.store, Store: p.Storage.Archived, Files: p.Storage.Archive, Settings: a.settings.Archive,
+		Owner: a.Settings.owner(p.Storage.Leases, p.Log),
+		Log:   a.Store, Store: p.Storage.Archived, Files: p.Storage.Archive, Settings: a.Settings.Archive,
 		Now: p.Now, Random: p.Random, Logger: p.Log, Actor: eventlog.Meta{Actor: "archiver"}, Crash: p.Crash,
 		Told: func(s archiver.Standing) {
 			p.Metrics.Archive(metrics.Archive{

@@ -17,7 +17,7 @@ import (
 // client's name.
 func (a *App) stale() map[chain.ID]func(context.Context, string, chain.Hash, eventlog.Meta) (tx.State, error) {
 	ask := map[chain.ID]func(context.Context, string, chain.Hash, eventlog.Meta) (tx.State, error){}
-	for _, c := range a.ports.Chains {
+	for _, c := range a.Ports.Chains {
 		w := a.watcher(c)
 		ask[c.ID] = func(ctx context.Context, client string, hash chain.Hash, meta eventlog.Meta) (tx.State, error) {
 			return w.Stale(ctx, c.OnBehalf(client), hash, meta)
@@ -29,14 +29,14 @@ func (a *App) stale() map[chain.ID]func(context.Context, string, chain.Hash, eve
 // canceler cancels groups, for the API and as a process manager.
 func (a *App) canceler() *canceler.Canceler {
 	c := &canceler.Canceler{
-		Store: a.store, Checkpoints: a.ports.Storage.Checkpoints, Transactions: a.transactions, Groups: a.groups,
-		Payloads: a.ports.Storage.Payloads, CatchUp: a.grouper().CatchUp,
+		Store: a.Store, Checkpoints: a.Ports.Storage.Checkpoints, Transactions: a.Transactions, Groups: a.groups,
+		Payloads: a.Ports.Storage.Payloads, CatchUp: a.grouper().CatchUp,
 		Check: tempo.CheckPrimitive, Verify: tempo.VerifyPrimitive,
-		Deployment: a.deployment(), GroupIDForm: a.settings.GroupIDSignatures,
+		Deployment: a.deployment(), GroupIDForm: a.Settings.GroupIDSignatures,
 		Moved: func(at eventlog.Position) { a.moved(canceler.Reader, at) },
-		Now:   a.ports.Now, Random: a.ports.Random, Crash: a.ports.Crash, Log: a.ports.Log,
+		Now:   a.Ports.Now, Random: a.Ports.Random, Crash: a.Ports.Crash, Log: a.Ports.Log,
 	}
-	rows := transactions.Query{DB: a.ports.Storage.View}
+	rows := transactions.Query{DB: a.Ports.Storage.View}
 	c.Rows = func(ctx context.Context, id chain.ID, hashes []chain.Hash) (map[chain.Hash]tx.State, error) {
 		all, err := rows.FindAll(ctx, id, hashes)
 		found := make(map[chain.Hash]tx.State, len(all))
@@ -45,7 +45,7 @@ func (a *App) canceler() *canceler.Canceler {
 		}
 		return found, err
 	}
-	for _, chain := range a.ports.Chains {
+	for _, chain := range a.Ports.Chains {
 		c.Chains = append(c.Chains, chain.ID)
 	}
 	return c
@@ -54,5 +54,5 @@ func (a *App) canceler() *canceler.Canceler {
 // deployment is the name in owners' signatures: the configured name, or one derived from the
 // vault's key, which all replicas share and other deployments do not.
 func (a *App) deployment() string {
-	return cmp.Or(a.settings.Deployment, hex.EncodeToString(a.ports.Master.Derive("deployment")[:8]))
+	return cmp.Or(a.Settings.Deployment, hex.EncodeToString(a.Ports.Master.Derive("deployment")[:8]))
 }

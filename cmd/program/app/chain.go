@@ -52,38 +52,38 @@ func Decode(raw []byte) (chain.Signed, error) {
 
 func (a *App) watcher(c Chain) *watcher.Watcher {
 	return &watcher.Watcher{
-		Chain: c.ID, Node: c.Node, For: c.Repeating, Board: a.ports.Storage.Board, Transactions: a.transactions,
-		Poll: a.settings.WatcherPoll, Now: a.ports.Now, Random: a.ports.Random,
+		Chain: c.ID, Node: c.Node, For: c.Repeating, Board: a.Ports.Storage.Board, Transactions: a.Transactions,
+		Poll: a.Settings.WatcherPoll, Now: a.Ports.Now, Random: a.Ports.Random,
 		Moved: func(head, final chain.Block) {
 			a.served.chain(c.ID, head, final)
-			a.ports.Metrics.Block(c.ID.String(), "head", head.Number)
-			a.ports.Metrics.Block(c.ID.String(), "final", final.Number)
+			a.Ports.Metrics.Block(c.ID.String(), "head", head.Number)
+			a.Ports.Metrics.Block(c.ID.String(), "final", final.Number)
 		},
-		Crash: a.ports.Crash, Log: a.ports.Log,
+		Crash: a.Ports.Crash, Log: a.Ports.Log,
 	}
 }
 
 func (a *App) worker(c Chain) *scheduler.Worker {
 	looker := a.watcher(c)
 	b := &broadcaster.Broadcaster{
-		Transactions: a.transactions, Vault: a.vault, Nodes: c.Nodes,
+		Transactions: a.Transactions, Vault: a.Vault, Nodes: c.Nodes,
 		Look: func(ctx context.Context, s tx.State, client string) (broadcaster.Sight, error) {
 			sight, err := looker.Look(ctx, c.Repeating(client), s)
 			return broadcaster.Sight(sight), err
 		},
-		Schedule: a.settings.Schedule, Now: a.ports.Now, Random: a.ports.Random,
-		Crash: a.ports.Crash, Log: a.ports.Log,
+		Schedule: a.Settings.Schedule, Now: a.Ports.Now, Random: a.Ports.Random,
+		Crash: a.Ports.Crash, Log: a.Ports.Log,
 	}
 	return &scheduler.Worker{
-		Chain: c.ID, Queue: a.ports.Storage.Queue, Holder: a.settings.Holder,
+		Chain: c.ID, Queue: a.Ports.Storage.Queue, Holder: a.Settings.Holder,
 		Attempt: func(ctx context.Context, w tx.Work) tx.Done {
 			done := b.Attempt(ctx, w)
 			if !done.SentAt.IsZero() {
-				a.ports.Metrics.Attempt(c.ID.String(), late(w, done))
+				a.Ports.Metrics.Attempt(c.ID.String(), late(w, done))
 			}
 			return done
 		},
-		Lease: a.settings.WorkLease, Poll: a.settings.SchedulerPoll, Slots: a.settings.Slots, Log: a.ports.Log,
+		Lease: a.Settings.WorkLease, Poll: a.Settings.SchedulerPoll, Slots: a.Settings.Slots, Log: a.Ports.Log,
 	}
 }
 

@@ -36,7 +36,7 @@ func PoolConfig(c config.Config, chainConfig config.Chain, p Ports) rpc.Config {
 
 // exportEndpoints exports the state of the pools' endpoints as metrics.
 func (a *App) exportEndpoints(c config.Config, pools []*rpc.Pool) {
-	a.ports.Metrics.Endpoints(words(rpc.States()), words(rpc.Breakers()), func() (all []metrics.Endpoint) {
+	a.Ports.Metrics.Endpoints(words(rpc.States()), words(rpc.Breakers()), func() (all []metrics.Endpoint) {
 		for i, p := range pools {
 			for _, s := range p.Status() {
 				all = append(all, metrics.Endpoint{

@@ -18,7 +18,7 @@ func (a *App) groupParts(own func(string, func(context.Context) error) func(cont
 		own(grouping.Reader, a.grouper().Run),
 		own(projectionPrefix+groups.Name, a.groupProjector().Run),
 	}
-	for _, c := range a.ports.Chains {
+	for _, c := range a.Ports.Chains {
 		parts = append(parts, own(fmt.Sprintf("grouping.keys.%s", c.ID), a.verifier(c).Run))
 	}
 	return parts
@@ -27,9 +27,9 @@ func (a *App) groupParts(own func(string, func(context.Context) error) func(cont
 // shownGroups is the API's access to groups.
 func (a *App) shownGroups() api.Groups {
 	shown := api.Groups{
-		Query: groups.Query{DB: a.ports.Storage.View}, Checkpoints: a.ports.Storage.Checkpoints, Nonces: map[chain.ID]func(string) api.Nonces{},
+		Query: groups.Query{DB: a.Ports.Storage.View}, Checkpoints: a.Ports.Storage.Checkpoints, Nonces: map[chain.ID]func(string) api.Nonces{},
 	}
-	for _, c := range a.ports.Chains {
+	for _, c := range a.Ports.Chains {
 		shown.Nonces[c.ID] = func(client string) api.Nonces { return c.OnBehalf(client) }
 	}
 	return shown
@@ -37,29 +37,29 @@ func (a *App) shownGroups() api.Groups {
 
 func (a *App) grouper() *grouping.Grouper {
 	return &grouping.Grouper{
-		Store: a.store, Checkpoints: a.ports.Storage.Checkpoints, Transactions: a.transactions, Groups: a.groups,
-		Now: a.ports.Now, Log: a.ports.Log,
+		Store: a.Store, Checkpoints: a.Ports.Storage.Checkpoints, Transactions: a.Transactions, Groups: a.groups,
+		Now: a.Ports.Now, Log: a.Ports.Log,
 		Moved: func(at eventlog.Position) {
 			a.moved(grouping.Reader, at)
 		},
 		LeftOut: func(on chain.ID, transactions int) {
-			a.ports.Metrics.LeftOut(on.String(), transactions)
+			a.Ports.Metrics.LeftOut(on.String(), transactions)
 		},
 	}
 }
 
 func (a *App) verifier(c Chain) *grouping.Verifier {
 	return &grouping.Verifier{
-		Chain: c.ID, Claims: groups.Query{DB: a.ports.Storage.View}, Keychain: c.Keychain,
-		Transactions: a.transactions, Vault: a.vault, Decode: Decode, Poll: a.settings.WatcherPoll,
-		Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
+		Chain: c.ID, Claims: groups.Query{DB: a.Ports.Storage.View}, Keychain: c.Keychain,
+		Transactions: a.Transactions, Vault: a.Vault, Decode: Decode, Poll: a.Settings.WatcherPoll,
+		Now: a.Ports.Now, Random: a.Ports.Random, Log: a.Ports.Log,
 	}
 }
 
 func (a *App) groupProjector() *projector.Projector {
 	return &projector.Projector{
-		Name: groups.Name, DB: a.ports.Storage.View, Log: a.store, Filter: groups.Filter(),
-		Fold: groups.Projection{Groups: a.groups.Codec, Transactions: a.transactions.Codec}.Fold,
+		Name: groups.Name, DB: a.Ports.Storage.View, Log: a.Store, Filter: groups.Filter(),
+		Fold: groups.Projection{Groups: a.groups.Codec, Transactions: a.Transactions.Codec}.Fold,
 		Moved: func(at eventlog.Position, _ bool) {
 			a.moved(groups.Name, at)
 		},

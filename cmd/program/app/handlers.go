@@ -14,27 +14,25 @@ import (
 // handlers builds the servers of both listeners.
 func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool, level *slog.LevelVar) Handlers {
 	public := a.front(c)
-	public.Submit, public.Query, public.Groups, public.Board = a.submit, a.query, a.shownGroups(), a.ports.Storage.Queue
-	public.Stale, public.Canceler, public.Tail = a.stale(), a.canceler(), a.tail
-	public.Health, public.RPC, public.Submitted = a.health(c, b, pools), a.jsonRPC(c, b, pools), a.ports.Metrics.Submission
+	public.Submit, public.Query, public.Groups, public.Board = a.Submit, a.query, a.shownGroups(), a.Ports.Storage.Queue
+	public.Stale, public.Canceler, public.Tail = a.stale(), a.canceler(), a.Tail
+	public.Health, public.RPC, public.Submitted = a.health(c, b, pools), a.jsonRPC(c, b, pools), a.Ports.Metrics.Submission
 	public.Idempotency = api.Idempotency{
 		// A request still pending after its connection must have ended belongs to a dead
 		// process.
-		Requests: a.ports.Storage.Requests, Keep: c.Idempotency.Keep, Hold: idempotencyHold + c.API.WriteTimeout,
+		Requests: a.Ports.Storage.Requests, Keep: c.Idempotency.Keep, Hold: idempotencyHold + c.API.WriteTimeout,
 		Share: c.Quotas.Requests,
 	}
 	limits := public.Limits
 	internal := public
 	internal.Admin = api.Admin{
-		Keys: Keys(a.store), Level: level, Drain: a.served.stop, Profiles: c.Profiling, Exposed: !config.IsLoopback(c.MetricsListen),
+		Keys: Keys(a.Store), Level: level, Drain: a.served.stop, Profiles: c.Profiling, Exposed: !config.IsLoopback(c.MetricsListen),
 	}
-	for _, p := range a.beside {
-		internal.Admin.Routes = append(internal.Admin.Routes, p.Admin...)
-		internal.Admin.Kinds = append(internal.Admin.Kinds, p.Kinds...)
-	}
+	internal.Admin.Routes = append(internal.Admin.Routes, a.extension.Admin...)
+	internal.Admin.Kinds = append(internal.Admin.Kinds, a.extension.Kinds...)
 	return Handlers{
-		API:         api.Server(api.New(public), limits, a.ports.Log),
-		Metrics:     api.Server(api.Internal(internal, a.ports.Metrics.Handler()), limits, a.ports.Log),
+		API:         api.Server(api.New(public), limits, a.Ports.Log),
+		Metrics:     api.Server(api.Internal(internal, a.Ports.Metrics.Handler()), limits, a.Ports.Log),
 		Connections: limits.Connections, TrustedProxies: c.Rates.TrustedProxies,
 	}
 }
@@ -43,9 +41,9 @@ func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool, level *slog.
 func (a *App) front(c config.Config) api.Config {
 	return api.Config{
 		Limits: apiLimits(c), Rates: apiRates(c.Rates), Lists: a.lists, Scans: a.scans, Origins: c.API.Origins, Hosts: c.API.Hosts,
-		Access: api.Access{Keys: a.keyring.State, Open: c.OpenAccess}, CursorKey: a.ports.Master.Derive("api cursor"),
-		Transient: a.ports.Storage.Transient, Now: a.ports.Now, Pause: a.ports.Pause, Random: a.ports.Random, Log: a.ports.Log,
-		Requested: a.ports.Metrics.Request, Traced: a.ports.Tracing.Request, QuotaUsed: a.ports.Metrics.QuotaUsed,
+		Access: api.Access{Keys: a.keyring.State, Open: c.OpenAccess}, CursorKey: a.Ports.Master.Derive("api cursor"),
+		Transient: a.Ports.Storage.Transient, Now: a.Ports.Now, Pause: a.Ports.Pause, Random: a.Ports.Random, Log: a.Ports.Log,
+		Requested: a.Ports.Metrics.Request, Traced: a.Ports.Tracing.Request, QuotaUsed: a.Ports.Metrics.QuotaUsed,
 	}
 }
 
@@ -82,8 +80,8 @@ func (a *App) health(c config.Config, b Build, pools []*rpc.Pool) api.Health {
 			return all
 		},
 	}
-	if a.ports.Redis != nil {
-		h.Redis = a.ports.Redis.Ping
+	if a.Ports.Redis != nil {
+		h.Redis = a.Ports.Redis.Ping
 	}
 	for _, ch := range c.Chains {
 		h.Chains = append(h.Chains, ch.ID)
@@ -94,7 +92,7 @@ func (a *App) health(c config.Config, b Build, pools []*rpc.Pool) api.Health {
 
 // readers returns the positions of the log readers that run in this process.
 func (a *App) readers(ctx context.Context) ([]api.Reader, error) {
-	head, err := a.store.Head(ctx)
+	head, err := a.Store.Head(ctx)
 	if err != nil {
 		return nil, err
 	}

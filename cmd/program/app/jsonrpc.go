@@ -27,8 +27,8 @@ func (a *App) jsonRPC(c config.Config, b Build, pools []*rpc.Pool) api.RPC {
 		proxies[c.Chains[i].ID] = p
 	}
 	return jsonrpc.New(jsonrpc.Config{
-		Submit: a.submit, Proxies: proxies, Await: a.tail.Await, NextFree: a.nextFree, Fields: fields,
-		Client: "Watchtower/" + b.Version, Limits: limits, Submitted: a.ports.Metrics.Submission,
+		Submit: a.Submit, Proxies: proxies, Await: a.Tail.Await, NextFree: a.nextFree, Fields: fields,
+		Client: "Watchtower/" + b.Version, Limits: limits, Submitted: a.Ports.Metrics.Submission,
 	})
 }
 
@@ -44,19 +44,19 @@ func fields(raw []byte) (map[string]any, error) {
 // transaction was accepted must find it counted, on any replica. Each query takes a place; none is
 // held while it waits for the queue.
 func (a *App) nextFree(ctx context.Context, s chain.Sequence, from uint64, clients []string, place api.Place) (uint64, error) {
-	head, err := api.Placed(ctx, place, a.store.Head)
+	head, err := api.Placed(ctx, place, a.Store.Head)
 	if err != nil {
 		return 0, err
 	}
 	fed := func(ctx context.Context) (eventlog.Position, error) {
 		return api.Placed(ctx, place, func(ctx context.Context) (eventlog.Position, error) {
-			return a.ports.Storage.Checkpoints.Checkpoint(ctx, scheduler.Reader)
+			return a.Ports.Storage.Checkpoints.Checkpoint(ctx, scheduler.Reader)
 		})
 	}
 	if err := follower.Reached(ctx, head, fed); err != nil {
 		return 0, err
 	}
 	return api.Placed(ctx, place, func(ctx context.Context) (uint64, error) {
-		return a.ports.Storage.NextFree(ctx, s, from, clients)
+		return a.Ports.Storage.NextFree(ctx, s, from, clients)
 	})
 }

@@ -27,9 +27,9 @@ func TestNextFreeHoldsNoPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &App{store: db.Log()}
-	a.ports.Storage.Checkpoints = db.Work()
-	a.ports.Storage.NextFree = db.Work().NextFree
+	a := &App{Store: db.Log()}
+	a.Ports.Storage.Checkpoints = db.Work()
+	a.Ports.Storage.NextFree = db.Work().NextFree
 
 	var held, most, taken atomic.Int64
 	polled := make(chan struct{})

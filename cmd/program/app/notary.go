@@ -61,8 +61,8 @@ func ReadSigner(name string) (audit.Signer, error) {
 
 func (a *App) notary() *notary.Notary {
 	return &notary.Notary{
-		Seals:  notary.Seals{Store: a.store, Codec: audit.Codec(), Crash: a.ports.Crash},
-		Signer: *a.ports.Signer, Settings: a.settings.Seals,
-		Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
+		Seals:  notary.Seals{Store: a.Store, Codec: audit.Codec(), Crash: a.Ports.Crash},
+		Signer: *a.Ports.Signer, Settings: a.Settings.Seals,
+		Now: a.Ports.Now, Random: a.Ports.Random, Log: a.Ports.Log,
 	}
 }

@@ -17,18 +17,18 @@ import (
 func (a *App) observer() func(handler.Told[tx.State, tx.Event]) {
 	codec := tx.Codec()
 	return func(t handler.Told[tx.State, tx.Event]) {
-		a.ports.Metrics.Transaction(t.Before, t.After, t.Facts)
-		a.ports.Tracing.Transaction(t.Before, t.After, t.Facts, t.Meta)
+		a.Ports.Metrics.Transaction(t.Before, t.After, t.Facts)
+		a.Ports.Tracing.Transaction(t.Before, t.After, t.Facts, t.Meta)
 		for _, fact := range t.Facts {
 			level := importance(fact)
-			if !a.ports.Log.Enabled(context.Background(), level) {
+			if !a.Ports.Log.Enabled(context.Background(), level) {
 				continue
 			}
 			name, _, err := codec.Encode(fact)
 			if err != nil {
 				continue // cannot fail: it was encoded a moment ago
 			}
-			a.ports.Log.LogAttrs(context.Background(), level, "recorded",
+			a.Ports.Log.LogAttrs(context.Background(), level, "recorded",
 				slog.String("tx", t.After.Accepted.Hash.String()), slog.String("chain", t.After.Accepted.Chain.String()),
 				slog.String("event", name), slog.String("status", string(t.After.Status)), slog.String("actor", t.Meta.Actor))
 		}
@@ -70,17 +70,17 @@ func (a *App) reader(name string, work func(context.Context) error) func(context
 	return func(ctx context.Context) error {
 		defer func() {
 			a.served.noReader(short)
-			a.ports.Metrics.NotReader(short)
+			a.Ports.Metrics.NotReader(short)
 		}()
 		err := work(ctx)
 		var stuck *eventlog.Stuck
 		if ctx.Err() != nil || !errors.As(err, &stuck) || a.passes(err) {
 			return err
 		}
-		if a.served.stuck(short, stuck, a.ports.Now()) {
-			a.ports.Log.Error("a reader of the log is stuck at an event", "reader", short, "position", stuck.At, "err", err)
+		if a.served.stuck(short, stuck, a.Ports.Now()) {
+			a.Ports.Log.Error("a reader of the log is stuck at an event", "reader", short, "position", stuck.At, "err", err)
 		}
-		a.ports.Metrics.Stuck(short, uint64(stuck.At))
+		a.Ports.Metrics.Stuck(short, uint64(stuck.At))
 		return nil // the owner retries, as after every end
 	}
 }
@@ -88,40 +88,40 @@ func (a *App) reader(name string, work func(context.Context) error) func(context
 // passes reports whether an error is not the fault of the event at which it occurred: the store
 // had trouble, or the outcome of a write is unknown.
 func (a *App) passes(err error) bool {
-	return errors.Is(err, eventlog.ErrUnknown) || errors.Is(err, context.DeadlineExceeded) || a.ports.Storage.Transient(err)
+	return errors.Is(err, eventlog.ErrUnknown) || errors.Is(err, context.DeadlineExceeded) || a.Ports.Storage.Transient(err)
 }
 
 // watchLag updates the metrics of how far this process's readers are behind.
 func (a *App) watchLag(ctx context.Context) {
 	for pause.For(ctx, lagEvery) == nil {
-		for _, name := range a.served.unstuck(a.ports.Now()) {
-			a.ports.Metrics.NotStuck(name)
+		for _, name := range a.served.unstuck(a.Ports.Now()) {
+			a.Ports.Metrics.NotStuck(name)
 		}
 		readers, err := a.readers(ctx)
 		if err != nil {
-			a.ports.Log.Debug("the lag could not be read", "err", err)
+			a.Ports.Log.Debug("the lag could not be read", "err", err)
 			continue
 		}
 		for _, r := range readers {
-			a.ports.Metrics.Lag(r.Name, r.Lag)
+			a.Ports.Metrics.Lag(r.Name, r.Lag)
 		}
 	}
 }
 
 // watchDepth updates the metrics of the due queue, on one replica at a time.
 func (a *App) watchDepth(ctx context.Context) error {
-	defer a.ports.Metrics.NoQueue()
+	defer a.Ports.Metrics.NoQueue()
 	for next := depthEvery; pause.For(ctx, next) == nil; {
-		began := a.ports.Now()
-		for _, c := range a.ports.Chains {
-			depth, err := a.ports.Storage.Queue.Depth(ctx, c.ID)
+		began := a.Ports.Now()
+		for _, c := range a.Ports.Chains {
+			depth, err := a.Ports.Storage.Queue.Depth(ctx, c.ID)
 			if err != nil {
-				a.ports.Log.Debug("the queue's depth could not be read", "chain", c.ID, "err", err)
+				a.Ports.Log.Debug("the queue's depth could not be read", "chain", c.ID, "err", err)
 				continue
 			}
-			a.ports.Metrics.Queue(c.ID.String(), depth)
+			a.Ports.Metrics.Queue(c.ID.String(), depth)
 		}
-		next = max(depthEvery, depthShare*a.ports.Now().Sub(began))
+		next = max(depthEvery, depthShare*a.Ports.Now().Sub(began))
 	}
 	return ctx.Err()
 }
@@ -129,8 +129,8 @@ func (a *App) watchDepth(ctx context.Context) error {
 // moved records a reader's checkpoint.
 func (a *App) moved(reader string, at eventlog.Position) {
 	if a.served.reader(reader, at) {
-		a.ports.Log.Info("a reader of the log is no longer stuck", "reader", reader, "position", at)
-		a.ports.Metrics.NotStuck(reader)
+		a.Ports.Log.Info("a reader of the log is no longer stuck", "reader", reader, "position", at)
+		a.Ports.Metrics.NotStuck(reader)
 	}
-	a.ports.Metrics.Reader(reader, uint64(at))
+	a.Ports.Metrics.Reader(reader, uint64(at))
 }

@@ -26,7 +26,7 @@ func TestStuckOrInTrouble(t *testing.T) {
 		{fmt.Errorf("%w: %w", eventlog.ErrUnknown, io.EOF), false},
 		{fmt.Errorf("append: %w", context.DeadlineExceeded), false},
 	} {
-		a := &App{served: newState(time.Now), ports: Ports{
+		a := &App{served: newState(time.Now), Ports: Ports{
 			Now: time.Now, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New("test"),
 			Storage: Storage{Transient: func(err error) bool { return errors.Is(err, away) }},
 		}}

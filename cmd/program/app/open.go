@@ -88,7 +88,7 @@ func openPostgres(ctx context.Context, s config.Store, work config.Scheduler, o 
 	return Storage{
 		Log: db.Log, Payloads: db.Payloads, Checkpoints: db.Checkpoints, Leases: db.Leases,
 		Queue: db.Work, NextFree: db.Work.NextFree, Usage: db.Work.Usage, Soon: db.Work.Soon, Board: db.Work, Requests: db.Requests, View: db.View(), Snapshots: db.Snapshots,
-		Ping: db.Ping, Probe: db.Probe, Transient: postgres.Transient, Close: db.Close, Database: db,
+		Ping: db.Ping, Probe: db.Probe, Transient: postgres.Transient, Close: db.Close, Postgres: db,
 	}, nil
 }
 
@@ -102,7 +102,7 @@ func openEmbedded(s config.Store, work config.Scheduler, o StorageOptions) (Stor
 		Queue: db.Work(), NextFree: db.Work().NextFree, Usage: db.Work().Usage, Soon: db.Work().Soon, Board: db.Work(), Requests: db.Requests(), View: db.View(), Snapshots: db.Snapshots(),
 		Ping: db.Ping, Probe: db.Probe, Transient: embedded.Transient,
 		Close:    func(context.Context) error { return db.Close() },
-		Database: db,
+		Embedded: db,
 	}, nil
 }
 

@@ -11,14 +11,14 @@ import (
 
 // quota limits each client's waiting transactions; nil without a limit.
 func (a *App) quota() *commands.Quota {
-	limit, metrics := a.settings.Quota, a.ports.Metrics
-	if limit == (tx.Usage{}) || a.ports.Storage.Usage == nil {
+	limit, metrics := a.Settings.Quota, a.Ports.Metrics
+	if limit == (tx.Usage{}) || a.Ports.Storage.Usage == nil {
 		return nil
 	}
 	return &commands.Quota{
-		Limit: limit, Now: a.ports.Now,
+		Limit: limit, Now: a.Ports.Now,
 		Count: func(ctx context.Context, client string) (tx.Usage, eventlog.Position, error) {
-			return a.ports.Storage.Usage(ctx, scheduler.Reader, client)
+			return a.Ports.Storage.Usage(ctx, scheduler.Reader, client)
 		},
 		Used: func(most tx.Usage) {
 			metrics.QuotaUsed("transactions", int(most.Transactions), int(limit.Transactions))

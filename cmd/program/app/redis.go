@@ -89,12 +89,12 @@ func (a *App) hear(ctx context.Context) {
 	for _, w := range a.workers {
 		workers[w.Chain] = w
 	}
-	a.ports.Redis.Run(ctx, workers)
+	a.Ports.Redis.Run(ctx, workers)
 }
 
 // rebuild keeps Redis filled from the queue.
 func (a *App) rebuild(ctx context.Context) error {
-	return a.ports.Redis.Rebuild(ctx, a.ports.Storage.Soon)
+	return a.Ports.Redis.Rebuild(ctx, a.Ports.Storage.Soon)
 }
 
 // exportRedis exports the state of the Redis hints as metrics.

@@ -26,7 +26,7 @@ const (
 
 func (a *App) sweepRequests(ctx context.Context) error {
 	return retention.Requests{
-		Rows: a.ports.Storage.Requests, Most: a.settings.MaxRequests, Share: a.settings.ClientRequests, Pause: requestsSweep,
-		Used: func(largest int) { a.ports.Metrics.QuotaUsed("requests", largest, a.settings.ClientRequests) },
+		Rows: a.Ports.Storage.Requests, Most: a.Settings.MaxRequests, Share: a.Settings.ClientRequests, Pause: requestsSweep,
+		Used: func(largest int) { a.Ports.Metrics.QuotaUsed("requests", largest, a.Settings.ClientRequests) },
 	}.Run(ctx)
 }

@@ -73,9 +73,9 @@ type Options struct {
 	Now func() time.Time
 	// Listening, when set, is called with the addresses once the service listens.
 	Listening func(api, metrics net.Addr)
-	// Beside, when set, builds the part that runs in this process beside delivery, as a customer
-	// of it. Its error keeps the service from starting.
-	Beside func(context.Context, Inside) (Part, error)
+	// Extend, when set, builds the program's own part of the service. Its error keeps the service
+	// from starting.
+	Extend func(context.Context, *App) (Extension, error)
 }
 
 // Serve is the whole program: it opens the configured stores and chains, serves until ctx ends,
@@ -155,12 +155,11 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 	if err := a.know(ctx, c, ports.pools); err != nil {
 		return err
 	}
-	if o.Beside != nil {
-		part, err := o.Beside(ctx, a.Inside(c, ports.pools))
-		if err != nil {
+	if o.Extend != nil {
+		build := func(a *App) (Extension, error) { return o.Extend(ctx, a) }
+		if err := a.Extend(c, ports.pools, build); err != nil {
 			return err
 		}
-		a.Beside(part)
 	}
 	handlers := a.handlers(c, o.Build, ports.pools, o.Level)
 	if o.Listening != nil {

@@ -9,14 +9,14 @@ import (
 // groupSnapshots keeps snapshots of groups, whose streams grow long. Transactions have at most a
 // dozen events, and get none.
 func (a *App) groupSnapshots() *handler.Snapshots[group.State] {
-	if a.ports.Storage.Snapshots == nil || a.settings.SnapshotsEvery == 0 {
+	if a.Ports.Storage.Snapshots == nil || a.Settings.SnapshotsEvery == 0 {
 		return nil
 	}
 	return &handler.Snapshots[group.State]{
-		Rows: a.ports.Storage.Snapshots, Every: a.settings.SnapshotsEvery,
+		Rows: a.Ports.Storage.Snapshots, Every: a.Settings.SnapshotsEvery,
 		Schema: group.SnapshotSchema, Encode: group.State.Snapshot, Decode: group.Restore,
 		Failed: func(stream eventlog.Stream, err error) {
-			a.ports.Log.Warn("a snapshot cannot be used, reading all events instead", "stream", stream, "err", err)
+			a.Ports.Log.Warn("a snapshot cannot be used, reading all events instead", "stream", stream, "err", err)
 		},
 	}
 }

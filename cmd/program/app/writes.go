@@ -77,9 +77,9 @@ func (w *writes) check(ctx context.Context) error {
 // watchWrites wraps the stores that clients write to, so that the outcome of each write is
 // noted.
 func (a *App) watchWrites() {
-	s := &a.ports.Storage
-	log := &writes{transient: s.Transient, now: a.ports.Now, probe: s.Probe}
-	payloads := &writes{transient: s.Transient, now: a.ports.Now, probe: s.Probe}
+	s := &a.Ports.Storage
+	log := &writes{transient: s.Transient, now: a.Ports.Now, probe: s.Probe}
+	payloads := &writes{transient: s.Transient, now: a.Ports.Now, probe: s.Probe}
 	s.Log, s.Payloads = watchedLog{s.Log, log}, watchedPayloads{s.Payloads, payloads}
 	a.written = []*writes{log, payloads}
 }
@@ -87,7 +87,7 @@ func (a *App) watchWrites() {
 // database returns why write requests would be answered 503: the database does not respond, or
 // refuses writes.
 func (a *App) database(ctx context.Context) error {
-	err := a.ports.Storage.Ping(ctx)
+	err := a.Ports.Storage.Ping(ctx)
 	for _, w := range a.written {
 		if err == nil {
 			err = w.check(ctx)

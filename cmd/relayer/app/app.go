@@ -26,10 +26,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/eventlog/lease"
 	"github.com/tempo-watchtower/watchtower/eventlog/pause"
-	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 	figures "github.com/tempo-watchtower/watchtower/infra/metrics/relay"
-	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/redis"
 )
 
@@ -61,17 +59,17 @@ func serve(ctx context.Context, s settings.Settings, o Options) error {
 		return err
 	}
 	defer closeKeys() // after the last signature
-	o.Beside = func(ctx context.Context, in delivery.Inside) (delivery.Part, error) {
-		r, err := newRelay(s, in, ring, Way{})
+	o.Extend = func(ctx context.Context, in *delivery.App) (delivery.Extension, error) {
+		r, err := newRelay(s, in, ring, Ports{})
 		if err != nil {
-			return delivery.Part{}, err
+			return delivery.Extension{}, err
 		}
 		listener, server, err := r.front(ctx)
 		if err != nil {
-			return delivery.Part{}, errors.Join(err, r.close())
+			return delivery.Extension{}, errors.Join(err, r.close())
 		}
 		routes, kinds := r.admin()
-		return delivery.Part{Run: r.run, Listener: listener, Server: server, Admin: routes, Kinds: kinds, Wants: r.attempts().Wanted}, nil
+		return delivery.Extension{Run: r.run, Listener: listener, Server: server, Admin: routes, Kinds: kinds, Wants: r.attempts().Wanted}, nil
 	}
 	return delivery.Serve(ctx, s.Delivery, o.Options)
 }
@@ -79,7 +77,7 @@ func serve(ctx context.Context, s settings.Settings, o Options) error {
 // relay is the part that runs beside delivery.
 type relay struct {
 	settings settings.Settings
-	in       delivery.Inside
+	in       *delivery.App
 	queue    worker.Queue
 	intents  worker.Intents
 	lanes    worker.Lanes
@@ -95,24 +93,24 @@ type relay struct {
 	log      *slog.Logger
 }
 
-func newRelay(s settings.Settings, in delivery.Inside, ring *keys.Ring, way Way) (*relay, error) {
-	queue, err := Queue(in.Ports.Storage.Database)
+func newRelay(s settings.Settings, in *delivery.App, ring *keys.Ring, ports Ports) (*relay, error) {
+	tables, err := tablesOf(in.Ports.Storage, ports)
 	if err != nil {
 		return nil, err
 	}
 	r := &relay{
-		settings: s, in: in, ring: ring, queue: queue, log: in.Ports.Log,
+		settings: s, in: in, ring: ring, queue: tables.Intents(), log: in.Ports.Log,
 		intents: worker.Intents{Store: in.Store, Codec: intent.Codec(), Crash: in.Ports.Crash},
 		lanes:   worker.Lanes{Store: in.Store, Codec: lane.Codec(), Crash: ofLanes(in.Ports.Crash)},
 		owner:   in.Owner(), close: func() error { return nil },
 		metrics: figures.New(in.Ports.Metrics, in.Ports.Now),
 	}
 	r.observe()
-	if r.notices, err = newNotices(s.Webhooks, in, way, r.metrics); err != nil {
+	if r.notices, err = newNotices(s.Webhooks, in, tables, ports, r.metrics); err != nil {
 		return nil, err
 	}
 	r.guard = Guard(s, in.Store, r.snapshots(), in.Ports.Crash, in.Ports.Now, in.Ports.Random, in.Ports.Log)
-	if buckets := rates(in.Ports.Storage.Database); buckets != nil {
+	if buckets := rates(in.Ports.Storage); buckets != nil {
 		r.guard.Buckets = buckets
 	}
 	for i, c := range s.Delivery.Chains {
@@ -139,19 +137,6 @@ func ofLanes(crash func(point string)) func(point string) {
 		return nil
 	}
 	return func(point string) { crash("lane." + point) }
-}
-
-// Queue is the intents' work queue, in the database of delivery's due queue.
-func Queue(database any) (worker.Queue, error) {
-	switch db := database.(type) {
-	case *postgres.DB:
-		return db.Intents(), nil
-	case *embedded.DB:
-		return db.Intents(), nil
-	case Engine:
-		return db.Intents(), nil
-	}
-	return nil, fmt.Errorf("a %T has no work queue of intents", database)
 }
 
 // run carries out intents until ctx ends, and waits for all its goroutines.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api"
 	rest "github.com/tempo-watchtower/watchtower/api/relay"
+	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
@@ -38,11 +39,11 @@ func Guard(s settings.Settings, store port.Store, snapshots *handler.Snapshots[b
 }
 
 // rates are the rate limit buckets that all replicas share; nil with a single process.
-func rates(database any) *postgres.Rates {
-	if db, shared := database.(*postgres.DB); shared {
-		return db.Rates()
+func rates(s delivery.Storage) *postgres.Rates {
+	if s.Postgres == nil {
+		return nil
 	}
-	return nil
+	return s.Postgres.Rates()
 }
 
 // Full buckets are deleted periodically. Several replicas may do so at once.
@@ -52,7 +53,7 @@ const (
 )
 
 func (r *relay) forgetRates(ctx context.Context) {
-	buckets := rates(r.in.Ports.Storage.Database)
+	buckets := rates(r.in.Ports.Storage)
 	for buckets != nil && pause.For(ctx, bucketsEvery) == nil {
 		for gone := bucketsMost; gone == bucketsMost; {
 			var err error

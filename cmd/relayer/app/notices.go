@@ -22,9 +22,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/eventlog/pause"
-	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	figures "github.com/tempo-watchtower/watchtower/infra/metrics/relay"
-	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
 )
 
@@ -40,18 +38,6 @@ type NoticeRows interface {
 	Forget(ctx context.Context, before time.Time, limit int) (int, error)
 	Depth(ctx context.Context) (notice.Depth, error)
 	InUse(ctx context.Context, client string, most int) ([]notice.EndpointID, error)
-}
-
-func noticeRows(database any, p notice.Policy) (NoticeRows, error) {
-	switch db := database.(type) {
-	case *postgres.DB:
-		return db.Notices(p), nil
-	case *embedded.DB:
-		return db.Notices(p), nil
-	case Engine:
-		return db.Notices(p), nil
-	}
-	return nil, fmt.Errorf("a %T has no queue of webhook deliveries", database)
 }
 
 // Sealer encrypts possible secrets of webhook URLs in the log, with a key derived from the
@@ -89,7 +75,7 @@ func TakeWebhooks(d *intake.Desk, s settings.Webhooks, m payload.Master) error {
 // notices delivers webhooks about intents.
 type notices struct {
 	settings settings.Webhooks
-	in       delivery.Inside
+	in       *delivery.App
 	rows     NoticeRows
 	caller   webhook.Caller
 	operator notifier.Operator
@@ -97,11 +83,11 @@ type notices struct {
 }
 
 // newNotices returns nil when webhooks are off.
-func newNotices(s settings.Webhooks, in delivery.Inside, way Way, m *figures.Metrics) (*notices, error) {
+func newNotices(s settings.Webhooks, in *delivery.App, tables Tables, ports Ports, m *figures.Metrics) (*notices, error) {
 	if s.SecretsFile == "" {
 		return nil, nil
 	}
-	seeds, err := way.Seeds, error(nil)
+	seeds, err := ports.Seeds, error(nil)
 	if seeds == nil {
 		seeds, err = readSecrets(s.SecretsFile)
 	}
@@ -118,7 +104,7 @@ func newNotices(s settings.Webhooks, in delivery.Inside, way Way, m *figures.Met
 		return nil, err
 	}
 	sender, err := webhook.New(webhook.Options{
-		Guard: guard, Timeout: s.Timeout, Roots: roots, Agent: "watchtower-relayer", Now: in.Ports.Now, Transport: way.Transport,
+		Guard: guard, Timeout: s.Timeout, Roots: roots, Agent: "watchtower-relayer", Now: in.Ports.Now, Transport: ports.Transport,
 	})
 	if err != nil {
 		return nil, err
@@ -128,9 +114,7 @@ func newNotices(s settings.Webhooks, in delivery.Inside, way Way, m *figures.Met
 		return nil, err
 	}
 	n.caller = webhook.Caller{Sender: sender, Seal: seal, Seeds: seeds}
-	if n.rows, err = noticeRows(in.Ports.Storage.Database, s.Policy()); err != nil {
-		return nil, err
-	}
+	n.rows = tables.Notices(s.Policy())
 	n.operator = notifier.Operator{
 		Endpoints: notifier.Endpoints{Store: in.Store, Codec: notice.Codec(), Snapshots: wishSnapshots(in), Crash: in.Ports.Crash},
 		Rows:      n.rows, Now: in.Ports.Now, Random: in.Ports.Random,
@@ -140,7 +124,7 @@ func newNotices(s settings.Webhooks, in delivery.Inside, way Way, m *figures.Met
 
 // wishSnapshots spare a command reading all earlier commands about its endpoint; nil when
 // snapshots are off.
-func wishSnapshots(in delivery.Inside) *handler.Snapshots[notice.Wishes] {
+func wishSnapshots(in *delivery.App) *handler.Snapshots[notice.Wishes] {
 	if in.Ports.Storage.Snapshots == nil || in.Settings.SnapshotsEvery == 0 {
 		return nil
 	}

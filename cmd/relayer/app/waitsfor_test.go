@@ -38,7 +38,7 @@ func TestAheadIsFoundWithoutTheReadModel(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, db.Close()) }()
 	view := &unanswered{}
-	r := &relay{queue: db.Intents(), in: delivery.Inside{Ports: delivery.Ports{Storage: delivery.Storage{View: sql.OpenDB(view)}}}}
+	r := &relay{queue: db.Intents(), in: &delivery.App{Ports: delivery.Ports{Storage: delivery.Storage{View: sql.OpenDB(view)}}}}
 	defer func() { must(t, r.in.Ports.Storage.View.Close()) }()
 	grouped := func(key string) intent.Request {
 		return intent.Request{Client: "ann", Key: key, Chain: onTempo, From: intent.From{Pool: "hot"}, Order: "row"}
