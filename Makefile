@@ -7,7 +7,8 @@
 # Flags and packages for go test: make test ARGS='-run TestFrozen ./domain/delivery/tx'
 ARGS ?=
 # What has dependencies that nobody else is to have. cmd/modules_test.go tests them.
-MODULES := $(patsubst %/go.mod,%,$(wildcard cmd/signers/*/go.mod))
+SIGNERS := $(patsubst %/go.mod,%,$(wildcard cmd/signers/*/go.mod))
+MODULES := $(SIGNERS) $(patsubst %/go.mod,%,$(wildcard proof/*/go.mod))
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
 
@@ -60,7 +61,7 @@ build: ## the programs, into bin/
 
 signers: ## the signers for AWS KMS, GCP KMS and Vault (docs/howto/signers.md), into bin/
 	@mkdir -p bin
-	@for module in $(MODULES); do \
+	@for module in $(SIGNERS); do \
 		go build -C "$$module" -trimpath -o "$(CURDIR)/bin/signer-$${module##*/}" . || exit 1; \
 	done
 

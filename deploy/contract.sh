@@ -14,6 +14,7 @@ for half in watchtower relayer; do
 done
 go build -trimpath -tags crash -o "$folder/programs/" ./cmd/watchtower ./cmd/relayer
 go build -trimpath -o "$folder/programs/" ./cmd/esdouble
+go build -C proof/promql -trimpath -o "$(cd "$folder" && pwd)/programs/" .
 
 # The files that tests read, at their places in the tree.
 for path in cmd/watchtower/testdata cmd/relayer/testdata docs/reference/observability.md deploy/prometheus; do

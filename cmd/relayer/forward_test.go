@@ -113,7 +113,7 @@ func TestForwardStuck(t *testing.T) {
 	acked := func() float64 {
 		return w.figures(t, forwarder).values[`watchtower_feed_acked_total{group="outward",topic="all"`]
 	}
-	l.until(t, w, "the forwarder has come up", func() bool { return len(l.series["watchtower_feed_active"]) > 0 })
+	l.until(t, w, "the forwarder has come up", func() bool { return l.scraped["watchtower_feed_active"] })
 	first, second := w.one(0, "first"), w.one(1, "second")
 	w.create(t, []client{w.client(t, s)}, first)
 	w.becomes(t, "the first is told", func() bool { return acked() >= 4 })

@@ -1,29 +1,17 @@
 package main_test
 
 import (
-	"context"
 	"io"
-	"maps"
-	"math"
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/goccy/go-yaml"
-	"github.com/prometheus/prometheus/model/histogram"
-	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/value"
-	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/promql/parser"
-	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
-	"github.com/prometheus/prometheus/tsdb/chunks"
-	"github.com/prometheus/prometheus/util/annotations"
 
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
 	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
@@ -31,11 +19,11 @@ import (
 // as often as it likes, and each scrape counts as one per [step], so that alerts fire sooner.
 type timeline struct {
 	rules   []alert
-	engine  *promql.Engine
+	engine  *testenv.PromQL
 	at      time.Time
-	targets map[string]*rig.Service       // by instance
-	series  map[string]map[string]*series // by metric name, then by instance and labels
-	since   map[string]time.Time          // when an alert's expression became true
+	targets map[string]*rig.Service // by instance
+	scraped map[string]bool         // the names of metrics seen so far
+	since   map[string]time.Time    // when an alert's expression became true
 }
 
 const (
@@ -49,27 +37,6 @@ type alert struct {
 	wait             time.Duration
 }
 
-// series is one line's values, as Prometheus stores them.
-type series struct {
-	labels  labels.Labels
-	samples []chunks.Sample
-	seen    time.Time // last time
-	stale   bool
-}
-
-// sample is a value at a time.
-type sample struct {
-	t int64 // milliseconds
-	f float64
-}
-
-func (s sample) T() int64                      { return s.t }
-func (s sample) F() float64                    { return s.f }
-func (s sample) H() *histogram.Histogram       { return nil }
-func (s sample) FH() *histogram.FloatHistogram { return nil }
-func (s sample) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
-func (s sample) Copy() chunks.Sample           { return s }
-
 func newTimeline(t *testing.T) *timeline { t.Helper(); return newTimelineOf(t, rulesAt) }
 
 func newTimelineOf(t *testing.T, path string) *timeline {
@@ -81,10 +48,9 @@ func newTimelineOf(t *testing.T, path string) *timeline {
 	}
 	check(t, yaml.Unmarshal(text, &file))
 	l := &timeline{
-		at: time.Unix(1_800_000_000, 0), targets: map[string]*rig.Service{}, series: map[string]map[string]*series{}, since: map[string]time.Time{},
-		engine: promql.NewEngine(promql.EngineOpts{MaxSamples: 50_000_000, Timeout: time.Minute}),
+		at: time.Unix(1_800_000_000, 0), targets: map[string]*rig.Service{}, since: map[string]time.Time{}, scraped: map[string]bool{},
+		engine: testenv.StartPromQL(t),
 	}
-	t.Cleanup(func() { check(t, l.engine.Close()) })
 	for _, g := range file.Groups {
 		for _, a := range g.Rules {
 			if a.For != "" {
@@ -101,6 +67,7 @@ func newTimelineOf(t *testing.T, path string) *timeline {
 func (l *timeline) look(t *testing.T, w *world, rules []alert) {
 	t.Helper()
 	l.at = l.at.Add(step)
+	scrape := testenv.Scrape{At: l.at.UnixMilli(), Lines: map[string][]string{}}
 	for instance, s := range l.targets {
 		req, err := http.NewRequestWithContext(w.ctx, http.MethodGet, s.Metrics+"/metrics", nil)
 		check(t, err)
@@ -115,59 +82,22 @@ func (l *timeline) look(t *testing.T, w *world, rules []alert) {
 			name, _, _ := strings.Cut(line, "{")
 			ours := slices.ContainsFunc([]string{"relay", "reader", "feed"}, func(of string) bool { return strings.HasPrefix(name, "watchtower_"+of+"_") })
 			if ours && !strings.HasSuffix(name, "_bucket") { // no alert uses these
-				l.take(t, instance, strings.TrimSpace(line))
+				l.scraped[name] = true
+				scrape.Lines[instance] = append(scrape.Lines[instance], strings.TrimSpace(line))
 			}
 		}
 	}
-	for _, all := range l.series {
-		for _, s := range all {
-			if s.seen != l.at && !s.stale {
-				s.stale = true
-				s.samples = append(s.samples, sample{l.at.UnixMilli(), math.Float64frombits(value.StaleNaN)})
-			}
-		}
+	expressions := make([]string, len(rules))
+	for i, a := range rules {
+		expressions[i] = a.Expr
 	}
-	for _, a := range rules {
-		if !l.holds(t, w.ctx, a.Expr) {
+	for i, holds := range l.engine.Look(t, scrape, expressions) {
+		if a := rules[i]; !holds {
 			delete(l.since, a.Alert)
 		} else if _, before := l.since[a.Alert]; !before {
 			l.since[a.Alert] = l.at
 		}
 	}
-}
-
-// take stores one line of metrics.
-func (l *timeline) take(t *testing.T, instance, line string) {
-	t.Helper()
-	cut := strings.LastIndexByte(line, ' ')
-	f, err := strconv.ParseFloat(line[cut+1:], 64)
-	check(t, err)
-	name, _, _ := strings.Cut(line[:cut], "{")
-	if l.series[name] == nil {
-		l.series[name] = map[string]*series{}
-	}
-	key := instance + " " + line[:cut]
-	s := l.series[name][key]
-	if s == nil {
-		of, err := parser.ParseMetric(line[:cut])
-		check(t, err)
-		s = &series{labels: labels.NewBuilder(of).Set("job", "relayer").Set("instance", instance).Labels()}
-		l.series[name][key] = s
-	}
-	s.samples, s.seen, s.stale = append(s.samples, sample{l.at.UnixMilli(), f}), l.at, false
-}
-
-// holds reports whether an expression has a result now.
-func (l *timeline) holds(t *testing.T, ctx context.Context, expression string) bool {
-	t.Helper()
-	q, err := l.engine.NewInstantQuery(ctx, l, nil, expression, l.at)
-	check(t, err)
-	defer q.Close()
-	r := q.Exec(ctx)
-	check(t, r.Err)
-	found, err := r.Vector()
-	check(t, err)
-	return len(found) > 0
 }
 
 // firing lists the alerts whose expressions have been true for their waiting time.
@@ -224,51 +154,3 @@ func (l *timeline) calm(t *testing.T, w *world, but ...string) {
 		}
 	}
 }
-
-// timeline implements Prometheus's storage, for queries by metric name.
-
-func (l *timeline) Querier(_, _ int64) (storage.Querier, error) { return l, nil }
-func (l *timeline) Close() error                                { return nil }
-
-func (l *timeline) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return nil, nil, nil
-}
-
-func (l *timeline) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return nil, nil, nil
-}
-
-func (l *timeline) Select(_ context.Context, _ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
-	var found []storage.Series
-	var of map[string]*series
-	for _, m := range matchers {
-		if m.Name == labels.MetricName && m.Type == labels.MatchEqual {
-			of = l.series[m.Value]
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(of)) {
-		s := of[key]
-		if !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(s.labels.Get(m.Name)) }) {
-			found = append(found, storage.NewListSeries(s.labels, s.samples))
-		}
-	}
-	return &seriesSet{left: found}
-}
-
-// seriesSet iterates over the result of a query.
-type seriesSet struct {
-	left []storage.Series
-	here storage.Series
-}
-
-func (s *seriesSet) Next() bool {
-	if len(s.left) == 0 {
-		return false
-	}
-	s.here, s.left = s.left[0], s.left[1:]
-	return true
-}
-
-func (s *seriesSet) At() storage.Series                { return s.here }
-func (s *seriesSet) Err() error                        { return nil }
-func (s *seriesSet) Warnings() annotations.Annotations { return nil }

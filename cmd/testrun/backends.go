@@ -53,6 +53,7 @@ func bringUp(ctx context.Context, place string, say io.Writer) (*backends, error
 	all.redis(ctx, box)
 	all.program(ctx, "anvil", testenv.AnvilVar, box.Anvil)
 	all.program(ctx, "geth", testenv.GethVar, box.Geth)
+	all.program(ctx, "nats", testenv.NATSVar, box.NATS)
 	all.program(ctx, "chromium", testenv.ChromiumVar, box.Chromium)
 	all.program(ctx, "viem", testenv.ViemVar, box.Viem)
 	all.program(ctx, "typescript", testenv.TypeScriptVar, box.TypeScript)

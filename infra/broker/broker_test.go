@@ -66,7 +66,7 @@ func runRedis(t *testing.T) running {
 
 func runNATS(t *testing.T) running {
 	s := newNATS(t)
-	url := fmt.Sprintf("nats://127.0.0.1:%d", s.port)
+	url := s.url()
 	return running{url: url, stop: s.stop, start: s.start, subscriber: func() message.Subscriber {
 		conn, err := nats.Connect(url)
 		must(t, err)
@@ -242,7 +242,7 @@ func TestNATSDuplicates(t *testing.T) {
 
 // A removed stream is created again.
 func TestNATSStreamGone(t *testing.T) {
-	url := fmt.Sprintf("nats://127.0.0.1:%d", newNATS(t).port)
+	url := newNATS(t).url()
 	publisher, err := broker.Open(soon(t), url, broker.Options{})
 	must(t, err)
 	t.Cleanup(func() { must(t, publisher.Close()) })

@@ -1,49 +1,37 @@
 package broker_test
 
 import (
-	"net"
 	"testing"
-	"time"
 
-	nats "github.com/nats-io/nats-server/v2/server"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// natsServer is a real NATS server with JetStream, from its module, in this process. It keeps
-// its port and its streams across restarts.
+// natsServer is a real NATS server with JetStream. It keeps its address and its streams across
+// restarts.
 type natsServer struct {
 	t      testing.TB
-	dir    string
-	port   int
-	server *nats.Server
+	server *server.NATS
 }
 
 func newNATS(t testing.TB) *natsServer {
 	t.Helper()
-	n := &natsServer{t: t, dir: t.TempDir(), port: nats.RANDOM_PORT}
-	t.Cleanup(n.stop)
+	s, err := server.NewNATS(testenv.Need(t, testenv.NATSVar))
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Remove()) })
+	n := &natsServer{t: t, server: s}
 	n.start()
 	return n
 }
 
+func (n *natsServer) url() string { return n.server.URL() }
+
 func (n *natsServer) start() {
 	n.t.Helper()
-	s, err := nats.NewServer(&nats.Options{
-		Host: "127.0.0.1", Port: n.port, JetStream: true, StoreDir: n.dir, NoLog: true, NoSigs: true,
-		JetStreamMaxMemory: 1 << 28, JetStreamMaxStore: 1 << 30,
-	})
-	must(n.t, err)
-	s.Start()
-	if !s.ReadyForConnections(time.Minute) {
-		s.Shutdown()
-		n.t.Fatal("NATS does not answer")
-	}
-	n.server, n.port = s, s.Addr().(*net.TCPAddr).Port
+	must(n.t, n.server.Start(n.t.Context()))
 }
 
 func (n *natsServer) stop() {
-	if n.server != nil {
-		n.server.Shutdown()
-		n.server.WaitForShutdown()
-		n.server = nil
-	}
+	n.t.Helper()
+	must(n.t, n.server.Stop())
 }

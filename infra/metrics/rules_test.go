@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/VictoriaMetrics/metricsql"
 	"github.com/goccy/go-yaml"
 
 	"github.com/tempo-watchtower/watchtower/infra/feed"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
 // known is every metric name that an expression may use, with its labels.
@@ -36,45 +36,32 @@ func known() map[string][]string {
 }
 
 // judge parses an expression and checks each name and label in it.
-func judge(t *testing.T, where, expression string, names map[string][]string) {
+func judge(t *testing.T, parser *testenv.PromQL, where, expression string, names map[string][]string) {
 	t.Helper()
-	expression = strings.ReplaceAll(expression, "$__rate_interval", "5m")
-	e, err := metricsql.Parse(expression)
-	if err != nil {
-		t.Errorf("%s: %v\n%s", where, err, expression)
+	d := parser.Describe(t, strings.ReplaceAll(expression, "$__rate_interval", "5m"))[0]
+	if d.Error != "" {
+		t.Errorf("%s: %v\n%s", where, d.Error, expression)
 		return
 	}
 	var allowed []string
-	metricsql.VisitAll(e, func(e metricsql.Expr) {
-		m, ok := e.(*metricsql.MetricExpr)
+	for _, m := range d.Metrics {
+		labels, ok := names[m.Name]
 		if !ok {
-			return
+			t.Errorf("%s asks for %q, which is not exported", where, m.Name)
+			continue
 		}
-		for _, filters := range m.LabelFilterss {
-			labels, ok := names[filters[0].Value]
-			if filters[0].Label != "__name__" || !ok {
-				t.Errorf("%s asks for %q, which is not exported", where, filters[0].Value)
-				return
-			}
-			for _, f := range filters[1:] {
-				if !slices.Contains(labels, f.Label) {
-					t.Errorf("%s: %s has no label %s", where, filters[0].Value, f.Label)
-				}
-			}
-			allowed = append(allowed, labels...)
-		}
-	})
-	metricsql.VisitAll(e, func(e metricsql.Expr) {
-		a, ok := e.(*metricsql.AggrFuncExpr)
-		if !ok {
-			return
-		}
-		for _, label := range a.Modifier.Args {
-			if !slices.Contains(allowed, label) {
-				t.Errorf("%s: nothing in it has the label %s", where, label)
+		for _, label := range m.Labels {
+			if !slices.Contains(labels, label) {
+				t.Errorf("%s: %s has no label %s", where, m.Name, label)
 			}
 		}
-	})
+		allowed = append(allowed, labels...)
+	}
+	for _, label := range d.Grouping {
+		if !slices.Contains(allowed, label) {
+			t.Errorf("%s: nothing in it has the label %s", where, label)
+		}
+	}
 }
 
 type rule struct {
@@ -99,10 +86,10 @@ func alerts(t *testing.T, path string) (all []rule) {
 	if err := yaml.UnmarshalWithOptions(text, &file, yaml.Strict()); err != nil {
 		t.Fatal(err)
 	}
-	names := known()
+	names, parser := known(), testenv.StartPromQL(t)
 	for _, g := range file.Groups {
 		for _, r := range g.Rules {
-			judge(t, r.Record+r.Alert, r.Expr, names)
+			judge(t, parser, r.Record+r.Alert, r.Expr, names)
 			if r.Record != "" {
 				names[r.Record] = []string{"job", "chain", "stage"}
 				continue
@@ -191,14 +178,14 @@ func judgeBoard(t *testing.T, path string) {
 	if err := json.Unmarshal(text, &board); err != nil {
 		t.Fatal(err)
 	}
-	seen := map[int]bool{}
+	seen, parser := map[int]bool{}, testenv.StartPromQL(t)
 	for _, p := range board.Panels {
 		if seen[p.ID] || p.Title == "" || (p.Type == "row") != (len(p.Targets) == 0) {
 			t.Errorf("panel %d %q has %d targets", p.ID, p.Title, len(p.Targets))
 		}
 		seen[p.ID] = true
 		for _, target := range p.Targets {
-			judge(t, p.Title, target.Expr, known())
+			judge(t, parser, p.Title, target.Expr, known())
 		}
 	}
 	if len(seen) < 10 {

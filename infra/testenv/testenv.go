@@ -30,6 +30,7 @@ const (
 	RedisBinVar         = "WATCHTOWER_TEST_REDIS_BIN"    // path of redis-server
 	AnvilVar            = "WATCHTOWER_TEST_ANVIL"        // path of the anvil binary
 	GethVar             = "WATCHTOWER_TEST_GETH"         // path of go-ethereum's node
+	NATSVar             = "WATCHTOWER_TEST_NATS"         // path of nats-server
 	ChromiumVar         = "WATCHTOWER_TEST_CHROMIUM"     // path of Chromium; default: found in PATH
 	ViemVar             = "WATCHTOWER_TEST_VIEM"         // folder whose node_modules holds viem
 	TypeScriptVar       = "WATCHTOWER_TEST_TYPESCRIPT"   // folder whose node_modules holds the compiler

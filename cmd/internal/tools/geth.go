@@ -24,9 +24,14 @@ func gethAnswers(ctx context.Context, path string) (string, error) {
 }
 
 func (b Box) gethFromGo(ctx context.Context) (string, error) {
-	program := func(dir string) string { return filepath.Join(dir, "geth") }
-	dir, err := b.fetch(ctx, "geth", func(dir string) bool { return isProgram(program(dir)) }, func(ctx context.Context, dir string) error {
-		_, err := run(ctx, dir, "env", "GOBIN="+dir, "GOFLAGS=", "go", "install", "github.com/ethereum/go-ethereum/cmd/geth@"+gethVersion)
+	return b.fromGo(ctx, "geth", "geth", "github.com/ethereum/go-ethereum/cmd/geth@"+gethVersion)
+}
+
+// fromGo builds a program of a module into a folder of its own, once, and returns its path.
+func (b Box) fromGo(ctx context.Context, folder, name, source string) (string, error) {
+	program := func(dir string) string { return filepath.Join(dir, name) }
+	dir, err := b.fetch(ctx, folder, func(dir string) bool { return isProgram(program(dir)) }, func(ctx context.Context, dir string) error {
+		_, err := run(ctx, dir, "env", "GOBIN="+dir, "GOFLAGS=", "go", "install", source)
 		return err
 	})
 	return program(dir), err
