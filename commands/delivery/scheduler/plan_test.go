@@ -89,7 +89,7 @@ func TestPlan(t *testing.T) {
 func TestPlanKnowsEveryName(t *testing.T) {
 	codec := tx.Codec()
 	for _, name := range codec.Names() {
-		data, err := os.ReadFile("../../domain/delivery/tx/testdata/events/" + name + ".json")
+		data, err := os.ReadFile("../../../domain/delivery/tx/testdata/events/" + name + ".json")
 		check(t, err)
 		e, err := codec.Decode(name, data)
 		check(t, err)
