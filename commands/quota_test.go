@@ -280,3 +280,30 @@ func TestWaitsForTheCountOfAnother(t *testing.T) {
 		}
 	})
 }
+
+// Bytes that another client has submitted take a place too: the transaction waits in the turn of each
+// client that submits it.
+func TestJoinsTakePlaces(t *testing.T) {
+	d, c, since := bounded(t, tx.Usage{Transactions: 2, Bytes: lots})
+	for n := range uint64(4) {
+		check(t, d.from(t, fmt.Sprint("wallet ", n), raw(n))[0].Err)
+	}
+	for n := range uint64(3) {
+		a := d.from(t, "mallory", raw(n))[0]
+		if refused := errors.Is(a.Err, access.ErrQuotaExceeded); refused != (n == 2) {
+			t.Errorf("submission %d: %v", n, a.Err)
+		}
+	}
+	if a := d.from(t, "mallory", raw(0))[0]; !a.Known || a.Err != nil {
+		t.Errorf("the client's own again: %+v", a)
+	}
+	head, err := d.db.Log().Head(t.Context())
+	check(t, err)
+	c.mu.Lock()
+	c.usage["mallory"], c.folded = tx.Usage{Transactions: 1}, head
+	c.mu.Unlock()
+	*since += time.Minute
+	if answers := d.from(t, "mallory", raw(2), raw(3)); answers[0].Err != nil || !errors.Is(answers[1].Err, access.ErrQuotaExceeded) {
+		t.Errorf("with one place: %v, %v", answers[0].Err, answers[1].Err)
+	}
+}

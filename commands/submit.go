@@ -258,7 +258,7 @@ func (s *Submit) accept(ctx context.Context, t chain.Signed, raw []byte, client 
 	}
 	stream := tx.Stream(t.Chain, t.Hash)
 	r, err := s.Transactions.HandleFrom(ctx, stream, handler.Result[tx.State]{}, tx.Accept{Accepted: s.accepted(t, raw, client)}, origin)
-	if err == nil && r.Added > 0 && r.Version == eventlog.Version(r.Added) { // the stream's first events
+	if err == nil && r.Added > 0 { // also as a further owner: the transaction waits in this client's turn
 		place.Keep(r.Position)
 	} else {
 		place.Return()

@@ -17,6 +17,9 @@ type Feeding[C any] struct {
 	Checkpoints port.Checkpoints
 	Reader      string // the name of the checkpoint
 	Filter      eventlog.Filter
+	// Ahead, when set, is called with the events of a batch before they are planned, for example to
+	// read side by side what their plans need.
+	Ahead func(ctx context.Context, events []eventlog.Recorded)
 	// Plan returns the changes to the queue that an event causes. An error stops the
 	// feeding before the event, because skipping an event would lose work silently.
 	Plan func(ctx context.Context, r eventlog.Recorded) ([]C, error)
@@ -82,6 +85,9 @@ func (f Feeding[C]) moved(at eventlog.Position) {
 
 // plans returns the changes of events, up to the first event that cannot be read.
 func (f Feeding[C]) plans(ctx context.Context, events []eventlog.Recorded) ([]C, error) {
+	if f.Ahead != nil {
+		f.Ahead(ctx, events)
+	}
 	changes := make([]C, 0, len(events))
 	for _, r := range events {
 		planned, err := f.Plan(ctx, r)

@@ -39,7 +39,27 @@ func (a *applying) joined(f tx.Folded) error {
 			return err
 		}
 	}
+	for _, ref := range f.Turned() {
+		if err := a.count(ref); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// count counts the turns of a row's further owners while the row is open.
+func (a *applying) count(ref tx.Ref) error {
+	err := exec(a.conn, `INSERT INTO work_clients (client, waiting, bytes)
+		SELECT o.client, (w.phase = 'open') - (o.counted IS NOT NULL), CASE WHEN w.phase = 'open' THEN w.bytes ELSE 0 END - coalesce(o.counted, 0)
+		FROM work_owners o JOIN work w ON w.chain = o.chain AND w.hash = o.hash WHERE o.chain = ?1 AND o.hash = ?2
+		ON CONFLICT (client) DO UPDATE SET waiting = waiting + excluded.waiting, bytes = bytes + excluded.bytes`,
+		int64(ref.Chain), ref.Hash[:])
+	if err != nil {
+		return err
+	}
+	return exec(a.conn, `UPDATE work_owners AS o SET counted = (
+			SELECT CASE WHEN phase = 'open' THEN bytes END FROM work w WHERE w.chain = o.chain AND w.hash = o.hash)
+		WHERE chain = ?1 AND hash = ?2`, int64(ref.Chain), ref.Hash[:])
 }
 
 // turn is a further owner of a row.

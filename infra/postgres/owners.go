@@ -128,7 +128,21 @@ FROM unnest($1::bigint[], $2::bytea[], $3::text[], $4::uuid[], $5::timestamptz[]
 JOIN work.queue q ON q.chain = u.chain AND q.hash = u.hash
 ON CONFLICT DO NOTHING`
 	shareWork = `UPDATE work.queue q SET shared = true FROM unnest($1::bigint[], $2::bytea[]) u (chain, hash) WHERE q.chain = u.chain AND q.hash = u.hash`
-	fillWork  = `UPDATE work.queue q SET shared = coalesce(q.shared, false) FROM unnest($1::bigint[], $2::bytea[]) u (chain, hash) WHERE q.chain = u.chain AND q.hash = u.hash`
+	// countOwners counts the turns of further owners whose rows are open. Clients are counted in the
+	// order of useMore.
+	countOwners = `WITH turned AS (
+  UPDATE work.owners o SET counted = t.counts FROM (
+    SELECT o.chain, o.hash, o.client, o.counted AS was, CASE WHEN q.phase = 'open' THEN q.bytes::bigint END AS counts
+    FROM unnest($1::bigint[], $2::bytea[]) u (chain, hash) JOIN work.queue q USING (chain, hash) JOIN work.owners o USING (chain, hash)
+  ) t WHERE o.chain = t.chain AND o.hash = t.hash AND o.client = t.client AND t.was IS DISTINCT FROM t.counts
+  RETURNING t.client, t.was, t.counts
+)
+INSERT INTO work.queue_clients AS c (client, waiting, bytes)
+SELECT client, sum((counts IS NOT NULL)::integer - (was IS NOT NULL)::integer), sum(coalesce(counts, 0) - coalesce(was, 0))
+FROM turned GROUP BY client ORDER BY client
+ON CONFLICT (client) DO UPDATE SET waiting = c.waiting + excluded.waiting, bytes = c.bytes + excluded.bytes`
+
+	fillWork = `UPDATE work.queue q SET shared = coalesce(q.shared, false) FROM unnest($1::bigint[], $2::bytea[]) u (chain, hash) WHERE q.chain = u.chain AND q.hash = u.hash`
 )
 
 // queueOwners queues the statements that store further owners, and whose owners are known now.
@@ -149,6 +163,10 @@ func queueOwners(q *pgx.Batch, f tx.Folded) {
 	if len(f.Filled) > 0 {
 		id, hash := named(f.Filled)
 		q.Queue(fillWork, id, hash)
+	}
+	if refs := f.Turned(); len(refs) > 0 {
+		id, hash := named(refs)
+		q.Queue(countOwners, id, hash)
 	}
 }
 

@@ -142,7 +142,7 @@ func shares() []mutant {
 			Name: "one-hold-for-all", Breaks: "P36", Test: &command{"commands/delivery/scheduler", "^TestUnpayableHoldsNoOtherClient$"},
 			Is: "One client's transaction that a signer cannot pay for holds all transactions of that signer.",
 			Edits: []edit{{"domain/delivery/tx/account.go", `	digest := chain.Keccak(`, `	if AWAKE {
-		a.Client = ""
+		client = ""
 	}
 	digest := chain.Keccak(`}},
 		},

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
-	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/eventlog/follower"
@@ -32,7 +31,8 @@ type Feeder struct {
 	Crash func(point string)
 	Log   *slog.Logger
 
-	turn commands.Turn // serializes changes to the queue
+	turn  commands.Turn // serializes changes to the queue
+	terms earlier       // of the batch that is being planned
 }
 
 // Run feeds the queue until ctx ends, another replica moves the checkpoint, or an event
@@ -46,7 +46,8 @@ func (f *Feeder) Run(ctx context.Context) error {
 	defer cancel()
 	return follower.Feeding[tx.Change]{
 		Store: f.Store, Checkpoints: f.Checkpoints, Reader: Reader,
-		Filter: eventlog.Filter{Streams: []string{tx.StreamPrefix}}, Plan: f.plan, Apply: f.apply, Log: f.Log,
+		Filter: eventlog.Filter{Streams: []string{tx.StreamPrefix}},
+		Ahead:  f.ahead, Plan: f.plan, Apply: f.apply, Log: f.Log,
 	}.Run(ctx)
 }
 
@@ -70,7 +71,7 @@ func (f *Feeder) apply(ctx context.Context, from, to eventlog.Position, changes 
 }
 
 // plan returns the change that an event causes, if any.
-func (f *Feeder) plan(ctx context.Context, r eventlog.Recorded) ([]tx.Change, error) {
+func (f *Feeder) plan(_ context.Context, r eventlog.Recorded) ([]tx.Change, error) {
 	id, hash, err := tx.ParseStream(r.Stream)
 	if err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func (f *Feeder) plan(ctx context.Context, r eventlog.Recorded) ([]tx.Change, er
 	// The expiry cap on a recorded attempt's pause matters only in a rebuild: the worker
 	// itself has set a live row's next action.
 	if e, ok := e.(tx.Resubmitted); ok {
-		return f.join(ctx, id, hash, e, r)
+		return f.join(id, hash, e, r)
 	}
 	c, ok := Plan(f.Schedule, f.Lead, id, hash, e, r.At)
 	if !ok {
@@ -92,41 +93,6 @@ func (f *Feeder) plan(ctx context.Context, r eventlog.Recorded) ([]tx.Change, er
 		c.Open.Client = turnOf(c.Open.Client, r.Meta.Actor)
 	}
 	return []tx.Change{c}, nil
-}
-
-// join returns the change that makes a client another owner of its row. Its account depends on the
-// fee payer and the access key, which the stream's first event has.
-func (f *Feeder) join(ctx context.Context, id chain.ID, hash chain.Hash, e tx.Resubmitted, r eventlog.Recorded) ([]tx.Change, error) {
-	accepted, ok, err := f.accepted(ctx, id, hash)
-	if err != nil || !ok {
-		return nil, err
-	}
-	return []tx.Change{{Chain: id, Hash: hash, Join: f.owner(accepted, e, r)}}, nil
-}
-
-// owner returns the owner that a resubmission adds.
-func (f *Feeder) owner(a tx.Accepted, e tx.Resubmitted, r eventlog.Recorded) *tx.Owner {
-	a.Client = e.Client
-	return &tx.Owner{
-		Client: turnOf(e.Client, r.Meta.Actor), Account: tx.AccountOf(a),
-		NextAt: tx.FirstDue(a.Opens(), f.Lead, r.At),
-	}
-}
-
-// accepted returns the first event of a transaction; ok is false if the log no longer has it.
-func (f *Feeder) accepted(ctx context.Context, id chain.ID, hash chain.Hash) (a tx.Accepted, ok bool, err error) {
-	for first, err := range f.Store.ReadStream(ctx, tx.Stream(id, hash), 0) {
-		if err != nil {
-			return a, false, err
-		}
-		e, err := f.Codec.Decode(first.Name, first.Data)
-		if err != nil {
-			return a, false, err
-		}
-		a, ok = e.(tx.Accepted)
-		return a, ok, nil
-	}
-	return a, false, nil
 }
 
 // relayActor is the actor of transactions that the relay has signed, as in domain/relay/lane, on

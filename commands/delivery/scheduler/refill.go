@@ -82,7 +82,7 @@ func (f *Feeder) refillSome(ctx context.Context, after tx.Ref) (n int, last tx.R
 // lacks returns the log's values for a row; nil if the log does not know the transaction.
 func (f *Feeder) lacks(ctx context.Context, ref tx.Ref) (*tx.Refill, error) {
 	var r *tx.Refill
-	var accepted tx.Accepted
+	var terms tx.Terms
 	for e, err := range f.Store.ReadStream(ctx, tx.Stream(ref.Chain, ref.Hash), 0) {
 		if err != nil {
 			return nil, err
@@ -93,10 +93,10 @@ func (f *Feeder) lacks(ctx context.Context, ref tx.Ref) (*tx.Refill, error) {
 		}
 		switch d := decoded.(type) {
 		case tx.Accepted:
-			accepted = d
+			terms = d.Terms()
 		case tx.Resubmitted:
 			if r != nil {
-				r.Owners = append(r.Owners, *f.owner(accepted, d, e))
+				r.Owners = append(r.Owners, *f.owner(ref.Chain, terms, d.Client, e))
 			}
 			continue
 		}

@@ -17,16 +17,17 @@ import (
 // Account is never on hold.
 type Account [16]byte
 
-// AccountOf returns a transaction's account. An empty client name adds nothing to the digest.
-func AccountOf(a Accepted) Account {
-	payer, key := a.Sender, chain.Address{}
-	if a.FeePayer != nil {
-		payer = *a.FeePayer
+// AccountOf returns a transaction's account.
+func AccountOf(a Accepted) Account { return a.Terms().Account(a.Chain, a.Client) }
+
+// Account returns a client's account of a transaction with these terms. An empty client name adds
+// nothing to the digest.
+func (t Terms) Account(id chain.ID, client string) Account {
+	key := chain.Address{}
+	if t.AccessKey != nil {
+		key = *t.AccessKey
 	}
-	if a.AccessKey != nil {
-		key = *a.AccessKey
-	}
-	digest := chain.Keccak(binary.BigEndian.AppendUint64(nil, uint64(a.Chain)), payer[:], key[:], []byte(a.Client))
+	digest := chain.Keccak(binary.BigEndian.AppendUint64(nil, uint64(id)), t.Payer[:], key[:], []byte(client))
 	return Account(digest[:16])
 }
 

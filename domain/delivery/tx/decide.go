@@ -8,7 +8,9 @@ func (s State) accept(c Accept) ([]Event, error) {
 		if s.Retired || s.Violated || s.OwnedBy(c.Client) || len(s.Resubmitters) >= resubmittersMax {
 			return nil, nil // same hash, same transaction
 		}
-		return []Event{Resubmitted{Client: c.Client, At: c.At}}, nil
+		terms := s.Accepted.Terms()
+		terms.Sealed = s.Sealed
+		return []Event{Resubmitted{Client: c.Client, Terms: &terms, At: c.At}}, nil
 	case c.Window.ClosedAt(uint64(max(c.At.Unix(), 0))):
 		return nil, ErrAlreadyExpired.Because("validBefore %d is not after %d", c.Window.Before, c.At.Unix())
 	}

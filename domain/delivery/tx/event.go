@@ -50,8 +50,29 @@ func (a Accepted) Opens() uint64 {
 // Resubmitted: another client submitted the same bytes and is now an owner too. The status is
 // unchanged.
 type Resubmitted struct {
-	Client string    `json:"client"`
-	At     time.Time `json:"at"`
+	Client string `json:"client"`
+	// Terms are what the due queue needs to know of the transaction, so that nothing is read for the
+	// event. In older events they are nil, and the terms of the stream's first event apply.
+	Terms *Terms    `json:"terms,omitempty"`
+	At    time.Time `json:"at"`
+}
+
+// Terms are the facts about a transaction that decide when a further owner's turn comes.
+type Terms struct {
+	Payer     chain.Address  `json:"payer"` // the fee payer, or else the sender
+	AccessKey *chain.Address `json:"accessKey,omitempty"`
+	Opens     uint64         `json:"opens,omitempty"` // as [Accepted.Opens]
+	// Sealed: the verdict is final, so the bytes are never sent again, in nobody's turn.
+	Sealed bool `json:"sealed,omitempty"`
+}
+
+// Terms returns the terms of a transaction without a final verdict.
+func (a Accepted) Terms() Terms {
+	t := Terms{Payer: a.Sender, AccessKey: a.AccessKey, Opens: a.Opens()}
+	if a.FeePayer != nil {
+		t.Payer = *a.FeePayer
+	}
+	return t
 }
 
 // Broadcast: at least one endpoint accepted the bytes or already had them. → Broadcasting.

@@ -76,7 +76,7 @@ type Folded struct {
 	// Woken are the sequences in which a nonce was used. Their rows that wait for a nonce are due
 	// now, also the rows that were not loaded.
 	Woken []chain.Sequence
-	// Used is the change in each client's usage.
+	// Used is the change in each client's usage, as the first client of rows.
 	Used map[string]Usage
 }
 
@@ -334,6 +334,26 @@ func (f *Fold) Folded() Folded {
 	}
 	slices.SortFunc(out.Update, func(a, b Row) int { return bytes.Compare(a.Hash[:], b.Hash[:]) })
 	return out
+}
+
+// Turned returns the rows, each once, of which the usage of further owners may have changed: the
+// rows have further owners, and are changed.
+func (f Folded) Turned() (refs []Ref) {
+	seen := map[Ref]bool{}
+	add := func(ref Ref) {
+		if !seen[ref] {
+			seen[ref], refs = true, append(refs, ref)
+		}
+	}
+	for _, j := range f.Joined {
+		add(j.Ref)
+	}
+	for _, r := range f.Update {
+		if r.Shared {
+			add(Ref{r.Chain, r.Hash})
+		}
+	}
+	return refs
 }
 
 func bySequence(a, b chain.Sequence) int {

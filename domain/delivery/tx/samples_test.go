@@ -30,7 +30,7 @@ func samples() []Event {
 			Window: chain.Window{After: 1_800_000_000, Before: 1_800_003_600}, EligibleAt: 1_800_000_000,
 			Bytes: 212, RawHash: chain.Keccak([]byte("raw")), Client: "shop", At: at,
 		},
-		Resubmitted{Client: "bank", At: at},
+		Resubmitted{Client: "bank", Terms: &Terms{Payer: payer, AccessKey: &key, Opens: 1_800_000_000, Sealed: true}, At: at},
 		Broadcast{Attempt: 1, Answers: answers, At: at},
 		Rejected{Attempt: 2, Class: Permanent, Cause: Fee, Reason: "invalid", Permanent: true, Answers: answers[1:], At: at},
 		Mined{Receipt: receipt, At: at},

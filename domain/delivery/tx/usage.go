@@ -2,7 +2,8 @@ package tx
 
 // Usage is a client's share of the due queue.
 type Usage struct {
-	// Transactions counts rows in phase open or watched.
+	// Transactions counts rows in phase open or watched, and open rows of which the client is a
+	// further owner: each of these is due in the client's turn too.
 	Transactions int64
 	Bytes        int64 // of the open rows, as received
 }

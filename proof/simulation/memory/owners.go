@@ -89,6 +89,18 @@ func (b *book) places(client string) (found []place) {
 	return found
 }
 
+// turns returns a client's usage as a further owner of open rows.
+func (b *book) turns(client string) (u tx.Usage) {
+	for r := range b.shared {
+		for _, t := range r.turns {
+			if t.Client == client && r.Phase == tx.Open {
+				u = u.Add(tx.Usage{Transactions: 1, Bytes: int64(r.Bytes)}, 1)
+			}
+		}
+	}
+	return u
+}
+
 func bySoonest(a, b place) int { return cmp.Or(a.due().Compare(b.due()), cmp.Compare(a.no, b.no)) }
 
 // sharing lists the clients with such turns.

@@ -230,7 +230,12 @@ func (s *Store) NextFree(ctx context.Context, q chain.Sequence, from uint64, cli
 
 // Usage returns a client's usage of the queue, and the checkpoint of the reader that feeds it.
 func (s *Store) Usage(ctx context.Context, reader, client string) (u tx.Usage, at eventlog.Position, err error) {
-	err = s.enter(ctx, func() { u, at = s.used[client], s.checkpoints[reader] })
+	err = s.enter(ctx, func() {
+		u, at = s.used[client], s.checkpoints[reader]
+		for _, b := range s.books {
+			u = u.Add(b.turns(client), 1)
+		}
+	})
 	return u, at, err
 }
 
