@@ -145,11 +145,11 @@ func ofLanes(crash func(point string)) func(point string) {
 func Queue(database any) (worker.Queue, error) {
 	switch db := database.(type) {
 	case *postgres.DB:
-		return db.Intents(), nil
+		return worker.InLine(db.Intents()), nil
 	case *embedded.DB:
-		return db.Intents(), nil
+		return worker.InLine(db.Intents()), nil
 	case Engine:
-		return db.Intents(), nil
+		return worker.InLine(db.Intents()), nil
 	}
 	return nil, fmt.Errorf("a %T has no work queue of intents", database)
 }
