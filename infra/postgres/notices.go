@@ -27,7 +27,9 @@ type Notices struct {
 }
 
 // Notices is the queue of notices in this database, under a policy.
-func (db *DB) Notices(p notice.Policy) *Notices { return &Notices{db.work, p} }
+func (db *DB) Notices(p notice.Policy) *Notices {
+	return &Notices{db.notices, p}
+}
 
 const (
 	insertEndpoints = `INSERT INTO work.notice_endpoints AS e (endpoint, url, client)

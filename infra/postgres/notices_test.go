@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"cmp"
+	"context"
 	"crypto/md5" //nolint:gosec // the server's own way to make names of numbers
 	"fmt"
 	"regexp"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
@@ -159,4 +161,32 @@ func touchesFew(t *testing.T, conn *pgx.Conn, name, sql string, args ...any) {
 			}
 		}
 	}
+}
+
+// Webhook deliveries have connections of their own: they go on while every connection for the other
+// queues waits.
+func TestNoticesHaveTheirOwnConnections(t *testing.T) {
+	o := open(t, postgres.Options{WorkConns: 1})
+	holder := admin(t, o.url)
+	execute(t, holder, `SELECT pg_advisory_lock(x'7774696e74656e74'::bigint)`) // the lock of the queue of intents
+	claimed := make(chan error)
+	go func() {
+		_, err := o.db.Intents().Claim(soon(t), intent.Claim{Holder: "a", TTL: time.Minute, Limit: 1})
+		claimed <- err
+	}()
+	watch := admin(t, o.url)
+	eventually(t, "a claim that waits", func() (waits bool) {
+		must(t, watch.QueryRow(soon(t), `SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waits))
+		return waits
+	})
+	ctx, cancel := context.WithTimeout(soon(t), 5*time.Second)
+	defer cancel()
+	q := o.db.Notices(storetest.NoticePolicy())
+	must(t, q.Enqueue(ctx, "notifier", 0, 1, []notice.News{{Key: noticeOf(1, 1, 1), URL: "u", Body: []byte{}}}))
+	due, _, err := q.Lease(ctx, notice.Claim{Holder: "a", TTL: time.Minute, Limit: 1})
+	if err != nil || len(due) != 1 {
+		t.Errorf("%d are leased, %v", len(due), err)
+	}
+	execute(t, holder, `SELECT pg_advisory_unlock_all()`)
+	must(t, <-claimed)
 }

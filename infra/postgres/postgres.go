@@ -71,6 +71,7 @@ const (
 const (
 	defaultConns     = 16
 	leaseConns       = 4 // so that leases do not wait for clients' reads and writes
+	noticeConns      = 4 // so that webhook deliveries wait for no other queue
 	defaultViewConns = 8
 	defaultWindow    = 16
 	defaultPartition = 20_000_000
@@ -126,7 +127,8 @@ type DB struct {
 	durable func(context.Context, *pgconn.PgConn) error
 	log     *pgxpool.Pool // commits are durable
 	leases  *pgxpool.Pool // like log, for leases and Ping
-	work    *pgxpool.Pool // commits of this and the view's pool do not wait for the disk
+	work    *pgxpool.Pool // commits of this, the notices' and the view's pool do not wait for the disk
+	notices *pgxpool.Pool // like work, for the queue of webhook deliveries
 	view    *sql.DB
 	closed  sync.Once
 }
@@ -148,18 +150,19 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	}
 	logConfig := withParams(withParams(config, knownPaths), logSettings)
 	logConfig.AfterConnect = db.durable // settings may change while a process runs
-	if db.log, err = pool(ctx, url, logConfig, o.LogConns); err != nil {
-		return nil, err
-	}
-	if db.leases, err = pool(ctx, url, logConfig, leaseConns); err != nil {
-		db.log.Close()
-		return nil, err
-	}
 	workConfig := withParams(withParams(config, knownPaths), workSettings)
-	if db.work, err = pool(ctx, url, workConfig, o.WorkConns); err != nil {
-		db.leases.Close()
-		db.log.Close()
-		return nil, err
+	for _, p := range []struct {
+		pool   **pgxpool.Pool
+		config *pgx.ConnConfig
+		conns  int
+	}{
+		{&db.log, logConfig, o.LogConns}, {&db.leases, logConfig, leaseConns},
+		{&db.work, workConfig, o.WorkConns}, {&db.notices, workConfig, noticeConns},
+	} {
+		if *p.pool, err = pool(ctx, url, p.config, p.conns); err != nil {
+			db.closePools()
+			return nil, err
+		}
 	}
 	view := withParams(config, viewSettings)
 	db.view = stdlib.OpenDB(*view)
@@ -213,11 +216,18 @@ func (db *DB) Close(ctx context.Context) error {
 	db.closed.Do(func() {
 		err = db.Log.close(ctx)
 		err = errors.Join(err, db.view.Close())
-		db.work.Close()
-		db.leases.Close()
-		db.log.Close()
+		db.closePools()
 	})
 	return err
+}
+
+// closePools closes the pools that are open.
+func (db *DB) closePools() {
+	for _, p := range []*pgxpool.Pool{db.notices, db.work, db.leases, db.log} {
+		if p != nil {
+			p.Close()
+		}
+	}
 }
 
 // connConfig is the configuration shared by every connection of this process.

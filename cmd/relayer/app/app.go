@@ -99,7 +99,7 @@ func newRelay(s settings.Settings, in *delivery.App, ring *keys.Ring, ports Port
 		return nil, err
 	}
 	r := &relay{
-		settings: s, in: in, ring: ring, queue: tables.Intents(), log: in.Ports.Log,
+		settings: s, in: in, ring: ring, queue: queueOf(tables), log: in.Ports.Log,
 		intents: worker.Intents{Store: in.Store, Codec: intent.Codec(), Crash: in.Ports.Crash},
 		lanes:   worker.Lanes{Store: in.Store, Codec: lane.Codec(), Crash: ofLanes(in.Ports.Crash)},
 		owner:   in.Owner(), close: func() error { return nil },

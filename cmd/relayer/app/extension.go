@@ -60,6 +60,9 @@ func tablesOf(s delivery.Storage, ports Ports) (Tables, error) {
 	return nil, errors.New("the storage has no tables for intents")
 }
 
+// queueOf returns the queue of intents, whose callers in this process wait in line.
+func queueOf(t Tables) worker.Queue { return worker.InLine(t.Intents()) }
+
 type inPostgres struct{ db *postgres.DB }
 
 func (t inPostgres) Intents() worker.Queue              { return t.db.Intents() }

@@ -32,6 +32,7 @@ type actor struct {
 	claim   bool                         // there may be more intents to claim
 	called  bool                         // claim was set by a call to this lane
 	idle    idle                         // polls without anything to claim
+	calls   calls                        // calls that an OnlyAsked lane answers later
 	roomy   int                          // room for more intents, when last checked
 	loaded  int                          // nonces in flight at that check
 	shared  time.Time                    // last claim from the lane's pools
@@ -150,6 +151,7 @@ func (a *actor) run(ctx context.Context) error {
 			_ = pause.For(ctx, gather) // the turn checks ctx
 		case <-tick.C:
 			a.claim = a.claim || a.isDue()
+		case <-a.calls.due(a.Now()):
 		}
 	}
 }
@@ -295,8 +297,12 @@ func (a *actor) forget(gone []standing) {
 // refresh reads the nonces with news. News of a transaction does not concern the intent,
 // which only its holder and its client write to.
 func (a *actor) refresh(ctx context.Context) error {
-	news, claim := a.box.empty()
-	a.claim, a.called = a.claim || claim, claim
+	news, called, measured := a.box.empty()
+	a.claim = a.claim || measured
+	if a.OnlyAsked {
+		called = a.calls.take(called, a.claim, a.Now())
+	}
+	a.claim, a.called = a.claim || called, called || measured
 	var read []standing
 	for _, s := range a.slots() {
 		s.unread = s.unread || news.all || news.wanted[s.Nonce]

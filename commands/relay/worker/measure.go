@@ -93,7 +93,7 @@ func (a *actor) measure(ctx context.Context, id chain.IntentID, r intent.Request
 		defer m.mu.Unlock()
 		close(one.done)
 		if one.parked {
-			a.box.call() // its turn is over
+			a.box.resume() // its turn is over
 		}
 	})
 	return nil
@@ -187,7 +187,7 @@ func (a *actor) park(c intent.Claimed) {
 		return
 	}
 	if one.claimed, one.parked = c, true; one.isDone() {
-		a.box.call()
+		a.box.resume()
 	}
 }
 

@@ -36,7 +36,8 @@ type inbox struct {
 	txs     map[chain.Hash]uint64 // followed transactions, with their nonces
 	intents map[chain.IntentID]uint64
 	unread
-	claim bool // there may be intents to claim
+	claim    bool // there may be intents to claim
+	measured bool // the estimate of a claimed intent has arrived
 }
 
 // unread are the nonces with news: sent of their transactions, wanted of their intents,
@@ -163,12 +164,12 @@ func has[K comparable, V any](m map[K]V, k K) bool {
 }
 
 // empty returns the news and clears the inbox.
-func (b *inbox) empty() (news unread, claim bool) {
+func (b *inbox) empty() (news unread, claim, measured bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	news, claim = b.unread, b.claim
-	b.unread, b.claim = noNews(), false
-	return news, claim
+	news, claim, measured = b.unread, b.claim, b.measured
+	b.unread, b.claim, b.measured = noNews(), false, false
+	return news, claim, measured
 }
 
 // follow asks for news of a nonce's transactions, and of its intent unless id is zero.

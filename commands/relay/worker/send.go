@@ -47,6 +47,9 @@ func (a *actor) take(ctx context.Context) error {
 	if err = a.lookFirst(ctx); err == nil {
 		err = a.admit(ctx)
 	}
+	if vain := len(a.ready) == 0; a.called || !vain {
+		a.calls.answered(vain, a.Now(), a.Settings.Poll)
+	}
 	if a.weighed == 0 {
 		a.widen(room, claimed)
 	} else {

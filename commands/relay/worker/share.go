@@ -125,6 +125,14 @@ func (b *inbox) call() {
 	b.ring()
 }
 
+// resume makes the lane continue with an intent whose estimate has arrived.
+func (b *inbox) resume() {
+	b.mu.Lock()
+	b.measured = true
+	b.mu.Unlock()
+	b.ring()
+}
+
 // tellPart publishes this lane's load. Its room is the last known room, less the nonces
 // added since.
 func (a *actor) tellPart() {
@@ -151,7 +159,7 @@ func (a *actor) claimShare(ctx context.Context, room int) ([]intent.Claimed, err
 	} else {
 		a.shared = now
 	}
-	claimed, err := a.Queue.Claim(ctx, intent.Claim{Lane: a.ID, Pools: pools, Holder: a.holder(), TTL: a.Settings.Claim, Limit: a.reach(room), After: a.after(), Turn: a.served, OnlyAsked: a.OnlyAsked})
+	claimed, err := a.Queue.Claim(ctx, intent.Claim{Lane: a.ID, Pools: pools, Holder: a.holder(), TTL: a.Settings.Claim, Limit: a.reach(room), After: a.after(), Turn: a.served, OnlyAsked: a.OnlyAsked, Client: a.Client})
 	if err != nil {
 		a.claims++
 		return nil, fmt.Errorf("claim intents: %w", err)
@@ -178,7 +186,7 @@ func (a *actor) claimShare(ctx context.Context, room int) ([]intent.Claimed, err
 
 // idle counts the polls of an OnlyAsked lane. A client may open many such lanes, and most
 // have nothing to do: they claim at each poll at first, and less often the longer no intent
-// comes. News of an intent wakes them at once.
+// comes. News of an intent wakes them: see [calls].
 type idle struct {
 	polls  int // since the last claim
 	claims int // consecutive claims that found nothing

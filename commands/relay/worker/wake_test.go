@@ -22,7 +22,7 @@ func woken(n *News, do func()) (places []int) {
 	}
 	do()
 	for i, b := range n.boxes {
-		if _, claim := b.empty(); claim {
+		if _, claim, _ := b.empty(); claim {
 			places = append(places, i)
 		}
 	}

@@ -48,6 +48,9 @@ type Claim struct {
 	// because one client asked for its key: other clients' intents there would wait for that
 	// client's nonces.
 	OnlyAsked bool
+	// Client is the client that asked for the lane; claims of OnlyAsked lanes take turns by it. It
+	// decides nothing else.
+	Client string
 	// After excludes intents up to this position, and so the later intents of their ordering
 	// groups.
 	After eventlog.Position
