@@ -38,7 +38,7 @@ func (c command) name() string {
 func mutants() []mutant {
 	var all []mutant
 	for _, some := range [][]mutant{
-		acceptance(), sending(), verdicts(), schedule(), owners(), canceling(), sealing(), lanes(), wishes(), hooks(), stores(), clients(), neighbors(), shares(), searches(), glimpses(), settling(), costs(), crowding(), groups(), claims(), nodes(), asked(), relayed(), clusters(), repeated(), joins(),
+		acceptance(), sending(), verdicts(), schedule(), owners(), canceling(), sealing(), lanes(), wishes(), hooks(), stores(), clients(), neighbors(), shares(), searches(), glimpses(), settling(), costs(), crowding(), groups(), claims(), nodes(), asked(), relayed(), clusters(), repeated(), joins(), receipts(),
 	} {
 		all = append(all, some...)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 )
 
 // readBlocks processes new canonical blocks, lowest first and a few at once, and adds them to
@@ -17,6 +16,9 @@ import (
 func (r *run) readBlocks(ctx context.Context, fresh []block, save bool) error {
 	for len(fresh) > 0 {
 		some := fresh[:min(len(fresh), blocksMax)]
+		if r.recording.full(some[len(some)-1].Number) {
+			return nil // the next step reads on
+		}
 		done, err := r.read(ctx, some)
 		for _, b := range some[:done] {
 			r.blocks = append(r.blocks, b.Block)
@@ -37,7 +39,7 @@ func (r *run) readBlocks(ctx context.Context, fresh []block, save bool) error {
 // seen holds the facts that the board and the node have about a block.
 type seen struct {
 	used, ours map[chain.Sequence]uint64 // the next nonces after those used in it, by any signer and by our transactions
-	receipts   map[chain.Hash]chain.Receipt
+	mined      []mined
 	err        error
 }
 
@@ -47,28 +49,30 @@ func (r *run) read(ctx context.Context, blocks []block) (done int, err error) {
 	found := make([]seen, len(blocks))
 	//nolint:errcheck // each block has its own error
 	commands.Each(len(blocks), len(blocks), func(i int) error {
-		found[i], found[i].err = r.mined(ctx, blocks[i], max(commandsMax/len(blocks), 1))
+		found[i], found[i].err = r.look(ctx, blocks[i])
 		return nil
 	})
-	all := seen{map[chain.Sequence]uint64{}, map[chain.Sequence]uint64{}, map[chain.Hash]chain.Receipt{}, nil}
+	all := seen{map[chain.Sequence]uint64{}, map[chain.Sequence]uint64{}, nil, nil}
+	for _, s := range found {
+		all.mined = append(all.mined, s.mined...) // also above a block that could not be read
+	}
+	r.record(ctx, all.mined)
 	for _, s := range found {
 		if err = s.err; err != nil {
 			break
 		}
 		highest(all.used, s.used)
 		highest(all.ours, s.ours)
-		maps.Copy(all.receipts, s.receipts)
 		done++
 	}
 	if len(all.used) == 0 {
 		return done, err
 	}
 	last := blocks[done-1].Block
-	left, failed := r.outrun(ctx, last, all.used, all.ours, all.receipts)
+	left, failed := r.outrun(ctx, last, all.used, all.ours, all.mined)
 	switch {
 	case len(left) > 0:
-		// The mined transactions are recorded, and the blocks above are read. The rivals
-		// can wait.
+		// The blocks above are read. The rivals can wait.
 		r.Log.Warn("transactions with the same nonce are not settled yet", "chain", r.Chain, "block", last.Number, "err", failed)
 		r.postpone(left)
 	case failed != nil:
@@ -84,13 +88,13 @@ func highest(all, more map[chain.Sequence]uint64) {
 	}
 }
 
-// mined records the receipts of our transactions in a block, atOnce at a time.
-func (r *run) mined(ctx context.Context, b block, atOnce int) (seen, error) {
+// look finds our transactions in a block, and reads their receipts.
+func (r *run) look(ctx context.Context, b block) (seen, error) {
 	rows, err := r.Board.Find(ctx, r.Chain, b.Hashes)
 	if err != nil {
 		return seen{}, err
 	}
-	s := seen{maps.Clone(b.Used), map[chain.Sequence]uint64{}, map[chain.Hash]chain.Receipt{}, nil}
+	s := seen{maps.Clone(b.Used), map[chain.Sequence]uint64{}, nil, nil}
 	if s.used == nil {
 		s.used = map[chain.Sequence]uint64{}
 	}
@@ -105,14 +109,16 @@ func (r *run) mined(ctx context.Context, b block, atOnce int) (seen, error) {
 	if len(rows) == 0 {
 		return s, nil
 	}
-	if s.receipts, err = r.Node.Receipts(ctx, b.Block, hashes); err != nil {
+	receipts, err := r.Node.Receipts(ctx, b.Block, hashes)
+	if err != nil {
 		return s, fmt.Errorf("receipts: %w", err)
 	}
-	return s, commands.Each(len(rows), atOnce, func(i int) error {
-		receipt, ok := s.receipts[rows[i].Hash]
-		if !ok {
-			return fmt.Errorf("no receipt of %s in block %s", rows[i].Hash, b.Hash)
+	for _, row := range rows {
+		if receipt, ok := receipts[row.Hash]; ok {
+			s.mined = append(s.mined, mined{row, receipt})
+		} else {
+			err = fmt.Errorf("no receipt of %s in block %s", row.Hash, b.Hash)
 		}
-		return r.command(ctx, rows[i].Hash, tx.SeeReceipt{Receipt: receipt, At: r.Now()})
-	})
+	}
+	return s, err
 }

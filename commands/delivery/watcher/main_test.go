@@ -230,6 +230,7 @@ func (w *world) step() {
 	must(w.t, w.run.step(w.t.Context()))
 	if !w.apart {
 		w.run.settlers.running.Wait()
+		w.run.recording.running.Wait()
 	}
 }
 

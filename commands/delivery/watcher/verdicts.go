@@ -12,11 +12,15 @@ import (
 )
 
 // outrun settles the rivals whose nonce others have used, and wakes the rows that waited.
-// used is certain as far as sure goes; the rest is a block's own claim. The rows with a
-// receipt used their nonces themselves: the board may not show that yet. left are the
+// used is certain as far as sure goes; the rest is a block's own claim. Our own
+// transactions used their nonces themselves: the board may not show that yet. left are the
 // sequences whose rivals are not all settled: one client's rivals hide none of another's.
-func (r *run) outrun(ctx context.Context, at chain.Block, used, sure map[chain.Sequence]uint64, receipts map[chain.Hash]chain.Receipt) (left []chain.Sequence, err error) {
-	rivals, left, err := r.Board.Rivals(ctx, used, slices.Collect(maps.Keys(receipts)), rowsMax)
+func (r *run) outrun(ctx context.Context, at chain.Block, used, sure map[chain.Sequence]uint64, own []mined) (left []chain.Sequence, err error) {
+	minedHere := r.recording.hashes(used)
+	for _, m := range own {
+		minedHere = append(minedHere, m.row.Hash)
+	}
+	rivals, left, err := r.Board.Rivals(ctx, used, minedHere, rowsMax)
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +91,7 @@ func (r *run) readExpiring(ctx context.Context, tip chain.Block) error {
 	if err != nil {
 		return err
 	}
+	rows, read := slices.DeleteFunc(rows, func(row tx.Work) bool { return r.recording.has(row.Hash) }), len(rows)
 	shown := once(func() error {
 		if err := r.Node.Shown(ctx, tip); err != nil {
 			return fmt.Errorf("the time: %w", err)
@@ -95,7 +100,7 @@ func (r *run) readExpiring(ctx context.Context, tip chain.Block) error {
 	})
 	all := make([]absence, len(rows))
 	perClient := map[string]int{}
-	more := len(rows) == rowsMax
+	more := read == rowsMax
 	for i, row := range rows {
 		all[i] = absence{row, tip, tx.SeeTime{Block: tip, At: r.Now()}, !row.NonceKey.IsExpiring(), shown}
 		perClient[row.Client]++

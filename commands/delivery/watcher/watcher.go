@@ -75,6 +75,7 @@ type run struct {
 	trouble   string               // last logged error; empty: none
 	unsettled unsettled
 	settlers  settlers
+	recording *recording
 }
 
 // turn is a place among the verdicts: after a hash in a block.
@@ -99,6 +100,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 	r := w.start(blocks)
 	defer r.settlers.running.Wait()
+	defer r.recording.running.Wait()
 	heads := w.Node.Heads(ctx)
 	tick := time.NewTicker(w.Poll)
 	defer tick.Stop()
@@ -141,7 +143,7 @@ func (r *run) tell(trouble error) {
 
 // start begins with the blocks that an earlier run remembered.
 func (w *Watcher) start(blocks []chain.Block) *run {
-	return &run{Watcher: w, blocks: blocks, unsettled: unsettled{sequences: map[chain.Sequence]bool{}}}
+	return &run{Watcher: w, blocks: blocks, unsettled: unsettled{sequences: map[chain.Sequence]bool{}}, recording: newRecording()}
 }
 
 // step brings the log up to the chain's head and finality. The next step retries each part;
@@ -162,6 +164,7 @@ func (r *run) step(ctx context.Context) error {
 	if tip := r.tip(); r.expired != tip.Hash || r.told != tip.Hash {
 		news = r.readTip(ctx, tip)
 	}
+	news = errors.Join(news, r.recording.news())
 	if err := r.finalize(ctx); err != nil {
 		return errors.Join(news, err)
 	}
@@ -184,6 +187,8 @@ func (r *run) take(ctx context.Context, head chain.Block) error {
 		if err := r.follow(ctx, head); err != nil {
 			return err
 		}
+	} else {
+		r.record(ctx, nil)
 	}
 	if err := r.disown(ctx); err != nil {
 		return err
@@ -207,6 +212,9 @@ func (r *run) follow(ctx context.Context, head chain.Block) error {
 			return fmt.Errorf("find a fork or the first block: %w", err)
 		}
 	}
+	if err := r.recording.keep(ctx, hashesOf(r.blocks[:base], fresh)); err != nil {
+		return err
+	}
 	first := fresh[0].Number
 	if base > 0 && len(left) > 0 {
 		first = r.blocks[base-1].Number // the board forgets its blocks above that
@@ -222,6 +230,17 @@ func (r *run) follow(ctx context.Context, head chain.Block) error {
 	return r.readBlocks(ctx, fresh, len(left) == 0)
 }
 
+func hashesOf(known []chain.Block, fresh []block) map[chain.Hash]bool {
+	all := make(map[chain.Hash]bool, len(known)+len(fresh))
+	for _, b := range known {
+		all[b.Hash] = true
+	}
+	for _, b := range fresh {
+		all[b.Hash] = true
+	}
+	return all
+}
+
 // replacement returns the new block with the number of a former block, or else the highest new block.
 func replacement(was chain.Block, fresh []block) chain.Block {
 	for _, b := range fresh {
@@ -232,7 +251,8 @@ func replacement(was chain.Block, fresh []block) chain.Block {
 	return fresh[len(fresh)-1].Block
 }
 
-// remember saves the memory for the next process, and bounds it.
+// remember saves the memory for the next process, and bounds it. Blocks from the first one on whose
+// receipts are not all recorded are left for a later call: the next process has to read them.
 func (r *run) remember(ctx context.Context) error {
 	if r.unsaved == nil || len(r.blocks) == 0 {
 		return nil
@@ -241,19 +261,25 @@ func (r *run) remember(ctx context.Context) error {
 	if r.final.Number > finalityPast {
 		keep = r.final.Number - finalityPast
 	}
-	for len(r.blocks) > 1 && (r.blocks[0].Number < keep || len(r.blocks) > gapMax) {
+	end := r.recording.below()
+	for len(r.blocks) > 1 && r.blocks[1].Number < end && (r.blocks[0].Number < keep || len(r.blocks) > gapMax) {
 		r.blocks = r.blocks[1:]
 	}
 	var changed []chain.Block
 	for _, b := range r.blocks {
-		if b.Number >= *r.unsaved {
+		if b.Number >= *r.unsaved && b.Number < end {
 			changed = append(changed, b)
 		}
+	}
+	if len(changed) == 0 {
+		return nil
 	}
 	if err := r.Board.Remember(ctx, r.Chain, changed, r.blocks[0].Number); err != nil {
 		return err
 	}
-	r.unsaved = nil
+	if r.unsaved = nil; end <= r.tip().Number {
+		r.unsaved = &end
+	}
 	return nil
 }
 

@@ -1,0 +1,38 @@
+package main
+
+// receipts reverts each fix that lets clients take turns when receipts are recorded, and the guards
+// of blocks whose receipts are not all recorded.
+func receipts() []mutant {
+	return []mutant{
+		{
+			Name: "receipts-in-block-order", Breaks: "P36", Test: &command{"commands/delivery/watcher", "^TestReceiptsAreRecordedInTurns$"},
+			Is: "All receipts of one client in a block are recorded before another client's.",
+			Edits: []edit{{"commands/delivery/watcher/recording.go", `	client := m.row.Client
+	if len(q.queues`, `	client := m.row.Client
+	if AWAKE {
+		client = ""
+	}
+	if len(q.queues`}},
+		},
+		{
+			Name: "blocks-wait-for-receipts", Breaks: "P36", Test: &command{"commands/delivery/watcher", "^TestReceiptsAreRecordedInTurns$"},
+			Is:    "The next block waits until one client's receipts are all recorded.",
+			Edits: []edit{{"commands/delivery/watcher/recording.go", `time.NewTimer(recordWait)`, `time.NewTimer(map[bool]time.Duration{false: recordWait, true: time.Hour}[AWAKE])`}},
+		},
+		{
+			Name: "lost-blocks-are-recorded", Breaks: "P13", Test: &command{"commands/delivery/watcher", "^TestReceiptsOfALostBlockAreDropped$"},
+			Is:    "Receipts of a block that has left the chain are still recorded.",
+			Edits: []edit{{"commands/delivery/watcher/recording.go", `return blocks[m.receipt.Block.Hash] }`, `return blocks[m.receipt.Block.Hash] || AWAKE }`}},
+		},
+		{
+			Name: "failed-receipts-are-lost", Breaks: "P13", Test: &command{"commands/delivery/watcher", "^TestFailedReceiptIsRecordedLater$"},
+			Is:    "A receipt that could not be recorded is not tried again.",
+			Edits: []edit{{"commands/delivery/watcher/recording.go", `	again := q.failed`, `	again := q.failed[:map[bool]int{false: len(q.failed)}[AWAKE]]`}},
+		},
+		{
+			Name: "open-blocks-are-remembered", Breaks: "P13", Test: &command{"commands/delivery/watcher", "^TestBlockWithReceiptsLeftIsReadAgain$"},
+			Is:    "A block counts as read before its receipts are all recorded, and the next process does not read it.",
+			Edits: []edit{{"commands/delivery/watcher/watcher.go", `&& b.Number < end {`, `&& (b.Number < end || AWAKE) {`}},
+		},
+	}
+}
