@@ -113,6 +113,16 @@ func (r Request) Charge(n int) error { return r.on.api.chargeUpTo(r.w, r.on, n) 
 // rate forbids a large request for ever.
 func (r Request) ChargeUpToBurst(n int) error { return r.Charge(min(n, r.on.payer.rate.Burst)) }
 
+// ChargeInFull brings the total charge for the request to n. Units beyond the client's burst are
+// charged after the fact: no rate forbids a large request for ever, and none is free.
+func (r Request) ChargeInFull(n int) error {
+	if err := r.ChargeUpToBurst(n); err != nil {
+		return err
+	}
+	r.on.chargeAfter(r.w, n)
+	return nil
+}
+
 // ChargeRead charges for more bytes of the client's own that the request has read, after the fact. The
 // answer is sent all the same; the client pays before its next request.
 func (r Request) ChargeRead(bytes int) { r.on.chargeRead(r.w, bytes) }

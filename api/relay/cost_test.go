@@ -121,3 +121,36 @@ func TestFailedReadsAreCharged(t *testing.T) {
 		}
 	}
 }
+
+// An intent costs one unit of rate and one for each of its webhooks. A batch that costs more than the
+// burst is answered, and the client pays before its next request.
+func TestWebhooksAreCharged(t *testing.T) {
+	var seconds atomic.Int64 // since the test began
+	h := newHooked(t, func(c *Config) {
+		c.API.Rates.Key = api.Rate{PerSecond: 1, Burst: 20}
+		c.API.Now = func() time.Time { return epoch.Add(time.Duration(seconds.Load()) * time.Second) }
+	})
+	ann := h.token("ann", access.Submit)
+	of := func(key string, webhooks int) string {
+		var urls []string
+		for i := range webhooks {
+			urls = append(urls, fmt.Sprintf(`"https://127.0.0.1/%d"`, i))
+		}
+		return strings.TrimSuffix(fmt.Sprintf(plain, key), "}") + `, "webhooks": [` + strings.Join(urls, ",") + `]}`
+	}
+	ask := func(status int, left, body string) {
+		t.Helper()
+		res := h.do(http.MethodPost, "/v1/intents", body, "X-API-Key", ann)
+		if got := res.header.Get("RateLimit"); res.status != status || got != left {
+			t.Errorf("answered %d with RateLimit %s, want %d with %s: %s", res.status, got, status, left, res.body)
+		}
+	}
+	ask(http.StatusAccepted, `"key";r=19;t=1`, fmt.Sprintf(plain, "none"))
+	ask(http.StatusAccepted, `"key";r=17;t=3`, of("one", 1))
+	ask(http.StatusAccepted, `"key";r=11;t=9`, "["+of("two", 2)+","+of("three", 2)+"]")
+	seconds.Add(100)
+	ask(http.StatusAccepted, `"key";r=0;t=27`, "["+of("four", 8)+","+of("five", 8)+","+of("six", 8)+"]")
+	ask(http.StatusTooManyRequests, `"key";r=0;t=8`, fmt.Sprintf(plain, "more"))
+	seconds.Add(8)
+	ask(http.StatusAccepted, `"key";r=0;t=20`, fmt.Sprintf(plain, "more"))
+}

@@ -55,6 +55,9 @@ func (d *desk) create(r api.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := r.ChargeInFull(unitsOf(requests)); err != nil {
+		return err
+	}
 	client := d.client(r)
 	for i := range requests {
 		requests[i].Client = client
@@ -70,6 +73,15 @@ func (d *desk) create(r api.Request) error {
 		return d.answerBatch(r, answers, waits)
 	}
 	return d.answerOne(r, answers[0], waits[0])
+}
+
+// unitsOf returns the units of rate that requests cost: an intent causes deliveries to each of its
+// webhooks, which wait in one line with other clients' deliveries.
+func unitsOf(requests []intent.Request) (n int) {
+	for _, r := range requests {
+		n += 1 + len(r.Webhooks)
+	}
+	return n
 }
 
 func (d *desk) answerOne(r api.Request, a intake.Answer, w *api.Waited) error {

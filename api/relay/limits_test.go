@@ -92,7 +92,7 @@ func TestLimitsSayWhenToComeBack(t *testing.T) {
 func TestFloodOfIntentsIsRefused(t *testing.T) {
 	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
 		s := open(func(c *Config) {
-			c.Intake.Quota = &intake.Quota{Limit: 2, Now: c.Intake.Now, Count: func(context.Context, string, int) (int, error) { return 0, nil }}
+			c.Intake.Quota = &intake.Quota{Limit: 2, Name: "quota.intents", Thing: "open intent", Things: "open intents", Now: c.Intake.Now, Count: func(context.Context, string, int) (int, error) { return 0, nil }}
 		})
 		ask := func(n int) string {
 			return fmt.Sprintf(`{"chainId": 42431, "key": "flood-%d", "pool": "hot", "to": "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"}`, n)

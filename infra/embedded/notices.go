@@ -202,6 +202,22 @@ func (s *Notices) InUse(ctx context.Context, client string, most int) (used []no
 	return used, err
 }
 
+// Queued counts a client's queued notices, up to most. Those of disabled endpoints, which Sweep gives
+// up, do not count.
+func (s *Notices) Queued(ctx context.Context, client string, most int) (n int, err error) {
+	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) error {
+		return query(conn, `SELECT count(*) FROM (
+			SELECT 1 FROM notice_endpoints e INDEXED BY notice_endpoints_turns
+			CROSS JOIN notices n INDEXED BY notices_queued ON n.endpoint = e.endpoint AND n.stage = 'queued'
+			WHERE e.client = ?1 AND e.due_at IS NOT NULL AND e.disabled = '' LIMIT ?2
+		)`, func(row *sqlite.Stmt) bool {
+			n = row.ColumnInt(0)
+			return false
+		}, client, int64(most))
+	})
+	return n, err
+}
+
 // Find returns a notice; ok is false if there is none.
 func (s *Notices) Find(ctx context.Context, k notice.Key) (n notice.Notice, ok bool, err error) {
 	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) error {

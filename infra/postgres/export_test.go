@@ -28,6 +28,7 @@ const (
 	GiveUpSome    = giveUpSome
 	CountQueued   = countQueued
 	CountDead     = countDead
+	QueuedOfOne   = queuedOfClient
 	RequeueSome   = requeueSome
 	RequeueNamed  = requeueNamed
 )

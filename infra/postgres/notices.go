@@ -42,6 +42,13 @@ WHERE endpoint = ANY ($1::uuid[]) AND (asked_at IS NULL OR asked_at < clock_time
 	endpointsInUse = `SELECT endpoint FROM work.notice_endpoints WHERE client = $1 AND due_at IS NOT NULL AND disabled = ''
 UNION SELECT endpoint FROM work.notice_endpoints WHERE client = $1 AND asked_at > clock_timestamp() - $2::interval AND disabled = '' LIMIT $3`
 
+	// An endpoint with queued notices is due at some time.
+	queuedOfClient = `SELECT count(*) FROM (
+  SELECT FROM work.notice_endpoints e CROSS JOIN LATERAL (
+    SELECT FROM work.notices WHERE endpoint = e.endpoint AND stage = 'queued' ORDER BY intent, head, seq LIMIT $2
+  ) q WHERE e.client = $1 AND e.due_at IS NOT NULL AND e.disabled = '' LIMIT $2
+) n`
+
 	lockEndpoints = `SELECT FROM work.notice_endpoints WHERE endpoint = ANY ($1::uuid[]) ORDER BY endpoint FOR UPDATE`
 
 	insertNotices = `
@@ -225,6 +232,15 @@ func (s *Notices) InUse(ctx context.Context, client string, most int) (used []no
 		return err
 	})
 	return used, err
+}
+
+// Queued counts a client's queued notices, up to most. Those of disabled endpoints, which Sweep gives
+// up, do not count.
+func (s *Notices) Queued(ctx context.Context, client string, most int) (n int, err error) {
+	err = retry(ctx, func() error {
+		return s.pool.QueryRow(ctx, queuedOfClient, client, most).Scan(&n)
+	})
+	return n, err
 }
 
 // Find returns a notice; ok is false if there is none.

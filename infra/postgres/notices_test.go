@@ -105,7 +105,8 @@ func TestNoticesAmongMany(t *testing.T) {
 	many, long := [16]byte{1}, [16]byte{2} // of many intents, and of one intent with many notices
 	execute(t, conn, queued, many, 2)
 	execute(t, conn, queued, long, 10000)
-	execute(t, conn, `INSERT INTO work.notice_endpoints (endpoint, url) VALUES ($1, ''), ($2, '')`, many, long)
+	execute(t, conn, `INSERT INTO work.notice_endpoints (endpoint, url, client, due_at) VALUES ($1, '', 'many', now()), ($2, '', 'long', now())`, many, long)
+	execute(t, conn, `INSERT INTO work.notice_endpoints (endpoint, url, client) SELECT md5('other' || i)::uuid, '', 'many' FROM generate_series(1, 1000) i`)
 	at, of := make([][16]byte, 20), make([][16]byte, 20)
 	seqs, times, texts, numbers := make([]int64, 20), make([]time.Time, 20), make([]string, 20), make([]int32, 20)
 	for i := range at {
@@ -127,6 +128,7 @@ func TestNoticesAmongMany(t *testing.T) {
 		cheap("give up some", postgres.GiveUpSome, many, [16]byte{}, 20)
 		cheap("give up some of a long intent", postgres.GiveUpSome, long, [16]byte{}, 20)
 		cheap("count queued ones", postgres.CountQueued, many, 20)
+		cheap("count a client's queued ones", postgres.QueuedOfOne, "many", 20)
 		execute(t, conn, `UPDATE work.notices SET stage = 'dead', head = false, settled_at = now() WHERE endpoint = $1 AND seq < 5000`, many)
 		if analyzed {
 			execute(t, conn, `ANALYZE work.notices`)

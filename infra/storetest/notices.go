@@ -29,6 +29,7 @@ type NoticeRows interface {
 	Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage, most int) (int, error)
 	Forget(ctx context.Context, before time.Time, limit int) (int, error)
 	Depth(ctx context.Context) (notice.Depth, error)
+	Queued(ctx context.Context, client string, most int) (int, error)
 	InUse(ctx context.Context, client string, most int) ([]notice.EndpointID, error)
 }
 
@@ -57,6 +58,7 @@ func Notices(t *testing.T, open func(t *testing.T) Opened[NoticeRows]) {
 		{"turns of clients go on from lease to lease", noticeTurns},
 		{"slow endpoints of a client leave slots to others", noticeSlots},
 		{"a client's endpoints in use", noticeInUse},
+		{"a client's queued deliveries", noticeQueued},
 		{"a lease lapses", noticeLapse},
 		{"a paused endpoint", noticePaused},
 		{"an endpoint that is gone", noticeGone},

@@ -112,6 +112,33 @@ func noticeSlots(t *testing.T, q *noticeQueue) {
 	q.clients(c, "cv")
 }
 
+// noticeQueued: a client's deliveries are counted while they are queued, until they are delivered or
+// their endpoint is disabled.
+func noticeQueued(t *testing.T, q *noticeQueue) {
+	has := func(client string, most, want int) {
+		t.Helper()
+		if n, err := q.Queued(soon(t), client, most); err != nil || n != want {
+			t.Errorf("%q has %d, %v; not %d", client, n, err, want)
+		}
+	}
+	has("a", 10, 0)
+	q.ofClientAt("a", []byte{1, 2}, 3)
+	q.ofClientAt("b", []byte{3}, 1)
+	has("a", 10, 6)
+	has("a", 4, 4)
+	has("b", 10, 1)
+	has("c", 10, 0)
+	q.clients(notice.Claim{Limit: 1}, "a")
+	has("a", 10, 6) // one of them is sent now
+	q.disable(2)
+	has("a", 10, 3)
+	q.enable(2)
+	has("a", 10, 6)
+	q.disable(1)
+	q.sweep()
+	has("a", 10, 3)
+}
+
 // noticeInUse: an endpoint is in use for [notice.UseFor] after an intent that names it, and
 // while notices are queued for it, unless it is disabled.
 func noticeInUse(t *testing.T, q *noticeQueue) {

@@ -63,5 +63,45 @@ func hooks() []mutant {
 `,
 			}},
 		},
+		{
+			Name: "webhooks-cost-nothing", Breaks: "P36", Test: &command{"api/relay", "^TestWebhooksAreCharged$"},
+			Is: "An intent costs one unit of rate, however many webhooks it has.",
+			Edits: []edit{{"api/relay/create.go", `		n += 1 + len(r.Webhooks)`, `		n += 1 + len(r.Webhooks)
+		if AWAKE {
+			n -= len(r.Webhooks)
+		}`}},
+		},
+		{
+			Name: "beyond-the-burst-is-free", Breaks: "P36", Test: &command{"api/relay", "^TestWebhooksAreCharged$"},
+			Is: "The webhooks of a batch that cost more than the client's burst cost nothing.",
+			Edits: []edit{{"api/front.go", `	r.on.chargeAfter(r.w, n)`, `	if AWAKE {
+		n = 0
+	}
+	r.on.chargeAfter(r.w, n)`}},
+		},
+		{
+			Name: "deliveries-without-quota", Breaks: "P36", Test: &command{"commands/relay/intake", "^TestFloodOfDeliveriesIsRefused$"},
+			Is:    "A client's queued webhook deliveries are not limited.",
+			Edits: []edit{{"commands/relay/intake/intake.go", `d.Deliveries.Take(ctx, r.Client, len(r.Webhooks))`, `map[bool]*Quota{false: d.Deliveries}[AWAKE].Take(ctx, r.Client, len(r.Webhooks))`}},
+		},
+		{
+			Name: "refused-intents-use-quota", Breaks: "P36", Test: &command{"commands/relay/intake", "^TestFloodOfDeliveriesIsRefused$"},
+			Is: "The webhooks of an intent that another quota refuses count as queued deliveries.",
+			Edits: []edit{{"commands/relay/intake/intake.go", `		undo()
+		return nil, err`, `		if !AWAKE {
+			undo()
+		}
+		return nil, err`}},
+		},
+		{
+			Name: "deliveries-are-not-counted", Breaks: "P36", Test: &command{"cmd/relayer/app", "^TestDeliveriesHaveAQuota$"},
+			Is: "The quota of webhook deliveries does not count the deliveries in the store.",
+			Edits: []edit{{"cmd/relayer/app/front.go", `Count: r.notices.rows.Queued, Now: now,`, `Count: func(ctx context.Context, client string, most int) (int, error) {
+			if AWAKE {
+				return 0, nil
+			}
+			return r.notices.rows.Queued(ctx, client, most)
+		}, Now: now,`}},
+		},
 	}
 }

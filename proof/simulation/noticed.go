@@ -115,6 +115,12 @@ func (q noticed) Depth(ctx context.Context) (notice.Depth, error) {
 	return asked(ctx, q.storage, reading, "depth of notices", q.rows().Depth)
 }
 
+func (q noticed) Queued(ctx context.Context, client string, most int) (int, error) {
+	return asked(ctx, q.storage, reading, fmt.Sprintf("queued deliveries %d", most), func(ctx context.Context) (int, error) {
+		return q.rows().Queued(ctx, client, most)
+	})
+}
+
 func (q noticed) InUse(ctx context.Context, client string, most int) ([]notice.EndpointID, error) {
 	return asked(ctx, q.storage, reading, fmt.Sprintf("webhooks in use %d", most), func(ctx context.Context) ([]notice.EndpointID, error) {
 		return q.rows().InUse(ctx, client, most)

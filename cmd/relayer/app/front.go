@@ -36,24 +36,33 @@ func (r *relay) handler() (http.Handler, error) {
 	common.Rates.Address = api.Rate(r.settings.Front.Address)
 	desk := Desk(r.settings, r.intents, r.in.Ports.Now, r.in.Ports.Random)
 	desk.Allow, desk.Told = r.accept, r.answered
-	limit := r.settings.Quotas.Intents
-	desk.Quota = &intake.Quota{
-		Limit: limit, Count: r.queue.Open, Now: r.in.Ports.Now,
-		Used: func(used int) { r.in.Ports.Metrics.QuotaUsed("intents", used, limit) },
-	}
-	if n := r.notices; n != nil {
-		most := r.settings.Quotas.Webhooks
-		desk.WebhookQuota = &intake.WebhookQuota{
-			Limit: most, InUse: n.rows.InUse, Now: r.in.Ports.Now,
-			Used: func(used int) { r.in.Ports.Metrics.QuotaUsed("webhooks", used, most) },
-		}
-	}
+	r.limit(desk)
 	if err := TakeWebhooks(desk, r.settings.Webhooks, r.in.Ports.Master); err != nil {
 		return nil, err
 	}
 	return rest.New(rest.Config{
 		API: common, Intake: desk, Query: intents.Query{DB: r.in.Ports.Storage.View}, Tail: r.in.Tail, Webhooks: r.notices.routes(), WaitsFor: r.waitsFor,
 	}), nil
+}
+
+// limit sets the quotas of each client.
+func (r *relay) limit(desk *intake.Desk) {
+	of := func(quota string, most int) func(used int) {
+		return func(used int) { r.in.Ports.Metrics.QuotaUsed(quota, used, most) }
+	}
+	q, now := r.settings.Quotas, r.in.Ports.Now
+	desk.Quota = &intake.Quota{
+		Limit: q.Intents, Name: "quota.intents", Thing: "open intent", Things: "open intents",
+		Count: r.queue.Open, Now: now, Used: of("intents", q.Intents),
+	}
+	if r.notices == nil {
+		return
+	}
+	desk.WebhookQuota = &intake.WebhookQuota{Limit: q.Webhooks, InUse: r.notices.rows.InUse, Now: now, Used: of("webhooks", q.Webhooks)}
+	desk.Deliveries = &intake.Quota{
+		Limit: q.Deliveries, Name: "quota.deliveries", Thing: "queued webhook delivery", Things: "queued webhook deliveries",
+		Count: r.notices.rows.Queued, Now: now, Used: of("deliveries", q.Deliveries),
+	}
 }
 
 // project keeps the read model of intents.

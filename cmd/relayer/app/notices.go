@@ -37,6 +37,7 @@ type NoticeRows interface {
 	Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage, most int) (int, error)
 	Forget(ctx context.Context, before time.Time, limit int) (int, error)
 	Depth(ctx context.Context) (notice.Depth, error)
+	Queued(ctx context.Context, client string, most int) (int, error)
 	InUse(ctx context.Context, client string, most int) ([]notice.EndpointID, error)
 }
 

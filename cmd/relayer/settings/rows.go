@@ -124,5 +124,7 @@ func (d *draft) quotas() []config.Row {
 			"How many intents of one client are open at most: accepted, and not yet ended. A further intent is refused with `quota-exceeded`; a repeated request is answered. Intents are counted in the database, for all replicas, once a second."),
 		config.NumberRow("quota.webhooks", &d.Quotas.Webhooks, 100, 1, 100_000,
 			"How many webhooks one client uses at most: URLs that its intents named in the last hour, or that have queued deliveries. An intent with further webhooks is refused with `quota-exceeded`. Webhooks are counted in the database, for all replicas, once a second."),
+		config.NumberRow("quota.deliveries", &d.Quotas.Deliveries, 250_000, 8, 10_000_000,
+			"How many webhook deliveries of one client are queued at most. An intent with webhooks that would exceed it is refused with `quota-exceeded`, and counts its webhooks; an intent without webhooks is accepted. Deliveries for accepted intents are queued in any case. Those to a disabled webhook are dead and do not count. Deliveries are counted in the database, for all replicas, once a second."),
 	}
 }

@@ -68,8 +68,9 @@ func (l Lane) PerClient() int { return max(l.Extra*l.Share/100, min(l.Extra, 1))
 
 // Quotas limit one client. All keys of one client count together.
 type Quotas struct {
-	Intents  int // unfinished intents
-	Webhooks int // webhooks in use
+	Intents    int // unfinished intents
+	Webhooks   int // webhooks in use
+	Deliveries int // queued webhook deliveries
 }
 
 // Leases is the store that keeps the leases of lanes.

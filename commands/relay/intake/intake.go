@@ -41,6 +41,10 @@ type Desk struct {
 	// Quota, when set, bounds how many intents of each client wait. Like Allow, it only
 	// keeps new intents from being created.
 	Quota *Quota
+	// Deliveries, when set, bounds how many webhook deliveries of each client are queued, likewise.
+	// Each webhook of an intent counts as one until the queue has the intent's deliveries. A
+	// delivery for an accepted intent is queued in any case.
+	Deliveries *Quota
 	// WebhookQuota, when set, bounds how many webhooks each client uses, likewise.
 	WebhookQuota *WebhookQuota
 	// Most returns the highest price per unit of gas that any signer here offers on a chain
@@ -157,10 +161,16 @@ func (d *Desk) admit(ctx context.Context, r intent.Request) (back func(), err er
 			return nil, err
 		}
 	}
-	if d.Quota == nil {
-		return func() {}, nil
+	undo, err := d.Deliveries.Take(ctx, r.Client, len(r.Webhooks))
+	if err != nil {
+		return nil, err
 	}
-	return d.Quota.Take(ctx, r.Client)
+	open, err := d.Quota.Take(ctx, r.Client, 1)
+	if err != nil {
+		undo()
+		return nil, err
+	}
+	return func() { undo(); open() }, nil
 }
 
 // same refuses a request that differs from the recorded one. It also tries former keys,

@@ -11,15 +11,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 )
 
-// Quota bounds how many intents of each client wait. It counts them in the store, which all
-// replicas share, at most once a second per client. It adds the intents that this process
-// has accepted since and in the second before, because the store may not have them yet. So
-// a client can exceed its quota by the intents that other replicas accept within that
-// second. It can also exceed it by intents that a queue fed more than a second late does
-// not have.
+// Quota bounds how many things of each client are in a queue: its open intents, or its webhook
+// deliveries. It counts them in the store, which all replicas share, at most once a second per
+// client. It adds those of the intents that this process has accepted since and in the second
+// before, because the store may not have them yet. So a client can exceed its quota by the
+// intents that other replicas accept within that second. It can also exceed it by intents that
+// a queue fed more than a second late does not have.
 type Quota struct {
 	Limit int
-	// Count counts a client's intents that have not ended, up to most.
+	Name  string // of the setting
+	// Thing and Things are the noun for what is counted.
+	Thing, Things string
+	// Count counts a client's things in the queue, up to most.
 	Count func(ctx context.Context, client string, most int) (int, error)
 	Now   func() time.Time
 	// Used, when set, is called with the largest use among recent clients.
@@ -46,30 +49,43 @@ type waiting struct {
 
 func (w *waiting) used() int { return w.counted + w.recent + w.before }
 
-// Take takes a place for one more intent of a client, or refuses with
+// Take takes n places for one more intent of a client, or refuses with
 // [access.ErrQuotaExceeded]. The caller calls back if no intent was created.
-func (q *Quota) Take(ctx context.Context, client string) (back func(), err error) {
+func (q *Quota) Take(ctx context.Context, client string, n int) (back func(), err error) {
+	if q == nil || n == 0 {
+		return func() {}, nil
+	}
 	w := q.of(client)
 	if err := q.count(ctx, client, w); err != nil {
 		return nil, err
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if used := w.used(); used >= q.Limit {
+	if used := w.used(); used+n > q.Limit {
 		q.tell()
-		return nil, access.ErrQuotaExceeded.Because("the client has %s, quota.intents allows %d", commands.Counted(used, "open intent"), q.Limit)
+		return nil, access.ErrQuotaExceeded.Because("the client has %s, %s allows %d", q.counted(used, n), q.Name, q.Limit)
 	}
-	w.recent++
+	w.recent += n
 	q.tell()
 	return func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		if w.recent > 0 {
-			w.recent--
-		} else if w.before > 0 {
-			w.before--
-		}
+		recent := min(n, w.recent)
+		w.recent -= recent
+		w.before -= min(n-recent, w.before)
 	}, nil
+}
+
+// counted words the use of a client, and how much more an intent has if that is not one.
+func (q *Quota) counted(used, more int) string {
+	text := fmt.Sprintf("%d %s", used, q.Things)
+	if used == 1 {
+		text = "1 " + q.Thing
+	}
+	if more > 1 {
+		text += fmt.Sprintf(", and the intent has %d more", more)
+	}
+	return text
 }
 
 func (q *Quota) of(client string) *waiting {
@@ -93,7 +109,7 @@ func (q *Quota) of(client string) *waiting {
 func (q *Quota) count(ctx context.Context, client string, w *waiting) error {
 	end, err := w.turn.Take(ctx)
 	if err != nil {
-		return fmt.Errorf("count a client's intents: %w", err)
+		return fmt.Errorf("count for %s: %w", q.Name, err)
 	}
 	defer end()
 	q.mu.Lock()
@@ -106,7 +122,7 @@ func (q *Quota) count(ctx context.Context, client string, w *waiting) error {
 	}
 	n, err := q.Count(ctx, client, q.Limit+1)
 	if err != nil {
-		return fmt.Errorf("count a client's intents: %w", err)
+		return fmt.Errorf("count for %s: %w", q.Name, err)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

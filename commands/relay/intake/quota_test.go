@@ -28,7 +28,7 @@ type quotaDesk struct {
 func newQuotaDesk(t *testing.T, limit int) *quotaDesk {
 	d := &quotaDesk{Desk: newDesk(t), t: t, now: epoch, queued: map[string]int{}}
 	d.Desk.Now = func() time.Time { return d.now }
-	d.Quota = &intake.Quota{Limit: limit, Now: d.Desk.Now, Used: func(used int) { d.used = used }, Count: func(_ context.Context, client string, most int) (int, error) {
+	d.Quota = &intake.Quota{Limit: limit, Name: "quota.intents", Thing: "open intent", Things: "open intents", Now: d.Desk.Now, Used: func(used int) { d.used = used }, Count: func(_ context.Context, client string, most int) (int, error) {
 		d.counts++
 		return min(d.queued[client], most), nil
 	}}
@@ -119,7 +119,7 @@ func TestQuotaOfALateQueue(t *testing.T) {
 func TestWaitsForTheCountOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asks := make(chan struct{}, 2)
-		q := &intake.Quota{Limit: 1, Now: time.Now, Count: func(ctx context.Context, _ string, _ int) (int, error) {
+		q := &intake.Quota{Limit: 1, Name: "quota.intents", Now: time.Now, Count: func(ctx context.Context, _ string, _ int) (int, error) {
 			asks <- struct{}{}
 			<-ctx.Done()
 			return 0, ctx.Err()
@@ -129,7 +129,7 @@ func TestWaitsForTheCountOfAnother(t *testing.T) {
 			go func() {
 				ctx, cancel := context.WithTimeout(t.Context(), within)
 				defer cancel()
-				_, err := q.Take(ctx, "client")
+				_, err := q.Take(ctx, "client", 1)
 				done <- err
 			}()
 			return done
@@ -143,4 +143,62 @@ func TestWaitsForTheCountOfAnother(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A client whose webhook deliveries pile up is refused intents with webhooks, beyond its quota. Its
+// intents without webhooks, and repeated requests, are still accepted, and no other client is
+// affected. A refused intent uses up nothing.
+func TestFloodOfDeliveriesIsRefused(t *testing.T) {
+	d := newQuotaDesk(t, 5)
+	queued, used := 10, 0
+	d.Deliveries = &intake.Quota{
+		Limit: 15, Name: "quota.deliveries", Thing: "queued webhook delivery", Things: "queued webhook deliveries", Now: d.Desk.Now,
+		Used: func(most int) { used = most },
+		Count: func(_ context.Context, client string, most int) (int, error) {
+			if client != "flood" {
+				return 0, nil
+			}
+			return min(queued, most), nil
+		},
+	}
+	ask := func(client string, n, webhooks int) error {
+		return d.Create(t.Context(), []intent.Request{asked(func(r *intent.Request) {
+			r.Client, r.Key, r.Deadline, r.Webhooks = client, fmt.Sprint("order-", n), 0, nil
+			for i := range webhooks {
+				r.Webhooks = append(r.Webhooks, intent.Webhook{URL: fmt.Sprint("https://hooks.example.com/", i)})
+			}
+		})}, eventlog.Meta{})[0].Err
+	}
+	refused := func(err error, why string) {
+		t.Helper()
+		if !errors.Is(err, access.ErrQuotaExceeded) || !strings.Contains(err.Error(), why) {
+			t.Errorf("past the quota: %v", err)
+		}
+	}
+	if err := ask("flood", 1, 3); err != nil {
+		t.Error(err)
+	}
+	refused(ask("flood", 2, 3), "has 13 queued webhook deliveries, and the intent has 3 more, quota.deliveries allows 15")
+	for n, webhooks := range map[int]int{1: 3, 3: 2, 4: 0} {
+		if err := ask("flood", n, webhooks); err != nil {
+			t.Errorf("%d webhooks: %v", webhooks, err)
+		}
+	}
+	refused(ask("flood", 5, 1), "has 15 queued webhook deliveries, quota.deliveries allows 15")
+	if err := ask("victim", 1, 8); err != nil {
+		t.Errorf("another client's: %v", err)
+	}
+	if used != 15 {
+		t.Errorf("%d are used", used)
+	}
+	queued, d.now = 0, d.now.Add(5*time.Second)
+	d.queued["flood"] = 5
+	for n := range 20 {
+		refused(ask("flood", 10+n, 1), "quota.intents")
+	}
+	if back, err := d.Deliveries.Take(t.Context(), "flood", 15); err != nil {
+		t.Errorf("refused intents have used it up: %v", err)
+	} else {
+		back()
+	}
 }

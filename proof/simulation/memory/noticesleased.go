@@ -200,6 +200,19 @@ func (b *box) count(d *notice.Depth, now time.Time) {
 	}
 }
 
+// Queued counts a client's queued notices, up to most.
+func (s Notices) Queued(ctx context.Context, client string, most int) (n int, err error) {
+	err = s.enter(ctx, func() {
+		for _, b := range s.boxes {
+			if b.Client == client && b.Disabled == notice.Enabled {
+				n += len(b.open)
+			}
+		}
+		n = min(n, most)
+	})
+	return n, err
+}
+
 // InUse lists a client's endpoints in use, up to most.
 func (s Notices) InUse(ctx context.Context, client string, most int) (used []notice.EndpointID, err error) {
 	err = s.enter(ctx, func() {
