@@ -2,7 +2,7 @@
 # Everything needs Go 1.26 and nothing else; npm, if it is there, brings anvil.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test chaos chaos-ci release check layering lint bench build signers contract fuzz mutations simulate mutants vulncheck digests clean
+.PHONY: help run test test-quick chaos chaos-ci release check layering lint bench build signers contract fuzz mutations simulate mutants vulncheck digests clean
 
 # Flags and packages for go test: make test ARGS='-run TestFrozen ./domain/delivery/tx'
 ARGS ?=
@@ -13,13 +13,24 @@ MODULES := $(SIGNERS) $(patsubst %/go.mod,%,$(wildcard proof/*/go.mod))
 FUZZTIME ?= 30s
 
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## the service, a chain and three transactions on their way (Ctrl-C ends it)
 	go run ./cmd/devnet --demo
 
 test: ## every test, with private Postgres, Redis and anvil (ARGS='-run TestFrozen ./domain/delivery/tx')
 	go run ./cmd/testrun $(ARGS)
+
+# What make test-quick runs: packages that start no process and no node, with the embedded store. It leaves
+# out packages whose tests wait for seconds or need the whole program, and tests with many rounds or rows.
+QUICK := ./eventlog/... ./domain/... ./migrations ./commands/... ./projections/... ./api/... \
+	./infra/archive ./infra/chain/chaintest ./infra/chain/ethereum ./infra/chain/rlp ./infra/chain/tempo \
+	./infra/embedded ./infra/feed ./infra/keys ./infra/recent ./infra/storetest/... ./infra/webhook \
+	./proof/promises/... ./cmd/program/config ./cmd/relayer/settings ./cmd/relayer/doctor ./cmd/relayer/cli
+QUICK_SKIP := '^Test(Storms|Thousand|TenThousand|DiesAnywhere|LongReader|RebuildUnderLoad|LargeGroup|EnvelopeInputs|SubmitInputs|OthersDelay|WaitsLonger|Untaken|OnlyAnEnd|AccountWithoutFunds)'
+
+test-quick: ## unit tests, and contracts on the embedded store, in a minute and a half; results of unchanged packages are reused
+	GOGC=400 go test -vet=off -ldflags=-w -skip $(QUICK_SKIP) $(QUICK)
 
 check: ## format, vet, lint, layers, then every test
 	@diff=$$(gofmt -d $$(git ls-files '*.go')); if [ -n "$$diff" ]; then printf '%s\n' "$$diff"; exit 1; fi

@@ -83,7 +83,7 @@ func TestContract(t *testing.T) {
 	}
 	for name, make := range engines {
 		t.Run(name, func(t *testing.T) {
-			moved := 0
+			opened, moved := 0, 0
 			storetest.Store(t, func(t *testing.T) storetest.Opened[storetest.Log] {
 				e, files := make(t), archive.NewFiles(archive.Dir(t.TempDir()), nil)
 				open := func() storetest.Log {
@@ -91,6 +91,7 @@ func TestContract(t *testing.T) {
 					return &midway{Store: archive.NewStore(store, files), live: store, files: files, t: t}
 				}
 				log := open()
+				opened++
 				t.Cleanup(func() {
 					if segments, err := log.(*midway).live.Segments(context.Background()); err == nil {
 						moved += len(segments)
@@ -102,7 +103,7 @@ func TestContract(t *testing.T) {
 					Reopen: func() storetest.Log { check(t, e.close()); return open() },
 				}
 			})
-			if moved < 20 {
+			if opened > 0 && moved < 20 { // without a Postgres every test was skipped
 				t.Errorf("%d segments in the whole suite", moved)
 			}
 		})
