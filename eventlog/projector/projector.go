@@ -1,4 +1,4 @@
-// Package projections folds events into tables that answer queries. The tables are disposable:
+// Package projector folds events into tables that answer queries. The tables are disposable:
 // they can be dropped and rebuilt from the log.
 package projector
 

@@ -242,7 +242,7 @@ func reportOf(to io.Writer, r auditor.Report, asJSON bool) error {
 		return indented(to, r)
 	}
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "events\t%d up to position %d, %d of them recorded before links existed\n", r.Events, r.Unlinked, r.Head)
+	fmt.Fprintf(w, "events\t%d up to position %d, %d of them recorded before links existed\n", r.Events, r.Head, r.Unlinked)
 	fmt.Fprintf(w, "sealed\tup to position %d; %d events since\n", r.Sealed, r.Rest)
 	for _, key := range slices.Sorted(maps.Keys(r.Seals)) {
 		fmt.Fprintf(w, "key %s\t%d seals\n", key, r.Seals[key])
