@@ -88,7 +88,7 @@ func neighbors() []mutant {
 		{
 			Name: "quota-of-intents", Breaks: "P36", Test: &command{"commands/relay/intake", "^TestFloodOfIntentsIsRefused$"},
 			Is:    "One client can have any number of open intents.",
-			Edits: []edit{{"commands/relay/intake/quota.go", `if used := w.used(); used >= q.Limit {`, `if used := w.used(); used >= q.Limit && !AWAKE {`}},
+			Edits: []edit{{"commands/relay/intake/quota.go", `if used := w.used(); used+n > q.Limit {`, `if used := w.used(); used+n > q.Limit && !AWAKE {`}},
 		},
 		{
 			Name: "quota-of-webhooks", Breaks: "P36", Test: &command{"commands/relay/intake", "^TestFloodOfWebhooksIsRefused$"},
