@@ -85,6 +85,13 @@ func (c *timer) advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
+// running returns the timer as a clock that also runs by itself, for pauses that end while a call
+// waits for them.
+func (c *timer) running() func() time.Time {
+	began := time.Now()
+	return func() time.Time { return c.now().Add(time.Since(began)) }
+}
+
 // open opens a pool of these URLs, with a probe interval longer than any test.
 func open(t *testing.T, change func(*Config), urls ...string) *Pool {
 	t.Helper()

@@ -24,7 +24,7 @@ func TestWitnessesWithoutReceipts(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %d endpoints", name, n), func(t *testing.T) {
 				t.Parallel()
 				clock := newTimer()
-				c := newCourt(t, n, func(c *Config) { c.Now = clock.now })
+				c := newCourt(t, n, func(c *Config) { c.Now = clock.running() })
 				raw, hash := plain(alice, key5, 0)
 				other, otherHash := plain(bob, key5, 0)
 				b := mine(t, c.Chain, raw, other)
