@@ -84,7 +84,7 @@ func asked() []mutant {
 			Edits: []edit{{"commands/relay/worker/calls.go", `c.kept = called && !claims && c.left(now) > 0`, `c.kept = called && !claims && c.left(now) > 0 && !AWAKE`}},
 		},
 		{
-			Name: "calls-are-forgotten", Breaks: "P2", Test: &command{"commands/relay/worker", "^(TestKeptCallIsAnswered|TestNoCallIsForgotten)$"},
+			Name: "calls-are-forgotten", Breaks: "P2", Test: &command{"commands/relay/worker", "^TestKeptCallIsAnswered$"},
 			Is:    "A call to a lane that does not answer calls for a while is forgotten.",
 			Edits: []edit{{"commands/relay/worker/calls.go", `called = called || c.kept`, `called = called || c.kept && !AWAKE`}},
 		},
@@ -96,7 +96,7 @@ func asked() []mutant {
 		{
 			Name: "estimates-wait-for-calls", Breaks: "P36", Test: &command{"commands/relay/worker", "^TestEstimatesEndNoPauseLate$"},
 			Is: "An intent whose estimate has arrived waits until its lane answers calls.",
-			Edits: []edit{{"commands/relay/worker/actor.go", `	a.claim = a.claim || measured`, `	if AWAKE {
+			Edits: []edit{{"commands/relay/worker/news.go", `	a.claim = a.claim || measured`, `	if AWAKE {
 		called, measured = called || measured, false
 	}
 	a.claim = a.claim || measured`}},

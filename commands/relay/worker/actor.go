@@ -294,26 +294,6 @@ func (a *actor) forget(gone []standing) {
 	}
 }
 
-// refresh reads the nonces with news. News of a transaction does not concern the intent,
-// which only its holder and its client write to.
-func (a *actor) refresh(ctx context.Context) error {
-	news, called, measured := a.box.empty()
-	a.claim = a.claim || measured
-	if a.OnlyAsked {
-		called = a.calls.take(called, a.claim, a.Now())
-	}
-	a.claim, a.called = a.claim || called, called || measured
-	var read []standing
-	for _, s := range a.slots() {
-		s.unread = s.unread || news.all || news.wanted[s.Nonce]
-		s.stale = s.stale || s.unread || news.sent[s.Nonce]
-		if s.stale {
-			read = append(read, s)
-		}
-	}
-	return each(a, read, func(s standing) error { return a.read(ctx, s) })
-}
-
 // readIntent reads the intent of a nonce. If the intent knows an attempt at this place that
 // the lane's state lacks, another holder has worked on the lane since. The actor then ends:
 // otherwise it could take that holder's transaction for a rival's.

@@ -144,8 +144,8 @@ func TestEstimatesEndNoPauseLate(t *testing.T) {
 	}
 }
 
-// Each call is answered by a claim after it, within a poll, whatever comes in between: other calls,
-// claims for other reasons, claims in vain, and a clock that is set back.
+// Each call is answered within a poll by a claim after it. Other calls, claims for other reasons,
+// claims in vain, and a clock that is set back do not change that.
 func TestNoCallIsForgotten(t *testing.T) {
 	const poll = 100 * time.Millisecond
 	rapid.Check(t, func(r *rapid.T) {
