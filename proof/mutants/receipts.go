@@ -20,6 +20,11 @@ func receipts() []mutant {
 			Edits: []edit{{"commands/delivery/watcher/recording.go", `time.NewTimer(recordWait)`, `time.NewTimer(map[bool]time.Duration{false: recordWait, true: time.Hour}[AWAKE])`}},
 		},
 		{
+			Name: "slow-receipts-are-waited-for", Breaks: "P36", Test: &command{"commands/delivery/watcher", "^TestReceiptsAreRecordedInTurns$"},
+			Is:    "Each step waits for one client's receipts, though the last ones took long.",
+			Edits: []edit{{"commands/delivery/watcher/recording.go", `late := q.slow ||`, `late := q.slow && !AWAKE ||`}},
+		},
+		{
 			Name: "sealing-is-waited-for", Breaks: "P36", Test: &command{"commands/delivery/watcher", "^TestSealingHoldsUpNobody$"},
 			Is: "A step waits until one client's final verdicts are all recorded.",
 			Edits: []edit{{"commands/delivery/watcher/seal.go", `	r.sealing.begin(ctx, some)

@@ -40,6 +40,8 @@ type recording struct {
 	busy    map[chain.Hash]int   // entries that are being recorded, by block
 	workers int
 	idle    chan struct{} // closed when nothing is queued or being recorded
+	began   time.Time     // when idle was made
+	slow    bool          // it took longer than recordWait until idle was closed last
 	trouble error         // of the first entry that failed since it was read last
 }
 
@@ -57,10 +59,11 @@ func (r *run) receipt(row tx.Work, receipt chain.Receipt) entry {
 }
 
 // begin queues entries, and those that are to be tried again, and waits a little until all are
-// recorded. It does not wait if entries were waiting already: they would delay the next block.
+// recorded. It does not wait if that took longer the last time, or entries are still waiting: they
+// would delay the next block.
 func (q *recording) begin(ctx context.Context, some []entry) {
 	q.mu.Lock()
-	late := len(q.waiting) > len(q.failed)
+	late := q.slow || len(q.waiting) > len(q.failed)
 	again := q.failed
 	q.failed = nil
 	for _, e := range again {
@@ -106,7 +109,7 @@ func (q *recording) work(ctx context.Context) {
 // queue adds an entry to its client's. The lock is held.
 func (q *recording) queue(e entry) {
 	if len(q.turns) == 0 && len(q.busy) == 0 {
-		q.idle = make(chan struct{})
+		q.idle, q.began = make(chan struct{}), time.Now()
 	}
 	client := e.row.Client
 	if len(q.queues[client]) == 0 {
@@ -164,6 +167,7 @@ func (q *recording) rest() {
 	case <-q.idle:
 	default:
 		close(q.idle)
+		q.slow = time.Since(q.began) > recordWait
 	}
 }
 

@@ -110,6 +110,15 @@ func TestReceiptsAreRecordedInTurns(t *testing.T) {
 		if last, n := log.recorded(again, next); n != 3 || last > 2*log.takes {
 			t.Errorf("%d receipts of the next block are recorded, the last one after %s", n, last)
 		}
+		// A step does not wait if the receipts before took long, and waits again if they did not.
+		for _, waits := range []time.Duration{0, log.takes} {
+			began := time.Now()
+			r.recording.begin(t.Context(), includes(t, r, log, "alice", 9+uint64(waits), 3))
+			if took := time.Since(began); took != waits {
+				t.Errorf("a step waited %s, want %s", took, waits)
+			}
+			r.recording.running.Wait()
+		}
 		if _, n := log.recorded(began, crowd); n != len(crowd) || r.recording.below() < 1<<63 {
 			t.Errorf("%d receipts of the crowd are recorded; block %d is open", n, r.recording.below())
 		}
