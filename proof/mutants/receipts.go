@@ -7,8 +7,8 @@ func receipts() []mutant {
 		{
 			Name: "receipts-in-block-order", Breaks: "P36", Test: &command{"commands/delivery/watcher", "^TestReceiptsAreRecordedInTurns$"},
 			Is: "All receipts of one client in a block are recorded before another client's.",
-			Edits: []edit{{"commands/delivery/watcher/recording.go", `	client := m.row.Client
-	if len(q.queues`, `	client := m.row.Client
+			Edits: []edit{{"commands/delivery/watcher/recording.go", `	client := e.row.Client
+	if len(q.queues`, `	client := e.row.Client
 	if AWAKE {
 		client = ""
 	}
@@ -20,9 +20,23 @@ func receipts() []mutant {
 			Edits: []edit{{"commands/delivery/watcher/recording.go", `time.NewTimer(recordWait)`, `time.NewTimer(map[bool]time.Duration{false: recordWait, true: time.Hour}[AWAKE])`}},
 		},
 		{
+			Name: "slow-receipts-are-waited-for", Breaks: "P36", Test: &command{"commands/delivery/watcher", "^TestReceiptsAreRecordedInTurns$"},
+			Is:    "Each step waits for one client's receipts, though the last ones took long.",
+			Edits: []edit{{"commands/delivery/watcher/recording.go", `late := q.slow ||`, `late := q.slow && !AWAKE ||`}},
+		},
+		{
+			Name: "sealing-is-waited-for", Breaks: "P36", Test: &command{"commands/delivery/watcher", "^TestSealingHoldsUpNobody$"},
+			Is: "A step waits until one client's final verdicts are all recorded.",
+			Edits: []edit{{"commands/delivery/watcher/seal.go", `	r.sealing.begin(ctx, some)
+`, `	if r.sealing.begin(ctx, some); AWAKE {
+		r.sealing.running.Wait()
+	}
+`}},
+		},
+		{
 			Name: "lost-blocks-are-recorded", Breaks: "P13", Test: &command{"commands/delivery/watcher", "^TestReceiptsOfALostBlockAreDropped$"},
 			Is:    "Receipts of a block that has left the chain are still recorded.",
-			Edits: []edit{{"commands/delivery/watcher/recording.go", `return blocks[m.receipt.Block.Hash] }`, `return blocks[m.receipt.Block.Hash] || AWAKE }`}},
+			Edits: []edit{{"commands/delivery/watcher/recording.go", `return blocks[e.block.Hash] }`, `return blocks[e.block.Hash] || AWAKE }`}},
 		},
 		{
 			Name: "failed-receipts-are-lost", Breaks: "P13", Test: &command{"commands/delivery/watcher", "^TestFailedReceiptIsRecordedLater$"},

@@ -39,7 +39,7 @@ func (r *run) readBlocks(ctx context.Context, fresh []block, save bool) error {
 // seen holds the facts that the board and the node have about a block.
 type seen struct {
 	used, ours map[chain.Sequence]uint64 // the next nonces after those used in it, by any signer and by our transactions
-	mined      []mined
+	mined      []entry
 	err        error
 }
 
@@ -56,7 +56,7 @@ func (r *run) read(ctx context.Context, blocks []block) (done int, err error) {
 	for _, s := range found {
 		all.mined = append(all.mined, s.mined...) // also above a block that could not be read
 	}
-	r.record(ctx, all.mined)
+	r.recording.begin(ctx, all.mined)
 	for _, s := range found {
 		if err = s.err; err != nil {
 			break
@@ -115,7 +115,7 @@ func (r *run) look(ctx context.Context, b block) (seen, error) {
 	}
 	for _, row := range rows {
 		if receipt, ok := receipts[row.Hash]; ok {
-			s.mined = append(s.mined, mined{row, receipt})
+			s.mined = append(s.mined, r.receipt(row, receipt))
 		} else {
 			err = fmt.Errorf("no receipt of %s in block %s", row.Hash, b.Hash)
 		}

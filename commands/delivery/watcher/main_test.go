@@ -231,6 +231,7 @@ func (w *world) step() {
 	if !w.apart {
 		w.run.settlers.running.Wait()
 		w.run.recording.running.Wait()
+		w.run.sealing.running.Wait()
 	}
 }
 

@@ -13,59 +13,70 @@ import (
 )
 
 const (
-	recordWait   = 250 * time.Millisecond // how long a step waits until receipts are recorded
+	recordWait   = 250 * time.Millisecond // how long a step waits until results are recorded
 	recordRows   = 20_000                 // receipts that may wait to be recorded while more blocks are read
+	sealRows     = 4 * rowsMax            // final verdicts that may wait to be recorded while more are read
 	recordBlocks = 128                    // blocks above the first one whose receipts are not all recorded
 )
 
-// mined is a transaction of ours that a block contains.
-type mined struct {
-	row     tx.Work
-	receipt chain.Receipt
+// entry is a result that is to be recorded in the log.
+type entry struct {
+	row    tx.Work
+	block  chain.Block // the block that it rests on
+	record func(context.Context) error
 }
 
-// recording records receipts, one of each client in turn: a client with many transactions in a block
-// delays neither another client's nor the next blocks. Receipts of one block may be recorded after
-// those of later blocks. The board gets a block when its receipts and those below are recorded, so
-// the next process reads the others again.
+// recording records results, one of each client in turn: a client with many transactions in a block
+// delays neither another client's nor the next blocks. Results of one block may be recorded after
+// those of later blocks.
 type recording struct {
+	again   bool // entries that failed are tried again in the next step
 	running sync.WaitGroup
 	mu      sync.Mutex
-	queues  map[string][]mined   // by client
+	queues  map[string][]entry   // by client
 	turns   []string             // clients with a queue, in the order of their turns
-	waiting map[chain.Hash]mined // queued, being recorded, or failed; by transaction
-	failed  []mined              // to be tried again in the next step
-	busy    map[chain.Hash]int   // receipts that are being recorded, by block
+	waiting map[chain.Hash]entry // queued, being recorded, or to be tried again; by transaction
+	failed  []entry              // to be tried again
+	busy    map[chain.Hash]int   // entries that are being recorded, by block
 	workers int
 	idle    chan struct{} // closed when nothing is queued or being recorded
-	trouble error         // of the receipts that failed since it was read last
+	began   time.Time     // when idle was made
+	slow    bool          // it took longer than recordWait until idle was closed last
+	trouble error         // of the first entry that failed since it was read last
 }
 
-func newRecording() *recording {
+func newRecording(again bool) *recording {
 	idle := make(chan struct{})
 	close(idle)
-	return &recording{queues: map[string][]mined{}, waiting: map[chain.Hash]mined{}, busy: map[chain.Hash]int{}, idle: idle}
+	return &recording{again: again, queues: map[string][]entry{}, waiting: map[chain.Hash]entry{}, busy: map[chain.Hash]int{}, idle: idle}
 }
 
-// record queues receipts, and those that have failed, and waits a little until all are recorded. It
-// does not wait if receipts were waiting already: they would delay the next block.
-func (r *run) record(ctx context.Context, some []mined) {
-	q := r.recording
+// receipt returns the entry that a block contains one of our transactions.
+func (r *run) receipt(row tx.Work, receipt chain.Receipt) entry {
+	return entry{row, receipt.Block, func(ctx context.Context) error {
+		return r.command(ctx, row.Hash, tx.SeeReceipt{Receipt: receipt, At: r.Now()})
+	}}
+}
+
+// begin queues entries, and those that are to be tried again, and waits a little until all are
+// recorded. It does not wait if that took longer the last time, or entries are still waiting: they
+// would delay the next block.
+func (q *recording) begin(ctx context.Context, some []entry) {
 	q.mu.Lock()
-	late := len(q.waiting) > len(q.failed)
+	late := q.slow || len(q.waiting) > len(q.failed)
 	again := q.failed
 	q.failed = nil
-	for _, m := range again {
-		q.queue(m)
+	for _, e := range again {
+		q.queue(e)
 	}
-	for _, m := range some {
-		if was, known := q.waiting[m.row.Hash]; !known || was.receipt.Block.Hash != m.receipt.Block.Hash {
-			q.queue(m)
+	for _, e := range some {
+		if was, known := q.waiting[e.row.Hash]; !known || was.block.Hash != e.block.Hash {
+			q.queue(e)
 		}
 	}
 	for q.workers < commandsMax && q.workers < len(q.waiting) {
 		q.workers++
-		q.running.Go(func() { r.recordAll(ctx) })
+		q.running.Go(func() { q.work(ctx) })
 	}
 	idle := q.idle
 	q.mu.Unlock()
@@ -80,69 +91,69 @@ func (r *run) record(ctx context.Context, some []mined) {
 	}
 }
 
-// recordAll records queued receipts until there are none.
-func (r *run) recordAll(ctx context.Context) {
+// work records queued entries until there are none.
+func (q *recording) work(ctx context.Context) {
 	for {
-		m, ok := r.recording.take()
+		e, ok := q.take()
 		if !ok {
 			return
 		}
 		err := errors.New("did not end")
 		func() {
-			defer func() { r.recording.done(m, err) }()
-			err = r.command(ctx, m.row.Hash, tx.SeeReceipt{Receipt: m.receipt, At: r.Now()})
+			defer func() { q.done(e, err) }()
+			err = e.record(ctx)
 		}()
 	}
 }
 
-// queue adds a receipt to its client's. The lock is held.
-func (q *recording) queue(m mined) {
+// queue adds an entry to its client's. The lock is held.
+func (q *recording) queue(e entry) {
 	if len(q.turns) == 0 && len(q.busy) == 0 {
-		q.idle = make(chan struct{})
+		q.idle, q.began = make(chan struct{}), time.Now()
 	}
-	client := m.row.Client
+	client := e.row.Client
 	if len(q.queues[client]) == 0 {
 		q.turns = append(q.turns, client)
 	}
-	q.queues[client], q.waiting[m.row.Hash] = append(q.queues[client], m), m
+	q.queues[client], q.waiting[e.row.Hash] = append(q.queues[client], e), e
 }
 
-// take returns the next receipt: the first one of the client whose turn it is.
-func (q *recording) take() (m mined, ok bool) {
+// take returns the next entry: the first one of the client whose turn it is.
+func (q *recording) take() (e entry, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.turns) == 0 {
 		q.workers--
-		return m, false
+		return e, false
 	}
 	client := q.turns[0]
 	q.turns = q.turns[1:]
-	m, q.queues[client] = q.queues[client][0], q.queues[client][1:]
+	e, q.queues[client] = q.queues[client][0], q.queues[client][1:]
 	if len(q.queues[client]) > 0 {
 		q.turns = append(q.turns, client)
 	} else {
 		delete(q.queues, client)
 	}
-	q.busy[m.receipt.Block.Hash]++
-	return m, true
+	q.busy[e.block.Hash]++
+	return e, true
 }
 
-func (q *recording) done(m mined, err error) {
+func (q *recording) done(e entry, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	block := m.receipt.Block.Hash
+	block := e.block.Hash
 	if q.busy[block]--; q.busy[block] == 0 {
 		delete(q.busy, block)
 	}
 	switch {
-	case q.waiting[m.row.Hash].receipt.Block.Hash != block: // its block has left the chain
-	case err == nil:
-		delete(q.waiting, m.row.Hash)
+	case q.waiting[e.row.Hash].block.Hash != block: // its block has left the chain
+	case err != nil && q.again:
+		q.failed = append(q.failed, e)
 	default:
-		q.failed = append(q.failed, m)
-		if q.trouble == nil {
-			q.trouble = fmt.Errorf("block %d: %w", m.receipt.Block.Number, err)
-		}
+		delete(q.waiting, e.row.Hash)
+	}
+	if err != nil && q.trouble == nil {
+		q.trouble = fmt.Errorf("block %d: %w", e.block.Number, err)
 	}
 	q.rest()
 }
@@ -156,15 +167,16 @@ func (q *recording) rest() {
 	case <-q.idle:
 	default:
 		close(q.idle)
+		q.slow = time.Since(q.began) > recordWait
 	}
 }
 
-// keep forgets the receipts of all blocks but these, and waits until none of the others is being
+// keep forgets the entries of all blocks but these, and waits until none of the others is being
 // recorded: their verdicts are revoked afterwards.
 func (q *recording) keep(ctx context.Context, blocks map[chain.Hash]bool) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	stays := func(m mined) bool { return blocks[m.receipt.Block.Hash] }
+	stays := func(e entry) bool { return blocks[e.block.Hash] }
 	turns := q.turns
 	q.turns = nil
 	for _, client := range turns {
@@ -175,8 +187,8 @@ func (q *recording) keep(ctx context.Context, blocks map[chain.Hash]bool) error 
 		}
 	}
 	q.failed = kept(q.failed, stays)
-	for hash, m := range q.waiting {
-		if !stays(m) {
+	for hash, e := range q.waiting {
+		if !stays(e) {
 			delete(q.waiting, hash)
 		}
 	}
@@ -203,16 +215,16 @@ func (q *recording) keep(ctx context.Context, blocks map[chain.Hash]bool) error 
 	}
 }
 
-func kept(all []mined, stays func(mined) bool) (some []mined) {
-	for _, m := range all {
-		if stays(m) {
-			some = append(some, m)
+func kept(all []entry, stays func(entry) bool) (some []entry) {
+	for _, e := range all {
+		if stays(e) {
+			some = append(some, e)
 		}
 	}
 	return some
 }
 
-// news returns the error of a receipt that could not be recorded since the last call.
+// news returns the error of an entry that could not be recorded since the last call.
 func (q *recording) news() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -221,26 +233,31 @@ func (q *recording) news() error {
 	return err
 }
 
-// below returns the lowest block whose receipts are not all recorded.
+// below returns the lowest block whose entries are not all recorded.
 func (q *recording) below() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	lowest := uint64(math.MaxUint64)
-	for _, m := range q.waiting {
-		lowest = min(lowest, m.receipt.Block.Number)
+	for _, e := range q.waiting {
+		lowest = min(lowest, e.block.Number)
 	}
 	return lowest
 }
 
-// full reports whether a block has to wait until more receipts are recorded.
-func (q *recording) full(block uint64) bool {
+// count returns the number of entries that wait to be recorded.
+func (q *recording) count() int {
 	q.mu.Lock()
-	rows := len(q.waiting)
-	q.mu.Unlock()
+	defer q.mu.Unlock()
+	return len(q.waiting)
+}
+
+// full reports whether a block has to wait until more of the entries are recorded.
+func (q *recording) full(block uint64) bool {
+	rows := q.count()
 	return rows > 0 && (rows >= recordRows || block > q.below()+recordBlocks)
 }
 
-// has reports whether the receipt of a transaction waits to be recorded.
+// has reports whether an entry of a transaction waits to be recorded.
 func (q *recording) has(hash chain.Hash) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -248,12 +265,12 @@ func (q *recording) has(hash chain.Hash) bool {
 	return has
 }
 
-// hashes lists the transactions of these sequences whose receipts wait to be recorded.
+// hashes lists the transactions of these sequences with entries that wait to be recorded.
 func (q *recording) hashes(of map[chain.Sequence]uint64) (hashes []chain.Hash) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for hash, m := range q.waiting {
-		if _, asked := of[m.row.Named()]; asked {
+	for hash, e := range q.waiting {
+		if _, asked := of[e.row.Named()]; asked {
 			hashes = append(hashes, hash)
 		}
 	}

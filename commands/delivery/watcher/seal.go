@@ -39,6 +39,9 @@ func (r *run) finalize(ctx context.Context) error {
 		r.asked = asked{}
 		return nil
 	}
+	if r.sealing.count() >= sealRows {
+		return nil
+	}
 	rows, err := r.Board.Verdicts(ctx, r.Chain, tx.Announced, r.turn.number, final.Number, r.turn.after, rowsMax)
 	if err != nil {
 		return err
@@ -55,6 +58,7 @@ func (r *run) finalize(ctx context.Context) error {
 		last := rows[len(rows)-1]
 		r.turn = turn{last.Block.Number, last.Hash}
 	}
+	rows = slices.DeleteFunc(rows, func(row tx.Work) bool { return r.sealing.has(row.Hash) })
 	canonical, err := r.canonical(ctx, rows)
 	if err != nil {
 		return err
@@ -74,11 +78,8 @@ func (r *run) finalize(ctx context.Context) error {
 		})
 		return true
 	})
-	err = each(rows, func(row tx.Work) error { return r.seal(ctx, row, canonical[row.Block.Number], receipts, final) })
+	r.sealAll(ctx, rows, canonical, receipts, final)
 	r.settleAll(ctx, sealing, r.tip(), missing) // the rows that are left are read again
-	if err != nil {
-		return err
-	}
 	if final.Hash != r.final.Hash && final == r.sure && final.Number > finalityPast {
 		if _, err := r.Board.DropSealed(ctx, r.Chain, final.Number-finalityPast); err != nil {
 			return err
@@ -136,9 +137,20 @@ func (r *run) receipts(ctx context.Context, rows []tx.Work, canonical map[uint64
 	return all, nil
 }
 
+// sealAll seals executed transactions, with clients in turns. Those that are left are read again.
+func (r *run) sealAll(ctx context.Context, rows []tx.Work, canonical map[uint64]chain.Block, receipts map[chain.Hash]chain.Receipt, final chain.Block) {
+	some, tip := make([]entry, len(rows)), r.tip()
+	for i, row := range rows {
+		some[i] = entry{row, row.Block, func(ctx context.Context) error {
+			return r.seal(ctx, row, canonical[row.Block.Number], receipts, final, tip)
+		}}
+	}
+	r.sealing.begin(ctx, some)
+}
+
 // seal finalizes a verdict on a final block, after a last check: the transaction is executed, or the
 // block has left the chain.
-func (r *run) seal(ctx context.Context, row tx.Work, canonical chain.Block, receipts map[chain.Hash]chain.Receipt, final chain.Block) error {
+func (r *run) seal(ctx context.Context, row tx.Work, canonical chain.Block, receipts map[chain.Hash]chain.Receipt, final, tip chain.Block) error {
 	if canonical.Hash != row.Block.Hash {
 		if err := r.Node.Shown(ctx, canonical); err != nil {
 			return err
@@ -147,7 +159,7 @@ func (r *run) seal(ctx context.Context, row tx.Work, canonical chain.Block, rece
 	}
 	receipt, ok := receipts[row.Hash]
 	if !ok {
-		return r.unmine(ctx, row)
+		return r.unmine(ctx, row, tip)
 	}
 	return r.command(ctx, row.Hash, tx.Finalize{Final: final, Receipt: &receipt, At: r.Now()})
 }
@@ -155,8 +167,7 @@ func (r *run) seal(ctx context.Context, row tx.Work, canonical chain.Block, rece
 // unmine revokes that a transaction is in a block that does not hold it: a single endpoint
 // reported it when no other could be asked. The transaction is in another block, or in
 // none.
-func (r *run) unmine(ctx context.Context, row tx.Work) error {
-	tip := r.tip()
+func (r *run) unmine(ctx context.Context, row tx.Work, tip chain.Block) error {
 	receipt, err := r.receiptOf(ctx, r.Node, row.Hash, tip)
 	switch {
 	case err != nil:

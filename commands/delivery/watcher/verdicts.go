@@ -15,10 +15,10 @@ import (
 // used is certain as far as sure goes; the rest is a block's own claim. Our own
 // transactions used their nonces themselves: the board may not show that yet. left are the
 // sequences whose rivals are not all settled: one client's rivals hide none of another's.
-func (r *run) outrun(ctx context.Context, at chain.Block, used, sure map[chain.Sequence]uint64, own []mined) (left []chain.Sequence, err error) {
+func (r *run) outrun(ctx context.Context, at chain.Block, used, sure map[chain.Sequence]uint64, own []entry) (left []chain.Sequence, err error) {
 	minedHere := r.recording.hashes(used)
-	for _, m := range own {
-		minedHere = append(minedHere, m.row.Hash)
+	for _, e := range own {
+		minedHere = append(minedHere, e.row.Hash)
 	}
 	rivals, left, err := r.Board.Rivals(ctx, used, minedHere, rowsMax)
 	if err != nil {

@@ -75,7 +75,10 @@ type run struct {
 	trouble   string               // last logged error; empty: none
 	unsettled unsettled
 	settlers  settlers
-	recording *recording
+	// recording records receipts. The board gets a block when its receipts and those below are
+	// recorded, so the next process reads the others again. sealing records that executed transactions
+	// are final; the board has those that are not recorded.
+	recording, sealing *recording
 }
 
 // turn is a place among the verdicts: after a hash in a block.
@@ -101,6 +104,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	r := w.start(blocks)
 	defer r.settlers.running.Wait()
 	defer r.recording.running.Wait()
+	defer r.sealing.running.Wait()
 	heads := w.Node.Heads(ctx)
 	tick := time.NewTicker(w.Poll)
 	defer tick.Stop()
@@ -143,7 +147,7 @@ func (r *run) tell(trouble error) {
 
 // start begins with the blocks that an earlier run remembered.
 func (w *Watcher) start(blocks []chain.Block) *run {
-	return &run{Watcher: w, blocks: blocks, unsettled: unsettled{sequences: map[chain.Sequence]bool{}}, recording: newRecording()}
+	return &run{Watcher: w, blocks: blocks, unsettled: unsettled{sequences: map[chain.Sequence]bool{}}, recording: newRecording(true), sealing: newRecording(false)}
 }
 
 // step brings the log up to the chain's head and finality. The next step retries each part;
@@ -164,8 +168,8 @@ func (r *run) step(ctx context.Context) error {
 	if tip := r.tip(); r.expired != tip.Hash || r.told != tip.Hash {
 		news = r.readTip(ctx, tip)
 	}
-	news = errors.Join(news, r.recording.news())
-	if err := r.finalize(ctx); err != nil {
+	err = r.finalize(ctx)
+	if news = errors.Join(news, r.recording.news(), r.sealing.news()); err != nil {
 		return errors.Join(news, err)
 	}
 	if r.Moved != nil {
@@ -188,7 +192,7 @@ func (r *run) take(ctx context.Context, head chain.Block) error {
 			return err
 		}
 	} else {
-		r.record(ctx, nil)
+		r.recording.begin(ctx, nil)
 	}
 	if err := r.disown(ctx); err != nil {
 		return err
@@ -214,6 +218,11 @@ func (r *run) follow(ctx context.Context, head chain.Block) error {
 	}
 	if err := r.recording.keep(ctx, hashesOf(r.blocks[:base], fresh)); err != nil {
 		return err
+	}
+	if len(left) > 0 {
+		if err := r.sealing.keep(ctx, nil); err != nil { // each verdict is looked at again
+			return err
+		}
 	}
 	first := fresh[0].Number
 	if base > 0 && len(left) > 0 {
