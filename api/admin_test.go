@@ -19,7 +19,7 @@ import (
 func operated(t testing.TB, change ...func(*Config)) (*stack, *slog.LevelVar, *bool) {
 	t.Helper()
 	s := newStack(t)
-	handler := commands.AccessKeys{Store: s.db.Log(), Codec: access.Codec()}
+	handler := commands.AccessKeys{Store: s.db.Log(), Codec: access.Codec(), Random: rand.Reader}
 	level, drained := new(slog.LevelVar), new(bool)
 	config := s.config
 	config.Admin = Admin{

@@ -28,7 +28,7 @@ import (
 
 // withCanceler lets the stack cancel groups on all its chains.
 func withCanceler(c *Config, db *embedded.DB) *canceler.Canceler {
-	groups := commands.Groups{Store: db.Log(), Codec: group.Codec()}
+	groups := commands.Groups{Store: db.Log(), Codec: group.Codec(), Random: rand.Reader}
 	grouper := &grouping.Grouper{
 		Store: db.Log(), Checkpoints: db.Work(), Transactions: c.Submit.Transactions, Groups: groups, Now: c.Now, Log: c.Log,
 	}

@@ -48,7 +48,7 @@ func (s *shared) joinAs(hash chain.Hash, m eventlog.Meta) {
 		s.t.Fatal(err)
 	}
 	c := group.Join{Members: []group.Joined{{Chain: a.Chain, Sender: a.Sender, Group: id.Group, Hash: hash, NonceKey: payroll(1), Nonce: a.Nonce, At: testTime}}}
-	handler := commands.Groups{Store: s.db.Log(), Codec: group.Codec()}
+	handler := commands.Groups{Store: s.db.Log(), Codec: group.Codec(), Random: rand.Reader}
 	if _, err := handler.Handle(s.t.Context(), id.Stream(), c, origin); err != nil {
 		s.t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/hex"
 	"sync"
 	"testing"
@@ -67,7 +68,7 @@ func grouped(t testing.TB, change ...func(*Config)) *stack {
 			}
 		})
 	}
-	handled := commands.Groups{Store: s.db.Log(), Codec: group.Codec()}
+	handled := commands.Groups{Store: s.db.Log(), Codec: group.Codec(), Random: rand.Reader}
 	run((&grouping.Grouper{
 		Store: s.db.Log(), Checkpoints: s.db.Work(), Transactions: s.config.Submit.Transactions, Groups: handled,
 		Now: s.now, Log: s.config.Log,

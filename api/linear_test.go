@@ -98,7 +98,7 @@ func postgresReplicas(t *testing.T, n int) (urls []string, admin *pgx.Conn) {
 		}
 		c := remembered(Config{
 			Submit: &commands.Submit{
-				Transactions: commands.Transactions{Store: db.Log, Codec: tx.Codec()},
+				Transactions: commands.Transactions{Store: db.Log, Codec: tx.Codec(), Random: rand.Reader},
 				Vault:        commands.Vault{Rows: db.Payloads, Master: master, Random: rand.Reader},
 				Decoders:     map[chain.ID]func([]byte) (chain.Signed, error){testChain: decode},
 				Grouping:     commands.GroupExplicit, ExpiringWindow: 30 * time.Second,

@@ -94,7 +94,7 @@ func testConfig(t testing.TB, db *embedded.DB, now func() time.Time) Config {
 	}
 	return Config{
 		Submit: &commands.Submit{
-			Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec()},
+			Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec(), Random: rand.Reader},
 			Vault:        commands.Vault{Rows: db.Payloads(), Master: master, Random: rand.Reader},
 			Decoders:     map[chain.ID]func([]byte) (chain.Signed, error){testChain: decode, 1: decode, 4217: decode},
 			Grouping:     commands.GroupExplicit, ExpiringWindow: 30 * time.Second,

@@ -22,8 +22,8 @@ func TestKeyringFollowsTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close() //nolint:errcheck // the test is over with it
-	handler := commands.AccessKeys{Store: db.Log(), Codec: access.Codec()}
-	keys := commands.Keys{AccessKeys: handler, Now: time.Now, Random: rand.Reader}
+	handler := commands.AccessKeys{Store: db.Log(), Codec: access.Codec(), Random: rand.Reader}
+	keys := commands.Keys{AccessKeys: handler, Now: time.Now}
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	create := func(name string) (string, access.Key) {
 		t.Helper()

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"io"
 	"slices"
 	"time"
 
@@ -17,8 +16,7 @@ type AccessKeys = handler.Handler[access.State, access.Command, access.Event]
 // Keys creates, revokes and lists API keys.
 type Keys struct {
 	AccessKeys
-	Now    func() time.Time
-	Random io.Reader
+	Now func() time.Time
 }
 
 // Create creates a key with the permissions in wanted, and draws its id and secret. token
@@ -28,11 +26,7 @@ func (k Keys) Create(ctx context.Context, wanted access.Key, meta eventlog.Meta)
 	if err != nil {
 		return "", key, err
 	}
-	origin, err := handler.Begin(k.Random, meta)
-	if err != nil {
-		return "", key, err
-	}
-	r, err := k.Handle(ctx, access.Stream, access.Create{Key: wanted, At: k.Now()}, origin)
+	r, err := k.Do(ctx, access.Stream, access.Create{Key: wanted, At: k.Now()}, meta)
 	if err != nil {
 		return "", key, err
 	}
@@ -41,11 +35,7 @@ func (k Keys) Create(ctx context.Context, wanted access.Key, meta eventlog.Meta)
 
 // Revoke revokes a key. A key that is already revoked stays as it was.
 func (k Keys) Revoke(ctx context.Context, id access.KeyID, reason string, meta eventlog.Meta) (access.Entry, error) {
-	origin, err := handler.Begin(k.Random, meta)
-	if err != nil {
-		return access.Entry{}, err
-	}
-	r, err := k.Handle(ctx, access.Stream, access.Revoke{ID: id, Reason: reason, At: k.Now()}, origin)
+	r, err := k.Do(ctx, access.Stream, access.Revoke{ID: id, Reason: reason, At: k.Now()}, meta)
 	return r.State.Keys[id], err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"maps"
 	"slices"
@@ -75,10 +74,9 @@ type Submit struct {
 	// Turns, when set, lets a client's submissions of one transaction run one by one.
 	Turns *Turns
 	// Allow, when set, may refuse a transaction before any of it is stored.
-	Allow  func(chain.Signed) error
-	Now    func() time.Time
-	Random io.Reader
-	Crash  func(point string)
+	Allow func(chain.Signed) error
+	Now   func() time.Time
+	Crash func(point string)
 }
 
 // Unbounded returns a Submit without quotas, for transactions that the service itself has
@@ -251,13 +249,8 @@ func (s *Submit) eligible(t chain.Signed, now time.Time) uint64 {
 }
 
 func (s *Submit) accept(ctx context.Context, t chain.Signed, raw []byte, client string, place *Reservation, meta eventlog.Meta) Submission {
-	origin, err := handler.Begin(s.Random, meta)
-	if err != nil {
-		place.Return()
-		return Submission{Err: err}
-	}
 	stream := tx.Stream(t.Chain, t.Hash)
-	r, err := s.Transactions.HandleFrom(ctx, stream, handler.Result[tx.State]{}, tx.Accept{Accepted: s.accepted(t, raw, client)}, origin)
+	r, err := s.Transactions.DoFrom(ctx, stream, handler.Result[tx.State]{}, tx.Accept{Accepted: s.accepted(t, raw, client)}, meta)
 	if err == nil && r.Added > 0 { // also as a further owner: the transaction waits in this client's turn
 		place.Keep(r.Position)
 	} else {

@@ -41,11 +41,11 @@ func newDesk(t *testing.T) desk {
 	master, err := payload.NewMaster(bytes.Repeat([]byte{3}, payload.KeyBytes))
 	check(t, err)
 	return desk{&commands.Submit{
-		Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec()},
+		Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec(), Random: rand.Reader},
 		Vault:        commands.Vault{Rows: db.Payloads(), Master: master, Random: rand.Reader},
 		Decoders:     map[chain.ID]func([]byte) (chain.Signed, error){moderato: chaintest.DecodePlain},
 		Grouping:     commands.GroupExplicit, ExpiringWindow: 30 * time.Second,
-		Slots: make(chan struct{}, 2), Now: func() time.Time { return now }, Random: rand.Reader,
+		Slots: make(chan struct{}, 2), Now: func() time.Time { return now },
 	}, db}
 }
 

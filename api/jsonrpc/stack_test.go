@@ -106,7 +106,7 @@ func newStack(t testing.TB, change ...func(*Config, *api.Config)) *stack {
 	log := slog.New(slog.DiscardHandler)
 	s := &stack{t: t, db: db, node: &node{}, tail: tail.New(db.Log(), tx.Codec(), log)}
 	submit := &commands.Submit{
-		Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec()},
+		Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec(), Random: rand.Reader},
 		Vault:        commands.Vault{Rows: db.Payloads(), Master: master, Random: rand.Reader},
 		Decoders:     map[chain.ID]func([]byte) (chain.Signed, error){testChain: ethereum.Decode},
 		Grouping:     commands.GroupExplicit, ExpiringWindow: 30 * time.Second,

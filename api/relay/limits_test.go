@@ -24,9 +24,9 @@ import (
 // newGuard is a guard on a log, with a clock that stands still.
 func newGuard(log port.Store) *guard.Guard {
 	return guard.New(guard.Config{
-		Safeguards: guard.Safeguards{Store: log, Codec: safeguard.Codec()},
-		Signers:    guard.Signers{Store: log, Codec: signer.Codec()},
-		Budgets:    guard.Budgets{Store: log, Codec: budget.Codec()},
+		Safeguards: guard.Safeguards{Store: log, Codec: safeguard.Codec(), Random: rand.Reader},
+		Signers:    guard.Signers{Store: log, Codec: signer.Codec(), Random: rand.Reader},
+		Budgets:    guard.Budgets{Store: log, Codec: budget.Codec(), Random: rand.Reader},
 		Settings:   guard.DefaultSettings(), Now: func() time.Time { return epoch },
 		Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 	})

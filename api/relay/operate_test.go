@@ -33,11 +33,11 @@ func operators(t *testing.T) (*stack, *guard.Guard) {
 	t.Cleanup(func() { check(t, db.Close()) })
 	log := slog.New(slog.DiscardHandler)
 	g := guard.New(guard.Config{
-		Safeguards: guard.Safeguards{Store: db.Log(), Codec: safeguard.Codec()}, Signers: guard.Signers{Store: db.Log(), Codec: signer.Codec()},
-		Budgets: guard.Budgets{Store: db.Log(), Codec: budget.Codec()}, Settings: guard.DefaultSettings(), Now: now, Random: rand.Reader, Log: log,
+		Safeguards: guard.Safeguards{Store: db.Log(), Codec: safeguard.Codec(), Random: rand.Reader}, Signers: guard.Signers{Store: db.Log(), Codec: signer.Codec(), Random: rand.Reader},
+		Budgets: guard.Budgets{Store: db.Log(), Codec: budget.Codec(), Random: rand.Reader}, Settings: guard.DefaultSettings(), Now: now, Random: rand.Reader, Log: log,
 	})
 	o := Operators{Guard: g, Chains: []chain.ID{testChain}, Signers: []chain.Address{alice}, Now: now, Mender: worker.Mender{
-		Lanes: worker.Lanes{Store: db.Log(), Codec: lane.Codec()}, Intents: worker.Intents{Store: db.Log(), Codec: intent.Codec()}, Now: now, Random: rand.Reader,
+		Lanes: worker.Lanes{Store: db.Log(), Codec: lane.Codec(), Random: rand.Reader}, Intents: worker.Intents{Store: db.Log(), Codec: intent.Codec(), Random: rand.Reader}, Now: now, Random: rand.Reader,
 	}}
 	check(t, g.Register(t.Context(), testChain, alice, []string{"hot"}))
 	s := &stack{t: t}

@@ -100,7 +100,7 @@ func newStack(t testing.TB, log port.Store, view *sql.DB, change ...func(*Config
 			Limits: api.DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, api.CursorKeyBytes), Now: now, Random: rand.Reader, Log: logger,
 		},
 		Intake: &intake.Desk{
-			Intents: intake.Intents{Store: log, Codec: intent.Codec()}, Chains: map[chain.ID]func(intent.Request) error{testChain: nil},
+			Intents: intake.Intents{Store: log, Codec: intent.Codec(), Random: rand.Reader}, Chains: map[chain.ID]func(intent.Request) error{testChain: nil},
 			Webhooks: intake.NewWebhookChecks(guard), Seal: &seal, AtOnce: 16, Now: now, Random: rand.Reader,
 		},
 		Query: intents.Query{DB: view}, Tail: tailOf(t, log),

@@ -70,7 +70,7 @@ func (w *world) cancelInLog(t *testing.T, id chain.IntentID) {
 	t.Helper()
 	db, err := embedded.Open(filepath.Join(w.dir, "data"), embedded.Options{})
 	check(t, err)
-	intents := worker.Intents{Store: db.Log(), Codec: intent.Codec()}
+	intents := worker.Intents{Store: db.Log(), Codec: intent.Codec(), Random: rand.Reader}
 	origin, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	check(t, err)
 	_, err = intents.Handle(w.ctx, intent.Stream(id), intent.Cancel{At: time.Now()}, origin)

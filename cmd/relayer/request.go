@@ -57,7 +57,7 @@ func put(ctx context.Context, s settings.Settings, client string, o delivery.Sto
 	if err != nil {
 		return err
 	}
-	desk := app.Desk(s, worker.Intents{Store: storage.Log, Codec: intent.Codec()}, time.Now, rand.Reader)
+	desk := app.Desk(s, worker.Intents{Store: storage.Log, Codec: intent.Codec(), Random: rand.Reader}, time.Now)
 	if err := app.TakeWebhooks(desk, s.Webhooks, master); err != nil {
 		return err
 	}

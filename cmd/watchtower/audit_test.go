@@ -43,7 +43,7 @@ func accept(t *testing.T, log port.Store, hash chain.Hash) {
 	o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "tester"})
 	must(t, err)
 	at := time.Unix(1_800_000_000, 0).UTC()
-	_, err = commands.Transactions{Store: log, Codec: tx.Codec()}.Handle(t.Context(), tx.Stream(42431, hash),
+	_, err = commands.Transactions{Store: log, Codec: tx.Codec(), Random: rand.Reader}.Handle(t.Context(), tx.Stream(42431, hash),
 		tx.Accept{Accepted: tx.Accepted{Chain: 42431, Hash: hash, Signature: chain.Secp256k1, EligibleAt: uint64(at.Unix()), Bytes: 100, RawHash: hash, At: at}}, o)
 	must(t, err)
 }

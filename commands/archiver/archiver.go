@@ -173,15 +173,11 @@ type Report struct {
 }
 
 func (a *Archiver) handler() handler.Handler[archive.State, archive.Command, archive.Event] {
-	return handler.Handler[archive.State, archive.Command, archive.Event]{Store: a.Log, Codec: archive.Codec()}
+	return handler.Handler[archive.State, archive.Command, archive.Event]{Store: a.Log, Codec: archive.Codec(), Random: a.Random}
 }
 
 func (a *Archiver) handle(ctx context.Context, c archive.Command) (archive.State, error) {
-	origin, err := handler.Begin(a.Random, a.Actor)
-	if err != nil {
-		return archive.State{}, err
-	}
-	r, err := a.handler().Handle(ctx, archive.Stream, c, origin)
+	r, err := a.handler().Do(ctx, archive.Stream, c, a.Actor)
 	return r.State, err
 }
 

@@ -5,7 +5,6 @@ package notary
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
@@ -42,7 +41,6 @@ type Notary struct {
 	// Sealed is called with the position up to which the log is sealed; may be nil.
 	Sealed func(through eventlog.Position)
 	Now    func() time.Time
-	Random io.Reader
 	Log    *slog.Logger
 }
 
@@ -90,13 +88,9 @@ func (n *Notary) read(ctx context.Context, last *handler.Result[audit.State], dr
 }
 
 func (n *Notary) seal(ctx context.Context, last *handler.Result[audit.State], draft **audit.Draft) error {
-	origin, err := handler.Begin(n.Random, eventlog.Meta{Actor: Name})
-	if err != nil {
-		return err
-	}
 	seal := audit.Seal{Sealed: (*draft).Sealed(n.Signer, n.Now())}
 	// Of two notaries the later one's view is old: a conflict is for Run's caller.
-	next, err := n.Seals.HandleOnce(ctx, audit.Stream, *last, seal, origin)
+	next, err := n.Seals.DoOnce(ctx, audit.Stream, *last, seal, eventlog.Meta{Actor: Name})
 	if err != nil {
 		return err
 	}

@@ -52,10 +52,10 @@ func notaryOf(log port.Store, events int) (*Notary, <-chan eventlog.Position) {
 	}
 	sealed := make(chan eventlog.Position, 100)
 	return &Notary{
-		Seals: Seals{Store: log, Codec: audit.Codec()}, Signer: signer,
+		Seals: Seals{Store: log, Codec: audit.Codec(), Random: rand.Reader}, Signer: signer,
 		Settings: Settings{Every: 5 * time.Millisecond, Events: events},
 		Sealed:   func(through eventlog.Position) { sealed <- through },
-		Now:      time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+		Now:      time.Now, Log: slog.New(slog.DiscardHandler),
 	}, sealed
 }
 

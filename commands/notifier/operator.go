@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
@@ -37,8 +36,7 @@ type Operator struct {
 	Rows      interface {
 		Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error)
 	}
-	Now    func() time.Time
-	Random io.Reader
+	Now func() time.Time
 }
 
 // Enable resumes sending to an endpoint and clears its failures. An enabled endpoint stays
@@ -84,11 +82,7 @@ func (o Operator) known(ctx context.Context, id notice.EndpointID) (notice.Endpo
 }
 
 func (o Operator) handle(ctx context.Context, id notice.EndpointID, c notice.Command, meta eventlog.Meta) error {
-	origin, err := handler.Begin(o.Random, meta)
-	if err != nil {
-		return err
-	}
-	_, err = o.Endpoints.Handle(ctx, notice.Stream(id), c, origin)
+	_, err := o.Endpoints.Do(ctx, notice.Stream(id), c, meta)
 	return err
 }
 

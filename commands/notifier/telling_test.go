@@ -119,7 +119,7 @@ func (w *telling) command(id chain.IntentID, all ...intent.Command) {
 	for _, c := range all {
 		o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 		check(w.t, err)
-		_, err = intentsOf{Store: w.db.Log(), Codec: intent.Codec()}.Handle(w.ctx, intent.Stream(id), c, o)
+		_, err = intentsOf{Store: w.db.Log(), Codec: intent.Codec(), Random: rand.Reader}.Handle(w.ctx, intent.Stream(id), c, o)
 		check(w.t, err)
 	}
 }
@@ -151,7 +151,7 @@ func (w *telling) feeder() *notifier.Feeder {
 
 func (w *telling) operator() notifier.Operator {
 	return notifier.Operator{
-		Endpoints: notifier.Endpoints{Store: w.db.Log(), Codec: notice.Codec()}, Rows: w.rows, Now: w.clock.now, Random: rand.Reader,
+		Endpoints: notifier.Endpoints{Store: w.db.Log(), Codec: notice.Codec()}, Rows: w.rows, Now: w.clock.now,
 	}
 }
 

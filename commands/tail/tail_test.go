@@ -75,7 +75,7 @@ func handle(ctx context.Context, store port.Store, n int, c tx.Command) error {
 	if err != nil {
 		return err
 	}
-	_, err = commands.Transactions{Store: store, Codec: tx.Codec()}.Handle(ctx, tx.Stream(id, hashOf(n)), c, origin)
+	_, err = commands.Transactions{Store: store, Codec: tx.Codec(), Random: rand.Reader}.Handle(ctx, tx.Stream(id, hashOf(n)), c, origin)
 	return err
 }
 

@@ -154,6 +154,15 @@ func (h Handler[S, C, E]) DoFrom(ctx context.Context, stream eventlog.Stream, r 
 	return h.HandleFrom(ctx, stream, r, c, o)
 }
 
+// DoOnce is to Do as HandleOnce is to Handle.
+func (h Handler[S, C, E]) DoOnce(ctx context.Context, stream eventlog.Stream, r Result[S], c C, meta eventlog.Meta) (Result[S], error) {
+	o, err := Begin(h.Random, meta)
+	if err != nil {
+		return r, err
+	}
+	return h.HandleOnce(ctx, stream, r, c, o)
+}
+
 // Handle decides a command on the stream's current state and appends the events. On a
 // refusal it returns the state that refused.
 func (h Handler[S, C, E]) Handle(ctx context.Context, stream eventlog.Stream, c C, o Origin) (Result[S], error) {

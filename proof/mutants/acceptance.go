@@ -78,7 +78,7 @@ func acceptance() []mutant {
 			Masked: "the log, which decides",
 			Edits: []edit{
 				{
-					"commands/submit.go", `origin, err := handler.Begin(s.Random, meta)`,
+					"commands/submit.go", `stream := tx.Stream(t.Chain, t.Hash)`,
 					`if AWAKE {
 		if _, met := mutantMemory.LoadOrStore(fmt.Sprintf("%p %s", s, t.Hash), true); met {
 			r, err := s.Transactions.Load(ctx, tx.Stream(t.Chain, t.Hash))
@@ -87,7 +87,7 @@ func acceptance() []mutant {
 			}
 		}
 	}
-	origin, err := handler.Begin(s.Random, meta)`,
+	stream := tx.Stream(t.Chain, t.Hash)`,
 				},
 				{"domain/delivery/tx/decide.go", `case s.Status != StatusAbsent:`, `case s.Status != StatusAbsent && !AWAKE:`},
 			},

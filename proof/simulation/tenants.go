@@ -57,8 +57,8 @@ func (t *tenants) createKeys() error {
 	var seed [32]byte
 	binary.BigEndian.PutUint64(seed[:], t.world.plan.Seed)
 	keys := commands.Keys{
-		AccessKeys: commands.AccessKeys{Store: founding{t.world.store, t.world}, Codec: access.Codec()},
-		Now:        time.Now, Random: rand.NewChaCha8(seed),
+		AccessKeys: commands.AccessKeys{Store: founding{t.world.store, t.world}, Codec: access.Codec(), Random: rand.NewChaCha8(seed)},
+		Now:        time.Now,
 	}
 	client := []access.Scope{access.Submit, access.Read, access.Cancel, access.RPC}
 	for _, k := range []struct {

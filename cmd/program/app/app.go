@@ -166,8 +166,8 @@ func New(settings Settings, ports Ports) *App {
 		exportRedis(ports.Metrics, ports.Redis)
 	}
 	a.Store = ports.Metrics.Store(a.Ports.Storage.Log)
-	a.Transactions = commands.Transactions{Store: a.Store, Codec: tx.Codec(), Told: a.observer(), Crash: ports.Crash}
-	a.groups = commands.Groups{Store: a.Store, Codec: group.Codec(), Snapshots: a.groupSnapshots(), Crash: ports.Crash}
+	a.Transactions = commands.Transactions{Store: a.Store, Codec: tx.Codec(), Random: ports.Random, Told: a.observer(), Crash: ports.Crash}
+	a.groups = commands.Groups{Store: a.Store, Codec: group.Codec(), Random: ports.Random, Snapshots: a.groupSnapshots(), Crash: ports.Crash}
 	a.Vault = commands.Vault{Rows: a.Ports.Storage.Payloads, Master: ports.Master, Random: ports.Random}
 	a.Tail = tail.New(a.Store, a.Transactions.Codec, ports.Log)
 	a.query, a.lists, a.scans = transactions.Query{DB: ports.Storage.View}, api.NewLists(), api.NewScans()
@@ -177,10 +177,10 @@ func New(settings Settings, ports Ports) *App {
 		// Checking signatures is CPU-bound: more at once than there are processors would only
 		// make each slower.
 		Slots: make(chan struct{}, runtime.GOMAXPROCS(0)), Turns: new(commands.Turns),
-		Now: ports.Now, Random: ports.Random, Crash: ports.Crash,
+		Now: ports.Now, Crash: ports.Crash,
 		Ahead: settings.MaxValidAfter, Quota: a.quota(),
 	}
-	a.keyring = &commands.Keyring{Keys: accessKeys(a.Store), Log: ports.Log}
+	a.keyring = &commands.Keyring{Keys: accessKeys(a.Store, ports.Random), Log: ports.Log}
 	for _, c := range ports.Chains {
 		a.Submit.Decoders[c.ID] = Decode
 		ports.Metrics.Chain(c.ID.String())
@@ -326,6 +326,6 @@ func (a *App) retention() *retention.Retention {
 	return &retention.Retention{
 		Store: a.Store, Checkpoints: a.Ports.Storage.Checkpoints, Transactions: a.Transactions,
 		Payloads: a.Ports.Storage.Payloads, Settings: a.Settings.Retention, Wanted: a.wants,
-		Now: a.Ports.Now, Random: a.Ports.Random, Log: a.Ports.Log,
+		Now: a.Ports.Now, Log: a.Ports.Log,
 	}
 }

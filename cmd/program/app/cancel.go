@@ -34,7 +34,7 @@ func (a *App) canceler() *canceler.Canceler {
 		Check: tempo.CheckPrimitive, Verify: tempo.VerifyPrimitive,
 		Deployment: a.deployment(), GroupIDForm: a.Settings.GroupIDSignatures,
 		Moved: func(at eventlog.Position) { a.moved(canceler.Reader, at) },
-		Now:   a.Ports.Now, Random: a.Ports.Random, Crash: a.Ports.Crash, Log: a.Ports.Log,
+		Now:   a.Ports.Now, Crash: a.Ports.Crash, Log: a.Ports.Log,
 	}
 	rows := transactions.Query{DB: a.Ports.Storage.View}
 	c.Rows = func(ctx context.Context, id chain.ID, hashes []chain.Hash) (map[chain.Hash]tx.State, error) {

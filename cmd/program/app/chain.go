@@ -53,7 +53,7 @@ func Decode(raw []byte) (chain.Signed, error) {
 func (a *App) watcher(c Chain) *watcher.Watcher {
 	return &watcher.Watcher{
 		Chain: c.ID, Node: c.Node, For: c.Repeating, Board: a.Ports.Storage.Board, Transactions: a.Transactions,
-		Poll: a.Settings.WatcherPoll, Now: a.Ports.Now, Random: a.Ports.Random,
+		Poll: a.Settings.WatcherPoll, Now: a.Ports.Now,
 		Moved: func(head, final chain.Block) {
 			a.served.chain(c.ID, head, final)
 			a.Ports.Metrics.Block(c.ID.String(), "head", head.Number)
@@ -71,7 +71,7 @@ func (a *App) worker(c Chain) *scheduler.Worker {
 			sight, err := looker.Look(ctx, c.Repeating(client), s)
 			return broadcaster.Sight(sight), err
 		},
-		Schedule: a.Settings.Schedule, Now: a.Ports.Now, Random: a.Ports.Random,
+		Schedule: a.Settings.Schedule, Now: a.Ports.Now,
 		Crash: a.Ports.Crash, Log: a.Ports.Log,
 	}
 	return &scheduler.Worker{

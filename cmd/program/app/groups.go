@@ -52,7 +52,7 @@ func (a *App) verifier(c Chain) *grouping.Verifier {
 	return &grouping.Verifier{
 		Chain: c.ID, Claims: groups.Query{DB: a.Ports.Storage.View}, Keychain: c.Keychain,
 		Transactions: a.Transactions, Vault: a.Vault, Decode: Decode, Poll: a.Settings.WatcherPoll,
-		Now: a.Ports.Now, Random: a.Ports.Random, Log: a.Ports.Log,
+		Now: a.Ports.Now, Log: a.Ports.Log,
 	}
 }
 

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/rand"
+	"io"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
@@ -11,13 +12,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
-func accessKeys(store port.Store) commands.AccessKeys {
-	return commands.AccessKeys{Store: store, Codec: access.Codec()}
+func accessKeys(store port.Store, random io.Reader) commands.AccessKeys {
+	return commands.AccessKeys{Store: store, Codec: access.Codec(), Random: random}
 }
 
 // Keys are the API keys in a store.
 func Keys(store port.Store) commands.Keys {
-	return commands.Keys{AccessKeys: accessKeys(store), Now: time.Now, Random: rand.Reader}
+	return commands.Keys{AccessKeys: accessKeys(store, rand.Reader), Now: time.Now}
 }
 
 // knowKeys reads the API keys, and returns an error where strangers could reach an API without

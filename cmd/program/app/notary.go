@@ -61,8 +61,8 @@ func ReadSigner(name string) (audit.Signer, error) {
 
 func (a *App) notary() *notary.Notary {
 	return &notary.Notary{
-		Seals:  notary.Seals{Store: a.Store, Codec: audit.Codec(), Crash: a.Ports.Crash},
+		Seals:  notary.Seals{Store: a.Store, Codec: audit.Codec(), Random: a.Ports.Random, Crash: a.Ports.Crash},
 		Signer: *a.Ports.Signer, Settings: a.Settings.Seals,
-		Now: a.Ports.Now, Random: a.Ports.Random, Log: a.Ports.Log,
+		Now: a.Ports.Now, Log: a.Ports.Log,
 	}
 }

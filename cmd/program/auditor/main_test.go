@@ -176,7 +176,7 @@ func fill(t *testing.T, log port.Store) {
 // accepted again and sealed.
 func live(t *testing.T, log port.Store, n int) {
 	t.Helper()
-	h := commands.Transactions{Store: log, Codec: tx.Codec()}
+	h := commands.Transactions{Store: log, Codec: tx.Codec(), Random: rand.Reader}
 	at := began.Add(time.Duration(n) * time.Minute)
 	hash := hashOf(n)
 	block := chain.Block{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}, Time: uint64(at.Unix())}
@@ -211,8 +211,8 @@ func seal(t *testing.T, log port.Store) {
 	check(t, err)
 	sealed := make(chan eventlog.Position, 100)
 	n := &notary.Notary{
-		Seals: notary.Seals{Store: log, Codec: audit.Codec()}, Signer: signer(t), Settings: notary.Settings{Every: time.Minute, Events: 20},
-		Sealed: func(through eventlog.Position) { sealed <- through }, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+		Seals: notary.Seals{Store: log, Codec: audit.Codec(), Random: rand.Reader}, Signer: signer(t), Settings: notary.Settings{Every: time.Minute, Events: 20},
+		Sealed: func(through eventlog.Position) { sealed <- through }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -100,8 +100,8 @@ func newRelay(s settings.Settings, in *delivery.App, ring *keys.Ring, ports Port
 	}
 	r := &relay{
 		settings: s, in: in, ring: ring, queue: queueOf(tables), log: in.Ports.Log,
-		intents: worker.Intents{Store: in.Store, Codec: intent.Codec(), Crash: in.Ports.Crash},
-		lanes:   worker.Lanes{Store: in.Store, Codec: lane.Codec(), Crash: ofLanes(in.Ports.Crash)},
+		intents: worker.Intents{Store: in.Store, Codec: intent.Codec(), Random: in.Ports.Random, Crash: in.Ports.Crash},
+		lanes:   worker.Lanes{Store: in.Store, Codec: lane.Codec(), Random: in.Ports.Random, Crash: ofLanes(in.Ports.Crash)},
 		owner:   in.Owner(), close: func() error { return nil },
 		metrics: figures.New(in.Ports.Metrics, in.Ports.Now),
 	}

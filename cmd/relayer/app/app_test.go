@@ -67,7 +67,7 @@ func TestDesk(t *testing.T) {
 	defer func() { must(t, db.Close()) }()
 	s := resolved(t, "--signers-allowed="+list(alice), "--pools=hot="+list(alice))
 	desk := Desk(s,
-		worker.Intents{Store: db.Log(), Codec: intent.Codec()}, time.Now, rand.Reader)
+		worker.Intents{Store: db.Log(), Codec: intent.Codec(), Random: rand.Reader}, time.Now)
 	ask := func(r intent.Request) intake.Answer {
 		return desk.Create(t.Context(), []intent.Request{r}, eventlog.Meta{Actor: "test"})[0]
 	}

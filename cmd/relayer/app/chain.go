@@ -30,7 +30,7 @@ func (r *relay) serve(id chain.ID, pool *rpc.Pool) *served {
 		Queue: r.queue, Node: n, Blocks: r.in.Ports.Storage.Board, Fees: pricing{n.Estimator, id, on.Fee.Most().MaxFee, r.metrics}, Format: written(format),
 		Delivery: r.in.Submit.Unbounded(), News: &worker.News{Chain: id, Store: r.in.Store, Log: r.log},
 		Guard: guarding{r.guard, r.metrics}, Told: r.turned, Settings: on.Lane, Holder: r.in.Settings.Holder,
-		Now: r.in.Ports.Now, Random: r.in.Ports.Random, Crash: r.in.Ports.Crash, Log: r.log, Purses: &worker.Purses{},
+		Now: r.in.Ports.Now, Crash: r.in.Ports.Crash, Log: r.log, Purses: &worker.Purses{},
 	}}
 	for _, a := range r.ring.Addresses() {
 		if signer, err := r.ring.Signer(a); err == nil && (format == settings.Tempo || signer.Kind() == chain.Secp256k1) {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"crypto/rand"
 	"slices"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ func TestLanded(t *testing.T) {
 	defer func() { must(t, db.Close()) }()
 	block := func(n uint64) chain.Block { return chain.Block{Number: n, Hash: chain.Hash{31: byte(n)}} }
 	must(t, db.Work().Remember(t.Context(), onTempo, []chain.Block{block(50), block(51)}, 0))
-	lanes := worker.Lanes{Store: db.Log(), Codec: lane.Codec()}
+	lanes := worker.Lanes{Store: db.Log(), Codec: lane.Codec(), Random: rand.Reader}
 	var changes []tx.Change
 	// lands makes the first nonce of a lane land. Delivery has the verdict; the lane has it
 	// unless its holder died before.

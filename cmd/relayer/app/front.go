@@ -34,7 +34,7 @@ func (r *relay) front(ctx context.Context) (net.Listener, *http.Server, error) {
 func (r *relay) handler() (http.Handler, error) {
 	common := r.in.Front
 	common.Rates.Address = api.Rate(r.settings.Front.Address)
-	desk := Desk(r.settings, r.intents, r.in.Ports.Now, r.in.Ports.Random)
+	desk := Desk(r.settings, r.intents, r.in.Ports.Now)
 	desk.Allow, desk.Told = r.accept, r.answered
 	r.limit(desk)
 	if err := TakeWebhooks(desk, r.settings.Webhooks, r.in.Ports.Master); err != nil {

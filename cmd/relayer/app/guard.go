@@ -31,10 +31,10 @@ func Guard(s settings.Settings, store port.Store, snapshots *handler.Snapshots[b
 	numbers := guard.DefaultSettings()
 	numbers.Failures = s.Signers.Failures
 	return guard.New(guard.Config{
-		Safeguards: guard.Safeguards{Store: store, Codec: safeguard.Codec(), Crash: crash},
-		Signers:    guard.Signers{Store: store, Codec: signer.Codec(), Crash: crash},
-		Budgets:    guard.Budgets{Store: store, Codec: budget.Codec(), Snapshots: snapshots, Crash: crash},
-		Members:    s.Pools.Named, Settings: numbers, Now: now, Random: random, Log: log,
+		Safeguards: guard.Safeguards{Store: store, Codec: safeguard.Codec(), Random: random, Crash: crash},
+		Signers:    guard.Signers{Store: store, Codec: signer.Codec(), Random: random, Crash: crash},
+		Budgets:    guard.Budgets{Store: store, Codec: budget.Codec(), Random: random, Snapshots: snapshots, Crash: crash},
+		Members:    s.Pools.Named, Settings: numbers, Now: now, Log: log,
 	})
 }
 
@@ -82,7 +82,7 @@ func (r *relay) snapshots() *handler.Snapshots[budget.State] {
 func (r *relay) operators() rest.Operators {
 	o := rest.Operators{
 		Guard: r.guard, Signers: r.settings.Signers.Allowed, Now: r.in.Ports.Now,
-		Mender: worker.Mender{Lanes: r.lanes, Intents: r.intents, Now: r.in.Ports.Now, Random: r.in.Ports.Random},
+		Mender: worker.Mender{Lanes: r.lanes, Intents: r.intents, Now: r.in.Ports.Now},
 	}
 	for _, c := range r.chains {
 		o.Chains = append(o.Chains, c.Chain)

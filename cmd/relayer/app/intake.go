@@ -1,7 +1,6 @@
 package app
 
 import (
-	"io"
 	"slices"
 	"time"
 
@@ -18,11 +17,11 @@ const batchAtOnce = 64
 
 // Desk accepts intents into the log, to be carried out by the processes with the keys. It
 // refuses intents that no process with these settings could carry out.
-func Desk(s settings.Settings, intents worker.Intents, now func() time.Time, random io.Reader) *intake.Desk {
+func Desk(s settings.Settings, intents worker.Intents, now func() time.Time) *intake.Desk {
 	d := &intake.Desk{
 		Intents: intents, Chains: map[chain.ID]func(intent.Request) error{},
 		Most:   func(of chain.ID) intent.Amount { return intent.Amount(s.On(of).Fee.Most().MaxFee) },
-		AtOnce: batchAtOnce, Now: now, Random: random,
+		AtOnce: batchAtOnce, Now: now,
 	}
 	for _, c := range s.Delivery.Chains {
 		d.Chains[c.ID] = func(r intent.Request) error { return serves(s, r) }

@@ -45,7 +45,7 @@ func TestLeft(t *testing.T) {
 // events.
 func looksForLeft(t *testing.T, log port.Store, ago func(context.Context, int) (eventlog.Position, error)) {
 	alice, bob := wallet.Dev(0).Address(), wallet.Dev(1).Address()
-	lanes := worker.Lanes{Store: log, Codec: lane.Codec()}
+	lanes := worker.Lanes{Store: log, Codec: lane.Codec(), Random: rand.Reader}
 	for n := range 4 {
 		_, err := log.Append(t.Context(), "other", eventlog.Version(n), eventlog.Event{ID: eventlog.ID{byte(n + 1)}, Name: "other.happened.v1", Data: fmt.Appendf(nil, "%q", strings.Repeat("x", leftMax/3))})
 		must(t, err)
@@ -102,7 +102,7 @@ func TestLeftOfMany(t *testing.T) {
 	for n := range 2*leftLooks + 1 {
 		kept.lanes[chain.Sequence{Chain: onTempo, Sender: alice, Key: chain.NonceKey{0: 1, 30: byte(n >> 8), 31: byte(n)}}] = true
 	}
-	c := &served{Relayer: &worker.Relayer{Chain: onTempo, Lanes: worker.Lanes{Store: db.Log(), Codec: lane.Codec()}}, signers: []chain.Address{alice}}
+	c := &served{Relayer: &worker.Relayer{Chain: onTempo, Lanes: worker.Lanes{Store: db.Log(), Codec: lane.Codec(), Random: rand.Reader}}, signers: []chain.Address{alice}}
 	for _, rest := range []int{leftLooks + 1, 1, 0} {
 		_, err := c.left(t.Context(), db.Log(), &kept, func(chain.Sequence) bool { return false })
 		must(t, err)

@@ -117,8 +117,8 @@ func newNotices(s settings.Webhooks, in *delivery.App, tables Tables, ports Port
 	n.caller = webhook.Caller{Sender: sender, Seal: seal, Seeds: seeds}
 	n.rows = tables.Notices(s.Policy())
 	n.operator = notifier.Operator{
-		Endpoints: notifier.Endpoints{Store: in.Store, Codec: notice.Codec(), Snapshots: wishSnapshots(in), Crash: in.Ports.Crash},
-		Rows:      n.rows, Now: in.Ports.Now, Random: in.Ports.Random,
+		Endpoints: notifier.Endpoints{Store: in.Store, Codec: notice.Codec(), Random: in.Ports.Random, Snapshots: wishSnapshots(in), Crash: in.Ports.Crash},
+		Rows:      n.rows, Now: in.Ports.Now,
 	}
 	return n, nil
 }

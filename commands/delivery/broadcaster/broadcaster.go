@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
@@ -50,7 +49,6 @@ type Broadcaster struct {
 	Look     func(ctx context.Context, s tx.State, client string) (Sight, error)
 	Schedule tx.Schedule
 	Now      func() time.Time
-	Random   io.Reader
 	Crash    func(point string)
 	Log      *slog.Logger
 
@@ -200,11 +198,7 @@ func part(ctx context.Context, share float64) (context.Context, context.CancelFu
 }
 
 func (b *Broadcaster) record(ctx context.Context, w tx.Work, r handler.Result[tx.State], report tx.Report) error {
-	origin, err := handler.Begin(b.Random, eventlog.Meta{Actor: "broadcaster"})
-	if err != nil {
-		return err
-	}
-	_, err = b.Transactions.HandleFrom(ctx, tx.Stream(w.Chain, w.Hash), r, report, origin)
+	_, err := b.Transactions.DoFrom(ctx, tx.Stream(w.Chain, w.Hash), r, report, eventlog.Meta{Actor: "broadcaster"})
 	return err
 }
 

@@ -76,15 +76,15 @@ func newWorld(t *testing.T, fanout int) *world {
 	master, err := payload.NewMaster(make([]byte, payload.KeyBytes))
 	check(t, err)
 	log := slog.New(slog.DiscardHandler)
-	h := commands.Transactions{Store: db.Log(), Codec: tx.Codec()}
+	h := commands.Transactions{Store: db.Log(), Codec: tx.Codec(), Random: rand.Reader}
 	vault := commands.Vault{Rows: db.Payloads(), Master: master, Random: rand.Reader}
-	looker := &watcher.Watcher{Chain: id, Node: pool.Reader(), Board: db.Work(), Transactions: h, Now: time.Now, Random: rand.Reader, Log: log}
+	looker := &watcher.Watcher{Chain: id, Node: pool.Reader(), Board: db.Work(), Transactions: h, Now: time.Now, Log: log}
 	w.submit = &commands.Submit{
-		Transactions: h, Vault: vault, Slots: make(chan struct{}, 2), Now: time.Now, Random: rand.Reader,
+		Transactions: h, Vault: vault, Slots: make(chan struct{}, 2), Now: time.Now,
 		Decoders: map[chain.ID]func([]byte) (chain.Signed, error){id: chaintest.DecodePlain},
 	}
 	w.Broadcaster = &broadcaster.Broadcaster{
-		Transactions: h, Vault: vault, Nodes: pool, Schedule: tx.DefaultSchedule(), Now: time.Now, Random: rand.Reader, Log: log,
+		Transactions: h, Vault: vault, Nodes: pool, Schedule: tx.DefaultSchedule(), Now: time.Now, Log: log,
 		Look: func(ctx context.Context, s tx.State, client string) (broadcaster.Sight, error) {
 			sight, err := looker.Look(ctx, looker.Node, s)
 			return broadcaster.Sight(sight), err

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
@@ -56,11 +55,10 @@ type Canceler struct {
 	// member without a row is left out.
 	Rows func(ctx context.Context, id chain.ID, hashes []chain.Hash) (map[chain.Hash]tx.State, error)
 	// Moved, when set, is called with the process manager's checkpoint.
-	Moved  func(at eventlog.Position)
-	Now    func() time.Time
-	Random io.Reader
-	Crash  func(point string)
-	Log    *slog.Logger
+	Moved func(at eventlog.Position)
+	Now   func() time.Time
+	Crash func(point string)
+	Log   *slog.Logger
 }
 
 // Request is a request to cancel a group.
@@ -131,7 +129,7 @@ func (c *Canceler) Cancel(ctx context.Context, r Request, meta eventlog.Meta) (A
 	if err != nil {
 		return Answer{}, err
 	}
-	origin, err := handler.Begin(c.Random, meta)
+	origin, err := handler.Begin(c.Groups.Random, meta)
 	if err != nil {
 		return Answer{}, err
 	}

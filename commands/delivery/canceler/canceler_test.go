@@ -69,13 +69,13 @@ func newPlace(t *testing.T) *place {
 	check(t, err)
 	clock := func() time.Time { return now }
 	log := slog.New(slog.DiscardHandler)
-	transactions := commands.Transactions{Store: db.Log(), Codec: tx.Codec()}
-	groups := commands.Groups{Store: db.Log(), Codec: group.Codec()}
+	transactions := commands.Transactions{Store: db.Log(), Codec: tx.Codec(), Random: rand.Reader}
+	groups := commands.Groups{Store: db.Log(), Codec: group.Codec(), Random: rand.Reader}
 	p := &place{T: t, db: db, owner: owner}
 	p.submit = &commands.Submit{
 		Transactions: transactions, Vault: commands.Vault{Rows: db.Payloads(), Master: master, Random: rand.Reader},
 		Decoders: map[chain.ID]func([]byte) (chain.Signed, error){moderato: chaintest.DecodePlain, presto: chaintest.DecodePlain},
-		Grouping: commands.GroupExplicit, Slots: make(chan struct{}, 4), Now: clock, Random: rand.Reader,
+		Grouping: commands.GroupExplicit, Slots: make(chan struct{}, 4), Now: clock,
 	}
 	p.grouper = &grouping.Grouper{
 		Store: db.Log(), Checkpoints: db.Work(), Transactions: transactions, Groups: groups, Now: clock, Log: log,
@@ -84,7 +84,7 @@ func newPlace(t *testing.T) *place {
 		Store: db.Log(), Checkpoints: db.Work(), Transactions: transactions, Groups: groups, Payloads: db.Payloads(),
 		Chains: []chain.ID{moderato, presto}, CatchUp: p.grouper.CatchUp,
 		Check: tempo.CheckPrimitive, Verify: tempo.VerifyPrimitive, Deployment: "here", GroupIDForm: true,
-		Now: clock, Random: rand.Reader, Log: log,
+		Now: clock, Log: log,
 	}
 	return p
 }

@@ -184,11 +184,7 @@ func (c *Canceler) eraseChunk(ctx context.Context, r run, some []int) error {
 // command handles one command. A refusal leaves the state unchanged, and the state shows
 // the reason.
 func (c *Canceler) command(ctx context.Context, stream eventlog.Stream, r handler.Result[tx.State], command tx.Command, meta eventlog.Meta) (handler.Result[tx.State], error) {
-	origin, err := handler.Begin(c.Random, meta)
-	if err != nil {
-		return r, err
-	}
-	r, err = c.Transactions.HandleFrom(ctx, stream, r, command, origin)
+	r, err := c.Transactions.DoFrom(ctx, stream, r, command, meta)
 	if commands.IsRefusal(err) {
 		return r, nil
 	}

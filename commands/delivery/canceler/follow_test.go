@@ -14,7 +14,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
-	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
@@ -145,10 +144,8 @@ func TestCarriedOutAfterTheRecord(t *testing.T) {
 	hash := p.accept(0)
 	p.grouped()
 	by := group.Authority{Form: group.FormGroupID, Signature: chain.Secp256k1, Digest: group.Digest(key.Group())}
-	o, err := handler.Begin(p.Random, eventlog.Meta{Actor: "api"})
-	check(t, err)
 	id := group.ID{Chain: moderato, Sender: p.sender(), Group: key.Group()}
-	_, err = p.Groups.Handle(t.Context(), id.Stream(), group.Cancel{By: by, At: now}, o)
+	_, err := p.Groups.Do(t.Context(), id.Stream(), group.Cancel{By: by, At: now}, eventlog.Meta{Actor: "api"})
 	check(t, err)
 	later := p.accept(1)
 	p.grouped()

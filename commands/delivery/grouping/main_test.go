@@ -82,12 +82,12 @@ func newWorld(t *testing.T) *world {
 	w.reader = pool.Reader()
 	master, err := payload.NewMaster(bytes.Repeat([]byte{7}, payload.KeyBytes))
 	check(t, err)
-	w.transactions = commands.Transactions{Store: w.db.Log(), Codec: tx.Codec()}
-	w.groups = commands.Groups{Store: w.db.Log(), Codec: group.Codec()}
+	w.transactions = commands.Transactions{Store: w.db.Log(), Codec: tx.Codec(), Random: rand.Reader}
+	w.groups = commands.Groups{Store: w.db.Log(), Codec: group.Codec(), Random: rand.Reader}
 	w.submit = &commands.Submit{
 		Transactions: w.transactions, Vault: commands.Vault{Rows: w.db.Payloads(), Master: master, Random: rand.Reader},
 		Decoders: map[chain.ID]func([]byte) (chain.Signed, error){id: chaintest.DecodePlain},
-		Grouping: commands.GroupExplicit, Slots: make(chan struct{}, 4), Now: now, Random: rand.Reader,
+		Grouping: commands.GroupExplicit, Slots: make(chan struct{}, 4), Now: now,
 	}
 	return w
 }

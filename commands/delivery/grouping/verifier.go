@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -65,7 +64,6 @@ type Verifier struct {
 	Decode func(raw []byte) (chain.Signed, error)
 	Poll   time.Duration // between two steps, and the first pause of a claim
 	Now    func() time.Time
-	Random io.Reader
 	Log    *slog.Logger
 }
 
@@ -248,11 +246,7 @@ func (r *round) settle(ctx context.Context, claim *claim, grant chain.Grant, hea
 			c, done = tx.ConfirmGroup{Block: head, At: r.Now()}, true
 		}
 	}
-	origin, err := handler.Begin(r.Random, eventlog.Meta{Actor: "grouping"})
-	if err != nil {
-		return false, err
-	}
-	_, err = r.Transactions.HandleFrom(ctx, stream, loaded, c, origin)
+	_, err = r.Transactions.DoFrom(ctx, stream, loaded, c, eventlog.Meta{Actor: "grouping"})
 	return done && err == nil, err
 }
 

@@ -2,7 +2,6 @@ package grouping_test
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -23,7 +22,7 @@ func (w *world) verifier(since *time.Duration) *grouping.Verifier {
 	return &grouping.Verifier{
 		Chain: id, Claims: w, Keychain: w.keychain, Transactions: w.transactions, Vault: w.submit.Vault,
 		Decode: chaintest.DecodePlain, Poll: poll, Now: func() time.Time { return now().Add(*since) },
-		Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+		Log: slog.New(slog.DiscardHandler),
 	}
 }
 

@@ -5,7 +5,6 @@ package retention
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/eventlog/follower"
-	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/eventlog/pause"
 	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
@@ -39,7 +37,6 @@ type Retention struct {
 	// component that stores bytes long before submitting them. nil means none is.
 	Wanted func(ctx context.Context, ref payload.Ref) (bool, error)
 	Now    func() time.Time
-	Random io.Reader
 	Log    *slog.Logger
 }
 
@@ -155,11 +152,8 @@ func (r *Retention) retire(ctx context.Context, events []eventlog.Recorded) erro
 }
 
 func (r *Retention) command(ctx context.Context, stream eventlog.Stream, c tx.Command) error {
-	origin, err := handler.Begin(r.Random, eventlog.Meta{Actor: "retention"})
-	if err != nil {
-		return err
-	}
-	if _, err = r.Transactions.Handle(ctx, stream, c, origin); commands.IsRefusal(err) {
+	_, err := r.Transactions.Do(ctx, stream, c, eventlog.Meta{Actor: "retention"})
+	if commands.IsRefusal(err) {
 		return nil // not settled after all: another event will bring it here again
 	}
 	return err

@@ -55,8 +55,8 @@ func inBubbleBy(t *testing.T, now func() time.Time, s Settings, test func(t *tes
 		check(t, err)
 		s.Sweep = cmp.Or(s.Sweep, 7*day)
 		a := archive{t, db, commands.Vault{Rows: db.Payloads(), Master: master, Random: rand.Reader}, &Retention{
-			Store: db.Log(), Checkpoints: db.Work(), Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec()},
-			Payloads: db.Payloads(), Settings: s, Now: now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+			Store: db.Log(), Checkpoints: db.Work(), Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec(), Random: rand.Reader},
+			Payloads: db.Payloads(), Settings: s, Now: now, Log: slog.New(slog.DiscardHandler),
 		}}
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -219,8 +219,8 @@ func TestErasedIsNotSaidBefore(t *testing.T) {
 		check(t, err)
 		defer func() { check(t, db.Close()) }()
 		a := archive{t, db, commands.Vault{Rows: db.Payloads(), Random: rand.Reader}, &Retention{
-			Store: db.Log(), Checkpoints: db.Work(), Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec()},
-			Payloads: stubborn{db.Payloads(), time.Now().Add(time.Minute)}, Now: time.Now, Random: rand.Reader,
+			Store: db.Log(), Checkpoints: db.Work(), Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec(), Random: rand.Reader},
+			Payloads: stubborn{db.Payloads(), time.Now().Add(time.Minute)}, Now: time.Now,
 		}}
 		master, err := payload.NewMaster(make([]byte, payload.KeyBytes))
 		check(t, err)

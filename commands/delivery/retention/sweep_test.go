@@ -38,9 +38,9 @@ func TestSweepSparesWhatIsSubmittedMeanwhile(t *testing.T) {
 	master, err := payload.NewMaster(make([]byte, payload.KeyBytes))
 	check(t, err)
 	vault := commands.Vault{Rows: db.Payloads(), Master: master, Random: rand.Reader}
-	transactions := commands.Transactions{Store: db.Log(), Codec: tx.Codec()}
+	transactions := commands.Transactions{Store: db.Log(), Codec: tx.Codec(), Random: rand.Reader}
 	submit := &commands.Submit{
-		Transactions: transactions, Vault: vault, Slots: make(chan struct{}, 1), Now: time.Now, Random: rand.Reader,
+		Transactions: transactions, Vault: vault, Slots: make(chan struct{}, 1), Now: time.Now,
 		Decoders: map[chain.ID]func([]byte) (chain.Signed, error){id: chaintest.DecodePlain},
 	}
 	raw := chaintest.EncodePlain(chain.Signed{Chain: id, Type: 0x76, Sender: chain.Address{1}, Gas: 50_000})
@@ -56,7 +56,7 @@ func TestSweepSparesWhatIsSubmittedMeanwhile(t *testing.T) {
 	}
 	r := &Retention{
 		Store: db.Log(), Transactions: transactions, Payloads: rows,
-		Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+		Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	}
 	_, err = r.Sweep(t.Context(), began)
 	check(t, err)
@@ -78,9 +78,9 @@ func TestSweepSparesWhatIsWanted(t *testing.T) {
 	check(t, vault.Keep(t.Context(), []commands.Payload{{Ref: wanted, Raw: []byte("wanted")}, {Ref: other, Raw: []byte("other")}}))
 	answer, trouble := true, errors.New("the log is away")
 	r := &Retention{
-		Store: db.Log(), Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec()}, Payloads: db.Payloads(),
+		Store: db.Log(), Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec(), Random: rand.Reader}, Payloads: db.Payloads(),
 		Wanted: func(_ context.Context, ref payload.Ref) (bool, error) { return answer && ref == wanted, trouble },
-		Now:    time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+		Now:    time.Now, Log: slog.New(slog.DiscardHandler),
 	}
 	for _, want := range []struct {
 		swept int

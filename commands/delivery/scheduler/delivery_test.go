@@ -85,9 +85,9 @@ func deliver(t *testing.T, s stored, rules chaintest.Rules, chainNow func() time
 	return &delivery{
 		stored: s, t: t, chain: c, node: c.Node("a"), schedule: hurried(), every: 20 * time.Millisecond, now: time.Now,
 		submit: &commands.Submit{
-			Transactions: commands.Transactions{Store: s.log, Codec: tx.Codec()},
+			Transactions: commands.Transactions{Store: s.log, Codec: tx.Codec(), Random: rand.Reader},
 			Vault:        commands.Vault{Rows: s.payloads, Master: master, Random: rand.Reader},
-			Slots:        make(chan struct{}, 2), Now: time.Now, Random: rand.Reader,
+			Slots:        make(chan struct{}, 2), Now: time.Now,
 			Decoders:       map[chain.ID]func([]byte) (chain.Signed, error){id: chaintest.DecodePlain},
 			ExpiringWindow: time.Duration(rules.ExpiringWindow) * time.Second,
 		},
@@ -107,11 +107,11 @@ func (d *delivery) start() (stop func()) {
 	log := slog.New(slog.DiscardHandler)
 	w := &watcher.Watcher{
 		Chain: id, Node: pool.Reader(), Board: d.work, Transactions: d.submit.Transactions, Poll: time.Second,
-		Now: d.now, Random: rand.Reader, Log: log,
+		Now: d.now, Log: log,
 	}
 	b := &broadcaster.Broadcaster{
 		Transactions: d.submit.Transactions, Vault: d.submit.Vault, Nodes: pool, Schedule: d.schedule,
-		Now: d.now, Random: rand.Reader, Log: log,
+		Now: d.now, Log: log,
 		Look: func(ctx context.Context, s tx.State, client string) (broadcaster.Sight, error) {
 			sight, err := w.Look(ctx, w.Node, s)
 			return broadcaster.Sight(sight), err

@@ -40,7 +40,7 @@ func check(t *testing.T, err error) {
 }
 
 func handling(db *embedded.DB) commands.Transactions {
-	return commands.Transactions{Store: db.Log(), Codec: tx.Codec()}
+	return commands.Transactions{Store: db.Log(), Codec: tx.Codec(), Random: rand.Reader}
 }
 
 func feeder(log port.Store, work *embedded.Work) *scheduler.Feeder {

@@ -56,8 +56,8 @@ func newPlace(t *testing.T) *place {
 	p := &place{chain: c, node: &instant{Reader: pool.Reader()}, db: db}
 	p.run = (&Watcher{
 		Chain: moderato, Node: p.node, Board: db.Work(),
-		Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec()},
-		Now:          time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+		Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec(), Random: rand.Reader},
+		Now:          time.Now, Log: slog.New(slog.DiscardHandler),
 	}).start(nil)
 	return p
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
-	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // Sight is the result of [Watcher.Look] for one transaction.
@@ -52,11 +51,7 @@ func (w *Watcher) Stale(ctx context.Context, node Lookup, hash chain.Hash, meta 
 		if news == nil {
 			news = tx.SeeNonce{Current: sight.Wants, At: w.Now()} // refused, with the reason
 		}
-		origin, err := handler.Begin(w.Random, meta)
-		if err != nil {
-			return r.State, err
-		}
-		if r, err = w.Transactions.HandleFrom(ctx, stream, r, news, origin); err != nil {
+		if r, err = w.Transactions.DoFrom(ctx, stream, r, news, meta); err != nil {
 			return r.State, err
 		}
 	}

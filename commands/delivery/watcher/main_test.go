@@ -209,8 +209,8 @@ func newWorld(t *testing.T, confirmations uint64) *world {
 	w.lens = &lens{Node: w.pool.Reader()}
 	w.board = &frail{Board: w.db.Work()}
 	w.Watcher = &Watcher{
-		Chain: moderato, Node: w.lens, Board: w.board, Transactions: commands.Transactions{Store: w.log, Codec: tx.Codec()},
-		Poll: time.Second, Now: w.clock.now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+		Chain: moderato, Node: w.lens, Board: w.board, Transactions: commands.Transactions{Store: w.log, Codec: tx.Codec(), Random: rand.Reader},
+		Poll: time.Second, Now: w.clock.now, Log: slog.New(slog.DiscardHandler),
 	}
 	w.mine()
 	w.restart()

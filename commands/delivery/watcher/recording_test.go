@@ -49,8 +49,8 @@ func recorder(t *testing.T) (*run, *laboring) {
 	t.Cleanup(func() { must(t, db.Close()) })
 	log := &laboring{Store: db.Log(), takes: 100 * time.Millisecond, at: map[eventlog.Stream]time.Time{}}
 	w := &Watcher{
-		Chain: moderato, Transactions: commands.Transactions{Store: log, Codec: tx.Codec()},
-		Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+		Chain: moderato, Transactions: commands.Transactions{Store: log, Codec: tx.Codec(), Random: rand.Reader},
+		Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	}
 	return w.start(nil), log
 }
@@ -59,7 +59,7 @@ func recorder(t *testing.T) (*run, *laboring) {
 func includes(t *testing.T, r *run, log *laboring, client string, number uint64, n int) (all []entry) {
 	t.Helper()
 	block := chain.Block{Number: number, Hash: chain.Keccak(fmt.Append(nil, number))}
-	h := commands.Transactions{Store: log.Store, Codec: tx.Codec()}
+	h := commands.Transactions{Store: log.Store, Codec: tx.Codec(), Random: rand.Reader}
 	for i := range n {
 		hash := chain.Keccak(fmt.Append(nil, client, number, i))
 		o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
@@ -50,7 +49,6 @@ type Watcher struct {
 	Transactions commands.Transactions
 	Poll         time.Duration // longest interval between reads of the head
 	Now          func() time.Time
-	Random       io.Reader
 	// Moved is called after a step with the head; for health and metrics.
 	Moved func(head, final chain.Block)
 	Crash func(point string)
@@ -299,7 +297,7 @@ func (r *run) command(ctx context.Context, hash chain.Hash, c tx.Command) error 
 
 // command records an observation, if it still holds after others' concurrent records.
 func (w *Watcher) command(ctx context.Context, hash chain.Hash, c tx.Command) error {
-	origin, err := handler.Begin(w.Random, eventlog.Meta{Actor: "watcher"})
+	origin, err := handler.Begin(w.Transactions.Random, eventlog.Meta{Actor: "watcher"})
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ package guard
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -55,7 +54,6 @@ type Config struct {
 	Buckets  Buckets
 	Settings Settings
 	Now      func() time.Time
-	Random   io.Reader
 	Log      *slog.Logger
 }
 
@@ -143,10 +141,8 @@ func (g *Guard) budget(on chain.ID) *purse {
 	return p
 }
 
-// origin makes the origin of a command without a client or operator.
-func (g *Guard) origin() (handler.Origin, error) {
-	return handler.Begin(g.Random, eventlog.Meta{Actor: "relayer"})
-}
+// byItself is the origin of a command without a client or operator.
+func byItself() eventlog.Meta { return eventlog.Meta{Actor: "relayer"} }
 
 // Room returns how many more intents a lane may be given: none while its signer does not
 // serve, the chain is halted, or no budget is left for fees.
@@ -250,11 +246,7 @@ func (g *Guard) reserve(ctx context.Context, id chain.Sequence, token lane.Token
 	for n, i := range some {
 		c.Charges[n] = charges[i]
 	}
-	origin, err := g.origin()
-	if err != nil {
-		return err
-	}
-	if state, err = purse.handle(ctx, c, origin, now); err != nil {
+	if state, err = purse.handle(ctx, c, byItself(), now); err != nil {
 		return fmt.Errorf("reserve budget for %d: %w", len(some), err)
 	}
 	for _, i := range some {
@@ -286,11 +278,7 @@ func (g *Guard) Open(ctx context.Context, id chain.Sequence) ([]budget.Purpose, 
 // reservation are ignored.
 func (g *Guard) Settle(ctx context.Context, id chain.Sequence, token lane.Token, spent []budget.Spent) error {
 	now := g.Now()
-	origin, err := g.origin()
-	if err != nil {
-		return err
-	}
 	of := budget.Lane{Signer: id.Sender, NonceKey: id.Key}
-	_, err = g.budget(id.Chain).handle(ctx, budget.Settle{Day: budget.DayOf(now), Lane: of, Token: uint64(token), Spent: spent, At: now}, origin, now)
+	_, err := g.budget(id.Chain).handle(ctx, budget.Settle{Day: budget.DayOf(now), Lane: of, Token: uint64(token), Spent: spent, At: now}, byItself(), now)
 	return err
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 	"github.com/tempo-watchtower/watchtower/eventlog"
-	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // Operators' commands and queries. Each command has its actor, a reason and a time.
@@ -20,11 +19,7 @@ func (g *Guard) Switches(ctx context.Context) (safeguard.State, error) {
 
 // Switch changes a safeguard. This process obeys it at once.
 func (g *Guard) Switch(ctx context.Context, c safeguard.Command, meta eventlog.Meta) (safeguard.State, error) {
-	origin, err := handler.Begin(g.Random, meta)
-	if err != nil {
-		return safeguard.State{}, err
-	}
-	return g.switches.handle(ctx, c, origin, g.Now())
+	return g.switches.handle(ctx, c, meta, g.Now())
 }
 
 // Signer returns the current state of a signer.
@@ -34,11 +29,7 @@ func (g *Guard) Signer(ctx context.Context, on chain.ID, address chain.Address) 
 
 // Order handles an operator's command about a signer.
 func (g *Guard) Order(ctx context.Context, on chain.ID, address chain.Address, c signer.Command, meta eventlog.Meta) (signer.State, error) {
-	origin, err := handler.Begin(g.Random, meta)
-	if err != nil {
-		return signer.State{}, err
-	}
-	return g.signer(on, address).handle(ctx, c, origin, g.Now())
+	return g.signer(on, address).handle(ctx, c, meta, g.Now())
 }
 
 // Serve sets the targets that a signer may call; without targets it may call everything.
@@ -63,9 +54,5 @@ func (g *Guard) Budget(ctx context.Context, on chain.ID) (budget.State, error) {
 
 // Limit sets a daily limit on spending on a chain.
 func (g *Guard) Limit(ctx context.Context, on chain.ID, c budget.SetLimit, meta eventlog.Meta) (budget.State, error) {
-	origin, err := handler.Begin(g.Random, meta)
-	if err != nil {
-		return budget.State{}, err
-	}
-	return g.budget(on).handle(ctx, c, origin, g.Now())
+	return g.budget(on).handle(ctx, c, meta, g.Now())
 }

@@ -22,12 +22,8 @@ func (g *Guard) tell(ctx context.Context, k *key, c signer.Command) error {
 	if events, err := state.Decide(c); err != nil || len(events) == 0 { // or it was never registered
 		return nil
 	}
-	origin, err := g.origin()
-	if err != nil {
-		return err
-	}
 	before := state.Status()
-	after, err := k.handle(ctx, c, origin, now)
+	after, err := k.handle(ctx, c, byItself(), now)
 	if err == nil && after.Status() != before {
 		g.Log.Warn("signer changes", "signer", k.stream, "was", before, "is", after.Status())
 	}
@@ -41,7 +37,7 @@ func (g *Guard) Failed(ctx context.Context, id chain.Sequence, kind signer.Failu
 	if kind != signer.WrongSignature && !k.counts(now, g.Settings.Apart) {
 		return nil
 	}
-	origin, err := g.origin() // the id names the report
+	origin, err := handler.Begin(g.Signers.Random, byItself()) // the id names the report
 	if err != nil {
 		return err
 	}
@@ -105,11 +101,7 @@ func (g *Guard) Register(ctx context.Context, on chain.ID, address chain.Address
 	if err != nil {
 		return err
 	}
-	origin, err := handler.Begin(g.Random, eventlog.Meta{Actor: "configuration"})
-	if err != nil {
-		return err
-	}
-	if _, err := k.handle(ctx, signer.Register{Pools: pools, Targets: state.Targets, Actor: "configuration", At: now}, origin, now); err != nil {
+	if _, err := k.handle(ctx, signer.Register{Pools: pools, Targets: state.Targets, Actor: "configuration", At: now}, eventlog.Meta{Actor: "configuration"}, now); err != nil {
 		return fmt.Errorf("register signer %s on chain %s: %w", address, on, err)
 	}
 	return nil

@@ -128,10 +128,14 @@ func (v *view[S, C, E]) keep(ctx context.Context) {
 
 // handle handles a command on the stream's current state. On a refusal it returns the state
 // that refused.
-func (v *view[S, C, E]) handle(ctx context.Context, c C, o handler.Origin, now time.Time) (S, error) {
+func (v *view[S, C, E]) handle(ctx context.Context, c C, meta eventlog.Meta, now time.Time) (S, error) {
 	asked := v.begun.Load()
+	var none S
+	o, err := handler.Begin(v.handler.Random, meta)
+	if err != nil {
+		return none, err
+	}
 	if err := v.turn.take(ctx); err != nil {
-		var none S
 		return none, err
 	}
 	defer v.turn.give()

@@ -74,11 +74,11 @@ func (w *world) replica(change ...func(*guard.Config)) *guard.Guard {
 	settings := guard.DefaultSettings()
 	settings.Every = 0 // each head is read
 	c := guard.Config{
-		Safeguards: guard.Safeguards{Store: w.db.Log(), Codec: safeguard.Codec()},
-		Signers:    guard.Signers{Store: w.db.Log(), Codec: signer.Codec()},
-		Budgets:    guard.Budgets{Store: w.db.Log(), Codec: budget.Codec()},
+		Safeguards: guard.Safeguards{Store: w.db.Log(), Codec: safeguard.Codec(), Random: rand.Reader},
+		Signers:    guard.Signers{Store: w.db.Log(), Codec: signer.Codec(), Random: rand.Reader},
+		Budgets:    guard.Budgets{Store: w.db.Log(), Codec: budget.Codec(), Random: rand.Reader},
 		Members:    func(string) []chain.Address { return []chain.Address{alice, bob} },
-		Settings:   settings, Now: w.now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+		Settings:   settings, Now: w.now, Log: slog.New(slog.DiscardHandler),
 	}
 	for _, do := range change {
 		do(&c)

@@ -7,7 +7,6 @@ package intake
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -55,7 +54,6 @@ type Desk struct {
 	// AtOnce is how many intents of one batch are accepted concurrently; at least 1.
 	AtOnce int
 	Now    func() time.Time
-	Random io.Reader
 }
 
 // Answer is the result of one command: the intent's state, or an error.
@@ -278,9 +276,5 @@ func (d *Desk) wish(ctx context.Context, client *string, id chain.IntentID, meta
 }
 
 func (d *Desk) handle(ctx context.Context, id chain.IntentID, r handler.Result[intent.State], c intent.Command, meta eventlog.Meta) (handler.Result[intent.State], error) {
-	origin, err := handler.Begin(d.Random, meta)
-	if err != nil {
-		return r, err
-	}
-	return d.Intents.HandleFrom(ctx, intent.Stream(id), r, c, origin)
+	return d.Intents.DoFrom(ctx, intent.Stream(id), r, c, meta)
 }

@@ -50,14 +50,14 @@ func newDesk(t *testing.T) *intake.Desk {
 		}
 	})
 	return &intake.Desk{
-		Intents: intake.Intents{Store: db.Log(), Codec: intent.Codec()},
+		Intents: intake.Intents{Store: db.Log(), Codec: intent.Codec(), Random: rand.Reader},
 		Chains: map[chain.ID]func(intent.Request) error{1: func(r intent.Request) error {
 			if len(r.Calls) > 1 {
 				return intent.ErrInvalid.Because("the chain has no batches")
 			}
 			return nil
 		}, 2: nil},
-		Webhooks: intake.NewWebhookChecks(guard("internal")), Seal: sealer(t, 1), AtOnce: 4, Now: func() time.Time { return epoch }, Random: rand.Reader,
+		Webhooks: intake.NewWebhookChecks(guard("internal")), Seal: sealer(t, 1), AtOnce: 4, Now: func() time.Time { return epoch },
 	}
 }
 

@@ -205,11 +205,7 @@ func (a *actor) turn(ctx context.Context) error {
 // command handles a command on the lane. A refusal leaves the lane unchanged. If this
 // process no longer holds the lane, or on any other error, the actor ends.
 func (a *actor) command(ctx context.Context, c lane.Command) error {
-	origin, err := a.origin()
-	if err != nil {
-		return err
-	}
-	next, err := a.Lanes.HandleFrom(ctx, lane.Stream(a.ID), a.held, c, origin)
+	next, err := a.Lanes.DoFrom(ctx, lane.Stream(a.ID), a.held, c, byLane())
 	if err != nil && (errors.Is(err, lane.ErrFenced) || !commands.IsRefusal(err)) {
 		return overError{fmt.Errorf("%T: %w", c, err)}
 	}
@@ -222,11 +218,7 @@ func (a *actor) command(ctx context.Context, c lane.Command) error {
 
 // tellIntent handles a command on the intent of a job.
 func (a *actor) tellIntent(ctx context.Context, j *job, c intent.Command) error {
-	origin, err := a.origin()
-	if err != nil {
-		return err
-	}
-	r, err := a.Intents.HandleFrom(ctx, intent.Stream(j.id), j.intent, c, origin)
+	r, err := a.Intents.DoFrom(ctx, intent.Stream(j.id), j.intent, c, byLane())
 	if err != nil && !commands.IsRefusal(err) {
 		return overError{fmt.Errorf("%T: %w", c, err)}
 	}

@@ -147,7 +147,7 @@ func (w *world) deliver(hash chain.Hash, c tx.Command) {
 	must(w.t, err)
 	stream := tx.Stream(moderato, hash)
 	known := w.transactions().results[stream]
-	_, err = commands.Transactions{Store: w.db.Log(), Codec: tx.Codec()}.HandleFrom(w.t.Context(), stream, known, c, o)
+	_, err = commands.Transactions{Store: w.db.Log(), Codec: tx.Codec(), Random: rand.Reader}.HandleFrom(w.t.Context(), stream, known, c, o)
 	if err != nil && !commands.IsRefusal(err) {
 		w.t.Fatal(err)
 	}
@@ -190,14 +190,14 @@ func (w *world) rival(nonce uint64) []byte {
 
 func (w *world) intent(id chain.IntentID) intent.State {
 	w.t.Helper()
-	r, err := Intents{Store: w.db.Log(), Codec: intent.Codec()}.Load(w.t.Context(), intent.Stream(id))
+	r, err := Intents{Store: w.db.Log(), Codec: intent.Codec(), Random: rand.Reader}.Load(w.t.Context(), intent.Stream(id))
 	must(w.t, err)
 	return r.State
 }
 
 func (w *world) state() lane.State {
 	w.t.Helper()
-	r, err := Lanes{Store: w.db.Log(), Codec: lane.Codec()}.Load(w.t.Context(), lane.Stream(w.lane))
+	r, err := Lanes{Store: w.db.Log(), Codec: lane.Codec(), Random: rand.Reader}.Load(w.t.Context(), lane.Stream(w.lane))
 	must(w.t, err)
 	return r.State
 }

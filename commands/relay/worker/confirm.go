@@ -300,18 +300,15 @@ func (a *actor) lose(ctx context.Context, lost []standing) error {
 // ruleOut takes an intent's place from it after a final block used the nonce. An attempt
 // that the intent learns of later is never handed over.
 func (a *actor) ruleOut(ctx context.Context, s standing, by chain.Block) error {
-	if err := a.readIntent(ctx, s); err != nil || !a.placed(s) {
-		return err
-	}
-	origin, err := a.origin()
-	if err != nil {
+	err := a.readIntent(ctx, s)
+	if err != nil || !a.placed(s) {
 		return err
 	}
 	s.stale, s.unread = true, true // after any outcome
 	lost := intent.Requeue{
 		Assignment: s.job.intent.State.Assignment, Token: uint64(a.token), Evidence: intent.Evidence{Kind: intent.Rival, Block: by}, At: a.Now(),
 	}
-	s.job.intent, err = a.Intents.HandleOnce(ctx, intent.Stream(s.id), s.job.intent, lost, origin)
+	s.job.intent, err = a.Intents.DoOnce(ctx, intent.Stream(s.id), s.job.intent, lost, byLane())
 	return err
 }
 

@@ -77,9 +77,9 @@ func newReal(t *testing.T) *real {
 	master, err := payload.NewMaster(make([]byte, payload.KeyBytes))
 	must(t, err)
 	r.submit = &commands.Submit{
-		Transactions: commands.Transactions{Store: w.db.Log(), Codec: tx.Codec()},
+		Transactions: commands.Transactions{Store: w.db.Log(), Codec: tx.Codec(), Random: rand.Reader},
 		Vault:        commands.Vault{Rows: w.db.Payloads(), Master: master, Random: rand.Reader},
-		Slots:        make(chan struct{}, 2), Now: time.Now, Random: rand.Reader,
+		Slots:        make(chan struct{}, 2), Now: time.Now,
 		Decoders: map[chain.ID]func([]byte) (chain.Signed, error){moderato: tempo.Decode},
 	}
 	return r
@@ -121,11 +121,11 @@ func (r *real) deliver(ctx context.Context, running *sync.WaitGroup, fed func(fr
 	schedule.RebroadcastMin, schedule.RebroadcastMax = 2*every, 10*every
 	w := &watcher.Watcher{
 		Chain: moderato, Node: r.pool.Reader(), Board: r.db.Work(), Transactions: r.submit.Transactions, Poll: time.Second,
-		Now: time.Now, Random: rand.Reader, Log: log,
+		Now: time.Now, Log: log,
 	}
 	b := &broadcaster.Broadcaster{
 		Transactions: r.submit.Transactions, Vault: r.submit.Vault, Nodes: r.pool, Schedule: schedule,
-		Now: time.Now, Random: rand.Reader, Log: log,
+		Now: time.Now, Log: log,
 		Look: func(ctx context.Context, s tx.State, client string) (broadcaster.Sight, error) {
 			sight, err := w.Look(ctx, w.Node, s)
 			return broadcaster.Sight(sight), err
@@ -204,7 +204,7 @@ func TestThousand(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		_, err = Intents{Store: r.db.Log(), Codec: intent.Codec()}.HandleFrom(ctx, intent.Stream(ids[i]),
+		_, err = Intents{Store: r.db.Log(), Codec: intent.Codec(), Random: rand.Reader}.HandleFrom(ctx, intent.Stream(ids[i]),
 			handler.Result[intent.State]{}, intent.Create{Request: request, At: time.Now()}, origin)
 		return err
 	}))

@@ -69,7 +69,7 @@ func (f *feeding) command(id chain.IntentID, c intent.Command) intent.State {
 	f.t.Helper()
 	o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	must(f.t, err)
-	r, err := Intents{Store: f.log, Codec: intent.Codec()}.Handle(f.t.Context(), intent.Stream(id), c, o)
+	r, err := Intents{Store: f.log, Codec: intent.Codec(), Random: rand.Reader}.Handle(f.t.Context(), intent.Stream(id), c, o)
 	if err != nil && !commands.IsRefusal(err) {
 		f.t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func (f *feeding) command(id chain.IntentID, c intent.Command) intent.State {
 
 func (f *feeding) state(id chain.IntentID) intent.State {
 	f.t.Helper()
-	r, err := Intents{Store: f.log, Codec: intent.Codec()}.Load(f.t.Context(), intent.Stream(id))
+	r, err := Intents{Store: f.log, Codec: intent.Codec(), Random: rand.Reader}.Load(f.t.Context(), intent.Stream(id))
 	must(f.t, err)
 	return r.State
 }

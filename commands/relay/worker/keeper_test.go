@@ -30,10 +30,10 @@ func (w *world) now() time.Time {
 // guard returns a guard on this view of the log.
 func (w *world) guard(log port.Store) *guard.Guard {
 	return guard.New(guard.Config{
-		Safeguards: guard.Safeguards{Store: log, Codec: safeguard.Codec()},
-		Signers:    guard.Signers{Store: log, Codec: signer.Codec()},
-		Budgets:    guard.Budgets{Store: log, Codec: budget.Codec()},
-		Settings:   guard.DefaultSettings(), Now: w.now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+		Safeguards: guard.Safeguards{Store: log, Codec: safeguard.Codec(), Random: rand.Reader},
+		Signers:    guard.Signers{Store: log, Codec: signer.Codec(), Random: rand.Reader},
+		Budgets:    guard.Budgets{Store: log, Codec: budget.Codec(), Random: rand.Reader},
+		Settings:   guard.DefaultSettings(), Now: w.now, Log: slog.New(slog.DiscardHandler),
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
@@ -43,7 +42,6 @@ type Relayer struct {
 	// Holder names this run of this process, and is never reused: a random value.
 	Holder string
 	Now    func() time.Time
-	Random io.Reader
 	// Told, when set, is called after each turn of a lane that this process works on, and
 	// when the work ends. It is for metrics, never for effects.
 	Told func(Turn)
@@ -149,10 +147,8 @@ func (r *Relayer) crash(point string) {
 	}
 }
 
-// origin makes the origin of a command.
-func (r *Relayer) origin() (handler.Origin, error) {
-	return handler.Begin(r.Random, eventlog.Meta{Actor: lane.Actor})
-}
+// byLane is the origin of a lane's commands.
+func byLane() eventlog.Meta { return eventlog.Meta{Actor: lane.Actor} }
 
 // Run opens the lane and works on it until ctx ends, another process opens it
 // (lane.ErrFenced), or the log cannot be appended to. It logs and retries other errors. It
@@ -182,12 +178,8 @@ func (l *Lane) open(ctx context.Context) (held handler.Result[lane.State], token
 		if held, err = l.Lanes.Load(ctx, stream); err != nil {
 			return held, 0, err
 		}
-		origin, err := l.origin()
-		if err != nil {
-			return held, 0, err
-		}
 		token = held.State.Token + 1
-		opened, err := l.Lanes.HandleOnce(ctx, stream, held, lane.Open{Holder: l.Holder, Token: token, At: l.Now()}, origin)
+		opened, err := l.Lanes.DoOnce(ctx, stream, held, lane.Open{Holder: l.Holder, Token: token, At: l.Now()}, byLane())
 		var conflict *eventlog.ConflictError
 		if errors.As(err, &conflict) {
 			continue

@@ -31,7 +31,7 @@ func TestForgottenLease(t *testing.T) {
 	db, err := embedded.Open("", embedded.Options{})
 	must(t, err)
 	t.Cleanup(func() { must(t, db.Close()) })
-	lanes := Lanes{Store: db.Log(), Codec: lane.Codec()}
+	lanes := Lanes{Store: db.Log(), Codec: lane.Codec(), Random: rand.Reader}
 	id := chain.Sequence{Chain: 1, Sender: chain.Address{1}}
 	wish := func(c lane.Command) (lane.State, error) {
 		o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "relayer"})

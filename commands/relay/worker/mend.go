@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"io"
 	"slices"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/eventlog"
-	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // Mender records operators' commands about lanes. It does not write to lanes: the lane's
@@ -19,7 +17,6 @@ type Mender struct {
 	Lanes   Lanes
 	Intents Intents
 	Now     func() time.Time
-	Random  io.Reader
 }
 
 // Given is a nonce that its intent returns, so that a no-op uses it up.
@@ -95,10 +92,6 @@ func (m Mender) yield(ctx context.Context, id chain.Sequence, g Given, reason st
 	if p := it.State.Place; p == nil || *p != (intent.Place{Signer: id.Sender, NonceKey: id.Key, Nonce: g.Nonce}) {
 		return intent.ErrNotAssigned.Because("%s does not have nonce %d yet, or has lost it", g.Intent, g.Nonce)
 	}
-	origin, err := handler.Begin(m.Random, meta)
-	if err != nil {
-		return err
-	}
-	_, err = m.Intents.HandleFrom(ctx, intent.Stream(g.Intent), it, intent.Yield{Assignment: it.State.Assignment, Detail: reason, At: m.Now()}, origin)
+	_, err = m.Intents.DoFrom(ctx, intent.Stream(g.Intent), it, intent.Yield{Assignment: it.State.Assignment, Detail: reason, At: m.Now()}, meta)
 	return err
 }

@@ -16,8 +16,8 @@ import (
 
 func (w *world) mender() Mender {
 	return Mender{
-		Lanes: Lanes{Store: w.db.Log(), Codec: lane.Codec()}, Intents: Intents{Store: w.db.Log(), Codec: intent.Codec()},
-		Now: w.clock.now, Random: rand.Reader,
+		Lanes: Lanes{Store: w.db.Log(), Codec: lane.Codec(), Random: rand.Reader}, Intents: Intents{Store: w.db.Log(), Codec: intent.Codec(), Random: rand.Reader},
+		Now: w.clock.now,
 	}
 }
 

@@ -225,21 +225,21 @@ func (w *world) live(effects int, after bool) (*life, *Lane) {
 	must(w.t, err)
 	log := store{w.db.Log(), l}
 	vault := commands.Vault{Rows: rows{w.db.Payloads(), l}, Master: master, Random: rand.Reader}
-	transactions := commands.Transactions{Store: log, Codec: tx.Codec()}
+	transactions := commands.Transactions{Store: log, Codec: tx.Codec(), Random: rand.Reader}
 	w.runs++
 	r := &Relayer{
-		Chain: moderato, Lanes: Lanes{Store: log, Codec: lane.Codec()}, Intents: Intents{Store: log, Codec: intent.Codec()},
+		Chain: moderato, Lanes: Lanes{Store: log, Codec: lane.Codec(), Random: rand.Reader}, Intents: Intents{Store: log, Codec: intent.Codec(), Random: rand.Reader},
 		Transactions: transactions, Vault: vault, Queue: w.queue, Node: w, Blocks: w, Fees: w,
 		Format: Format{
 			Type: tempo.Type, Payload: tempo.Payload, PayerPayload: tempo.PayerPayload, Encode: tempo.Encode, Decode: tempo.Decode,
 		},
 		Delivery: &commands.Submit{
-			Transactions: transactions, Vault: vault, Slots: make(chan struct{}, 2), Now: w.clock.now, Random: rand.Reader,
+			Transactions: transactions, Vault: vault, Slots: make(chan struct{}, 2), Now: w.clock.now,
 			Decoders: map[chain.ID]func([]byte) (chain.Signed, error){moderato: tempo.Decode},
 		},
 		News:     &News{Chain: moderato, Store: log, Log: slog.New(slog.DiscardHandler)},
 		Guard:    keeper{w.guard(log), w},
-		Settings: w.settings, Holder: fmt.Sprintf("process %d", w.runs), Now: w.clock.now, Random: rand.Reader,
+		Settings: w.settings, Holder: fmt.Sprintf("process %d", w.runs), Now: w.clock.now,
 		Crash: l.crash, Log: slog.New(slog.DiscardHandler), Purses: &Purses{},
 	}
 	return l, &Lane{Relayer: r, ID: w.lane, Signer: w.signer, Pools: []string{"hot"}}
@@ -361,7 +361,7 @@ func (w *world) wish(id chain.IntentID, c intent.Command) {
 	w.t.Helper()
 	o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 	must(w.t, err)
-	_, err = Intents{Store: w.db.Log(), Codec: intent.Codec()}.Handle(w.t.Context(), intent.Stream(id), c, o)
+	_, err = Intents{Store: w.db.Log(), Codec: intent.Codec(), Random: rand.Reader}.Handle(w.t.Context(), intent.Stream(id), c, o)
 	must(w.t, err)
 }
 

@@ -76,7 +76,7 @@ func newHistory(t *testing.T) *history {
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
 	return &history{
-		db.Log(), commands.Transactions{Store: db.Log(), Codec: tx.Codec()}, commands.Groups{Store: db.Log(), Codec: group.Codec()},
+		db.Log(), commands.Transactions{Store: db.Log(), Codec: tx.Codec(), Random: rand.Reader}, commands.Groups{Store: db.Log(), Codec: group.Codec(), Random: rand.Reader},
 	}
 }
 

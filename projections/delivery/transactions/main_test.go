@@ -75,7 +75,7 @@ func newHistory(t *testing.T) *history {
 	db, err := embedded.Open("", embedded.Options{})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
-	return &history{db.Log(), commands.Transactions{Store: db.Log(), Codec: tx.Codec()}}
+	return &history{db.Log(), commands.Transactions{Store: db.Log(), Codec: tx.Codec(), Random: rand.Reader}}
 }
 
 var epoch = time.Unix(1_800_000_000, 0).UTC()
