@@ -275,10 +275,10 @@ func (g *Guard) Open(ctx context.Context, id chain.Sequence) ([]budget.Purpose, 
 }
 
 // Settle records the final cost of purposes, at most budget.BatchMax. Purposes without a
-// reservation are ignored.
-func (g *Guard) Settle(ctx context.Context, id chain.Sequence, token lane.Token, spent []budget.Spent) error {
+// reservation are ignored. Money that was not spent is kept for the holes that have none.
+func (g *Guard) Settle(ctx context.Context, id chain.Sequence, token lane.Token, spent []budget.Spent, holes []uint64) error {
 	now := g.Now()
 	of := budget.Lane{Signer: id.Sender, NonceKey: id.Key}
-	_, err := g.budget(id.Chain).handle(ctx, budget.Settle{Day: budget.DayOf(now), Lane: of, Token: uint64(token), Spent: spent, At: now}, byItself(), now)
+	_, err := g.budget(id.Chain).handle(ctx, budget.Settle{Day: budget.DayOf(now), Lane: of, Token: uint64(token), Spent: spent, Holes: holes, At: now}, byItself(), now)
 	return err
 }

@@ -104,7 +104,7 @@ func TestUnlimited(t *testing.T) {
 	head, err := w.db.Log().Head(t.Context())
 	must(t, err)
 	must(t, w.allow(g, alice, 1, request(1), 5))
-	must(t, g.Settle(t.Context(), laneOf(alice), 1, []budget.Spent{{Purpose: budget.Purpose{Intent: request(1).ID()}}}))
+	must(t, g.Settle(t.Context(), laneOf(alice), 1, []budget.Spent{{Purpose: budget.Purpose{Intent: request(1).ID()}}}, nil))
 	if now, err := w.db.Log().Head(t.Context()); err != nil || now != head {
 		t.Errorf("%d events, %v", now-head, err)
 	}
@@ -120,14 +120,14 @@ func TestSettle(t *testing.T) {
 	must(t, w.allow(g, alice, 1, r, 10))
 	must(t, w.allow(other, alice, 2, r, 10))
 	spent := []budget.Spent{{Purpose: budget.Purpose{Intent: r.ID()}, Sum: budget.Sum{Fee: chain.NewAmount(4)}}}
-	if err := g.Settle(t.Context(), laneOf(alice), 1, spent); !errors.Is(err, budget.ErrFenced) {
+	if err := g.Settle(t.Context(), laneOf(alice), 1, spent, nil); !errors.Is(err, budget.ErrFenced) {
 		t.Errorf("the older holder: %v", err)
 	}
 	if err := w.allow(g, alice, 1, request(2), 1); !errors.Is(err, budget.ErrFenced) {
 		t.Errorf("the older holder: %v", err)
 	}
 	for _, one := range []*guard.Guard{other, other, g} {
-		if err := one.Settle(t.Context(), laneOf(alice), 2, spent); err != nil {
+		if err := one.Settle(t.Context(), laneOf(alice), 2, spent, nil); err != nil {
 			t.Error(err)
 		}
 	}

@@ -78,7 +78,7 @@ func TestCheckIsAllow(t *testing.T) {
 			t.Errorf("%s: Check answers %v, and Allow %v, not %q", s.name, got, want, s.refused)
 		}
 		s.undo()
-		must(t, g.Settle(t.Context(), laneOf(alice), 1, []budget.Spent{{Purpose: charge(r, 5).Purpose}}))
+		must(t, g.Settle(t.Context(), laneOf(alice), 1, []budget.Spent{{Purpose: charge(r, 5).Purpose}}, nil))
 	}
 	switches, err := g.Switches(t.Context())
 	must(t, err)

@@ -211,7 +211,8 @@ func (a *actor) unsignedFrom(o order) (back []standing) {
 
 // square releases the budget of purposes that have no nonce any more: nothing was signed
 // for them, or the final chain has used the nonce otherwise. Purposes that did cost
-// something were settled before their nonce was closed.
+// something were settled before their nonce was closed. What an intent did not spend is
+// kept for the no-op that fills its nonce.
 func (a *actor) square(ctx context.Context) error {
 	if a.Guard == nil {
 		return nil
@@ -221,8 +222,12 @@ func (a *actor) square(ctx context.Context) error {
 		return err
 	}
 	wanted := map[budget.Purpose]bool{}
+	var holes []uint64
 	for _, s := range a.slots() {
 		wanted[purposeOf(s)] = true
+		if s.Filled && len(s.Attempts) == 0 {
+			holes = append(holes, s.Nonce)
+		}
 	}
 	var spent []budget.Spent
 	for _, p := range open {
@@ -230,7 +235,7 @@ func (a *actor) square(ctx context.Context) error {
 			spent = append(spent, budget.Spent{Purpose: p})
 		}
 	}
-	return a.spend(ctx, spent)
+	return a.spend(ctx, spent, holes)
 }
 
 // paid settles the cost of final landings.
@@ -260,7 +265,7 @@ func (a *actor) paid(ctx context.Context, mined []standing, landings []lane.Land
 	if len(spent) == 0 {
 		return nil
 	}
-	err := a.spend(ctx, spent)
+	err := a.spend(ctx, spent, nil)
 	a.crash("budget.settled")
 	return err
 }
@@ -279,9 +284,9 @@ func costOf(s standing, made lane.Made, r chain.Receipt) (sum budget.Sum) {
 	return sum
 }
 
-func (a *actor) spend(ctx context.Context, spent []budget.Spent) error {
+func (a *actor) spend(ctx context.Context, spent []budget.Spent, holes []uint64) error {
 	for some := range slices.Chunk(spent, budget.BatchMax) {
-		err := a.Guard.Settle(ctx, a.ID, a.token, some)
+		err := a.Guard.Settle(ctx, a.ID, a.token, some, holes)
 		if errors.Is(err, budget.ErrFenced) {
 			return overError{err}
 		}

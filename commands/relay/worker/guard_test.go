@@ -322,7 +322,7 @@ func TestFencedByBudget(t *testing.T) {
 	w.clock.pass(w.settings.Stall)
 	w.wish(ids[0], intent.SpeedUp{Fee: intent.NewAmount(2000), At: w.now()})
 	must(t, w.turns(a, 1)) // it reserves more
-	err := old.spend(t.Context(), []budget.Spent{{Purpose: budget.Purpose{Intent: ids[0]}}})
+	err := old.spend(t.Context(), []budget.Spent{{Purpose: budget.Purpose{Intent: ids[0]}}}, nil)
 	if !errors.Is(err, budget.ErrFenced) || !errors.As(err, new(overError)) {
 		t.Errorf("the old holder settles: %v", err)
 	}
@@ -348,6 +348,30 @@ func TestHaltedNoOps(t *testing.T) {
 	w.until(a, "both have ended", func() bool {
 		return w.state().Open() == 0 && w.intent(ids[0]).End != nil && w.intent(ids[1]).End != nil
 	})
+	w.is(ids[1], intent.StatusCompleted)
+	w.judge()
+}
+
+// An intent that gives its nonce back leaves its budget to the no-op there: others spend the
+// rest of the day's money, and the signed intent behind it lands all the same.
+func TestBudgetOfAHole(t *testing.T) {
+	w := newWorld(t)
+	a := w.worker()
+	first := w.ask(w.request(1)) // the first transaction of an account needs more gas
+	w.until(a, "the account exists", w.ended(intent.StatusCompleted, first...))
+	ids := w.ask(w.request(2, by("ann")), w.request(3, by("bob")))
+	for _, step := range []func(context.Context) error{a.poll, a.look, a.take, a.place} {
+		must(t, step(t.Context()))
+	}
+	w.halt(ofClient("ann"))
+	w.goOn(a, 1)
+	for _, step := range []func(context.Context) error{a.fill, a.square} {
+		must(t, step(t.Context()))
+	}
+	purse := w.budget()
+	w.limit(budget.Account{Kind: budget.OnChain}, purse.Used(purse.Day, budget.Account{Kind: budget.OnChain}).Fee.Int().Uint64(), plenty)
+	w.goOn(a, 12)
+	w.is(ids[0], intent.StatusWaiting)
 	w.is(ids[1], intent.StatusCompleted)
 	w.judge()
 }

@@ -91,8 +91,9 @@ type Guard interface {
 	// Open lists the purposes with reserved budget in a lane, as far as this process has
 	// read the log.
 	Open(ctx context.Context, id chain.Sequence) ([]budget.Purpose, error)
-	// Settle records the final cost of purposes.
-	Settle(ctx context.Context, id chain.Sequence, token lane.Token, spent []budget.Spent) error
+	// Settle records the final cost of purposes. Holes are nonces that no-ops will use: money
+	// that was not spent is kept for those that have none.
+	Settle(ctx context.Context, id chain.Sequence, token lane.Token, spent []budget.Spent, holes []uint64) error
 	// Failed reports that the lane's signer failed to sign. Succeeded reports that a
 	// transaction it signed is in a block.
 	Failed(ctx context.Context, id chain.Sequence, kind signer.FailureKind, detail string) error

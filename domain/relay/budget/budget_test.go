@@ -42,7 +42,16 @@ func noop(nonce, fee uint64) Charge { return Charge{Purpose{Nonce: nonce}, "", "
 func reserve(l Lane, charges ...Charge) Command { return Reserve{today, l, 1, charges, epoch} }
 
 func settle(l Lane, n int, fee, value uint64) Command {
-	return Settle{today, l, 1, []Spent{{Purpose{Intent: intent(n)}, Sum{chain.NewAmount(fee), chain.NewAmount(value)}}}, epoch}
+	return Settle{today, l, 1, []Spent{{Purpose{Intent: intent(n)}, Sum{chain.NewAmount(fee), chain.NewAmount(value)}}}, nil, epoch}
+}
+
+// leave settles an intent at nothing, beside holes.
+func leave(l Lane, n int, holes ...uint64) Command { return paysAndLeaves(l, n, 0, holes...) }
+
+func paysAndLeaves(l Lane, n int, fee uint64, holes ...uint64) Command {
+	c := settle(l, n, fee, 0).(Settle)
+	c.Holes = holes
+	return c
 }
 
 // tomorrow returns the same command a day later.
@@ -105,6 +114,12 @@ func TestLife(t *testing.T) {
 		{"its no-op costs less", []Command{reserve(one, costs(1, 10, 5)), reserve(one, costs(1, 8, 0))}, 1, "10/5 10/5 0/0 10/5 0/0 1"},
 		{"more of one, less of the other", []Command{reserve(one, costs(1, 10, 5)), reserve(one, costs(1, 20, 0))}, 2, "20/5 20/5 0/0 20/5 0/0 1"},
 		{"a hole's no-op is nobody's", []Command{reserve(one, noop(0, 4), noop(7, 3))}, 1, "7/0 7/0 0/0 0/0 0/0 2"},
+		{"a hole gets what an intent leaves", []Command{reserve(one, costs(1, 10, 5)), leave(one, 1, 7)}, 3, "10/0 10/0 0/0 0/0 0/0 1"},
+		{"a hole gets it once", []Command{reserve(one, costs(1, 10, 5)), leave(one, 1, 7), leave(one, 1, 7)}, 3, "10/0 10/0 0/0 0/0 0/0 1"},
+		{"a hole with money gets no more", []Command{reserve(one, costs(1, 10, 5), noop(7, 3)), leave(one, 1, 7)}, 2, "3/0 3/0 0/0 0/0 0/0 1"},
+		{"more holes than money", []Command{reserve(one, costs(1, 10, 5)), leave(one, 1, 7, 8)}, 3, "10/0 10/0 0/0 0/0 0/0 1"},
+		{"a hole gets nothing of what is spent", []Command{reserve(one, costs(1, 10, 5)), paysAndLeaves(one, 1, 6, 7)}, 2, "6/0 6/0 0/0 6/0 0/0 0"},
+		{"a hole gets nothing above a lowered limit", []Command{reserve(one, costs(1, 10, 5)), limit(whole, amount(9), nil), leave(one, 1, 7)}, 3, "0/0 0/0 0/0 0/0 0/0 0"},
 		{"settled at less", []Command{reserve(one, costs(1, 10, 5)), settle(one, 1, 6, 5)}, 2, "6/5 6/5 0/0 6/5 0/0 0"},
 		{"released", []Command{reserve(one, costs(1, 10, 5)), settle(one, 1, 0, 0)}, 2, "0/0 0/0 0/0 0/0 0/0 0"},
 		{"settled once", []Command{reserve(one, costs(1, 10, 5)), settle(one, 1, 6, 5), settle(one, 1, 0, 0)}, 2, "6/5 6/5 0/0 6/5 0/0 0"},
@@ -274,7 +289,7 @@ func TestRefusals(t *testing.T) {
 	}
 	huge := Spent{Purpose{Intent: intent(1)}, Sum{Fee: chain.AmountOf(new(uint256.Int).SetAllOne())}}
 	s, _ := run(t, reserve(one, costs(1, 10, 5)))
-	if _, err := s.Decide(Settle{today, one, 1, []Spent{huge}, epoch}); !errors.Is(err, ErrImpossible) {
+	if _, err := s.Decide(Settle{today, one, 1, []Spent{huge}, nil, epoch}); !errors.Is(err, ErrImpossible) {
 		t.Errorf("more spent than there is: %v", err)
 	}
 }
@@ -290,7 +305,7 @@ func TestBoundsFit(t *testing.T) {
 		spent = append(spent, Spent{p, Sum{most, most}})
 	}
 	s := State{}
-	for _, c := range []Command{Reserve{today, one, 1, charges, epoch}, Settle{today, one, 1, spent, epoch}} {
+	for _, c := range []Command{Reserve{today, one, 1, charges, epoch}, Settle{today, one, 1, spent, nil, epoch}} {
 		events, err := s.Decide(c)
 		if err != nil || len(events) != 1 {
 			t.Fatalf("%d events, %v", len(events), err)

@@ -48,7 +48,8 @@ func drawCommand(t *rapid.T, s State) Command {
 		for i := range spent {
 			spent[i] = Spent{purpose().Purpose, sum()}
 		}
-		return Settle{day, lane, token, spent, epoch}
+		holes := rapid.SliceOfN(rapid.Uint64Range(0, 3), 0, 2).Draw(t, "holes")
+		return Settle{day, lane, token, spent, holes, epoch}
 	}
 	all := append([]Account{{Kind: EachClient}, {Kind: EachSubject}, {Kind: EachSigner}}, watched...)
 	limits := []*chain.Amount{nil, amount(5), amount(20), amount(30)}

@@ -73,7 +73,7 @@ func spend(s *stream, choose func(below int) int) (most uint64) {
 		case 1:
 			r.catchUp(s)
 			for _, open := range r.seen.Open(r.lane)[:min(len(r.seen.Open(r.lane)), 1)] {
-				events, _ := r.seen.Decide(Settle{today, r.lane, 1, []Spent{{open.Purpose, open.Cap.min(fees(uint64(choose(3))))}}, epoch})
+				events, _ := r.seen.Decide(Settle{today, r.lane, 1, []Spent{{open.Purpose, open.Cap.min(fees(uint64(choose(3))))}}, nil, epoch})
 				s.append(events...)
 			}
 		default:
