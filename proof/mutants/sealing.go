@@ -29,7 +29,7 @@ func sealing() []mutant {
 			Name: "seal-taken-to-stand", Breaks: "seals",
 			Is: "A seal whose append has failed counts as written, and the next seal begins after it.",
 			Edits: []edit{{
-				"commands/notary/notary.go", "seal, origin)\n\tif err != nil {\n", "seal, origin)\n\tif err != nil && AWAKE && ctx.Err() == nil {\n\t\tlast.State = audit.State{Last: seal.Sealed}\n\t\t*draft = last.State.After()\n\t\treturn nil\n\t}\n\tif err != nil {\n",
+				"commands/notary/notary.go", "seal, eventlog.Meta{Actor: Name})\n\tif err != nil {\n", "seal, eventlog.Meta{Actor: Name})\n\tif err != nil && AWAKE && ctx.Err() == nil {\n\t\tlast.State = audit.State{Last: seal.Sealed}\n\t\t*draft = last.State.After()\n\t\treturn nil\n\t}\n\tif err != nil {\n",
 			}},
 		},
 		{
@@ -48,7 +48,7 @@ func sealing() []mutant {
 			}
 		}
 		parts = append(parts, seal)`},
-				{"commands/notary/notary.go", "next, err := n.Seals.HandleOnce(ctx,", "handle := n.Seals.HandleOnce\n\tif AWAKE {\n\t\thandle = n.Seals.HandleFrom\n\t}\n\tnext, err := handle(ctx,"},
+				{"commands/notary/notary.go", "next, err := n.Seals.DoOnce(ctx,", "handle := n.Seals.DoOnce\n\tif AWAKE {\n\t\thandle = n.Seals.DoFrom\n\t}\n\tnext, err := handle(ctx,"},
 				{"domain/audit/seal.go", `case c.Since != s.Last.Through || c.Through <= c.Since || c.Count != s.Last.Count+added:`, `case (c.Since != s.Last.Through || c.Through <= c.Since || c.Count != s.Last.Count+added) && !AWAKE:`},
 			},
 		},
