@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -363,7 +364,10 @@ func TestBudgetOfAHole(t *testing.T) {
 	for _, step := range []func(context.Context) error{a.poll, a.look, a.take, a.place} {
 		must(t, step(t.Context()))
 	}
-	w.halt(ofClient("ann"))
+	if w.intent(ids[0]).Place.Nonce > w.intent(ids[1]).Place.Nonce {
+		slices.Reverse(ids)
+	}
+	w.halt(ofClient(w.intent(ids[0]).Requested.Request.Client))
 	w.goOn(a, 1)
 	for _, step := range []func(context.Context) error{a.fill, a.square} {
 		must(t, step(t.Context()))
