@@ -360,7 +360,11 @@ func TestBudgetOfAHole(t *testing.T) {
 	a := w.worker()
 	first := w.ask(w.request(1)) // the first transaction of an account needs more gas
 	w.until(a, "the account exists", w.ended(intent.StatusCompleted, first...))
-	ids := w.ask(w.request(2, by("ann")), w.request(3, by("bob")))
+	ask := func(n int, client string) intent.Request {
+		return w.request(n, by(client), func(r *intent.Request) { r.Gas.Limit = w.settings.NoOpGas })
+	}
+	ids := w.ask(ask(2, "ann"), ask(3, "bob"))
+	a.claim = true
 	for _, step := range []func(context.Context) error{a.poll, a.look, a.take, a.place} {
 		must(t, step(t.Context()))
 	}

@@ -8,6 +8,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/holiman/uint256"
+
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 )
@@ -34,16 +36,15 @@ const BatchMax = 200
 // Settle records the actual costs of a lane's reservations. A purpose without a reservation adds
 // nothing.
 //
-// Each hole without a reservation takes over the fees of a reservation that ends unspent, the
-// largest first: the intent that gave a nonce back leaves its money to the no-op there. Returned
-// to everybody, the money could be reserved for other intents, and the signed transactions
-// behind the hole would wait for the next day.
+// Holes without a reservation share the fees that are left unspent: an intent that gave a nonce
+// back leaves its money to the no-op there. Returned to everybody, it could be reserved for other
+// intents, and the signed transactions behind the hole would wait for the next day.
 type Settle struct {
 	Day   Day
 	Lane  Lane
 	Token uint64   // of the lane's holder
 	Spent []Spent  // at most [BatchMax]
-	Holes []uint64 // nonces that no-ops will use, lowest first
+	Holes []uint64 // nonces that no-ops will use
 	At    time.Time
 }
 
@@ -126,39 +127,37 @@ func (s State) settle(c Settle) ([]Event, error) {
 	if len(e.Spent) == 0 {
 		return nil, nil
 	}
-	if kept := s.keep(c, e.Spent); len(kept) > 0 {
+	if kept := s.keep(c, e.Spent); len(kept) > 0 { // in one append: nobody reserves it in between
 		return []Event{e, Reserved{e.Day, c.Lane, c.Token, kept, c.At}}, nil
 	}
 	return []Event{e}, nil
 }
 
-// keep returns the charges of holes that take over the fees of reservations that end unspent.
+// keep returns the charges of holes without a reservation, which share the fees that the
+// settled reservations leave unspent.
 func (s State) keep(c Settle, spent []Spent) (kept []Charge) {
-	if len(c.Holes) == 0 {
-		return nil
-	}
 	d := s.draft(c.Day)
 	d.shelf(c.Lane, c.Token)
-	var fees []chain.Amount
+	var left chain.Amount
 	for _, one := range spent {
-		if r, _ := s.Reserved(c.Lane, one.Purpose); one.Sum == (Sum{}) && !r.Cap.Fee.IsZero() {
-			fees = append(fees, r.Cap.Fee)
-		}
+		r, _ := s.Reserved(c.Lane, one.Purpose)
+		left = left.Plus(r.Cap.Fee.Minus(one.Fee))
 		d.settle(c.Lane, one)
 	}
-	slices.SortFunc(fees, func(a, b chain.Amount) int { return b.Int().Cmp(a.Int()) })
+	var poor []Purpose
 	for _, nonce := range c.Holes {
-		charge := Charge{Purpose: Purpose{Nonce: nonce}}
-		ends := slices.ContainsFunc(c.Spent, func(s Spent) bool { return s.Purpose == charge.Purpose })
-		if _, open := d.Reserved(c.Lane, charge.Purpose); open || ends {
-			continue
+		p := Purpose{Nonce: nonce}
+		ends := slices.ContainsFunc(c.Spent, func(s Spent) bool { return s.Purpose == p })
+		if _, open := d.Reserved(c.Lane, p); !open && !ends && !slices.Contains(poor, p) {
+			poor = append(poor, p)
 		}
-		if len(fees) == 0 {
-			break
-		}
-		if charge.Fee, fees = fees[0], fees[1:]; d.check(c.Lane, charge) == nil {
+	}
+	for i, p := range poor {
+		share := chain.AmountOf(new(uint256.Int).Div(left.Int(), uint256.NewInt(uint64(len(poor)-i)))) //nolint:gosec // a length
+		charge := Charge{Purpose: p, Sum: Sum{Fee: share}}
+		if !share.IsZero() && d.check(c.Lane, charge) == nil {
 			d.add(c.Lane, charge, c.At)
-			kept = append(kept, charge)
+			left, kept = left.Minus(share), append(kept, charge)
 		}
 	}
 	return kept
