@@ -23,7 +23,7 @@ func operated(t testing.TB, change ...func(*Config)) (*stack, *slog.LevelVar, *b
 	level, drained := new(slog.LevelVar), new(bool)
 	config := s.config
 	config.Admin = Admin{
-		Keys: commands.Keys{AccessKeys: handler, Now: s.now, Random: rand.Reader}, Level: level, Drain: func() { *drained = true },
+		Keys: commands.Keys{AccessKeys: handler, Now: s.now}, Level: level, Drain: func() { *drained = true },
 	}
 	config.Access.Open = true // applies to the API, not to this listener
 	config.Access.Keys = func() access.State {

@@ -36,7 +36,7 @@ func withCanceler(c *Config, db *embedded.DB) *canceler.Canceler {
 		Store: db.Log(), Checkpoints: db.Work(), Transactions: c.Submit.Transactions, Groups: groups, Payloads: db.Payloads(),
 		Chains: []chain.ID{testChain, 1, 4217}, CatchUp: grouper.CatchUp,
 		Check: tempo.CheckPrimitive, Verify: tempo.VerifyPrimitive, Deployment: "here", GroupIDForm: true,
-		Now: c.Now, Random: rand.Reader, Log: c.Log,
+		Now: c.Now, Log: c.Log,
 	}
 	c.Canceler = made
 	return made

@@ -102,7 +102,7 @@ func postgresReplicas(t *testing.T, n int) (urls []string, admin *pgx.Conn) {
 				Vault:        commands.Vault{Rows: db.Payloads, Master: master, Random: rand.Reader},
 				Decoders:     map[chain.ID]func([]byte) (chain.Signed, error){testChain: decode},
 				Grouping:     commands.GroupExplicit, ExpiringWindow: 30 * time.Second,
-				Slots: make(chan struct{}, runtime.GOMAXPROCS(0)), Now: time.Now, Random: rand.Reader,
+				Slots: make(chan struct{}, runtime.GOMAXPROCS(0)), Now: time.Now,
 			},
 			Query: transactions.Query{DB: db.View()}, Board: db.Work, Tail: tail.New(db.Log, tx.Codec(), slog.New(slog.DiscardHandler)),
 			Transient: postgres.Transient, Limits: DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, CursorKeyBytes),

@@ -98,7 +98,7 @@ func testConfig(t testing.TB, db *embedded.DB, now func() time.Time) Config {
 			Vault:        commands.Vault{Rows: db.Payloads(), Master: master, Random: rand.Reader},
 			Decoders:     map[chain.ID]func([]byte) (chain.Signed, error){testChain: decode, 1: decode, 4217: decode},
 			Grouping:     commands.GroupExplicit, ExpiringWindow: 30 * time.Second,
-			Slots: make(chan struct{}, runtime.GOMAXPROCS(0)), Now: now, Random: rand.Reader,
+			Slots: make(chan struct{}, runtime.GOMAXPROCS(0)), Now: now,
 		},
 		Query: transactions.Query{DB: db.View()}, Groups: Groups{Query: groups.Query{DB: db.View()}, Checkpoints: db.Work()}, Board: db.Work(), Tail: tailOf(t, db),
 		Health: Health{

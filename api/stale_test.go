@@ -43,7 +43,7 @@ func withChain(t testing.TB) (*chaintest.Chain, *chaintest.Node, func(*Config)) 
 func staleBy(config *Config, r *rpc.Reader) map[chain.ID]func(context.Context, string, chain.Hash, eventlog.Meta) (tx.State, error) {
 	w := &watcher.Watcher{
 		Chain: testChain, Node: r, Transactions: config.Submit.Transactions,
-		Now: config.Now, Random: rand.Reader, Log: config.Log,
+		Now: config.Now, Log: config.Log,
 	}
 	return map[chain.ID]func(context.Context, string, chain.Hash, eventlog.Meta) (tx.State, error){
 		testChain: func(ctx context.Context, client string, hash chain.Hash, meta eventlog.Meta) (tx.State, error) {

@@ -110,7 +110,7 @@ func newStack(t testing.TB, change ...func(*Config, *api.Config)) *stack {
 		Vault:        commands.Vault{Rows: db.Payloads(), Master: master, Random: rand.Reader},
 		Decoders:     map[chain.ID]func([]byte) (chain.Signed, error){testChain: ethereum.Decode},
 		Grouping:     commands.GroupExplicit, ExpiringWindow: 30 * time.Second,
-		Slots: make(chan struct{}, runtime.GOMAXPROCS(0)), Now: time.Now, Random: rand.Reader,
+		Slots: make(chan struct{}, runtime.GOMAXPROCS(0)), Now: time.Now,
 	}
 	s.config = Config{
 		Submit: submit, Proxies: map[chain.ID]Proxy{testChain: s.node}, Await: s.tail.Await,

@@ -39,7 +39,7 @@ func TestFollowersShareADecoding(t *testing.T) {
 		var requested, assigned atomic.Int64
 		replica := open(func(c *Config) {
 			desk := *c.Intake
-			desk.Intents = intake.Intents{Store: desk.Intents.Store, Codec: countingCodec(&requested, &assigned)}
+			desk.Intents = intake.Intents{Store: desk.Intents.Store, Codec: countingCodec(&requested, &assigned), Random: desk.Intents.Random}
 			c.Intake = &desk
 		})
 		followers := make([]*listener, api.ClientStreams)

@@ -28,7 +28,7 @@ func newGuard(log port.Store) *guard.Guard {
 		Signers:    guard.Signers{Store: log, Codec: signer.Codec(), Random: rand.Reader},
 		Budgets:    guard.Budgets{Store: log, Codec: budget.Codec(), Random: rand.Reader},
 		Settings:   guard.DefaultSettings(), Now: func() time.Time { return epoch },
-		Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+		Log: slog.New(slog.DiscardHandler),
 	})
 }
 

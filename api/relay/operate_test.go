@@ -34,10 +34,10 @@ func operators(t *testing.T) (*stack, *guard.Guard) {
 	log := slog.New(slog.DiscardHandler)
 	g := guard.New(guard.Config{
 		Safeguards: guard.Safeguards{Store: db.Log(), Codec: safeguard.Codec(), Random: rand.Reader}, Signers: guard.Signers{Store: db.Log(), Codec: signer.Codec(), Random: rand.Reader},
-		Budgets: guard.Budgets{Store: db.Log(), Codec: budget.Codec(), Random: rand.Reader}, Settings: guard.DefaultSettings(), Now: now, Random: rand.Reader, Log: log,
+		Budgets: guard.Budgets{Store: db.Log(), Codec: budget.Codec(), Random: rand.Reader}, Settings: guard.DefaultSettings(), Now: now, Log: log,
 	})
 	o := Operators{Guard: g, Chains: []chain.ID{testChain}, Signers: []chain.Address{alice}, Now: now, Mender: worker.Mender{
-		Lanes: worker.Lanes{Store: db.Log(), Codec: lane.Codec(), Random: rand.Reader}, Intents: worker.Intents{Store: db.Log(), Codec: intent.Codec(), Random: rand.Reader}, Now: now, Random: rand.Reader,
+		Lanes: worker.Lanes{Store: db.Log(), Codec: lane.Codec(), Random: rand.Reader}, Intents: worker.Intents{Store: db.Log(), Codec: intent.Codec(), Random: rand.Reader}, Now: now,
 	}}
 	check(t, g.Register(t.Context(), testChain, alice, []string{"hot"}))
 	s := &stack{t: t}

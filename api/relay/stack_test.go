@@ -101,7 +101,7 @@ func newStack(t testing.TB, log port.Store, view *sql.DB, change ...func(*Config
 		},
 		Intake: &intake.Desk{
 			Intents: intake.Intents{Store: log, Codec: intent.Codec(), Random: rand.Reader}, Chains: map[chain.ID]func(intent.Request) error{testChain: nil},
-			Webhooks: intake.NewWebhookChecks(guard), Seal: &seal, AtOnce: 16, Now: now, Random: rand.Reader,
+			Webhooks: intake.NewWebhookChecks(guard), Seal: &seal, AtOnce: 16, Now: now,
 		},
 		Query: intents.Query{DB: view}, Tail: tailOf(t, log),
 	}

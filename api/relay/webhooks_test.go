@@ -57,7 +57,7 @@ func (h *hooked) open(t *testing.T, log port.Store, view *sql.DB, change ...func
 		c.Webhooks = &Webhooks{
 			Rows: h.rows,
 			Operator: notifier.Operator{
-				Endpoints: notifier.Endpoints{Store: log, Codec: notice.Codec(), Random: rand.Reader}, Rows: h.rows, Now: c.API.Now, Random: rand.Reader,
+				Endpoints: notifier.Endpoints{Store: log, Codec: notice.Codec(), Random: rand.Reader}, Rows: h.rows, Now: c.API.Now,
 			},
 			Endpoint: func(client, url string) notice.EndpointID { return notice.EndpointOf(client, c.Intake.Seal.Seal(url)) },
 			Secrets:  func(id notice.EndpointID) []string { return []string{"whsec_" + id.String()} },

@@ -151,7 +151,7 @@ func (w *telling) feeder() *notifier.Feeder {
 
 func (w *telling) operator() notifier.Operator {
 	return notifier.Operator{
-		Endpoints: notifier.Endpoints{Store: w.db.Log(), Codec: notice.Codec()}, Rows: w.rows, Now: w.clock.now,
+		Endpoints: notifier.Endpoints{Store: w.db.Log(), Codec: notice.Codec(), Random: rand.Reader}, Rows: w.rows, Now: w.clock.now,
 	}
 }
 
