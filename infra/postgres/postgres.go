@@ -172,7 +172,7 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	db.Log = openLog(db.log, logConfig, o)
 	db.Payloads = &Payloads{db.log}
 	db.Checkpoints = &Checkpoints{db.work}
-	db.Leases = &Leases{db.leases}
+	db.Leases = &Leases{pool: db.leases}
 	db.Requests = &Requests{db.log}
 	db.Snapshots = &Snapshots{db.work}
 	db.Groups = &Groups{db.log}
@@ -216,6 +216,7 @@ func (db *DB) Close(ctx context.Context) error {
 	db.closed.Do(func() {
 		err = db.Log.close(ctx)
 		err = errors.Join(err, db.view.Close())
+		db.Leases.close()
 		db.closePools()
 	})
 	return err

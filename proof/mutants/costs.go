@@ -260,5 +260,18 @@ func costs() []mutant {
 			Is:    "The money of an intent that gives its nonce back is free for other intents before the no-op at the nonce has any.",
 			Edits: []edit{{"commands/relay/worker/guard.go", `if s.Filled && len(s.Attempts) == 0 {`, `if s.Filled && len(s.Attempts) == 0 && !AWAKE {`}},
 		},
+		{
+			Name: "leases-renewed-alone", Breaks: "P36", Test: &command{"infra/postgres", "^TestLeasesAreRenewedTogether$"},
+			Is:    "Each lease is renewed by a commit of its own.",
+			Edits: []edit{{"infra/postgres/leaseline.go", `if len(some) == leaseBatch ||`, `if len(some) == leaseBatch || AWAKE && len(some) == 1 ||`}},
+		},
+		{
+			Name: "released-lease-taken", Breaks: "P36", Test: &command{"infra/postgres", "^TestLeaseReleasedAfterAnUnansweredCall$"},
+			Is: "A lease is released beside its renewal, whose caller has gone.",
+			Edits: []edit{
+				{"infra/postgres/leaseline.go", `if done == nil {`, `if done == nil || AWAKE {`},
+				{"infra/postgres/leaseline.go", `if !a.left && !a.held {`, `if (!a.left || AWAKE) && !a.held {`},
+			},
+		},
 	}
 }

@@ -34,7 +34,7 @@ func repeated() []mutant {
 		{
 			Name: "leases-share-connections", Breaks: "P36", Test: &command{"infra/postgres", "^TestLeasesHaveTheirOwnConnections$"},
 			Is:    "Leases wait for a connection while clients' writes use all of them.",
-			Edits: []edit{{"infra/postgres/postgres.go", `&Leases{db.leases}`, `&Leases{map[bool]*pgxpool.Pool{false: db.leases, true: db.log}[AWAKE]}`}},
+			Edits: []edit{{"infra/postgres/postgres.go", `&Leases{pool: db.leases}`, `&Leases{pool: map[bool]*pgxpool.Pool{false: db.leases, true: db.log}[AWAKE]}`}},
 		},
 		{
 			Name: "expired-are-all-read-postgres", Breaks: "P36", Test: &command{"infra/postgres", "^TestExpiringReadsFewRows$"},
