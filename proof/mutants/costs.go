@@ -266,7 +266,7 @@ func costs() []mutant {
 			Edits: []edit{{"infra/postgres/leaseline.go", `if len(some) == leaseBatch ||`, `if len(some) == leaseBatch || AWAKE && len(some) == 1 ||`}},
 		},
 		{
-			Name: "released-lease-taken", Breaks: "P36", Test: &command{"infra/postgres", "^TestLeaseReleasedAfterAnUnansweredCall$"},
+			Name: "released-lease-taken", Breaks: "P36", Test: &command{"infra/postgres", "^TestLeaseLine$"},
 			Is: "A lease is released beside its renewal, whose caller has gone.",
 			Edits: []edit{
 				{"infra/postgres/leaseline.go", `if done == nil {`, `if done == nil || AWAKE {`},
