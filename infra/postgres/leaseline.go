@@ -12,9 +12,10 @@ import (
 const (
 	leaseGather = 20 * time.Millisecond
 	leaseBatch  = 1000
-	// leasePart is the part of the term for which a batch is tried: after it, there is time for
-	// the holders to ask again.
+	// leasePart is the part of the term for which a batch is tried, at least leaseTry: after it,
+	// there is time for the holders to ask again.
 	leasePart = 3
+	leaseTry  = 2 * time.Second
 )
 
 // leaseAsk is a call of Acquire.
@@ -70,7 +71,7 @@ func (l *leaseLine) run(ctx context.Context, acquire func(context.Context, []*le
 			return
 		}
 		l.last = time.Now()
-		trying, cancel := context.WithTimeout(ctx, some[0].ttl/leasePart)
+		trying, cancel := context.WithTimeout(ctx, max(some[0].ttl/leasePart, leaseTry))
 		err := retry(trying, func() error { return acquire(trying, some) })
 		cancel()
 		l.answer(some, err)

@@ -54,3 +54,26 @@ func TestLeaseLine(t *testing.T) {
 		}
 	})
 }
+
+// A batch is tried for a third of the term, and a short term does not make a slow server an error.
+func TestLeaseLineTries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for term, want := range map[time.Duration]time.Duration{time.Minute: 20 * time.Second, 300 * time.Millisecond: leaseTry} {
+			var line leaseLine
+			ask := &leaseAsk{name: "lane", holder: "a", ttl: term, done: make(chan struct{})}
+			var tried time.Duration
+			if err := line.join(ask, func(ctx context.Context, _ []*leaseAsk) error {
+				end, _ := ctx.Deadline()
+				tried = time.Until(end)
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			<-ask.done
+			if tried != want {
+				t.Errorf("a lease for %s: tried for %s, want %s", term, tried, want)
+			}
+			line.close(eventlog.ErrClosed)
+		}
+	})
+}

@@ -136,6 +136,9 @@ func (s State) settle(c Settle) ([]Event, error) {
 // keep returns the charges of holes without a reservation, which share the fees that the
 // settled reservations leave unspent.
 func (s State) keep(c Settle, spent []Spent) (kept []Charge) {
+	if len(c.Holes) == 0 { // as a rule: a draft copies the sums
+		return nil
+	}
 	d := s.draft(c.Day)
 	d.shelf(c.Lane, c.Token)
 	var left chain.Amount
