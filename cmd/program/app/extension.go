@@ -14,7 +14,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 )
 
-// Extension is what a program adds to delivery and runs in the same process, as a customer of it.
+// Extension is what a program adds to delivery, and runs in the same process. It uses delivery as
+// a client does.
 // The zero Extension adds nothing.
 type Extension struct {
 	// Run works until the service's work stops, and closes the resources opened for it.

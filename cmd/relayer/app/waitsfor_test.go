@@ -18,7 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
 )
 
-// unanswered is a read model that answers no statement, and counts those that need it.
+// unanswered is a read model that does not answer. It counts the statements that ask it.
 type unanswered struct{ asked int }
 
 func (u *unanswered) Connect(context.Context) (driver.Conn, error) {

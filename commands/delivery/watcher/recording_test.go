@@ -125,8 +125,8 @@ func TestReceiptsAreRecordedInTurns(t *testing.T) {
 	})
 }
 
-// Receipts of a block that has left the chain are not recorded any more. Those that are being recorded
-// are waited for, so that their verdicts are revoked.
+// Receipts of a block that has left the chain are not recorded any more. If some are being recorded,
+// the watcher waits for them, and then revokes their verdicts.
 func TestReceiptsOfALostBlockAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, log := recorder(t)

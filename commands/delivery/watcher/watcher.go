@@ -73,9 +73,9 @@ type run struct {
 	trouble   string               // last logged error; empty: none
 	unsettled unsettled
 	settlers  settlers
-	// recording records receipts. The board gets a block when its receipts and those below are
-	// recorded, so the next process reads the others again. sealing records that executed transactions
-	// are final; the board has those that are not recorded.
+	// recording records receipts. The board gets a block once its receipts and those of all blocks
+	// below are recorded. The next process reads the other blocks again. sealing records that
+	// executed transactions are final; the board keeps a transaction until that is recorded.
 	recording, sealing *recording
 }
 

@@ -238,8 +238,8 @@ func (d *Desk) lookUp(ctx context.Context, client string, all []intent.Webhook) 
 }
 
 // Cancel cancels an intent of a client: at once if nothing can have been signed for it,
-// otherwise by a no-op at its nonce. A nil client is an operator, who may cancel any
-// client's intent. For another client's intent it returns [intent.ErrUnknown], which
+// otherwise by a no-op at its nonce. If client is nil, an operator asks, who may cancel
+// every client's intents. For another client's intent it returns [intent.ErrUnknown], which
 // reveals nothing.
 func (d *Desk) Cancel(ctx context.Context, client *string, id chain.IntentID, detail string, meta eventlog.Meta) Answer {
 	return d.wish(ctx, client, id, meta, func(intent.Request) (intent.Command, error) {

@@ -20,7 +20,7 @@ import (
 type Quota struct {
 	Limit int
 	Name  string // of the setting
-	// Thing and Things are the noun for what is counted.
+	// Thing and Things are the word for what is counted: one and several.
 	Thing, Things string
 	// Count counts a client's things in the queue, up to most.
 	Count func(ctx context.Context, client string, most int) (int, error)
