@@ -28,7 +28,8 @@ const catchUpMax = 3 * time.Second
 //
 // The grouper is slower than the read models. It need not have reached the end of the log, but the
 // newest of these acceptances, which the read models know: transactions of other clients delay no
-// request by the time that it takes to group them.
+// request by the time that it takes to group them. A transaction that only claims its sender has no
+// such acceptance: after its claim is confirmed it joins within the grouper's own time.
 //
 // Each poll takes a place: the grouper's checkpoint and the log's end are read on connections that
 // leases use, the other checkpoints on connections of lists. No place is held between two polls.

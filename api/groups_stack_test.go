@@ -95,9 +95,19 @@ func grouped(t testing.TB, change ...func(*Config)) *stack {
 // fed waits until the due queue has every recorded event.
 func (s *stack) fed() {
 	s.t.Helper()
-	checkpoint := func(ctx context.Context) (eventlog.Position, error) {
-		return s.db.Work().Checkpoint(ctx, scheduler.Reader)
-	}
+	s.passed(scheduler.Reader)
+}
+
+// joined waits until the grouper has seen every recorded event. A query of a group waits for
+// acceptances itself, but not for confirmations of claims.
+func (s *stack) joined() {
+	s.t.Helper()
+	s.passed(grouping.Reader)
+}
+
+func (s *stack) passed(reader string) {
+	s.t.Helper()
+	checkpoint := func(ctx context.Context) (eventlog.Position, error) { return s.db.Work().Checkpoint(ctx, reader) }
 	if err := (&api{Config: s.config}).reached(s.t.Context(), s.db.Log().Head, checkpoint); err != nil {
 		s.t.Fatal(err)
 	}

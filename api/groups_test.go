@@ -292,6 +292,7 @@ func TestClaimedGroup(t *testing.T) {
 		t.Errorf("pending: %d in the group, %d in none", list(inGroup), list(inNone))
 	}
 	s.handle(claim, tx.ConfirmGroup{Block: chain.Block{Number: 1, Hash: chain.Hash{1}}, At: testTime})
+	s.joined()
 	if shown := s.groupShown(groupPath(key)); len(shown.Members) != 1 || shown.Members[0].TxHash != claim {
 		t.Errorf("confirmed: %+v", shown)
 	}
