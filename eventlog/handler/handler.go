@@ -21,16 +21,17 @@ type Decider[S, C, E any] interface {
 type Origin struct {
 	ID   eventlog.ID
 	Meta eventlog.Meta
-	// Each, if set, returns the metadata of one event, which Meta does not have.
-	Each func(fact any) eventlog.Meta
+	// Each, if set, returns the metadata of one event, which Meta does not have. i is the event's
+	// place among the events of the append.
+	Each func(i int, fact any) eventlog.Meta
 }
 
 // meta returns the metadata of one event of the command.
-func (o Origin) meta(fact any) eventlog.Meta {
+func (o Origin) meta(i int, fact any) eventlog.Meta {
 	if o.Each == nil {
 		return o.Meta
 	}
-	return o.Each(fact)
+	return o.Each(i, fact)
 }
 
 // Begin makes an origin with an id drawn from random.
@@ -201,10 +202,19 @@ func (h Handler[S, C, E]) HandleOnce(ctx context.Context, stream eventlog.Stream
 }
 
 func (h Handler[S, C, E]) try(ctx context.Context, stream eventlog.Stream, r Result[S], c C, o Origin) (_ Result[S], repeated bool, _ error) {
-	r.Added, r.Position = 0, 0
 	decided, err := r.State.Decide(c)
-	if err != nil || len(decided) == 0 {
+	if err != nil {
+		r.Added, r.Position = 0, 0
 		return r, false, err
+	}
+	return h.record(ctx, stream, r, decided, o)
+}
+
+// record appends decided events to a stream that stands at r.
+func (h Handler[S, C, E]) record(ctx context.Context, stream eventlog.Stream, r Result[S], decided []E, o Origin) (_ Result[S], repeated bool, err error) {
+	r.Added, r.Position = 0, 0
+	if len(decided) == 0 {
+		return r, false, nil
 	}
 	if r.Version > 0 && r.Link.IsZero() {
 		if r.Link, err = h.link(ctx, stream, r.Version); err != nil {
@@ -218,7 +228,7 @@ func (h Handler[S, C, E]) try(ctx context.Context, stream eventlog.Stream, r Res
 		if err != nil {
 			return r, false, fmt.Errorf("encode %s: %w", name, err)
 		}
-		events[i] = eventlog.Event{ID: eventlog.DeriveID(stream, o.ID, i), Name: name, Data: data, Meta: o.meta(e)}
+		events[i] = eventlog.Event{ID: eventlog.DeriveID(stream, o.ID, i), Name: name, Data: data, Meta: o.meta(i, e)}
 		next.Link = next.Link.Next(stream, r.Version+eventlog.Version(i+1), events[i])
 		events[i].Meta.Link = next.Link
 		next.State = next.State.Evolve(e)

@@ -273,5 +273,18 @@ func costs() []mutant {
 				{"infra/postgres/leaseline.go", `if !a.left && !a.held {`, `if (!a.left || AWAKE) && !a.held {`},
 			},
 		},
+		{
+			Name: "budgets-one-by-one", Breaks: "P36", Test: &command{"commands/relay/guard", "^TestHundredsOfLanesReserve$"},
+			Is:    "Each lane reserves its budget by an append of its own.",
+			Edits: []edit{{"eventlog/handler/each.go", `if i > 0 && len(decided)`, `if i > 0 && AWAKE || i > 0 && len(decided)`}},
+		},
+		{
+			Name: "budgets-without-turns", Breaks: "P36", Test: &command{"commands/relay/guard", "^TestHundredsOfLanesReserve$"},
+			Is: "One client's hundreds of lanes reserve their budget before another client's.",
+			Edits: []edit{{"commands/relay/guard/line.go", `			commands[by] = append(commands[by], a)`, `			if AWAKE {
+				by = ""
+			}
+			commands[by] = append(commands[by], a)`}},
+		},
 	}
 }

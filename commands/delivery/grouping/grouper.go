@@ -226,7 +226,7 @@ func origin(chunk []joining) handler.Origin {
 	return handler.Origin{
 		ID:   eventlog.ID(h.Sum(nil)[:16]),
 		Meta: causes[chunk[0].member.Hash],
-		Each: func(fact any) eventlog.Meta {
+		Each: func(_ int, fact any) eventlog.Meta {
 			joined := fact.(group.Joined) //nolint:forcetypeassert // a Join has no other facts
 			return causes[joined.Hash]
 		},

@@ -136,6 +136,8 @@ func (g *Guard) budget(on chain.ID) *purse {
 	p := g.budgets[on]
 	if p == nil {
 		p = &purse{handler: g.Budgets, stream: budget.Stream(on)}
+		p.line.weight = purposes
+		p.line.of = func(c budget.Command) string { return spender(p.held.State, c) }
 		g.budgets[on] = p
 	}
 	return p
@@ -237,7 +239,12 @@ func callsOf(r intent.Request) []chain.Call {
 func (g *Guard) reserve(ctx context.Context, id chain.Sequence, token lane.Token, some []int, charges []budget.Charge, answers []error) error {
 	now := g.Now()
 	purse := g.budget(id.Chain)
-	state, err := purse.now(ctx, now)
+	// A reservation is decided on the current state. Where there were limits when it was last read,
+	// it need not be read before: without limits any more, a reservation does no harm.
+	state, err := purse.at(ctx, time.Time{}, now)
+	if err == nil && !state.Limited() {
+		state, err = purse.now(ctx, now)
+	}
 	if err != nil || !state.Limited() {
 		return err
 	}

@@ -12,24 +12,24 @@ import (
 )
 
 // view is the last read state of a stream. It reads on from there, not from the beginning,
-// because a budget's stream has no end. It is safe for concurrent use. Commands of one
-// process take turns, and so do not conflict in the log.
+// because a budget's stream has no end. It is safe for concurrent use.
+//
+// Its callers wait in a line. Whoever is at its head carries out the next round for several of
+// them: one read, which began after all of them had asked, and one append with the events of
+// all commands. So lanes by the hundred wait for a few appends, not for one of each lane before
+// them; and commands of one process do not conflict in the log.
 type view[S handler.Decider[S, C, E], C, E any] struct {
 	handler handler.Handler[S, C, E]
 	stream  eventlog.Stream
 
-	turn  turn
+	line line[S, C]
+
+	// These belong to the caller at the head of the line.
 	held  handler.Result[S]
 	read  time.Time // zero: never
 	since int       // events since the last possible snapshot
 
-	// begun counts started reads of the stream; ended is the number of the last successful
-	// one. A read serves all callers that asked before it began. Many lanes ask in each
-	// turn, and would otherwise wait for one read each.
-	begun atomic.Uint64
-	ended uint64
-
-	// last is the state after the last turn, for callers that need not wait for it.
+	// last is the state after the last round, for callers that need not wait for it.
 	last atomic.Pointer[sight[S]]
 }
 
@@ -39,57 +39,88 @@ type sight[S any] struct {
 	read  time.Time
 }
 
-// conflictsMax is how often a command is decided again after conflicts.
+// conflictsMax is how often commands are decided again after conflicts.
 const conflictsMax = 64
 
 // at returns the state as of since or later. It returns a state that is new enough at once,
-// even while another caller has the turn and waits for the store.
+// even while other callers wait for the store.
 func (v *view[S, C, E]) at(ctx context.Context, since, now time.Time) (S, error) {
 	if last := v.last.Load(); last != nil && !last.read.Before(since) {
 		return last.state, nil
 	}
-	if err := v.turn.take(ctx); err != nil {
-		var none S
-		return none, err
-	}
-	defer v.turn.give()
-	if v.read.IsZero() || v.read.Before(since) {
-		if err := v.readOn(ctx, now); err != nil {
-			return v.held.State, err
-		}
-	}
-	return v.held.State, nil
+	return v.line.join(ctx, &ask[S, C]{since: since, now: now}, v.round)
 }
 
 // now returns the current state.
 func (v *view[S, C, E]) now(ctx context.Context, now time.Time) (S, error) {
-	asked := v.begun.Load()
-	if err := v.turn.take(ctx); err != nil {
-		var none S
-		return none, err
-	}
-	defer v.turn.give()
-	err := v.readSince(ctx, asked, now)
-	return v.held.State, err
+	return v.line.join(ctx, &ask[S, C]{now: now}, v.round)
 }
 
-// readSince reads, unless a read that began after asked has succeeded. The caller has the
-// turn.
-func (v *view[S, C, E]) readSince(ctx context.Context, asked uint64, now time.Time) error {
-	if v.ended > asked {
+// handle handles a command on the stream's current state. On a refusal it returns the state
+// that refused.
+func (v *view[S, C, E]) handle(ctx context.Context, c C, meta eventlog.Meta, now time.Time) (S, error) {
+	return v.line.join(ctx, &ask[S, C]{command: &handler.Asked[C]{Command: c, Meta: meta}, now: now}, v.round)
+}
+
+// round answers some callers; see [line.join].
+func (v *view[S, C, E]) round(ctx context.Context, some []*ask[S, C]) error {
+	var commands []handler.Asked[C]
+	var askers []*ask[S, C] // of commands
+	stale, now := false, time.Time{}
+	for _, a := range some {
+		if a.command != nil {
+			commands, askers = append(commands, *a.command), append(askers, a)
+		}
+		if a.now.After(now) {
+			now = a.now
+		}
+		stale = stale || a.since.IsZero() || v.read.Before(a.since)
+	}
+	if stale {
+		if err := v.readOn(ctx, now); err != nil {
+			return err
+		}
+	}
+	for _, a := range some {
+		if a.command == nil {
+			a.answer(v.held.State, nil)
+		}
+	}
+	if len(commands) == 0 {
 		return nil
 	}
-	return v.readOn(ctx, now)
+	answers, err := v.decide(ctx, commands, now)
+	if err != nil {
+		return err
+	}
+	for i, answer := range answers {
+		askers[i].answer(answer.State, answer.Refused)
+	}
+	return nil
 }
 
-// readOn reads the events recorded since. The caller has the turn.
-func (v *view[S, C, E]) readOn(ctx context.Context, now time.Time) (err error) {
-	number := v.begun.Add(1)
-	defer func() {
+// decide decides commands on the state that was just read.
+func (v *view[S, C, E]) decide(ctx context.Context, commands []handler.Asked[C], now time.Time) ([]handler.Answer[S], error) {
+	for range conflictsMax {
+		next, answers, err := v.handler.DoEachOnce(ctx, v.stream, v.held, commands)
 		if err == nil {
-			v.ended = number
+			v.held, v.since = next, v.since+next.Added
+			v.leave()
+			return answers, nil
 		}
-	}()
+		var conflict *eventlog.ConflictError
+		if !errors.As(err, &conflict) {
+			return nil, err
+		}
+		if err := v.readOn(ctx, now); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("%s got new events %d times during the decision", v.stream, conflictsMax)
+}
+
+// readOn reads the events recorded since.
+func (v *view[S, C, E]) readOn(ctx context.Context, now time.Time) error {
 	if v.held.Version == 0 {
 		held, err := v.handler.Load(ctx, v.stream)
 		if err != nil {
@@ -124,36 +155,4 @@ func (v *view[S, C, E]) keep(ctx context.Context) {
 	if v.handler.Keep(ctx, v.stream, v.held, v.since) {
 		v.since = 0
 	}
-}
-
-// handle handles a command on the stream's current state. On a refusal it returns the state
-// that refused.
-func (v *view[S, C, E]) handle(ctx context.Context, c C, meta eventlog.Meta, now time.Time) (S, error) {
-	asked := v.begun.Load()
-	var none S
-	o, err := handler.Begin(v.handler.Random, meta)
-	if err != nil {
-		return none, err
-	}
-	if err := v.turn.take(ctx); err != nil {
-		return none, err
-	}
-	defer v.turn.give()
-	for range conflictsMax {
-		if err := v.readSince(ctx, asked, now); err != nil {
-			return v.held.State, err
-		}
-		asked = v.begun.Load() // after a conflict
-		next, err := v.handler.HandleOnce(ctx, v.stream, v.held, c, o)
-		if err == nil {
-			v.held, v.since = next, v.since+next.Added
-			v.leave()
-			return next.State, nil
-		}
-		var conflict *eventlog.ConflictError
-		if !errors.As(err, &conflict) {
-			return v.held.State, err
-		}
-	}
-	return v.held.State, fmt.Errorf("%s got new events %d times during the decision", v.stream, conflictsMax)
 }
