@@ -19,11 +19,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/proof/rig"
 )
 
-// previousVar names the revision to replace. The default is the last revision before the latest
-// schema change.
+// previousVar names the revision to replace. The default is version 0.1.0; the next version takes
+// its place once it is cut.
 const (
 	previousVar     = "WATCHTOWER_TEST_PREVIOUS"
-	previousDefault = "e5bd38d427b5a563db0db7bb780ed3c0c76f8dee"
+	previousDefault = "282d5296a55a02c21e09e3d6f9cc043d46601ff9"
 	// unlinked is the last revision that recorded no links.
 	unlinked = "4787e8cf24a06946681816249287489cf6e0a90e"
 )
