@@ -21,7 +21,7 @@ type Answer[S any] struct {
 // DoEachOnce is DoOnce for commands of several callers. Each is decided on the state after the
 // commands before it. The events of all are appended together: after an error no command has
 // an answer. If their events do not fit in one append, only the first commands have an answer.
-// Told gets the events as those of one command without metadata.
+// Told is called once, with the events of all commands and no metadata.
 func (h Handler[S, C, E]) DoEachOnce(ctx context.Context, stream eventlog.Stream, r Result[S], commands []Asked[C]) (Result[S], []Answer[S], error) {
 	var decided []E
 	var metas []eventlog.Meta // of decided
@@ -43,7 +43,7 @@ func (h Handler[S, C, E]) DoEachOnce(ctx context.Context, stream eventlog.Stream
 		return r, nil, err
 	}
 	o.Each = func(i int, _ any) eventlog.Meta { return metas[i] }
-	// The id is new: events that a store calls repeated are those of this very append.
+	// The id is new, so the store can only report a repetition of this append itself.
 	next, _, err := h.record(ctx, stream, r, decided, o)
 	if err != nil {
 		return next, nil, err

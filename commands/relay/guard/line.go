@@ -46,9 +46,8 @@ func (a *ask[S, C]) answered() bool {
 	}
 }
 
-// line is a line of calls. The one at its head carries out rounds until it is answered itself, and
-// then leaves its place to another. So no call waits for a goroutine of its own, and none works for
-// others when it need not wait itself.
+// line is a line of calls. The call at its head carries out rounds until it has its own answer, and
+// then leaves its place to another call. So the line needs no goroutine of its own.
 type line[S, C any] struct {
 	// of returns who a command takes turns with others for; nil: all are one.
 	of func(C) string
@@ -62,7 +61,7 @@ type line[S, C any] struct {
 }
 
 // join waits in the line for an answer, at most until ctx ends. round answers at least the first of
-// those that it is given, unless it fails. It is called by one call at a time.
+// the calls that it is given, unless it fails. Only the call at the head calls it.
 func (l *line[S, C]) join(ctx context.Context, a *ask[S, C], round func(context.Context, []*ask[S, C]) error) (S, error) {
 	a.head, a.done = make(chan struct{}), make(chan struct{})
 	l.mu.Lock()
@@ -115,8 +114,8 @@ func unanswered[S, C any](all []*ask[S, C]) (some []*ask[S, C]) {
 	return some
 }
 
-// take takes those of the next round: all who only read, and commands by turns. The caller is at the
-// head.
+// take removes the calls of the next round from the line: all that only read, and commands by turns.
+// Only the call at the head uses it.
 func (l *line[S, C]) take() (some []*ask[S, C]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

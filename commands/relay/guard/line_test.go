@@ -44,8 +44,8 @@ func reserving(ctx context.Context, g *guard.Guard, client string, id chain.Sequ
 	return err
 }
 
-// If a client has hundreds of lanes reserve budget, a lane of another client and a lane that all
-// share reserve in the next append but one, and the hundreds of lanes share appends.
+// One client's lanes reserve budget by the hundred. A lane of another client, and a lane that all
+// clients share, have their reservations after two appends. The hundreds of lanes share appends.
 func TestHundredsOfLanesReserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -14,10 +14,10 @@ import (
 // view is the last read state of a stream. It reads on from there, not from the beginning,
 // because a budget's stream has no end. It is safe for concurrent use.
 //
-// Its callers wait in a line. Whoever is at its head carries out the next round for several of
-// them: one read, which began after all of them had asked, and one append with the events of
-// all commands. So lanes by the hundred wait for a few appends, not for one of each lane before
-// them; and commands of one process do not conflict in the log.
+// Its callers wait in a line. The caller at its head carries out a round for several callers:
+// one read, which begins after these calls, and one append with the events of their commands.
+// So hundreds of lanes wait for a few appends, and not for an append of each lane before them.
+// Commands of one process do not conflict in the log.
 type view[S handler.Decider[S, C, E], C, E any] struct {
 	handler handler.Handler[S, C, E]
 	stream  eventlog.Stream

@@ -25,9 +25,9 @@
 // in doubt.
 //
 // This costs one append per batch to be signed and one per batch that became final, for any
-// number of intents. Lanes of a process that ask at the same time share an append. A lane that works in batches
-// appends at most twice per block, and once more when it bumps: ten lanes at one block per second
-// make twenty appends per second on the stream, for a thousand intents or for ten. A holder keeps
+// number of intents. Lanes of a process that ask at the same time share an append. A lane that works
+// in batches appends at most twice per block, and once more when it bumps: ten lanes at one block per
+// second make at most twenty appends per second on the stream, for a thousand intents or for ten. A holder keeps
 // the state and reads on from its version: after a conflict it reads only the new events, not the
 // ever-growing stream. On a chain without limits nothing needs to be reserved ([State.Limited]);
 // a limit set later counts from then on.
