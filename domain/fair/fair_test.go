@@ -69,3 +69,38 @@ func TestNobodyWaitsForACrowd(t *testing.T) {
 		}
 	})
 }
+
+// A client that was served while it was alone waits for a client that comes now.
+func TestQueueOfOneThenTwo(t *testing.T) {
+	var q fair.Queue[string]
+	q.Add("a", "a0")
+	q.Add("a", "a1")
+	first, _ := q.Next()
+	q.Add("b", "b0")
+	second, _ := q.Next()
+	third, _ := q.Next()
+	if got := first + second + third; got != "a0b0a1" {
+		t.Error(got)
+	}
+}
+
+func TestQueue(t *testing.T) {
+	var q fair.Queue[string]
+	for _, item := range []string{"b0", "b1", "b2", "a0", "c0", "a1"} {
+		q.Add(item[:1], item)
+	}
+	q.Keep(func(item string) bool { return item != "c0" && item != "b1" })
+	var got []string
+	for !q.Empty() {
+		item, ok := q.Next()
+		if got = append(got, item); !ok || len(got) == 2 {
+			q.Add("d", "d0") // it comes last
+		}
+	}
+	if text := strings.Join(got, " "); text != "b0 a0 b2 a1 d0" {
+		t.Error(text)
+	}
+	if item, ok := q.Next(); ok {
+		t.Errorf("an empty queue has %q", item)
+	}
+}

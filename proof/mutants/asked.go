@@ -50,7 +50,7 @@ func asked() []mutant {
 		{
 			Name: "lanes-out-of-line", Breaks: "P36", Test: &command{"commands/relay/worker", "^TestLanesOfOneClientWaitInLine$"},
 			Is:    "The claims of all lanes that a client asks for are made at once, and hold all connections.",
-			Edits: []edit{{"commands/relay/worker/line.go", `len(l.asking) > 0 && l.asked < askedMost`, `len(l.asking) > 0 && (l.asked < askedMost || AWAKE)`}, {"commands/relay/worker/line.go", `for l.running < lineMost {`, `for l.running < lineMost || AWAKE {`}},
+			Edits: []edit{{"commands/relay/worker/line.go", `!l.asking.Empty() && l.asked < askedMost`, `!l.asking.Empty() && (l.asked < askedMost || AWAKE)`}, {"commands/relay/worker/line.go", `for l.running < lineMost {`, `for l.running < lineMost || AWAKE {`}},
 		},
 		{
 			Name: "queue-out-of-line", Breaks: "P36", Test: &command{"cmd/relayer/app", "^TestQueueIsInLine$"},
@@ -65,7 +65,7 @@ func asked() []mutant {
 		{
 			Name: "lanes-without-turns", Breaks: "P36", Test: &command{"commands/relay/worker", "^TestClientsOfLanesTakeTurns$"},
 			Is:    "All claims of one client's lanes go before those of another client's.",
-			Edits: []edit{{"commands/relay/worker/line.go", `fair.InTurn(l.served,`, `fair.InTurn(map[bool]string{false: l.served}[AWAKE],`}},
+			Edits: []edit{{"commands/relay/worker/line.go", `l.asking.Add(client, w)`, `l.asking.Add(map[bool]string{false: client}[AWAKE], w)`}},
 		},
 		{
 			Name: "asked-lanes-have-no-turn", Breaks: "P36", Test: &command{"commands/relay/worker", "^TestAskedLanesHaveTurns$"},

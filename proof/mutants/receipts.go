@@ -6,13 +6,8 @@ func receipts() []mutant {
 	return []mutant{
 		{
 			Name: "receipts-in-block-order", Breaks: "P36", Test: &command{"commands/delivery/watcher", "^TestReceiptsAreRecordedInTurns$"},
-			Is: "All receipts of one client in a block are recorded before another client's.",
-			Edits: []edit{{"commands/delivery/watcher/recording.go", `	client := e.row.Client
-	if len(q.queues`, `	client := e.row.Client
-	if AWAKE {
-		client = ""
-	}
-	if len(q.queues`}},
+			Is:    "All receipts of one client in a block are recorded before another client's.",
+			Edits: []edit{{"commands/delivery/watcher/recording.go", `q.queue.Add(e.row.Client, e)`, `q.queue.Add(map[bool]string{false: e.row.Client}[AWAKE], e)`}},
 		},
 		{
 			Name: "blocks-wait-for-receipts", Breaks: "P36", Test: &command{"commands/delivery/watcher", "^TestReceiptsAreRecordedInTurns$"},

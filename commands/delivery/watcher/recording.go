@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
+	"github.com/tempo-watchtower/watchtower/domain/fair"
 )
 
 const (
@@ -33,8 +35,7 @@ type recording struct {
 	again   bool // entries that failed are tried again in the next step
 	running sync.WaitGroup
 	mu      sync.Mutex
-	queues  map[string][]entry   // by client
-	turns   []string             // clients with a queue, in the order of their turns
+	queue   fair.Queue[entry]
 	waiting map[chain.Hash]entry // queued, being recorded, or to be tried again; by transaction
 	failed  []entry              // to be tried again
 	busy    map[chain.Hash]int   // entries that are being recorded, by block
@@ -48,7 +49,7 @@ type recording struct {
 func newRecording(again bool) *recording {
 	idle := make(chan struct{})
 	close(idle)
-	return &recording{again: again, queues: map[string][]entry{}, waiting: map[chain.Hash]entry{}, busy: map[chain.Hash]int{}, idle: idle}
+	return &recording{again: again, waiting: map[chain.Hash]entry{}, busy: map[chain.Hash]int{}, idle: idle}
 }
 
 // receipt returns the entry that a block contains one of our transactions.
@@ -67,11 +68,11 @@ func (q *recording) begin(ctx context.Context, some []entry) {
 	again := q.failed
 	q.failed = nil
 	for _, e := range again {
-		q.queue(e)
+		q.add(e)
 	}
 	for _, e := range some {
 		if was, known := q.waiting[e.row.Hash]; !known || was.block.Hash != e.block.Hash {
-			q.queue(e)
+			q.add(e)
 		}
 	}
 	for q.workers < commandsMax && q.workers < len(q.waiting) {
@@ -106,33 +107,22 @@ func (q *recording) work(ctx context.Context) {
 	}
 }
 
-// queue adds an entry to its client's. The lock is held.
-func (q *recording) queue(e entry) {
-	if len(q.turns) == 0 && len(q.busy) == 0 {
+// add queues an entry. The lock is held.
+func (q *recording) add(e entry) {
+	if q.queue.Empty() && len(q.busy) == 0 {
 		q.idle, q.began = make(chan struct{}), time.Now()
 	}
-	client := e.row.Client
-	if len(q.queues[client]) == 0 {
-		q.turns = append(q.turns, client)
-	}
-	q.queues[client], q.waiting[e.row.Hash] = append(q.queues[client], e), e
+	q.queue.Add(e.row.Client, e)
+	q.waiting[e.row.Hash] = e
 }
 
 // take returns the next entry: the first one of the client whose turn it is.
 func (q *recording) take() (e entry, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.turns) == 0 {
+	if e, ok = q.queue.Next(); !ok {
 		q.workers--
 		return e, false
-	}
-	client := q.turns[0]
-	q.turns = q.turns[1:]
-	e, q.queues[client] = q.queues[client][0], q.queues[client][1:]
-	if len(q.queues[client]) > 0 {
-		q.turns = append(q.turns, client)
-	} else {
-		delete(q.queues, client)
 	}
 	q.busy[e.block.Hash]++
 	return e, true
@@ -160,7 +150,7 @@ func (q *recording) done(e entry, err error) {
 
 // rest tells those that wait if nothing is left to do. The lock is held.
 func (q *recording) rest() {
-	if len(q.turns) > 0 || len(q.busy) > 0 {
+	if !q.queue.Empty() || len(q.busy) > 0 {
 		return
 	}
 	select {
@@ -177,16 +167,8 @@ func (q *recording) keep(ctx context.Context, blocks map[chain.Hash]bool) error 
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	stays := func(e entry) bool { return blocks[e.block.Hash] }
-	turns := q.turns
-	q.turns = nil
-	for _, client := range turns {
-		if q.queues[client] = kept(q.queues[client], stays); len(q.queues[client]) > 0 {
-			q.turns = append(q.turns, client)
-		} else {
-			delete(q.queues, client)
-		}
-	}
-	q.failed = kept(q.failed, stays)
+	q.queue.Keep(stays)
+	q.failed = slices.DeleteFunc(q.failed, func(e entry) bool { return !stays(e) })
 	for hash, e := range q.waiting {
 		if !stays(e) {
 			delete(q.waiting, hash)
@@ -213,15 +195,6 @@ func (q *recording) keep(ctx context.Context, blocks map[chain.Hash]bool) error 
 			return ctx.Err()
 		}
 	}
-}
-
-func kept(all []entry, stays func(entry) bool) (some []entry) {
-	for _, e := range all {
-		if stays(e) {
-			some = append(some, e)
-		}
-	}
-	return some
 }
 
 // news returns the error of an entry that could not be recorded since the last call.

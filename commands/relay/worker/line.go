@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 
@@ -26,9 +25,8 @@ type Line struct {
 	running int // calls under way
 	asked   int // claims of OnlyAsked lanes among them
 	waiting [rankAsked][]*waiting
-	asking  map[string][]*waiting // claims of OnlyAsked lanes, by client; no empty lists
-	served  string                // client of the last OnlyAsked lane that had a turn
-	passed  int                   // turns of others while OnlyAsked lanes waited
+	asking  fair.Queue[*waiting] // claims of OnlyAsked lanes
+	passed  int                  // turns of others while OnlyAsked lanes waited
 }
 
 const (
@@ -56,7 +54,7 @@ type waiting struct {
 }
 
 // InLine makes the changes of a queue take turns.
-func InLine(q Queue) *Line { return &Line{Queue: q, asking: map[string][]*waiting{}} }
+func InLine(q Queue) *Line { return &Line{Queue: q} }
 
 // Apply is Apply of the queue, in its turn.
 func (l *Line) Apply(ctx context.Context, reader string, from, to eventlog.Position, changes []intent.Change) error {
@@ -86,13 +84,13 @@ func (l *Line) inTurn(ctx context.Context, at rank, client string, call func() e
 	w := &waiting{rank: at, turn: make(chan struct{})}
 	l.mu.Lock()
 	if at == rankAsked {
-		l.asking[client] = append(l.asking[client], w)
+		l.asking.Add(client, w)
 	} else {
 		l.waiting[at] = append(l.waiting[at], w)
 	}
 	l.admit()
 	l.mu.Unlock()
-	defer l.end(w, client)
+	defer l.end(w)
 	select {
 	case <-w.turn:
 		return call()
@@ -102,10 +100,9 @@ func (l *Line) inTurn(ctx context.Context, at rank, client string, call func() e
 }
 
 // end ends the turn of a call, or its wait.
-func (l *Line) end(w *waiting, client string) {
+func (l *Line) end(w *waiting) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	is := func(other *waiting) bool { return other == w }
 	switch {
 	case w.begun:
 		l.running--
@@ -114,11 +111,9 @@ func (l *Line) end(w *waiting, client string) {
 		}
 		l.admit()
 	case w.rank == rankAsked:
-		if l.asking[client] = slices.DeleteFunc(l.asking[client], is); len(l.asking[client]) == 0 {
-			delete(l.asking, client)
-		}
+		l.asking.Keep(func(other *waiting) bool { return other != w })
 	default:
-		l.waiting[w.rank] = slices.DeleteFunc(l.waiting[w.rank], is)
+		l.waiting[w.rank] = slices.DeleteFunc(l.waiting[w.rank], func(other *waiting) bool { return other == w })
 	}
 }
 
@@ -140,14 +135,14 @@ func (l *Line) admit() {
 
 // next removes the call whose turn it is; nil if there is none.
 func (l *Line) next() *waiting {
-	mayAsk := len(l.asking) > 0 && l.asked < askedMost
+	mayAsk := !l.asking.Empty() && l.asked < askedMost
 	if mayAsk && l.passed >= askedEvery-1 {
 		return l.nextAsked()
 	}
 	for at, all := range l.waiting {
 		if len(all) > 0 {
 			l.waiting[at] = all[1:]
-			if len(l.asking) > 0 {
+			if !l.asking.Empty() {
 				l.passed++
 			}
 			return all[0]
@@ -162,10 +157,6 @@ func (l *Line) next() *waiting {
 // nextAsked removes the next claim of an OnlyAsked lane.
 func (l *Line) nextAsked() *waiting {
 	l.passed = 0
-	l.served = fair.InTurn(l.served, slices.Collect(maps.Keys(l.asking)))[0]
-	all := l.asking[l.served]
-	if l.asking[l.served] = all[1:]; len(all) == 1 {
-		delete(l.asking, l.served)
-	}
-	return all[0]
+	w, _ := l.asking.Next()
+	return w
 }

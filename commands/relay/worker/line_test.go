@@ -67,8 +67,8 @@ func inLine(t *testing.T, test func(t *testing.T, q *slowQueue, l *Line)) {
 				break
 			}
 		}
-		if l.running != 0 || l.asked != 0 || len(l.asking) != 0 {
-			t.Errorf("%d calls are under way at the end, %d of OnlyAsked lanes, and %d clients wait", l.running, l.asked, len(l.asking))
+		if l.running != 0 || l.asked != 0 || !l.asking.Empty() {
+			t.Errorf("%d calls are under way at the end, %d of OnlyAsked lanes; none waits: %t", l.running, l.asked, l.asking.Empty())
 		}
 	})
 }
