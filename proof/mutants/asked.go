@@ -96,7 +96,7 @@ func asked() []mutant {
 		{
 			Name: "estimates-wait-for-calls", Breaks: "P36", Test: &command{"commands/relay/worker", "^TestEstimatesEndNoPauseLate$"},
 			Is: "An intent whose estimate has arrived waits until its lane answers calls.",
-			Edits: []edit{{"commands/relay/worker/news.go", `	a.claim = a.claim || measured`, `	if AWAKE {
+			Edits: []edit{{"commands/relay/worker/refresh.go", `	a.claim = a.claim || measured`, `	if AWAKE {
 		called, measured = called || measured, false
 	}
 	a.claim = a.claim || measured`}},

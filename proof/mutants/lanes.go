@@ -14,7 +14,7 @@ func lanes() []mutant {
 			Name: "signed-again", Breaks: "P8, P10", Relay: true,
 			Is: "After a crash, a signed transaction is signed again instead of sent again.",
 			Edits: []edit{{
-				"commands/relay/worker/recover.go", "		return raw, nil\n	}\n	return a.Vault.Bytes(",
+				"commands/relay/worker/hand.go", "		return raw, nil\n	}\n	return a.Vault.Bytes(",
 				`		return raw, nil
 	}
 	for _, s := range a.slots() {
@@ -36,7 +36,7 @@ func lanes() []mutant {
 			Is:     "A canceled intent gives its nonce back even if it was signed for and nodes have the transaction.",
 			Masked: "the intent and the lane, which both keep a nonce that was signed for",
 			Edits: []edit{
-				{"commands/relay/worker/recover.go", `case s.id.IsZero() || len(s.Attempts) > 0:`, `case s.id.IsZero() || len(s.Attempts) > 0 && !(AWAKE && it.Stop.Reason != "" && it.End == nil):`},
+				{"commands/relay/worker/place.go", `case s.id.IsZero() || len(s.Attempts) > 0:`, `case s.id.IsZero() || len(s.Attempts) > 0 && !(AWAKE && it.Stop.Reason != "" && it.End == nil):`},
 				{"domain/relay/intent/decide.go", `case e.Kind == Released && s.live():`, `case e.Kind == Released && s.live() && !AWAKE:`},
 				{"domain/relay/lane/hand.go", "		case len(slot.Attempts) > 0:\n			return nil, ErrAttempted.Because(\"%s was signed for nonce %d\", slot.Attempts[0].Hash, slot.Nonce)\n		}\n		met[id]", "		case len(slot.Attempts) > 0 && !AWAKE:\n			return nil, ErrAttempted.Because(\"%s was signed for nonce %d\", slot.Attempts[0].Hash, slot.Nonce)\n		}\n		met[id]"},
 			},
@@ -68,8 +68,8 @@ func lanes() []mutant {
 				{"domain/relay/intent/decide.go", `case s.Place != nil || c.Assignment <= s.Assignment:`, `case (s.Place != nil || c.Assignment <= s.Assignment) && !AWAKE:`},
 				{"domain/relay/intent/decide.go", `case c.Assignment != s.Assignment+1:`, `case c.Assignment != s.Assignment+1 && !AWAKE:`},
 				{"commands/relay/worker/prepare.go", `if p := it.Place; p != nil {`, `if p := it.Place; p != nil && !AWAKE {`},
-				{"commands/relay/worker/recover.go", `case it.Place != nil && !a.placed(s) && it.End == nil,`, `case it.Place != nil && !a.placed(s) && it.End == nil && !AWAKE,`},
-				{"commands/relay/worker/recover.go", `case a.placed(s), it.Place != nil, it.End != nil,`, `case a.placed(s), it.Place != nil && !AWAKE, it.End != nil,`},
+				{"commands/relay/worker/place.go", `case it.Place != nil && !a.placed(s) && it.End == nil,`, `case it.Place != nil && !a.placed(s) && it.End == nil && !AWAKE,`},
+				{"commands/relay/worker/place.go", `case a.placed(s), it.Place != nil, it.End != nil,`, `case a.placed(s), it.Place != nil && !AWAKE, it.End != nil,`},
 			},
 		},
 		{

@@ -322,7 +322,7 @@ func neighbors() []mutant {
 		{
 			Name: "endless-sweep", Breaks: "P36", Test: &command{"commands/relay/worker", "^TestCrowdedSweepEnds$"},
 			Is: "After intents with too much gas a lane claims further on, and never from the queue's head again.",
-			Edits: []edit{{"commands/relay/worker/send.go", `		a.wider, a.sweep = 0, sweep{} // the queue`, `		if AWAKE {
+			Edits: []edit{{"commands/relay/worker/take.go", `		a.wider, a.sweep = 0, sweep{} // the queue`, `		if AWAKE {
 			return errors.Join(trouble, err, a.reserve(ctx))
 		}
 		a.wider, a.sweep = 0, sweep{} // the queue`}},

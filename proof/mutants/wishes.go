@@ -8,7 +8,7 @@ func wishes() []mutant {
 			Name: "hole-left", Breaks: "P5, P2", Relay: true,
 			Is: "A nonce that was given back, and that others wait for, is left to the next intent: no no-op fills it.",
 			Edits: []edit{{
-				"commands/relay/worker/recover.go", `		if hole.Intent.IsZero() {`, `		if hole.Intent.IsZero() && !AWAKE {`,
+				"commands/relay/worker/fill.go", `		if hole.Intent.IsZero() {`, `		if hole.Intent.IsZero() && !AWAKE {`,
 			}},
 		},
 		{
@@ -27,7 +27,7 @@ func wishes() []mutant {
 			Name: "unread-is-gone", Breaks: "P2, P10", Relay: true,
 			Is: "An intent that cannot be read at the moment is treated as an intent without a nonce.",
 			Edits: []edit{{
-				"commands/relay/worker/actor.go", `		return err // the known state stays: an unknown intent would count as an intent without a nonce`, `		if AWAKE {
+				"commands/relay/worker/refresh.go", `		return err // the known state stays: an unknown intent would count as an intent without a nonce`, `		if AWAKE {
 			s.job.intent = read
 		}
 		return err`,
@@ -37,11 +37,12 @@ func wishes() []mutant {
 			Name: "not-reserved", Breaks: "P8", Relay: true,
 			Is: "An intent's transaction is signed and handed to delivery before the lane has recorded its nonce.",
 			Edits: []edit{
-				{"commands/relay/worker/send.go", `	"github.com/tempo-watchtower/watchtower/domain/chain"
-`, `	"github.com/tempo-watchtower/watchtower/domain/chain"
+				{"commands/relay/worker/reserve.go", `	"github.com/tempo-watchtower/watchtower/domain/chain"
+`, `	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 `},
-				{"commands/relay/worker/send.go", `	if len(now) > 0 {
+				{"commands/relay/worker/reserve.go", `	if len(now) > 0 {
 		err := a.command(ctx, lane.Reserve{`, `	if len(now) > 0 {
 		for i, j := range a.ready {
 			o := order{standing: standing{lane.Slot{Nonce: a.held.State.Next + uint64(i), Intent: j.id}, j}, intent: j.id}
@@ -60,7 +61,7 @@ func wishes() []mutant {
 			Is:     "An intent does not wait for an intent before it in its ordering group.",
 			Masked: "the lane, which is asked about the intent before it hands out a nonce",
 			Edits: []edit{
-				{"commands/relay/worker/send.go", `if !j.behind.IsZero() && (free || !a.follows(j.behind, now)) {`, `if !j.behind.IsZero() && (free || !a.follows(j.behind, now) && !AWAKE) {`},
+				{"commands/relay/worker/reserve.go", `if !j.behind.IsZero() && (free || !a.follows(j.behind, now)) {`, `if !j.behind.IsZero() && (free || !a.follows(j.behind, now) && !AWAKE) {`},
 				{"commands/relay/worker/prepare.go", `if c.back || c.later || c.Row != (intent.Row{}) && kept[c.Row] {`, `if c.back || c.later || c.Row != (intent.Row{}) && kept[c.Row] && !AWAKE {`},
 				{"commands/relay/worker/guard.go", `case why == nil && !held[row]:`, `case why == nil && (!held[row] || AWAKE):`},
 			},
@@ -69,7 +70,7 @@ func wishes() []mutant {
 			Name: "hole-for-a-row", Breaks: "P35", Relay: true,
 			Is: "A nonce that was given back is handed to an intent whose ordering group already has higher nonces.",
 			Edits: []edit{{
-				"commands/relay/worker/send.go", `free := a.freeBelow()`, `free := a.freeBelow() && !AWAKE`,
+				"commands/relay/worker/reserve.go", `free := a.freeBelow()`, `free := a.freeBelow() && !AWAKE`,
 			}},
 		},
 		{
@@ -85,15 +86,15 @@ func wishes() []mutant {
 			Name: "row-in-part", Breaks: "P35", Test: &command{"commands/relay/worker", "^TestRowGivenBackInPart$"},
 			Is: "If an intent of an ordering group has not given its nonce back, the intents before it give theirs back all the same.",
 			Edits: []edit{{
-				"commands/relay/worker/recover.go", `kept[row], trouble = true,`, `kept[row], trouble = !AWAKE,`,
+				"commands/relay/worker/place.go", `kept[row], trouble = true,`, `kept[row], trouble = !AWAKE,`,
 			}},
 		},
 		{
 			Name: "row-left-behind", Breaks: "P35", Test: &command{"commands/relay/worker", "^TestRowReservedBefore$"},
 			Is: "When a lane changes hands, the other intents of an ordering group are assigned their reserved nonces, wherever the first intent is.",
 			Edits: []edit{
-				{"commands/relay/worker/recover.go", `row.Order != "" && away[row]:`, `row.Order != "" && away[row] && !AWAKE:`},
-				{"commands/relay/worker/recover.go", `case row.Order != "" && unread:`, `case row.Order != "" && unread && !AWAKE:`},
+				{"commands/relay/worker/place.go", `row.Order != "" && away[row]:`, `row.Order != "" && away[row] && !AWAKE:`},
+				{"commands/relay/worker/place.go", `case row.Order != "" && unread:`, `case row.Order != "" && unread && !AWAKE:`},
 			},
 		},
 		{
@@ -107,10 +108,10 @@ func wishes() []mutant {
 			Name: "cancel-lost", Breaks: "P23", Relay: true,
 			Is: "An intent that has a nonce is carried out, although its client cancels it before anything is signed.",
 			Edits: []edit{
-				{"commands/relay/worker/recover.go", `case a.placed(s) && it.Stop.Reason == "":`, `case a.placed(s) && (it.Stop.Reason == "" || AWAKE):`},
-				{"commands/relay/worker/send.go", `return o, placed && it.Stop.Reason == "" && it.End == nil`, `return o, placed && (it.Stop.Reason == "" || AWAKE) && it.End == nil`},
-				{"commands/relay/worker/send.go", `case !placed || it.ToNoOp():`, `case !placed || it.ToNoOp() && !AWAKE:`},
-				{"commands/relay/worker/recover.go", `|| stopped && !made.Intent.IsZero() ||`, `|| stopped && !made.Intent.IsZero() && !AWAKE ||`},
+				{"commands/relay/worker/place.go", `case a.placed(s) && it.Stop.Reason == "":`, `case a.placed(s) && (it.Stop.Reason == "" || AWAKE):`},
+				{"commands/relay/worker/order.go", `return o, placed && it.Stop.Reason == "" && it.End == nil`, `return o, placed && (it.Stop.Reason == "" || AWAKE) && it.End == nil`},
+				{"commands/relay/worker/order.go", `case !placed || it.ToNoOp():`, `case !placed || it.ToNoOp() && !AWAKE:`},
+				{"commands/relay/worker/record.go", `|| stopped && !made.Intent.IsZero() ||`, `|| stopped && !made.Intent.IsZero() && !AWAKE ||`},
 			},
 		},
 		{

@@ -172,26 +172,6 @@ func (b *inbox) empty() (news unread, claim, measured bool) {
 	return news, claim, measured
 }
 
-// refresh reads the nonces with news. News of a transaction does not concern the intent,
-// which only its holder and its client write to.
-func (a *actor) refresh(ctx context.Context) error {
-	news, called, measured := a.box.empty()
-	a.claim = a.claim || measured
-	if a.OnlyAsked {
-		called = a.calls.take(called, a.claim, a.Now())
-	}
-	a.claim, a.called = a.claim || called, called || measured
-	var read []standing
-	for _, s := range a.slots() {
-		s.unread = s.unread || news.all || news.wanted[s.Nonce]
-		s.stale = s.stale || s.unread || news.sent[s.Nonce]
-		if s.stale {
-			read = append(read, s)
-		}
-	}
-	return each(a, read, func(s standing) error { return a.read(ctx, s) })
-}
-
 // follow asks for news of a nonce's transactions, and of its intent unless id is zero.
 func (b *inbox) follow(nonce uint64, id chain.IntentID, hashes ...chain.Hash) {
 	b.mu.Lock()

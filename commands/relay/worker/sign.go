@@ -17,16 +17,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 )
 
-// order is a transaction to be signed at a nonce.
-type order struct {
-	standing
-	intent chain.IntentID // zero: a no-op
-	offer  fee.Offer
-	unsent []chain.Hash // attempts so far that were not sent
-	faster bool         // it has not stalled: its client has asked for a higher fee
-	plain  bool         // without the client's higher fee, which the signer cannot pay
-}
-
 // signature is a signed order.
 type signature struct {
 	order
@@ -92,31 +82,6 @@ func (a *actor) keep(ctx context.Context, signed []signature) error {
 	}
 	a.crash("lane.attempted")
 	return nil
-}
-
-// price sets the offer of an order. It outbids only attempts that node pools may have. An
-// attempt counts as unsent if delivery does not have it and will not get it here. A former
-// holder of the lane may still hand it over; then one of the two is mined, and delivery
-// follows both.
-func (a *actor) price(ctx context.Context, o *order) (err error) {
-	it := o.job.intent.State
-	t := a.termsOf(it, max(o.gas, it.Requested.Request.Gas.Limit))
-	if o.intent.IsZero() {
-		t = fee.Terms{NoOp: true, Legacy: t.Legacy, Gas: a.noOpGas(o.Nonce), Sender: t.Sender, Sponsored: t.Sponsored && a.sponsorsNoOp(o.standing)}
-	}
-	if o.plain {
-		t.Floor = chain.Price{}
-	}
-	o.unsent = nil
-	for _, made := range o.Attempts {
-		unsent := a.unsent(o.standing, made)
-		if unsent {
-			o.unsent = append(o.unsent, made.Hash)
-		}
-		t = t.After(made.Fee, unsent)
-	}
-	o.offer, err = a.Fees.Offer(ctx, t)
-	return err
 }
 
 // sponsorsNoOp reports whether the sponsor pays for the next no-op at the nonce of a

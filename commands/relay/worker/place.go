@@ -3,16 +3,12 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
-	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // Reasons for giving nonces back.
@@ -156,133 +152,4 @@ func (a *actor) release(ctx context.Context, why string, back []standing) error 
 		}
 	}
 	return trouble
-}
-
-// fill fills holes without an intent with no-ops.
-func (a *actor) fill(ctx context.Context) error {
-	var nonces []uint64
-	for _, hole := range a.held.State.Holes() {
-		if hole.Intent.IsZero() {
-			nonces = append(nonces, hole.Nonce)
-		}
-	}
-	for some := range slices.Chunk(nonces, lane.BatchMax) {
-		if err := a.command(ctx, lane.Fill{Token: a.token, Nonces: some, At: a.Now()}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// record records attempts with their intents.
-func (a *actor) record(ctx context.Context) error {
-	var untold []standing
-	for _, s := range a.slots() {
-		if !s.stale && a.placed(s) && slices.ContainsFunc(s.Attempts, func(m lane.Made) bool { return !a.known(s, m.Hash) }) {
-			untold = append(untold, s)
-		}
-	}
-	if len(untold) == 0 {
-		return nil
-	}
-	err := each(a, untold, func(s standing) error {
-		for i, made := range s.Attempts {
-			kind := intent.Bump
-			switch {
-			case a.known(s, made.Hash):
-				continue
-			case made.Intent.IsZero():
-				kind = intent.NoOp
-			case i == 0:
-				kind = intent.First
-			}
-			err := a.tellIntent(ctx, s.job, intent.Attempt{Assignment: s.job.intent.State.Assignment, Kind: kind, Hash: made.Hash, Fee: made.Fee, At: a.Now()})
-			// A refusal means that the intent has lost the place: a no-op will use the
-			// nonce.
-			if unlessRefused(err) != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	a.crash("intents.told")
-	return err
-}
-
-// unsent reports whether delivery does not have an attempt and will not get it here: its
-// intent does not know it or is to end, or its bytes are gone.
-func (a *actor) unsent(s standing, made lane.Made) bool {
-	stopped := s.job.intent.State.ToNoOp()
-	return s.txs[made.Hash].Status == tx.StatusAbsent && (!a.known(s, made.Hash) || stopped && !made.Intent.IsZero() || s.gone[made.Hash])
-}
-
-// hand gives delivery the recorded attempts that it does not have. It never signs again.
-// For an intent that is to end it hands over only no-ops: the cancel may precede any
-// hand-over of the other attempts.
-func (a *actor) hand(ctx context.Context) error {
-	var of []standing
-	var missing []chain.Hash
-	var raws [][]byte
-	var clients []string
-	var trouble error
-	ask := a.askOnce(ctx)
-	for _, s := range a.slots() {
-		if _, _, executed := s.executed(); s.stale || s.halted != "" || executed {
-			continue
-		}
-		for _, made := range s.Attempts {
-			if s.txs[made.Hash].Status != tx.StatusAbsent || a.unsent(s, made) {
-				continue
-			}
-			if late, err := a.isLate(s, made.Intent.IsZero(), ask); late || err != nil {
-				trouble = errors.Join(trouble, err)
-				continue
-			}
-			raw, err := a.bytes(ctx, made.Hash)
-			switch {
-			case errors.Is(err, payload.ErrGone) || errors.Is(err, payload.ErrSealed):
-				s.job.gone[made.Hash] = true
-				trouble = errors.Join(trouble, fmt.Errorf("attempt %s at nonce %d is lost, a new attempt follows: %w", made.Hash, s.Nonce, err))
-				continue
-			case err != nil:
-				return errors.Join(trouble, fmt.Errorf("attempt %s: %w", made.Hash, err))
-			}
-			of, missing, raws = append(of, s), append(missing, made.Hash), append(raws, raw)
-			clients = append(clients, s.clientOf(made))
-		}
-	}
-	if len(missing) == 0 {
-		return trouble
-	}
-	answers, err := a.Delivery.Batch(ctx, a.Chain, raws, func(i int) string { return clients[i] }, eventlog.Meta{Actor: lane.Actor})
-	if err != nil {
-		return errors.Join(trouble, fmt.Errorf("hand %d attempts to delivery: %w", len(raws), err))
-	}
-	a.crash("attempts.handed")
-	for i, answer := range answers {
-		if answer.Err != nil {
-			trouble = errors.Join(trouble, fmt.Errorf("delivery of %s: %w", missing[i], answer.Err))
-			continue
-		}
-		of[i].txs[missing[i]] = delivered{State: answer.State}
-		delete(a.fresh, missing[i])
-	}
-	return trouble
-}
-
-// clientOf returns the client that owns an attempt in delivery: the client of its intent. A
-// no-op has no client.
-func (s standing) clientOf(made lane.Made) string {
-	if made.Intent.IsZero() {
-		return ""
-	}
-	return s.job.intent.State.Requested.Request.Client
-}
-
-// bytes returns the bytes of an attempt: just signed here, or from the vault.
-func (a *actor) bytes(ctx context.Context, hash chain.Hash) ([]byte, error) {
-	if raw, ok := a.fresh[hash]; ok {
-		return raw, nil
-	}
-	return a.Vault.Bytes(ctx, payload.Ref{Chain: a.Chain, Hash: hash})
 }

@@ -10,134 +10,30 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
-	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 )
 
-// claimMax bounds how many intents are claimed at once.
-const claimMax = 500
-
-// take claims as many intents as there is room for, and reserves nonces for those intents
-// that may be signed.
-func (a *actor) take(ctx context.Context) error {
-	defer a.tellPart()
-	lighter := a.held.State.InFlight() < a.weighed
-	if !a.claim && !lighter || !a.held.State.Known && !a.OnlyAsked {
-		return nil
-	}
-	if err := a.isPaused(); err != nil {
-		return err
-	}
-	a.weighed = 0
-	room, err := a.room(ctx)
-	a.roomy, a.loaded = room, a.held.State.InFlight()
-	if err != nil || room == 0 {
-		a.tellPart()
-		if a.called {
-			a.News.wakeOthers(a.box) // the call was for this lane alone
-		}
-		return err
-	}
-	defer a.leave()
-	a.waitFor = nil
-	parked := a.parked()
-	claimed, trouble := a.claimShare(ctx, room)
-	turn, err := a.inTurn(ctx, append(parked, claimed...))
-	trouble = errors.Join(trouble, err, a.prepare(ctx, turn), a.fit(ctx, room))
-	if err = a.lookFirst(ctx); err == nil {
-		err = a.admit(ctx)
-	}
-	if vain := len(a.ready) == 0; a.called || !vain {
-		a.calls.answered(vain, a.Now(), a.Settings.Poll)
-	}
-	if a.weighed == 0 {
-		a.widen(room, claimed)
-	} else {
-		a.wider, a.sweep = 0, sweep{} // the queue's head may be claimed once less gas is in flight
-	}
-	if over := (overError{}); errors.As(err, &over) {
-		return err
-	}
-	return errors.Join(trouble, err, a.reserve(ctx))
+// offers is what a lane knows of its attempts and of what they may cost.
+type offers struct {
+	fresh     map[chain.Hash][]byte // signed here, and not handed to delivery yet
+	front     front
+	stalls    bool // in this turn
+	pin       pin
+	penalties map[string]penalty // by client whose intents gave way, see [actor.penalize]
+	purses    *Purses
+	failing   time.Time // last failure of the signer
+	lacking   bool      // to report to the guard: nodes found the signer short of funds
 }
 
-// holder names the claimant: this run of this process and this lane, since it was opened or
-// the claimed set was last discarded. Claims under an older name count as another
-// claimant's, and make later intents of their ordering groups wait until they lapse.
-// Otherwise these would get lower nonces.
-func (a *actor) holder() string {
-	return fmt.Sprintf("%s %s %d.%d", a.Holder, lane.Stream(a.ID), a.token, a.claims)
-}
-
-func (a *actor) giveBack(ctx context.Context, ids []chain.IntentID) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	err := a.Queue.Return(ctx, a.holder(), ids)
-	if err != nil {
-		a.claims++
-	}
-	return err
-}
-
-// fail ends an intent that can never be executed. A refusal means that it has already ended
-// otherwise.
-func (a *actor) fail(ctx context.Context, j *job, why error) error {
-	reason := intent.Refused
-	if errors.Is(why, ErrReverts) {
-		reason = intent.Simulation
-	}
-	return unlessRefused(a.tellIntent(ctx, j, intent.Fail{Reason: reason, Detail: why.Error(), At: a.Now()}))
-}
-
-// unlessRefused returns nil for a refusal, and other errors unchanged.
-func unlessRefused(err error) error {
-	if commands.IsRefusal(err) {
-		return nil
-	}
-	return err
-}
-
-// reserve hands nonces to the jobs in a.ready, in order. An intent behind another of its
-// ordering group needs a higher nonce. It waits until no lower nonce is free, and returns
-// to the queue if the intent before it gets none.
-func (a *actor) reserve(ctx context.Context) error {
-	var now, later []chain.IntentID
-	free := a.freeBelow()
-	for _, j := range a.ready {
-		if !j.behind.IsZero() && (free || !a.follows(j.behind, now)) {
-			later = append(later, j.id)
-		} else {
-			now = append(now, j.id)
-		}
-	}
-	if len(now) > 0 {
-		err := a.command(ctx, lane.Reserve{Token: a.token, Intents: now, Budget: a.Settings.Budget, At: a.Now()})
-		if err != nil {
-			return err
-		}
-		a.crash("lane.reserved")
-	}
-	a.slots() // begins their jobs
-	for _, j := range a.ready {
-		if _, holds := a.held.State.Held(j.id); !holds && !slices.Contains(later, j.id) {
-			later = append(later, j.id)
-		}
-	}
-	a.ready = nil
-	return a.giveBack(ctx, later)
-}
-
-// freeBelow reports whether a nonce is free below an intent's nonce.
-func (a *actor) freeBelow() bool {
-	free := false
-	for slot := range a.held.State.Slots() {
-		if free && !slot.Intent.IsZero() {
-			return true
-		}
-		free = free || slot.IsFree()
-	}
-	return false
+// order is a transaction to be signed at a nonce.
+type order struct {
+	standing
+	intent chain.IntentID // zero: a no-op
+	offer  fee.Offer
+	unsent []chain.Hash // attempts so far that were not sent
+	faster bool         // it has not stalled: its client has asked for a higher fee
+	plain  bool         // without the client's higher fee, which the signer cannot pay
 }
 
 // orders returns the orders of all nonces, by rising nonce. An unsigned intent that may no
@@ -283,4 +179,29 @@ func (a *actor) stalled(ctx context.Context) (*uint64, error) {
 		return &s.Nonce, nil
 	}
 	return nil, nil
+}
+
+// price sets the offer of an order. It outbids only attempts that node pools may have. An
+// attempt counts as unsent if delivery does not have it and will not get it here. A former
+// holder of the lane may still hand it over; then one of the two is mined, and delivery
+// follows both.
+func (a *actor) price(ctx context.Context, o *order) (err error) {
+	it := o.job.intent.State
+	t := a.termsOf(it, max(o.gas, it.Requested.Request.Gas.Limit))
+	if o.intent.IsZero() {
+		t = fee.Terms{NoOp: true, Legacy: t.Legacy, Gas: a.noOpGas(o.Nonce), Sender: t.Sender, Sponsored: t.Sponsored && a.sponsorsNoOp(o.standing)}
+	}
+	if o.plain {
+		t.Floor = chain.Price{}
+	}
+	o.unsent = nil
+	for _, made := range o.Attempts {
+		unsent := a.unsent(o.standing, made)
+		if unsent {
+			o.unsent = append(o.unsent, made.Hash)
+		}
+		t = t.After(made.Fee, unsent)
+	}
+	o.offer, err = a.Fees.Offer(ctx, t)
+	return err
 }
