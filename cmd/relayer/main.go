@@ -19,6 +19,7 @@ import (
 	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/cmd/program/operator"
+	"github.com/tempo-watchtower/watchtower/cmd/program/remote"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/cli"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
@@ -65,8 +66,14 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root.AddCommand(serve(stderr), request(stderr), forward(p), p.Migrate(), p.Keys(), p.Consumers(), p.Verify(), p.Projections(), p.Archive(), p.Audit(), p.Tail(), p.Configuration(), versionCommand())
 	root.AddCommand(examine(stderr))
 	root.AddCommand(cli.Commands()...)
+	root.AddCommand(remote.Transactions(deliveryAPI(), "relayer"), remote.Groups(deliveryAPI(), "relayer"))
 	operator.Called(root)
 	return root
+}
+
+// deliveryAPI is the listener of delivery's API, which a relayer serves too.
+func deliveryAPI() remote.Listener {
+	return remote.Listener{Name: "delivery's API (listen)", Variable: "WATCHTOWER_URL", Standard: "http://127.0.0.1:8420", Keys: []string{"RELAYER_API_KEY", "WATCHTOWER_API_KEY"}}
 }
 
 func resolve(cmd *cobra.Command) (settings.Settings, []config.Setting, error) {

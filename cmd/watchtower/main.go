@@ -18,6 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/cmd/program/operator"
+	"github.com/tempo-watchtower/watchtower/cmd/program/remote"
 )
 
 // Set at build time by -ldflags "-X main.version=…".
@@ -61,9 +62,15 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	p := program(stderr)
+	root.AddCommand(remote.Transactions(service(), "watchtower"), remote.Groups(service(), "watchtower"))
 	root.AddCommand(serve(stderr), p.Migrate(), p.Keys(), forward(p), p.Consumers(), p.Verify(), p.Archive(), p.Projections(), p.Audit(), p.Tail(), p.Configuration(), versionCommand())
 	operator.Called(root)
 	return root
+}
+
+// service is the listener that clients' commands call.
+func service() remote.Listener {
+	return remote.Listener{Name: "the service", Variable: "WATCHTOWER_URL", Standard: "http://127.0.0.1:8420", Keys: []string{"WATCHTOWER_API_KEY"}}
 }
 
 // resolve reads the configuration of a command.

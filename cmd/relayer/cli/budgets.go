@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tempo-watchtower/watchtower/cmd/program/remote"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 )
@@ -35,7 +36,7 @@ func tellBudget(to io.Writer, b budgetShown) error {
 		}
 		rows = append(rows, row)
 	}
-	return table(to, "CHAIN\tACCOUNT\tFEES A DAY\tUSED TODAY\tVALUE A DAY\tUSED TODAY", rows)
+	return remote.Table(to, "CHAIN\tACCOUNT\tFEES A DAY\tUSED TODAY\tVALUE A DAY\tUSED TODAY", rows)
 }
 
 func limitText(a *chain.Amount) string {
@@ -56,8 +57,10 @@ func budgets() *cobra.Command {
 }
 
 func listBudgets() *cobra.Command {
-	return asks(internal, &cobra.Command{Use: "list CHAIN", Short: "List a chain's daily limits, and the amounts used today", Args: cobra.ExactArgs(1)},
-		func(_ *cobra.Command, args []string) (asking, error) { return get("admin", "budgets", args[0]), nil }, tellBudget)
+	return remote.Asks(internal, &cobra.Command{Use: "list CHAIN", Short: "List a chain's daily limits, and the amounts used today", Args: cobra.ExactArgs(1)},
+		func(_ *cobra.Command, args []string) (remote.Request, error) {
+			return remote.Get("admin", "budgets", args[0]), nil
+		}, tellBudget)
 }
 
 // none is the text for an unlimited amount.
@@ -66,10 +69,10 @@ const none = "none"
 func setBudget() *cobra.Command {
 	var a budget.Account
 	var signer, fee, value, reason string
-	cmd := asks(internal, reasoned(&cobra.Command{
+	cmd := remote.Asks(internal, reasoned(&cobra.Command{
 		Use: "set CHAIN", Short: "Set an account's daily limits", Args: cobra.ExactArgs(1),
 		Example: "  relayer budgets set 42431 --account each-client --fee 1000000000000000000 --value none --reason 'as agreed'",
-	}, &reason), func(cmd *cobra.Command, args []string) (asking, error) {
+	}, &reason), func(cmd *cobra.Command, args []string) (remote.Request, error) {
 		account := map[string]any{"kind": a.Kind}
 		for name, text := range map[string]string{"client": a.Client, "subject": a.Subject, "signer": signer} {
 			if cmd.Flags().Changed(name) {
@@ -82,11 +85,11 @@ func setBudget() *cobra.Command {
 				continue
 			}
 			if _, err := chain.ParseAmount(text); err != nil {
-				return asking{}, fmt.Errorf("--%s %q is neither %s nor an amount: %w", name, text, none, err)
+				return remote.Request{}, fmt.Errorf("--%s %q is neither %s nor an amount: %w", name, text, none, err)
 			}
 			body[name] = text
 		}
-		return asking{method: http.MethodPut, path: []string{"admin", "budgets", args[0]}, body: body}, nil
+		return remote.Request{Method: http.MethodPut, Path: []string{"admin", "budgets", args[0]}, Body: body}, nil
 	}, tellBudget)
 	flags := cmd.Flags()
 	flags.StringVar((*string)(&a.Kind), "account", "", "the kind of account: chain, client, subject, signer, each-client, each-subject or each-signer")

@@ -9,12 +9,11 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tempo-watchtower/watchtower/cmd/program/operator"
+	"github.com/tempo-watchtower/watchtower/cmd/program/remote"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 )
@@ -106,14 +105,14 @@ func tellIntents(to io.Writer, all []intentShown) error {
 	for _, i := range all {
 		rows = append(rows, []string{i.ID.String(), string(i.Status), i.ChainID.String(), i.from(), i.nonce(), i.Key, i.Subject, stamp(i.RequestedAt)})
 	}
-	return table(to, "ID\tSTATUS\tCHAIN\tSIGNED BY\tNONCE\tKEY\tSUBJECT\tREQUESTED", rows)
+	return remote.Table(to, "ID\tSTATUS\tCHAIN\tSIGNED BY\tNONCE\tKEY\tSUBJECT\tREQUESTED", rows)
 }
 
 // tellIntent prints an intent, one line per known property.
 func tellIntent(to io.Writer, i intentShown) error {
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	var told []remote.Property
 	say := func(what, format string, args ...any) {
-		fmt.Fprintf(w, "%s\t%s\n", what, operator.Plain(fmt.Sprintf(format, args...))) //nolint:errcheck // Flush tells
+		told = append(told, remote.Property{Name: what, Value: fmt.Sprintf(format, args...)})
 	}
 	say("id", "%s", i.ID)
 	say("status", "%s", i.Status)
@@ -155,7 +154,7 @@ func tellIntent(to io.Writer, i intentShown) error {
 	if i.Waited != nil && !i.Waited.Reached {
 		say("wait ended", "%s", i.Waited.Because)
 	}
-	return w.Flush()
+	return remote.Properties(to, told)
 }
 
 func intents() *cobra.Command {
@@ -191,35 +190,35 @@ func (w *waiting) flags(cmd *cobra.Command) *cobra.Command {
 }
 
 // of adds the wait to a request.
-func (w waiting) of(a asking) asking {
+func (w waiting) of(a remote.Request) remote.Request {
 	if w.until != "" {
-		a.query, a.wait = url.Values{"wait": {w.until}, "timeout": {strconv.FormatFloat(w.timeout.Seconds(), 'f', -1, 64) + "s"}}, w.timeout
+		a.Query, a.Wait = url.Values{"wait": {w.until}, "timeout": {strconv.FormatFloat(w.timeout.Seconds(), 'f', -1, 64) + "s"}}, w.timeout
 	}
 	return a
 }
 
 func createIntents() *cobra.Command {
-	d := door{listener: front}
+	d := remote.Door{Listener: front}
 	var w waiting
-	return d.flags(w.flags(&cobra.Command{
+	return d.Flags(w.flags(&cobra.Command{
 		Use: "create", Short: "Create intents from JSON on standard input: one intent, or a list", Args: cobra.NoArgs,
 		Example: `  echo '{"chainId": 42431, "key": "order-1", "pool": "hot", "to": "0x…", "value": "0"}' | relayer intents create --wait mined`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			text, err := given(cmd)
+			text, err := remote.Given(cmd)
 			if err != nil {
 				return err
 			}
 			if !json.Valid(text) {
 				return errors.New("standard input is not JSON")
 			}
-			answer, err := d.ask(cmd.Context(), w.of(asking{method: http.MethodPost, path: []string{"v1", "intents"}, body: json.RawMessage(text)}))
+			answer, err := d.Ask(cmd.Context(), w.of(remote.Request{Method: http.MethodPost, Path: []string{"v1", "intents"}, Body: json.RawMessage(text)}))
 			if err != nil {
 				return err
 			}
 			if strings.HasPrefix(strings.TrimSpace(string(text)), "[") {
-				return show(cmd, &d, answer, tellBatch)
+				return remote.Show(cmd, &d, "", answer, tellBatch)
 			}
-			return show(cmd, &d, answer, tellIntent)
+			return remote.Show(cmd, &d, "", answer, tellIntent)
 		},
 	}))
 }
@@ -248,13 +247,15 @@ func tellBatch(to io.Writer, b batchShown) error {
 		}
 		rows = append(rows, row)
 	}
-	return errors.Join(table(to, "NUMBER\tID\tSTATUS\tREASON", rows), refused)
+	return errors.Join(remote.Table(to, "NUMBER\tID\tSTATUS\tREASON", rows), refused)
 }
 
 func getIntent() *cobra.Command {
 	var w waiting
-	return asks(front, w.flags(&cobra.Command{Use: "get ID", Short: "Show an intent", Args: cobra.ExactArgs(1)}),
-		func(_ *cobra.Command, args []string) (asking, error) { return w.of(get("v1", "intents", args[0])), nil }, tellIntent)
+	return remote.Asks(front, w.flags(&cobra.Command{Use: "get ID", Short: "Show an intent", Args: cobra.ExactArgs(1)}),
+		func(_ *cobra.Command, args []string) (remote.Request, error) {
+			return w.of(remote.Get("v1", "intents", args[0])), nil
+		}, tellIntent)
 }
 
 // trailShown is the history of an intent.
@@ -273,19 +274,18 @@ func tellTrail(to io.Writer, t trailShown) error {
 	for _, e := range t.Events {
 		rows = append(rows, []string{strconv.FormatUint(e.Sequence, 10), e.At.UTC().Format(time.RFC3339), e.Type, string(e.Data)})
 	}
-	if err := table(to, "SEQUENCE\tAT\tTYPE\tDATA", rows); err != nil || !t.HasMore {
+	if err := remote.Table(to, "SEQUENCE\tAT\tTYPE\tDATA", rows); err != nil || !t.HasMore {
 		return err
 	}
-	_, err := fmt.Fprintf(to, "there are more events; continue with --after %d\n", t.Events[len(t.Events)-1].Sequence)
-	return err
+	return remote.Remark(to, "there are more events; continue with --after %d", t.Events[len(t.Events)-1].Sequence)
 }
 
 func trailOfIntent() *cobra.Command {
 	var after uint64
-	cmd := asks(front, &cobra.Command{Use: "events ID", Short: "List an intent's public events, in order", Args: cobra.ExactArgs(1)},
-		func(_ *cobra.Command, args []string) (asking, error) {
-			a := get("v1", "intents", args[0], "events")
-			a.query = url.Values{"after": {strconv.FormatUint(after, 10)}}
+	cmd := remote.Asks(front, &cobra.Command{Use: "events ID", Short: "List an intent's public events, in order", Args: cobra.ExactArgs(1)},
+		func(_ *cobra.Command, args []string) (remote.Request, error) {
+			a := remote.Get("v1", "intents", args[0], "events")
+			a.Query = url.Values{"after": {strconv.FormatUint(after, 10)}}
 			return a, nil
 		}, tellTrail)
 	cmd.Flags().Uint64Var(&after, "after", 0, "only events after this `sequence`")
@@ -302,8 +302,7 @@ func tellPage(to io.Writer, p pageShown) error {
 	if err := tellIntents(to, p.Intents); err != nil || p.NextCursor == "" {
 		return err
 	}
-	_, err := fmt.Fprintf(to, "there are more intents; continue with --cursor %s\n", p.NextCursor)
-	return err
+	return remote.Remark(to, "there are more intents; continue with --cursor %s", p.NextCursor)
 }
 
 func listIntents() *cobra.Command {
@@ -319,15 +318,15 @@ func listIntents() *cobra.Command {
 		{"limit", "limit", "the maximum number of intents"},
 		{"cursor", "cursor", "continue a list after this cursor, which its previous page ends with"},
 	}
-	cmd := asks(front, &cobra.Command{
+	cmd := remote.Asks(front, &cobra.Command{
 		Use: "list", Short: "List intents, newest first", Args: cobra.NoArgs,
 		Example: "  relayer intents list --status waiting,assigned --chain 42431",
-	}, func(cmd *cobra.Command, _ []string) (asking, error) {
-		a := get("v1", "intents")
-		a.query = url.Values{"status": statuses}
+	}, func(cmd *cobra.Command, _ []string) (remote.Request, error) {
+		a := remote.Get("v1", "intents")
+		a.Query = url.Values{"status": statuses}
 		for _, f := range filters {
 			if flag := cmd.Flags().Lookup(f.flag); flag.Changed { // the empty string is a client, too
-				a.query.Set(f.name, flag.Value.String())
+				a.Query.Set(f.name, flag.Value.String())
 			}
 		}
 		return a, nil
@@ -345,8 +344,8 @@ func listIntents() *cobra.Command {
 func wishIntent(use, short string, args cobra.PositionalArgs, of func(*cobra.Command) func(args []string) (last string, body any)) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: args}
 	what := of(cmd)
-	return asks(front, cmd, func(_ *cobra.Command, args []string) (asking, error) {
+	return remote.Asks(front, cmd, func(_ *cobra.Command, args []string) (remote.Request, error) {
 		last, body := what(args)
-		return asking{method: http.MethodPost, path: []string{"v1", "intents", args[0], last}, body: body}, nil
+		return remote.Request{Method: http.MethodPost, Path: []string{"v1", "intents", args[0], last}, Body: body}, nil
 	}, tellIntent)
 }

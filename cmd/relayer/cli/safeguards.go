@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tempo-watchtower/watchtower/cmd/program/remote"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 )
@@ -42,10 +43,9 @@ func tellSafeguards(to io.Writer, s safeguardsShown) error {
 		rows = append(rows, []string{"rate", r.Scope.String(), fmt.Sprintf("%d per second, burst %d", r.PerSecond, r.Burst), ""})
 	}
 	if len(rows) == 0 {
-		_, err := fmt.Fprintln(to, "no halt, no targets and no rates are set")
-		return err
+		return remote.Remark(to, "no halt, no targets and no rates are set")
 	}
-	return table(to, "SAFEGUARD\tSCOPE\tVALUE\tSINCE", rows)
+	return remote.Table(to, "SAFEGUARD\tSCOPE\tVALUE\tSINCE", rows)
 }
 
 func safeguards() *cobra.Command {
@@ -65,8 +65,8 @@ func safeguards() *cobra.Command {
 }
 
 func showSafeguards() *cobra.Command {
-	return asks(internal, &cobra.Command{Use: "show", Short: "Show halts, targets and request rates", Args: cobra.NoArgs},
-		func(*cobra.Command, []string) (asking, error) { return get("admin", "safeguards"), nil }, tellSafeguards)
+	return remote.Asks(internal, &cobra.Command{Use: "show", Short: "Show halts, targets and request rates", Args: cobra.NoArgs},
+		func(*cobra.Command, []string) (remote.Request, error) { return remote.Get("admin", "safeguards"), nil }, tellSafeguards)
 }
 
 // scoped holds the flags for a safeguard's scope.
@@ -96,9 +96,9 @@ func (s *scoped) scope(cmd *cobra.Command) safeguard.Scope {
 // request's body, without the reason.
 func changeSafeguards(cmd *cobra.Command, method, last string, members func(cmd *cobra.Command, args []string) (map[string]any, error)) *cobra.Command {
 	var reason string
-	return asks(internal, reasoned(cmd, &reason), func(cmd *cobra.Command, args []string) (asking, error) {
+	return remote.Asks(internal, reasoned(cmd, &reason), func(cmd *cobra.Command, args []string) (remote.Request, error) {
 		body, err := members(cmd, args)
-		return asking{method: method, path: []string{"admin", "safeguards", last}, body: with(body, "reason", reason)}, err
+		return remote.Request{Method: method, Path: []string{"admin", "safeguards", last}, Body: with(body, "reason", reason)}, err
 	}, tellSafeguards)
 }
 

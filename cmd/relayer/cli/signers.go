@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tempo-watchtower/watchtower/cmd/program/remote"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 )
@@ -45,7 +46,7 @@ func tellSigners(to io.Writer, all []signerShown) error {
 			strconv.Itoa(s.Failures), targetsText(s.Targets), s.Since.UTC().Format(time.RFC3339), why,
 		})
 	}
-	return table(to, "CHAIN\tADDRESS\tSTATUS\tPOOLS\tBALANCE\tTHRESHOLD\tFAILURES\tTARGETS\tSINCE\tBY", rows)
+	return remote.Table(to, "CHAIN\tADDRESS\tSTATUS\tPOOLS\tBALANCE\tTHRESHOLD\tFAILURES\tTARGETS\tSINCE\tBY", rows)
 }
 
 func tellSigner(to io.Writer, s signerShown) error { return tellSigners(to, []signerShown{s}) }
@@ -78,8 +79,8 @@ func signers() *cobra.Command {
 }
 
 func listSigners() *cobra.Command {
-	return asks(internal, &cobra.Command{Use: "list", Short: "List the signers of every chain, with their status and its reason", Args: cobra.NoArgs},
-		func(*cobra.Command, []string) (asking, error) { return get("admin", "signers"), nil },
+	return remote.Asks(internal, &cobra.Command{Use: "list", Short: "List the signers of every chain, with their status and its reason", Args: cobra.NoArgs},
+		func(*cobra.Command, []string) (remote.Request, error) { return remote.Get("admin", "signers"), nil },
 		func(to io.Writer, a struct{ Signers []signerShown }) error { return tellSigners(to, a.Signers) })
 }
 
@@ -97,10 +98,10 @@ func signerPath(args []string, more ...string) ([]string, error) {
 }
 
 func showSigner() *cobra.Command {
-	return asks(internal, &cobra.Command{Use: "show CHAIN ADDRESS", Short: "Show one signer", Args: cobra.ExactArgs(2)},
-		func(_ *cobra.Command, args []string) (asking, error) {
+	return remote.Asks(internal, &cobra.Command{Use: "show CHAIN ADDRESS", Short: "Show one signer", Args: cobra.ExactArgs(2)},
+		func(_ *cobra.Command, args []string) (remote.Request, error) {
 			path, err := signerPath(args)
-			return get(path...), err
+			return remote.Get(path...), err
 		}, tellSigner)
 }
 
@@ -108,14 +109,14 @@ func showSigner() *cobra.Command {
 // request's body, without the reason, from the arguments after the signer's.
 func changeSigner(use, short, method, last string, args cobra.PositionalArgs, members func(args []string) (map[string]any, error)) *cobra.Command {
 	var reason string
-	return asks(internal, reasoned(&cobra.Command{Use: use, Short: short, Args: args}, &reason),
-		func(_ *cobra.Command, args []string) (asking, error) {
+	return remote.Asks(internal, reasoned(&cobra.Command{Use: use, Short: short, Args: args}, &reason),
+		func(_ *cobra.Command, args []string) (remote.Request, error) {
 			path, err := signerPath(args, last)
 			if err != nil {
-				return asking{}, err
+				return remote.Request{}, err
 			}
 			body, err := members(args[2:])
-			return asking{method: method, path: path, body: with(body, "reason", reason)}, err
+			return remote.Request{Method: method, Path: path, Body: with(body, "reason", reason)}, err
 		}, tellSigner)
 }
 

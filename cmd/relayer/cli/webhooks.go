@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/operator"
+	"github.com/tempo-watchtower/watchtower/cmd/program/remote"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
@@ -49,7 +50,7 @@ func tellWebhooks(to io.Writer, all []webhookShown) error {
 	for _, w := range all {
 		rows = append(rows, []string{w.ID.String(), w.Origin, strconv.Itoa(w.Failures), w.state()})
 	}
-	return table(to, "ID\tORIGIN\tFAILURES\tSTATE", rows)
+	return remote.Table(to, "ID\tORIGIN\tFAILURES\tSTATE", rows)
 }
 
 func tellWebhook(to io.Writer, w webhookShown) error {
@@ -57,12 +58,12 @@ func tellWebhook(to io.Writer, w webhookShown) error {
 		return err
 	}
 	if w.Notices != nil {
-		if _, err := fmt.Fprintln(to, "deliveries affected:", *w.Notices); err != nil {
+		if err := remote.Remark(to, "deliveries affected: %d", *w.Notices); err != nil {
 			return err
 		}
 	}
 	for _, secret := range w.Secrets {
-		if _, err := fmt.Fprintln(to, "signed with", operator.Plain(secret)); err != nil {
+		if err := remote.Remark(to, "signed with %s", operator.Plain(secret)); err != nil {
 			return err
 		}
 	}
@@ -98,18 +99,17 @@ func tellEndpoints(to io.Writer, p endpointsShown) error {
 	if err := tellWebhooks(to, p.Webhooks); err != nil || !p.HasMore {
 		return err
 	}
-	_, err := fmt.Fprintf(to, "there are more endpoints; continue with --after %s\n", p.Webhooks[len(p.Webhooks)-1].ID)
-	return err
+	return remote.Remark(to, "there are more endpoints; continue with --after %s", p.Webhooks[len(p.Webhooks)-1].ID)
 }
 
 func listWebhooks() *cobra.Command {
 	var limit, after string
-	cmd := asks(front, &cobra.Command{Use: "list", Short: "List endpoints", Args: cobra.NoArgs},
-		func(*cobra.Command, []string) (asking, error) {
-			a := get("v1", "webhooks")
-			a.query = url.Values{}
-			set(a.query, "limit", limit)
-			set(a.query, "after", after)
+	cmd := remote.Asks(front, &cobra.Command{Use: "list", Short: "List endpoints", Args: cobra.NoArgs},
+		func(*cobra.Command, []string) (remote.Request, error) {
+			a := remote.Get("v1", "webhooks")
+			a.Query = url.Values{}
+			set(a.Query, "limit", limit)
+			set(a.Query, "after", after)
 			return a, nil
 		}, tellEndpoints)
 	cmd.Flags().StringVar(&limit, "limit", "", "the maximum number of endpoints")
@@ -126,25 +126,25 @@ func set(q url.Values, name, value string) {
 
 // onWebhook builds a command about one endpoint without further arguments.
 func onWebhook(use, short, method string, last []string) *cobra.Command {
-	return asks(front, &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1)},
-		func(_ *cobra.Command, args []string) (asking, error) {
-			return asking{method: method, path: append([]string{"v1", "webhooks", args[0]}, last...)}, nil
+	return remote.Asks(front, &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1)},
+		func(_ *cobra.Command, args []string) (remote.Request, error) {
+			return remote.Request{Method: method, Path: append([]string{"v1", "webhooks", args[0]}, last...)}, nil
 		}, tellWebhook)
 }
 
 func deadNotices() *cobra.Command {
 	var limit, after string
-	cmd := asks(front, &cobra.Command{Use: "dead ID", Short: "List an endpoint's dead letters", Args: cobra.ExactArgs(1)},
-		func(_ *cobra.Command, args []string) (asking, error) {
-			a := get("v1", "webhooks", args[0], "dead")
-			a.query = url.Values{}
-			set(a.query, "limit", limit)
+	cmd := remote.Asks(front, &cobra.Command{Use: "dead ID", Short: "List an endpoint's dead letters", Args: cobra.ExactArgs(1)},
+		func(_ *cobra.Command, args []string) (remote.Request, error) {
+			a := remote.Get("v1", "webhooks", args[0], "dead")
+			a.Query = url.Values{}
+			set(a.Query, "limit", limit)
 			if after == "" {
 				return a, nil
 			}
 			last, err := parseNotice(after)
-			a.query.Set("intent", last.Intent.String())
-			a.query.Set("sequence", strconv.FormatUint(last.Seq, 10))
+			a.Query.Set("intent", last.Intent.String())
+			a.Query.Set("sequence", strconv.FormatUint(last.Seq, 10))
 			return a, err
 		}, tellDead)
 	cmd.Flags().StringVar(&limit, "limit", "", "the maximum number of dead letters")
@@ -177,11 +177,10 @@ func tellDead(to io.Writer, a deadShown) error {
 		}
 		rows = append(rows, []string{name, n.Event.Type, strconv.Itoa(n.Attempts), last, came(n.Cause, n.Status)})
 	}
-	if err := table(to, "DELIVERY\tTYPE\tATTEMPTS\tLAST\tREASON", rows); err != nil || !a.HasMore {
+	if err := remote.Table(to, "DELIVERY\tTYPE\tATTEMPTS\tLAST\tREASON", rows); err != nil || !a.HasMore {
 		return err
 	}
-	_, err := fmt.Fprintf(to, "there are more dead letters; continue with --after %s\n", name)
-	return err
+	return remote.Remark(to, "there are more dead letters; continue with --after %s", name)
 }
 
 // parseNotice parses the name of a webhook delivery.
@@ -197,23 +196,23 @@ func parseNotice(text string) (ref notice.Ref, err error) {
 }
 
 func redeliver() *cobra.Command {
-	return asks(front, &cobra.Command{
+	return remote.Asks(front, &cobra.Command{
 		Use: "redeliver ID [INTENT/SEQUENCE]...", Args: cobra.MinimumNArgs(1),
 		Short: "Redeliver an endpoint's dead letters: all, or the given ones",
-	}, func(_ *cobra.Command, args []string) (asking, error) {
+	}, func(_ *cobra.Command, args []string) (remote.Request, error) {
 		body := map[string]any{}
 		var named []notice.Ref
 		for _, text := range args[1:] {
 			ref, err := parseNotice(text)
 			if err != nil {
-				return asking{}, err
+				return remote.Request{}, err
 			}
 			named = append(named, ref)
 		}
 		if named != nil {
 			body["notices"] = named
 		}
-		return asking{method: http.MethodPost, path: []string{"v1", "webhooks", args[0], "redeliver"}, body: body}, nil
+		return remote.Request{Method: http.MethodPost, Path: []string{"v1", "webhooks", args[0], "redeliver"}, Body: body}, nil
 	}, tellWebhook)
 }
 
@@ -266,14 +265,13 @@ func tellTried(to io.Writer, t triedShown) error {
 	if !t.Delivered {
 		return errNotDelivered{t}
 	}
-	_, err := fmt.Fprintf(to, "endpoint %s accepted the message, and answered %s\n", t.ID, statusText(t.Status))
-	return err
+	return remote.Remark(to, "endpoint %s accepted the message, and answered %s", t.ID, statusText(t.Status))
 }
 
 // ofURL builds a command about a URL read from standard input.
 func ofURL[T any](use, short string, path []string, tell func(io.Writer, T) error) *cobra.Command {
-	return asks(front, &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}, func(cmd *cobra.Command, _ []string) (asking, error) {
-		text, err := given(cmd)
-		return asking{method: http.MethodPost, path: path, body: map[string]string{"url": strings.TrimSpace(string(text))}}, err
+	return remote.Asks(front, &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}, func(cmd *cobra.Command, _ []string) (remote.Request, error) {
+		text, err := remote.Given(cmd)
+		return remote.Request{Method: http.MethodPost, Path: path, Body: map[string]string{"url": strings.TrimSpace(string(text))}}, err
 	}, tell)
 }
