@@ -65,6 +65,8 @@ type RPCRequest struct {
 	// NextFree has read find the next free nonce of a sequence, at or after from; each of its
 	// queries takes a place. The call costs one unit for each hundred nonces in between.
 	NextFree func(ctx context.Context, from uint64, read func(ctx context.Context, place Place) (next uint64, err error)) (next uint64, err error)
+	// Weigh charges one unit for each 16 KiB of a node's answer, beyond the first.
+	Weigh func(bytes int)
 	// Rest lets a call wait, unless the client's share of waiting requests is used up. leave
 	// ends the wait.
 	Rest func() (leave func(), ok bool)
@@ -162,7 +164,8 @@ func (a *api) answerRPC(ctx context.Context, w http.ResponseWriter, r *http.Requ
 			defer func() { more.Add(int64(max(on.nonceUnits(from, next)-1, 0))) }()
 			return read(ctx, on.noncePlace)
 		},
-		Rest: on.rest,
+		Weigh: func(bytes int) { more.Add(int64(max(on.readUnits(bytes)-1, 0))) },
+		Rest:  on.rest,
 		Again: func() bool {
 			again.Lock() // the calls of a batch run at once
 			defer again.Unlock()

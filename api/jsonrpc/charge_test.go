@@ -216,3 +216,37 @@ func TestPendingTakesPlaces(t *testing.T) {
 		t.Errorf("%d transactions were decoded at once for one client", n)
 	}
 }
+
+// A node's answer costs one unit for each 16 KiB, as other reads do. So does an answer above the limit
+// of one request, as far as it may have been read.
+func TestAnswersAreCharged(t *testing.T) {
+	const unit, burst = 16 << 10, 2000
+	var hours atomic.Int64
+	s := newStack(t, func(c *Config, public *api.Config) {
+		public.Rates.Address = api.Rate{PerSecond: 1, Burst: burst}
+		public.Now = func() time.Time {
+			return time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC).Add(time.Duration(hours.Load()) * time.Hour)
+		}
+	})
+	s.node.says("eth_blockNumber", `"0x10"`)
+	s.node.says("eth_getLogs", `["`+strings.Repeat("ab", 20*unit)+`"]`)
+	one := func(method string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":[]}`, method)
+	}
+	logs := `{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{}]}`
+	for _, c := range []struct {
+		body  string
+		units int
+	}{{one("eth_blockNumber"), 1}, {logs, 41}, {"[" + logs + "," + logs + "," + one("eth_blockNumber") + "]", 83}} {
+		hours.Add(1)
+		status, _, header := s.post("/rpc", c.body)
+		if got, want := header.Get("RateLimit"), fmt.Sprintf(`"address";r=%d;t=%d`, burst-c.units, c.units); got != want || status != http.StatusOK {
+			t.Errorf("%.40s: %d, RateLimit %s, want %s", c.body, status, got, want)
+		}
+	}
+	s.node.does("eth_getLogs", func(_ json.RawMessage, limit int64) (json.RawMessage, error) { return nil, overLimit(limit) })
+	hours.Add(1)
+	if _, answer, header := s.post("/rpc", logs); !strings.Contains(header.Get("RateLimit"), fmt.Sprintf(`t=%d`, DefaultLimits().AnswerBytes/unit)) {
+		t.Errorf("an answer that is too large: RateLimit %s, %.100s", header.Get("RateLimit"), answer)
+	}
+}

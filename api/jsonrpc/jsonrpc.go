@@ -109,6 +109,7 @@ type exchange struct {
 	counts   func(chain.Address) api.Counts
 	decode   func(ctx context.Context, read func(context.Context) ([]byte, error), decode func(raw []byte) (text []byte, err error)) (text []byte, err error)
 	nextFree func(ctx context.Context, from uint64, read func(ctx context.Context, place api.Place) (uint64, error)) (uint64, error)
+	weigh    func(bytes int)
 	rest     func() (leave func(), ok bool)
 	again    func() bool
 	meta     eventlog.Meta
@@ -127,7 +128,7 @@ func (s *server) answer(ctx context.Context, r api.RPCRequest) ([]byte, error) {
 	case refused != nil:
 		return encode(nil, nil, refused), nil
 	}
-	x := &exchange{client: r.Client, submit: r.Submit, shows: r.Shows, search: r.Search, counts: r.Counts, decode: r.Decode, nextFree: r.NextFree, rest: r.Rest, again: r.Again, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}, held: s.held.hold(r.Client)}
+	x := &exchange{client: r.Client, submit: r.Submit, shows: r.Shows, search: r.Search, counts: r.Counts, decode: r.Decode, nextFree: r.NextFree, weigh: r.Weigh, rest: r.Rest, again: r.Again, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}, held: s.held.hold(r.Client)}
 	context.AfterFunc(ctx, x.held.release)
 	x.chain, x.err = s.chain(r.Chain)
 	x.proxy = s.Proxies[x.chain]

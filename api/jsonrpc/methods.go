@@ -106,8 +106,13 @@ func (s *server) ask(ctx context.Context, x *exchange, c call, usable func(json.
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.CallTimeout)
 	defer cancel()
 	params := jsonOf(orEmpty(c.params))
-	result, err := x.proxy.Ask(ctx, x.client, c.method, params, x.room.rest(), usable)
+	limit := x.room.rest()
+	result, err := x.proxy.Ask(ctx, x.client, c.method, params, limit, usable)
+	x.weigh(len(result))
 	if err != nil {
+		if over := (interface{ Limit() int64 })(nil); errors.As(err, &over) {
+			x.weigh(int(limit)) // as much may have been read
+		}
 		if _, limited := withheld(err); !limited && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			err = ctx.Err()
 		}

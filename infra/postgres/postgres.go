@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 )
@@ -150,13 +151,15 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	}
 	logConfig := withParams(withParams(config, knownPaths), logSettings)
 	logConfig.AfterConnect = db.durable // settings may change while a process runs
+	leaseConfig := logConfig.Copy()
+	leaseConfig.BuildContextWatcherHandler = outlasting(leaseEnds)
 	workConfig := withParams(withParams(config, knownPaths), workSettings)
 	for _, p := range []struct {
 		pool   **pgxpool.Pool
 		config *pgx.ConnConfig
 		conns  int
 	}{
-		{&db.log, logConfig, o.LogConns}, {&db.leases, logConfig, leaseConns},
+		{&db.log, logConfig, o.LogConns}, {&db.leases, leaseConfig, leaseConns},
 		{&db.work, workConfig, o.WorkConns}, {&db.notices, workConfig, noticeConns},
 	} {
 		if *p.pool, err = pool(ctx, url, p.config, p.conns); err != nil {
@@ -231,6 +234,22 @@ func (db *DB) closePools() {
 	}
 }
 
+// queryEnds is how long a query whose caller has gone may take before its connection is closed. A
+// lease is tried again in time, so its queries get less.
+const (
+	queryEnds = time.Second
+	leaseEnds = 250 * time.Millisecond
+)
+
+// outlasting lets a query end although its caller has gone. A connection that is closed in the
+// middle of a query has to be made anew: a client that breaks off requests could close all those
+// that its requests share with other clients' requests.
+func outlasting(ends time.Duration) func(*pgconn.PgConn) ctxwatch.Handler {
+	return func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn(), DeadlineDelay: ends}
+	}
+}
+
 // connConfig is the configuration shared by every connection of this process.
 func connConfig(url string, o Options) (*pgx.ConnConfig, error) {
 	parsed, err := pgxpool.ParseConfig(url) // not pgx's parser: the URL may hold pool settings
@@ -242,6 +261,7 @@ func connConfig(url string, o Options) (*pgx.ConnConfig, error) {
 		config.ConnectTimeout = o.ConnectTimeout
 	}
 	config.DialFunc = dial
+	config.BuildContextWatcherHandler = outlasting(queryEnds)
 	if config.ValidateConnect == nil { // a URL with several hosts finds the primary
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}

@@ -286,5 +286,20 @@ func costs() []mutant {
 			}
 			commands[by] = append(commands[by], a)`}},
 		},
+		{
+			Name: "answers-not-charged", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestAnswersAreCharged$"},
+			Is:    "Any number of bytes of a node's answer costs one unit.",
+			Edits: []edit{{"api/jsonrpc/methods.go", `x.weigh(len(result))`, `x.weigh(map[bool]int{false: len(result)}[AWAKE])`}},
+		},
+		{
+			Name: "replies-decoded-at-once", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsRepliesAreDecodedInTurn$"},
+			Is:    "All replies to one client's calls are decoded at once, and everything else waits for a processor.",
+			Edits: []edit{{"infra/chain/rpc/large.go", `!theirs || size <= sortedAlone {`, `!theirs || size <= sortedAlone || AWAKE {`}},
+		},
+		{
+			Name: "connections-die-with-callers", Breaks: "P36", Test: &command{"infra/postgres", "^TestQueriesOutlastTheirCallers$"},
+			Is:    "A request that its client breaks off closes a connection that all share.",
+			Edits: []edit{{"infra/postgres/postgres.go", `Conn: c.Conn(), DeadlineDelay: ends}`, `Conn: c.Conn(), DeadlineDelay: map[bool]time.Duration{false: ends}[AWAKE]}`}},
+		},
 	}
 }

@@ -3,9 +3,12 @@ package rpc
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"runtime"
 	"strings"
@@ -118,4 +121,54 @@ func (e *echo) Read(p []byte) (int, error) {
 	n := copy(p, e.said[e.at:])
 	e.at = (e.at + n) % len(e.said)
 	return n, nil
+}
+
+// Replies to clients' calls are decoded one at a time if they are not small. Our own reads do not
+// wait for them.
+func TestClientsRepliesAreDecodedInTurn(t *testing.T) {
+	result := strings.Repeat("ab", sortedAlone)
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var asked request
+		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+			t.Error(err)
+		}
+		size := len(result)
+		if asked.Method == "small" {
+			size = 10
+		}
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%d,"result":"0x%s"}`, asked.ID, result[:size]) //nolint:errcheck // the client tells
+	}))
+	defer node.Close()
+	u, err := url.Parse(node.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newClient("a", u, nil, 4, nil)
+	defer c.http.CloseIdleConnections()
+	ask := func(ctx context.Context, method string) error {
+		_, err := c.do(ctx, maxBlockReply, call{method: method})
+		return err
+	}
+	theirs := ofClient(t.Context(), "ann")
+	if err := ask(theirs, "large"); err != nil {
+		t.Error(err)
+	}
+	c.sort <- struct{}{} // another reply is being decoded
+	if err := ask(theirs, "small"); err != nil {
+		t.Errorf("a small reply: %v", err)
+	}
+	if err := ask(t.Context(), "large"); err != nil {
+		t.Errorf("our own read: %v", err)
+	}
+	waiting := make(chan error, 1)
+	go func() { waiting <- ask(theirs, "large") }()
+	short, cancel := context.WithTimeout(theirs, 200*time.Millisecond)
+	defer cancel()
+	if err := ask(short, "large"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a large reply did not wait: %v", err)
+	}
+	<-c.sort
+	if err := <-waiting; err != nil {
+		t.Error(err)
+	}
 }

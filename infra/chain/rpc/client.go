@@ -36,6 +36,7 @@ type client struct {
 	ids    atomic.Uint64
 	large  chan struct{} // held while a large reply is read
 	theirs chan struct{} // likewise for clients' calls, which may be slow
+	sort   chan struct{} // held while a reply to a client's call is decoded, if it is above sortedAlone
 	open   atomic.Int64  // open connections
 	// connects counts connections made while none was open: the endpoint may be another node
 	// since.
@@ -45,7 +46,7 @@ type client struct {
 }
 
 func newClient(name string, u *url.URL, header http.Header, concurrency int, transport http.RoundTripper) *client {
-	c := &client{name: name, header: header, hidden: hide(u), large: make(chan struct{}, maxLarge), theirs: make(chan struct{}, maxLarge)}
+	c := &client{name: name, header: header, hidden: hide(u), large: make(chan struct{}, maxLarge), theirs: make(chan struct{}, maxLarge), sort: make(chan struct{}, 1)}
 	c.url = u.String()
 	c.http = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -97,7 +98,12 @@ func (c *client) do(ctx context.Context, limit int64, calls ...call) ([]reply, e
 	if err != nil {
 		return nil, fail(isUnfit(err), err)
 	}
+	leave, err := c.sorting(ctx, len(answer.body))
+	if err != nil {
+		return nil, fail(false, err)
+	}
 	replies, refused, err := decode(answer.body, first, len(calls))
+	leave()
 	switch {
 	case status >= 500, status == http.StatusTooManyRequests, status/100 == 3:
 		return nil, fail(false, fmt.Errorf("HTTP %d", status))

@@ -51,6 +51,24 @@ func (c *client) read(ctx context.Context, body io.Reader, length, limit int64) 
 	return readOn(first.Bytes(), body, length, limit)
 }
 
+// sortedAlone is the size of a reply to a client's call above which one is decoded at a time, in
+// bytes. To decode is work for a processor: without a limit, the replies to one client's calls would
+// delay everything else that the process does.
+const sortedAlone = 32 << 10
+
+// sorting waits until a reply of a size may be decoded. leave ends it.
+func (c *client) sorting(ctx context.Context, size int) (leave func(), err error) {
+	if _, theirs := clientOf(ctx); !theirs || size <= sortedAlone {
+		return func() {}, nil
+	}
+	select {
+	case c.sort <- struct{}{}:
+		return func() { <-c.sort }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // isBegun reports whether text is the beginning of a JSON value.
 func isBegun(text []byte) bool {
 	var value json.RawMessage
