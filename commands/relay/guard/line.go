@@ -11,11 +11,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
-// Bounds of one round. A command of a budget has at most budget.BatchMax purposes, and a purpose
-// some 400 bytes: so an append stays below the 1 MB that EventStoreDB takes.
+// Bounds of one round. A purpose of a budget's command has at most 900 bytes in the log: so an append
+// stays below the 1 MiB that EventStoreDB takes.
 const (
 	roundCommands = eventlog.MaxAppend
-	roundWeight   = 1000
+	roundWeight   = 500
 )
 
 // ask is a call that waits: for the state, or for the answer to its command.

@@ -127,11 +127,32 @@ func (n *News) each(change func(*inbox)) {
 	}
 }
 
+// subjects are the transactions and intents that events are about.
+type subjects struct {
+	txs     []chain.Hash
+	intents []chain.IntentID
+}
+
+// subjectsOf reads the streams' names once: there may be hundreds of lanes.
+func subjectsOf(events []eventlog.Recorded, on chain.ID) (all subjects) {
+	for _, r := range events {
+		if id, hash, err := tx.ParseStream(r.Stream); err == nil {
+			if id == on {
+				all.txs = append(all.txs, hash)
+			}
+		} else if id, err := intent.ParseStream(r.Stream); err == nil {
+			all.intents = append(all.intents, id)
+		}
+	}
+	return all
+}
+
 func (n *News) tell(events []eventlog.Recorded) {
+	about := subjectsOf(events, n.Chain)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, b := range n.boxes {
-		if b.take(n.Chain, events) {
+		if b.take(about) {
 			b.ring()
 		}
 	}
@@ -145,14 +166,17 @@ func (b *inbox) ring() {
 }
 
 // take notes the nonces with news, and reports whether there are any.
-func (b *inbox) take(of chain.ID, events []eventlog.Recorded) (news bool) {
+func (b *inbox) take(about subjects) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, r := range events {
-		if id, hash, err := tx.ParseStream(r.Stream); err == nil && id == of && has(b.txs, hash) {
-			b.sent[b.txs[hash]], news = true, true
-		} else if id, err := intent.ParseStream(r.Stream); err == nil && has(b.intents, id) {
-			b.wanted[b.intents[id]], news = true, true
+	for _, hash := range about.txs {
+		if nonce, ours := b.txs[hash]; ours {
+			b.sent[nonce], news = true, true
+		}
+	}
+	for _, id := range about.intents {
+		if nonce, ours := b.intents[id]; ours {
+			b.wanted[nonce], news = true, true
 		}
 	}
 	return news
