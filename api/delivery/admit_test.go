@@ -1,62 +1,24 @@
 package delivery
 
 import (
-	"crypto/rand"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
+	"github.com/tempo-watchtower/watchtower/api/rest/resttest"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 )
 
 // ring is a keyring that a test controls.
-type ring struct {
-	t     testing.TB
-	state atomic.Pointer[access.State]
-}
+type ring struct{ *resttest.Ring }
 
-func newRing(t testing.TB) *ring {
-	r := &ring{t: t}
-	r.state.Store(&access.State{})
-	return r
-}
+func newRing(t testing.TB) ring { return ring{resttest.NewRing(t, testTime)} }
 
-func (r *ring) handle(c access.Command) {
-	r.t.Helper()
-	s := *r.state.Load()
-	events, err := s.Decide(c)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	for _, e := range events {
-		s = s.Evolve(e)
-	}
-	r.state.Store(&s)
-}
-
-// create returns a key's token and id.
-func (r *ring) create(key access.Key) (string, access.KeyID) {
-	r.t.Helper()
-	token, id, digest, err := access.NewToken(rand.Reader)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	key.ID, key.Digest, key.Name = id, digest, "test"
-	r.handle(access.Create{Key: key, At: testTime})
-	return token, id
-}
-
-func (r *ring) config(c *Config) { c.Access.Keys = func() access.State { return *r.state.Load() } }
-
-func (r *ring) scoped(scopes ...access.Scope) string {
-	token, _ := r.create(access.Key{Scopes: scopes})
-	return token
-}
+func (r ring) config(c *Config) { c.Access.Keys = r.Keys }
 
 // without lists every scope whose key does not open the given scope.
 func without(scope access.Scope) (others []access.Scope) {
@@ -93,19 +55,19 @@ func TestEveryRouteAsksForItsScope(t *testing.T) {
 	keys := newRing(t)
 	s := newStack(t, keys.config)
 	doc := contract(t)
-	perfect := keys.scoped(access.Scopes()...)
-	for _, route := range newAPI(s.config).routes() {
-		operation := at(t, doc, "paths", route.path, strings.ToLower(route.method))
-		name := route.method + " " + route.path
+	perfect := keys.Scoped(access.Scopes()...)
+	for _, route := range allRoutes(s.config) {
+		operation := at(t, doc, "paths", route.Path, strings.ToLower(route.Method))
+		name := route.Method + " " + route.Path
 		ask := func(header ...string) int {
 			t.Helper()
-			status, challenge := s.status(route.method, variable.ReplaceAllString(route.path, "x"), header...)
+			status, challenge := s.status(route.Method, variable.ReplaceAllString(route.Path, "x"), header...)
 			if (status == 401) != (challenge != "") {
 				t.Errorf("%s: %d with the challenge %q", name, status, challenge)
 			}
 			return status
 		}
-		if route.scope == probing || route.scope == public {
+		if isOpen(route) {
 			if free, ok := operation["security"].([]any); !ok || len(free) != 0 {
 				t.Errorf("%s: the contract asks for a key", name)
 			}
@@ -114,16 +76,16 @@ func TestEveryRouteAsksForItsScope(t *testing.T) {
 			}
 			continue
 		}
-		if operation["x-scope"] != string(route.scope) {
-			t.Errorf("%s: the contract says scope %v, the route %s", name, operation["x-scope"], route.scope)
+		if operation["x-scope"] != string(route.Scope) {
+			t.Errorf("%s: the contract says scope %v, the route %s", name, operation["x-scope"], route.Scope)
 		}
 		if status := ask(); status != 401 {
 			t.Errorf("%s: %d without a key", name, status)
 		}
-		if status := ask("X-API-Key", keys.scoped(without(route.scope)...)); status != 403 {
-			t.Errorf("%s: %d with every scope but %s", name, status, route.scope)
+		if status := ask("X-API-Key", keys.Scoped(without(route.Scope)...)); status != 403 {
+			t.Errorf("%s: %d with every scope but %s", name, status, route.Scope)
 		}
-		for _, status := range []int{ask("X-API-Key", perfect), ask("Authorization", "Bearer "+keys.scoped(route.scope))} {
+		for _, status := range []int{ask("X-API-Key", perfect), ask("Authorization", "Bearer "+keys.Scoped(route.Scope))} {
 			if status == 401 || status == 403 {
 				t.Errorf("%s: %d with the scope", name, status)
 			}
@@ -138,15 +100,15 @@ func TestKeysInHeaders(t *testing.T) {
 	if res := open.get("/v1/transactions"); res.status != 200 {
 		t.Errorf("before the first key: %v", res)
 	}
-	good, other := keys.scoped(access.Read), keys.scoped(access.Read)
+	good, other := keys.Scoped(access.Read), keys.Scoped(access.Read)
 	flipped := good[:len(good)-1] + string('0'+('1'-good[len(good)-1])&1)
 	if flipped == good {
 		t.Fatal("nothing was flipped")
 	}
-	expired, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, ExpiresAt: uint64(testTime.Unix()) + 1})
+	expired, _ := keys.Create(access.Key{Scopes: []access.Scope{access.Read}, ExpiresAt: uint64(testTime.Unix()) + 1})
 	open.elapse(time.Second)
-	revoked, id := keys.create(access.Key{Scopes: []access.Scope{access.Read}})
-	keys.handle(access.Revoke{ID: id, At: testTime})
+	revoked, id := keys.Create(access.Key{Scopes: []access.Scope{access.Read}})
+	keys.Handle(access.Revoke{ID: id, At: testTime})
 
 	anyway := newStack(t, keys.config, func(c *Config) { c.Access.Open = true })
 	anyway.elapse(time.Second)
@@ -178,7 +140,7 @@ func TestKeysInHeaders(t *testing.T) {
 			if res := s.do(http.MethodGet, "/v1/transactions", nil, tt.header...); res.status != want {
 				t.Errorf("%s, open %v: %v, want %d", tt.name, s == anyway, res, want)
 			} else if want == 401 {
-				wantProblem(t, tt.name, res, 401, ErrUnauthorized)
+				wantProblem(t, tt.name, res, 401, rest.ErrUnauthorized)
 			}
 		}
 	}
@@ -190,10 +152,10 @@ func TestKeysInHeaders(t *testing.T) {
 		}
 	}
 	// After the last key is revoked, requests still need a key.
-	for id := range keys.state.Load().Keys {
-		keys.handle(access.Revoke{ID: id, At: testTime})
+	for id := range keys.Keys().Keys {
+		keys.Handle(access.Revoke{ID: id, At: testTime})
 	}
-	wantProblem(t, "after the last key", open.get("/v1/transactions"), 401, ErrUnauthorized)
+	wantProblem(t, "after the last key", open.get("/v1/transactions"), 401, rest.ErrUnauthorized)
 }
 
 // Each key has its own bucket, with the key's rate or else the configured one. Requests with an
@@ -201,10 +163,10 @@ func TestKeysInHeaders(t *testing.T) {
 func TestRateLimitPerKey(t *testing.T) {
 	keys := newRing(t)
 	s := newStack(t, keys.config, func(c *Config) {
-		c.Rates.Key, c.Rates.Address = Rate{PerSecond: 1, Burst: 2}, Rate{PerSecond: 1, Burst: 3}
+		c.Rates.Key, c.Rates.Address = rest.Rate{PerSecond: 1, Burst: 2}, rest.Rate{PerSecond: 1, Burst: 3}
 	})
-	standard := keys.scoped(access.Read)
-	special, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, Rate: &access.Rate{PerSecond: 10, Burst: 20}})
+	standard := keys.Scoped(access.Read)
+	special, _ := keys.Create(access.Key{Scopes: []access.Scope{access.Read}, Rate: &access.Rate{PerSecond: 10, Burst: 20}})
 	ask := func(token string) response {
 		t.Helper()
 		return s.do(http.MethodGet, "/v1/transactions", nil, "X-API-Key", token)
@@ -224,38 +186,5 @@ func TestRateLimitPerKey(t *testing.T) {
 	}
 	if res := ask(special); res.status != 200 {
 		t.Errorf("a good key from where there were guesses: %v", res)
-	}
-}
-
-// BenchmarkAdmit measures the cost of a request before its endpoint is called.
-func BenchmarkAdmit(b *testing.B) {
-	token, id, digest, err := access.NewToken(rand.Reader)
-	if err != nil {
-		b.Fatal(err)
-	}
-	keys := access.State{Keys: map[access.KeyID]access.Entry{id: {Key: access.Key{ID: id, Digest: digest, Scopes: access.Scopes()}}}}
-	for name, c := range map[string]Config{
-		"unlimited": {},
-		"address":   {Rates: Rates{Address: Rate{1_000_000, 10_000_000}}},
-		"key":       {Rates: Rates{Key: Rate{1_000_000, 10_000_000}}, Access: Access{Keys: func() access.State { return keys }}},
-	} {
-		c.Now = time.Now
-		a := newAPI(c)
-		r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/v1/transactions", nil)
-		if name == "key" {
-			r.Header.Set("Authorization", "Bearer "+token)
-		}
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			b.RunParallel(func(pb *testing.PB) {
-				w, on := httptest.NewRecorder(), &exchange{api: a}
-				for pb.Next() {
-					on.paid = 0
-					if err := a.admit(w, r, on, access.Submit); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		})
 	}
 }

@@ -72,7 +72,7 @@ func TestNodesAreAskedInTheClientsName(t *testing.T) {
 			s := grouped(t, asked, keys.config, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(log, nil)) })
 			targets, bearers := map[string]string{}, map[string]string{}
 			for i, name := range []string{"ann", "bob"} {
-				token, _ := keys.create(access.Key{Client: name, Scopes: []access.Scope{access.Submit, access.Read, access.Cancel}})
+				token, _ := keys.Create(access.Key{Client: name, Scopes: []access.Scope{access.Submit, access.Read, access.Cancel}})
 				bearers[name] = "Bearer " + token
 				key := payroll(byte(i))
 				raw := payment(key, 0)

@@ -9,6 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
@@ -21,8 +22,8 @@ func TestBoundKeySeesItsSendersOnly(t *testing.T) {
 	mine, theirs := newKey(t), newKey(t)
 	me := chain.Address(crypto.PubkeyToAddress(mine.PublicKey))
 	them := chain.Address(crypto.PubkeyToAddress(theirs.PublicKey))
-	bound, _ := keys.create(access.Key{Scopes: access.Scopes(), Senders: []chain.Address{me}})
-	all := keys.scoped(access.Scopes()...)
+	bound, _ := keys.Create(access.Key{Scopes: access.Scopes(), Senders: []chain.Address{me}})
+	all := keys.Scoped(access.Scopes()...)
 	ask := func(token, method, target string, body []byte) response {
 		t.Helper()
 		return s.do(method, target, body, "X-API-Key", token)
@@ -41,7 +42,7 @@ func TestBoundKeySeesItsSendersOnly(t *testing.T) {
 	before := len(s.recorded())
 	// A refusal does not reveal that the transaction is known.
 	for i, r := range submit(bound, signed(t, theirs, testChain, 0), signed(t, theirs, testChain, 1)).Results {
-		if r.OK || r.Problem.Code != string(ErrForeignSender) || r.Problem.Status != 403 {
+		if r.OK || r.Problem.Code != string(rest.ErrForeignSender) || r.Problem.Status != 403 {
 			t.Errorf("foreign transaction %d: %+v", i, r)
 		}
 	}
@@ -88,7 +89,7 @@ func TestBoundKeySeesItsSendersOnly(t *testing.T) {
 	// A cursor of one list is invalid for the other.
 	var page struct{ NextCursor string }
 	unmarshal(t, ask(all, http.MethodGet, "/v1/transactions?limit=1", nil).body, &page)
-	wantProblem(t, "another's cursor", ask(bound, http.MethodGet, "/v1/transactions?cursor="+page.NextCursor, nil), 400, ErrInvalidCursor)
+	wantProblem(t, "another's cursor", ask(bound, http.MethodGet, "/v1/transactions?cursor="+page.NextCursor, nil), 400, rest.ErrInvalidCursor)
 }
 
 // A bound key gets nothing on a route whose keeps was forgotten.
@@ -96,13 +97,13 @@ func TestBoundKeyIsRefusedByDefault(t *testing.T) {
 	keys := newRing(t)
 	s := newStack(t, keys.config)
 	mine, other := chain.Address{1}, chain.Address{2}
-	bound, _ := keys.create(access.Key{Scopes: access.Scopes(), Senders: []chain.Address{mine}})
-	nothing := func(w http.ResponseWriter, _ *http.Request) error { return reply(w, http.StatusOK, probe{"ok"}) }
+	bound, _ := keys.Create(access.Key{Scopes: access.Scopes(), Senders: []chain.Address{mine}})
+	nothing := func(r rest.Request) error { return r.Reply(http.StatusOK, struct{}{}) }
 	a := newAPI(s.config)
-	h := a.requests(router([]route{
-		{http.MethodGet, "/everything", access.Read, nobody, nothing},
-		{http.MethodGet, "/open", public, nobody, nothing},
-		{http.MethodGet, "/of/{sender}/groups", access.Read, bySender, nothing},
+	h := rest.NewFront(s.config.Config).Handler(a.kept([]route{
+		{http.MethodGet, "/everything", access.Read, nobody, false, nothing},
+		{http.MethodGet, "/open", rest.Public, nobody, false, nothing},
+		{http.MethodGet, "/of/{sender}/groups", access.Read, bySender, false, nothing},
 	}))
 	for target, want := range map[string]int{
 		"/everything":                       403,
@@ -127,7 +128,7 @@ func TestForeignIsAsUnknown(t *testing.T) {
 	keys := newRing(t)
 	s := newStack(t, keys.config)
 	foreign := s.submit(signed(t, newKey(t), testChain, 0))[0].TxHash
-	bound, _ := keys.create(access.Key{Scopes: access.Scopes(), Senders: []chain.Address{{1}}})
+	bound, _ := keys.Create(access.Key{Scopes: access.Scopes(), Senders: []chain.Address{{1}}})
 	for _, when := range []string{"before", "after"} {
 		if when == "after" {
 			s.catchUp()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/crypto"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/canceler"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/grouping"
@@ -175,7 +176,7 @@ func (c cancelStack) path(query string) string { return cancelPath(c.sender, c.k
 func TestCancelWithoutALength(t *testing.T) {
 	for _, remembered := range []string{"", "Idempotency-Key: k\r\n"} {
 		c := newCancelStack(t)
-		c.config.Idempotency = Idempotency{Requests: c.db.Requests(), Keep: time.Hour, Hold: time.Minute}
+		c.config.Idempotency = rest.Idempotency{Requests: c.db.Requests(), Keep: time.Hour, Hold: time.Minute}
 		c.restart()
 		ask := func(headers, body string) response {
 			t.Helper()

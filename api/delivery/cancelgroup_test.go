@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
+	"github.com/tempo-watchtower/watchtower/api/rest/resttest"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/grouping"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/eventlog"
@@ -49,8 +51,8 @@ func TestRepeatedCancelIsChargedBeforeTheGroupIsRead(t *testing.T) {
 	keys := newRing(t)
 	c := newCancelStack(t)
 	keys.config(&c.config)
-	c.config.Rates.Key = Rate{PerSecond: 1, Burst: burst}
-	token, _ := keys.create(access.Key{Scopes: []access.Scope{access.Cancel}, Client: "shop"})
+	c.config.Rates.Key = rest.Rate{PerSecond: 1, Burst: burst}
+	token, _ := keys.Create(access.Key{Scopes: []access.Scope{access.Cancel}, Client: "shop"})
 	log := &countedLog{Store: c.db.Log()}
 	c.Canceler.Store, c.Canceler.Groups.Store = log, log
 	c.Canceler.CatchUp = (&grouping.Grouper{
@@ -69,7 +71,7 @@ func TestRepeatedCancelIsChargedBeforeTheGroupIsRead(t *testing.T) {
 	c.elapse(3 * time.Second) // enough for a request of its own
 	before := log.events.Load()
 	again := ask()
-	wantProblem(t, "a repeated cancel", again, http.StatusTooManyRequests, ErrRateLimited)
+	wantProblem(t, "a repeated cancel", again, http.StatusTooManyRequests, rest.ErrRateLimited)
 	if n := log.events.Load() - before; n > 0 {
 		t.Errorf("%d events were read for a client that could not pay", n)
 	}
@@ -103,7 +105,7 @@ func (l *heldLog) ReadStream(ctx context.Context, s eventlog.Stream, after event
 
 // Of one client's cancels three read their groups at once, however many there are.
 func TestCancelsTakePlaces(t *testing.T) {
-	takeTurns(t, NewCancels, cancelPlaces, cancelShare, 0)
+	resttest.TakeTurns(t, NewCancels, rest.HolderOf, cancelPlaces, cancelShare, 0)
 	const all = 64
 	c := newCancelStack(t)
 	body := c.typed(testChain, uint64(testTime.Unix())+3600)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
+	"github.com/tempo-watchtower/watchtower/api/rest/resttest"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/canceler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -45,7 +47,7 @@ func (h heldCanceler) Cancel(ctx context.Context, r canceler.Request, _ eventlog
 // Of one client's cancels with large answers three are carried out at once and eight wait. The
 // others are answered 503 at once: they are recorded. Small answers take no place.
 func TestLargeCancelsTakePlaces(t *testing.T) {
-	takeTurns(t, NewLargeCancels, largePlaces, largeShare, largeQueue)
+	resttest.TakeTurns(t, NewLargeCancels, rest.HolderOf, largePlaces, largeShare, largeQueue)
 	const all, refused = 20, 20 - largeShare - largeQueue
 	c := newCancelStack(t)
 	h := heldCanceler{largeCancel + 1, make(chan struct{}, all), make(chan struct{})}
@@ -107,7 +109,7 @@ func TestLargeCancelsTakePlaces(t *testing.T) {
 // placedWriter records the parts of an answer, and how many large places are free meanwhile.
 type placedWriter struct {
 	*httptest.ResponseRecorder
-	places *Places
+	places *rest.Places
 	parts  int
 	free   int
 }

@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/api/rest"
+	"github.com/tempo-watchtower/watchtower/api/rest/resttest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/eventlog/port"
@@ -50,7 +51,33 @@ func pollsOf(t *testing.T, s *stack, c Config) (*api, *slowReader) {
 }
 
 func (s *stack) caughtUp(ctx context.Context, a *api) error {
-	return a.caughtUp(ctx, httptest.NewRecorder(), &exchange{api: a}, viewer{names: []string{""}}, owner)
+	return asRequest(s.t, a.Config.Config, func(r rest.Request) error {
+		return a.caughtUp(ctx, r, viewer{names: []string{""}}, owner)
+	})
+}
+
+// asRequest calls do in a request of a front.
+func asRequest(t testing.TB, c rest.Config, do func(rest.Request) error) (err error) {
+	t.Helper()
+	route := rest.Route{Method: http.MethodGet, Path: "/", Scope: rest.Public, Answer: func(r rest.Request) error {
+		err = do(r)
+		return nil
+	}}
+	rest.NewFront(c).Handler([]rest.Route{route}).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/", nil))
+	return err
+}
+
+// cursorOf returns the cursor of a list without filters.
+func cursorOf(t testing.TB, c rest.Config, at eventlog.Position) (cursor string) {
+	t.Helper()
+	err := asRequest(t, c, func(r rest.Request) error {
+		cursor = r.Cursor(at, "")
+		return nil
+	})
+	if err != nil || cursor == "" {
+		t.Fatalf("no cursor: %v", err)
+	}
+	return cursor
 }
 
 // A request for groups takes a place for each poll of a checkpoint, and holds none in between.
@@ -61,7 +88,7 @@ func TestGroupsPollInPlaces(t *testing.T) {
 	if err := s.caughtUp(t.Context(), a); err != nil || grouper.polls != 3 {
 		t.Errorf("%d polls found the grouper behind: %v", grouper.polls, err)
 	}
-	allFree(t, a.nonces, noncePlaces)
+	resttest.AllFree(t, a.nonces, rest.HolderOf, noncePlaces)
 }
 
 // The read models' checkpoints are not read while lists have no place.
@@ -69,7 +96,7 @@ func TestGroupsPollInListPlaces(t *testing.T) {
 	s := newStack(t, plain)
 	s.submit(payment(payroll(0), 0))
 	c := s.config
-	c.Lists = commands.NewPlaces[holder](0, listShare, listQueue)
+	c.Lists = rest.NewPlaces(0, 3, 32)
 	a, _ := pollsOf(t, s, c)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -87,7 +114,7 @@ func TestGroupsPollInListPlaces(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("the read models' checkpoints were read without a place")
 	}
-	allFree(t, a.nonces, noncePlaces)
+	resttest.AllFree(t, a.nonces, rest.HolderOf, noncePlaces)
 }
 
 // halted are checkpoints that stay where they are, once they are halted.

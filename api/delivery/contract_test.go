@@ -17,6 +17,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 )
@@ -25,7 +26,7 @@ type object = map[string]any
 
 // parsed is openapi.yaml, read once. It is never modified.
 var parsed = sync.OnceValues(func() (doc object, err error) {
-	text, err := os.ReadFile("openapi.yaml")
+	text, err := os.ReadFile("../openapi.yaml")
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +72,8 @@ func TestContractNamesEveryRoute(t *testing.T) {
 			promised = append(promised, strings.ToUpper(method)+" "+path)
 		}
 	}
-	for _, r := range new(api).routes() {
-		served = append(served, r.method+" "+r.path)
+	for _, r := range allRoutes(Config{Config: rest.Config{CursorKey: make([]byte, rest.CursorKeyBytes), Limits: rest.DefaultLimits()}}) {
+		served = append(served, r.Method+" "+r.Path)
 	}
 	slices.Sort(promised)
 	slices.Sort(served)
@@ -222,7 +223,7 @@ func conforms(t testing.TB, doc, schema object, v any, place string) (faults []s
 }
 
 func TestProblemsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../docs/reference/problems.md")
+	text, err := os.ReadFile("../../docs/reference/problems.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,9 +235,11 @@ func TestProblemsAreDocumented(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([0-9]+) \\| .").FindAllStringSubmatch(codes, -1) {
 		documented = append(documented, row[1]+" "+row[2])
 	}
-	for _, k := range kinds {
-		table = append(table, fmt.Sprintf("%s %d", k.code, k.status))
+	for _, k := range allKinds() {
+		table = append(table, fmt.Sprintf("%s %d", k.Code, k.Status))
 	}
+	slices.Sort(documented)
+	slices.Sort(table)
 	if diff := cmp.Diff(documented, table); diff != "" {
 		t.Errorf("docs/reference/problems.md (-) and the table (+) differ:\n%s", diff)
 	}
@@ -258,13 +261,13 @@ func TestProblemsAreDocumented(t *testing.T) {
 
 func TestKinds(t *testing.T) {
 	seen := map[string]bool{}
-	for _, k := range kinds {
+	for _, k := range allKinds() {
 		switch {
-		case seen[string(k.code)]:
-			t.Errorf("%s has two rows", k.code)
-		case k.title == "" || http.StatusText(k.status) == "":
-			t.Errorf("%s: status %d, title %q", k.code, k.status, k.title)
+		case seen[string(k.Code)]:
+			t.Errorf("%s has two rows", k.Code)
+		case k.Title == "" || http.StatusText(k.Status) == "":
+			t.Errorf("%s: status %d, title %q", k.Code, k.Status, k.Title)
 		}
-		seen[string(k.code)] = true
+		seen[string(k.Code)] = true
 	}
 }

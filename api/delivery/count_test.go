@@ -1,45 +1,23 @@
 package delivery
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 )
 
 // freely allows every charge.
 func freely(int) error { return nil }
 
-func TestCountElements(t *testing.T) {
-	for text, want := range map[string]int{
-		`[]`: 0, ` [ ] `: 0, `[1]`: 1, "[\n1 , 2\t]": 2, `[[1,2],[3]]`: 2, `["a,b","\",",""]`: 3, `["\\",1]`: 2, `[{"a":[1,2]},{"b":1,"c":2}]`: 2,
-		`{}`: 0, `{"a":1}`: 1, `{"a":[1,2],"b":{"c":1,"d":2}}`: 2, `1,2`: 0, ``: 0, `"[1]"`: 0, `[1,2],3`: 2, `[1,2`: 2, `[1,"`: 2, `]`: 0,
-		`[0,0,0,0,0,0,0,0,0,0,0,0,0]`: 11, // most and one
-	} {
-		if got := CountElements([]byte(text), 10); got != want {
-			t.Errorf("%s: %d, want %d", text, got, want)
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		list := rapid.SliceOf(rapid.Custom(func(t *rapid.T) any {
-			return []any{1, "a,]\"[\\", []any{1, []any{}, 2}, map[string]any{"x,": []any{1, 2}, "y": nil}}[rapid.IntRange(0, 3).Draw(t, "kind")]
-		})).Draw(t, "list")
-		text, err := json.Marshal(list)
-		if err != nil || CountElements(text, len(list)) != len(list) || CountElements(text, len(list)/2) != min(len(list), len(list)/2+1) {
-			t.Errorf("%s: %d of %d, %v", text, CountElements(text, len(list)), len(list), err)
-		}
-	})
-}
-
 // Attack 5, REST: a batch with too many items is refused by its count, and an unaffordable
 // batch by its charge, before an item is decoded.
 func TestBatchIsCountedBeforeItIsDecoded(t *testing.T) {
 	raw := `"0x` + strings.Repeat("ab", 400) + `"`
-	limits := DefaultLimits()
+	limits := rest.DefaultLimits()
 	body := func(items int) []byte {
 		return []byte(`{"chainId":1,"transactions":[` + strings.Repeat(raw+",", items-1) + raw + `]}`)
 	}
@@ -47,9 +25,9 @@ func TestBatchIsCountedBeforeItIsDecoded(t *testing.T) {
 		items, charged int
 		want           error
 	}{
-		"too many":   {limits.BatchItems + 1, 0, ErrBatchTooLarge},
-		"not paid":   {limits.BatchItems, limits.BatchItems, ErrRateLimited},
-		"not paid 2": {500, 500, ErrRateLimited},
+		"too many":   {limits.BatchItems + 1, 0, rest.ErrBatchTooLarge},
+		"not paid":   {limits.BatchItems, limits.BatchItems, rest.ErrRateLimited},
+		"not paid 2": {500, 500, rest.ErrRateLimited},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, charged := body(test.items), 0
@@ -57,7 +35,7 @@ func TestBatchIsCountedBeforeItIsDecoded(t *testing.T) {
 				charged = 0
 				_, err := readSubmission(text, limits, func(n int) error {
 					charged += n
-					return ErrRateLimited
+					return rest.ErrRateLimited
 				})
 				if !errors.Is(err, test.want) || charged != test.charged {
 					t.Fatalf("%v, %d charged", err, charged)
@@ -74,7 +52,7 @@ func TestBatchIsCountedBeforeItIsDecoded(t *testing.T) {
 // A large body is charged by its bytes, once. The items count as well, and the larger counts.
 // The charge never exceeds the burst.
 func TestBodyIsChargedByItsBytes(t *testing.T) {
-	s := newStack(t, func(c *Config) { c.Rates.Address = Rate{PerSecond: 1, Burst: 40} })
+	s := newStack(t, func(c *Config) { c.Rates.Address = rest.Rate{PerSecond: 1, Burst: 40} })
 	of := func(bytes int) []byte {
 		before, after := fmt.Sprintf(`{"chainId":%d,"transactions":["0x`, testChain), `"]}`
 		return []byte(before + strings.Repeat("z", bytes-len(before)-len(after)) + after)

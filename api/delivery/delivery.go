@@ -10,6 +10,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/gorilla/mux"
 
@@ -93,14 +94,19 @@ func New(c Config) http.Handler {
 }
 
 // served returns all routes of the public listener: delivery's own, the contract's and the monitors'.
-func (a *api) served(front *rest.Front) (all []rest.Route) {
-	for _, t := range a.routes() {
+func (a *api) served(front *rest.Front) []rest.Route {
+	return slices.Concat(a.kept(a.routes()), front.Contract(contracts.Delivery()), front.Health())
+}
+
+// kept returns routes that restrict a client to its own transactions.
+func (a *api) kept(routes []route) (all []rest.Route) {
+	for _, t := range routes {
 		all = append(all, rest.Route{
 			Method: t.method, Path: t.path, Scope: t.scope, Once: t.once, Answer: t.answer,
 			Within: func(r rest.Request) error { return a.within(r, t) },
 		})
 	}
-	return append(append(all, front.Contract(contracts.Delivery())...), front.Health()...)
+	return all
 }
 
 // A route is one method on one path, with the scope that a client needs for it.

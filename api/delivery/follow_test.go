@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 )
@@ -166,13 +167,13 @@ func TestFollowRefused(t *testing.T) {
 		"after=-1", "after=x", "after=", "after=1", "after=1&after=1", "sender=1", "groupId=1", "hash=1", "chainId=0", "from=1",
 		"name=" + strings.Repeat("a,", namesMax), "ungrouped=true",
 	} {
-		wantProblem(t, q, get(q), http.StatusBadRequest, ErrInvalidFilter)
+		wantProblem(t, q, get(q), http.StatusBadRequest, rest.ErrInvalidFilter)
 	}
-	wantProblem(t, "Last-Event-ID", get("after=0", "Last-Event-ID", "x"), http.StatusBadRequest, ErrInvalidFilter)
+	wantProblem(t, "Last-Event-ID", get("after=0", "Last-Event-ID", "x"), http.StatusBadRequest, rest.ErrInvalidFilter)
 
 	c := s.tune("")
 	res := get("")
-	wantProblem(t, "one too many", res, http.StatusServiceUnavailable, ErrTooManyStreams)
+	wantProblem(t, "one too many", res, http.StatusServiceUnavailable, rest.ErrTooManyStreams)
 	if res.header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
@@ -256,15 +257,15 @@ func TestFollowUntil(t *testing.T) {
 	s.submit(signed(t, key, testChain, 3))
 	s.submit(signed(t, key, testChain, 4))
 	c.wantNext("tx.accepted.v1")
-	rest, err := io.ReadAll(c.lines)
-	if want := "event: end\nid: 4\ndata: {\"position\":4,\"end\":true}\n\n"; err != nil || !strings.HasSuffix(string(rest), want) || strings.Contains(string(rest), "tx.accepted") {
-		t.Errorf("it ends with %q, %v", rest, err)
+	last, err := io.ReadAll(c.lines)
+	if want := "event: end\nid: 4\ndata: {\"position\":4,\"end\":true}\n\n"; err != nil || !strings.HasSuffix(string(last), want) || strings.Contains(string(last), "tx.accepted") {
+		t.Errorf("it ends with %q, %v", last, err)
 	}
 	res, err := s.send(http.MethodGet, "/v1/events?until=x", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantProblem(t, "until", res, http.StatusBadRequest, ErrInvalidFilter)
+	wantProblem(t, "until", res, http.StatusBadRequest, rest.ErrInvalidFilter)
 }
 
 // whole reads JSON lines until the service closes the stream.

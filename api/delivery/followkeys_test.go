@@ -21,12 +21,12 @@ func TestFollowEndsWithTheKey(t *testing.T) {
 	s.submit(signed(t, newKey(t), testChain, 0))
 	nobody.wantNext("tx.accepted.v1")
 
-	submitter := keys.scoped(access.Submit) // the first key
-	token, id := keys.create(access.Key{Scopes: []access.Scope{access.Read}})
-	expiring, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, ExpiresAt: uint64(testTime.Unix()) + 60})
+	submitter := keys.Scoped(access.Submit) // the first key
+	token, id := keys.Create(access.Key{Scopes: []access.Scope{access.Read}})
+	expiring, _ := keys.Create(access.Key{Scopes: []access.Scope{access.Read}, ExpiresAt: uint64(testTime.Unix()) + 60})
 	revoked, expired := s.tune("", "X-API-Key", token), s.tune("", "X-API-Key", expiring)
-	stays := s.tune("", "X-API-Key", keys.scoped(access.Audit))
-	keys.handle(access.Revoke{ID: id, At: testTime})
+	stays := s.tune("", "X-API-Key", keys.Scoped(access.Audit))
+	keys.Handle(access.Revoke{ID: id, At: testTime})
 	s.elapse(time.Minute)
 	res := s.do(http.MethodPost, "/v1/transactions", submissionOf(testChain, signed(t, newKey(t), testChain, 0)), "X-API-Key", submitter)
 	if res.status != http.StatusOK {
@@ -50,7 +50,7 @@ func TestFollowBoundKey(t *testing.T) {
 	other, own := all[0], all[1]
 	s.broadcast(other.TxHash)
 	s.broadcast(own.TxHash)
-	token, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, Senders: []chain.Address{me}})
+	token, _ := keys.Create(access.Key{Scopes: []access.Scope{access.Read}, Senders: []chain.Address{me}})
 	for query, want := range map[string]int{
 		"":                              2,
 		"sender=" + me.String():         2,

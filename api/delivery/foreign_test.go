@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
@@ -49,7 +50,7 @@ func (s *shared) naming(hash chain.Hash, id chain.GroupID) map[string][]string {
 // rest of the client's rate.
 func (s *shared) asStranger(method, target string, header ...string) string {
 	s.t.Helper()
-	token, _ := s.keys.create(access.Key{Scopes: scopesOfClients})
+	token, _ := s.keys.Create(access.Key{Scopes: scopesOfClients})
 	header = append(header, "X-API-Key", token, "X-Request-Id", "same", "Accept", "application/x-ndjson")
 	res, err := s.send(method, target, nil, header...)
 	if err != nil {
@@ -76,27 +77,27 @@ func wholeAnswer(res response) string {
 // on every route, with the same headers and the same charge. This holds the first time, when
 // its events are read, and later, when its owner is cached.
 func TestForeignIsAnsweredAndChargedAsUnknown(t *testing.T) {
-	s := newShared(t, func(c *Config) { c.Rates.Key = Rate{PerSecond: 1, Burst: 10_000} })
+	s := newShared(t, func(c *Config) { c.Rates.Key = rest.Rate{PerSecond: 1, Burst: 10_000} })
 	foreign, unknown := s.naming(s.ann, payroll(0).Group()), s.naming(chain.Hash{0xab, 1}, chain.GroupID{0xab})
 	forged := "0x" + strings.Repeat("1b", 65)
 	tried := 0
-	for _, r := range newAPI(s.config).routes() {
-		name := r.method + " " + r.path
+	for _, r := range allRoutes(s.config) {
+		name := r.Method + " " + r.Path
 		if _, there := foreign[name]; !there {
-			if strings.Contains(r.path, "{") && r.path != "/rpc/{chainId}" || r.path == "/v1/events" {
+			if strings.Contains(r.Path, "{") && r.Path != "/rpc/{chainId}" || r.Path == "/v1/events" {
 				t.Errorf("%s: it is not said how it names a transaction", name)
 			}
 			continue
 		}
 		var header []string
-		if r.method == http.MethodPost {
+		if r.Method == http.MethodPost {
 			header = []string{"Authorization", "Signature " + forged}
 		}
 		for i, target := range foreign[name] {
-			want := s.asStranger(r.method, unknown[name][i], header...)
+			want := s.asStranger(r.Method, unknown[name][i], header...)
 			for _, when := range []string{"at first", "again"} {
-				if d := cmp.Diff(want, s.asStranger(r.method, target, header...)); d != "" {
-					t.Errorf("%s %s, %s (-unknown +another's):\n%s", r.method, target, when, d)
+				if d := cmp.Diff(want, s.asStranger(r.Method, target, header...)); d != "" {
+					t.Errorf("%s %s, %s (-unknown +another's):\n%s", r.Method, target, when, d)
 				}
 			}
 			tried++
@@ -132,7 +133,7 @@ func (s *stack) otherEvents(hash chain.Hash, n int) {
 func TestMarksTellNothingOfAnothers(t *testing.T) {
 	keys := newRing(t)
 	s := newStack(t, keys.config, func(c *Config) {
-		c.Rates.Key = Rate{PerSecond: 1, Burst: 3}
+		c.Rates.Key = rest.Rate{PerSecond: 1, Burst: 3}
 		c.Limits.StreamSilence = 5 * time.Millisecond
 	})
 	s.otherEvents(otherHash(1), 3*followBatch)
@@ -143,7 +144,7 @@ func TestMarksTellNothingOfAnothers(t *testing.T) {
 	}
 	for _, n := range []int{2, 3} {
 		for _, filter := range []string{"chainId=1&hash=" + otherHash(n).String(), "stream=" + url.QueryEscape(string(tx.Stream(1, otherHash(n))))} {
-			c := s.tune("after=0&"+filter, "X-API-Key", keys.scoped(access.Read))
+			c := s.tune("after=0&"+filter, "X-API-Key", keys.Scoped(access.Read))
 			for range 5 {
 				if at := c.mark(); at != 0 && at != head {
 					t.Errorf("transaction %d, %s: the stream stands at %d", n, filter, at)
@@ -158,12 +159,12 @@ func TestMarksTellNothingOfAnothers(t *testing.T) {
 // another client's look-up.
 func TestRememberedLookUpsTellNothing(t *testing.T) {
 	keys := newRing(t)
-	s := newStack(t, keys.config, func(c *Config) { c.Rates.Key = Rate{PerSecond: 1, Burst: 10_000} })
+	s := newStack(t, keys.config, func(c *Config) { c.Rates.Key = rest.Rate{PerSecond: 1, Burst: 10_000} })
 	for n := range 10 {
 		s.otherEvents(otherHash(n), 2)
 	}
 	for i := range 3 {
-		token := keys.scoped(access.Read)
+		token := keys.Scoped(access.Read)
 		for after := 19; after >= 0; after-- { // every other request starts with an uncached transaction
 			path := "/v1/events?name=tx.&until=head&after=" + strconv.Itoa(after)
 			if _, err := s.send(http.MethodGet, path, nil, "X-API-Key", token, "Accept", "application/x-ndjson"); err != nil {
@@ -180,10 +181,10 @@ func TestRememberedLookUpsTellNothing(t *testing.T) {
 // look-ups, whether other clients' ids have the prefix or not.
 func TestBeginningOfAnIdIsCharged(t *testing.T) {
 	keys := newRing(t)
-	s := newStack(t, keys.config, func(c *Config) { c.Rates.Key = Rate{PerSecond: 1, Burst: 10_000} })
+	s := newStack(t, keys.config, func(c *Config) { c.Rates.Key = rest.Rate{PerSecond: 1, Burst: 10_000} })
 	s.otherEvents(otherHash(1), 1000)
 	for _, prefix := range []string{"tx-1-0x0000", "tx-1-0xabcd", "group-1-0xab"} {
-		token := keys.scoped(access.Read)
+		token := keys.Scoped(access.Read)
 		if _, err := s.send(http.MethodGet, "/v1/events?after=0&until=head&stream="+prefix, nil, "X-API-Key", token); err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/eventlog"
@@ -89,12 +90,12 @@ func checkClosed(t *testing.T, status int, header http.Header, body []byte) {
 		}
 		return
 	}
-	var p Problem
+	var p rest.Problem
 	if err := json.Unmarshal(body, &p); err != nil || header.Get("Content-Type") != "application/problem+json" {
 		t.Fatalf("answered %d %s: %s", status, header.Get("Content-Type"), body)
 	}
-	for _, k := range kinds {
-		if string(k.code) == p.Code && k.status == status && p.Status == status && p.Title == k.title && p.Type == "/problems/"+p.Code && k.code != internal {
+	for _, k := range allKinds() {
+		if string(k.Code) == p.Code && k.Status == status && p.Status == status && p.Title == k.Title && p.Type == "/problems/"+p.Code && k.Code != internal {
 			return
 		}
 	}
@@ -163,7 +164,7 @@ func FuzzQuery(f *testing.F) {
 	hash := chain.Keccak(raws[0]).String()
 	for _, target := range []string{
 		"/", "/health", "/docs", "/v1/transactions", "/v1/transactions?limit=1&status=queued&sender=" + someone,
-		"/v1/transactions?limit=1&cursor=" + cursorAfter(s.config.CursorKey, 2, ""), "/v1/transactions?ungrouped=true&groupId=" + someGroup,
+		"/v1/transactions?limit=1&cursor=" + cursorOf(f, s.config.Config, 2), "/v1/transactions?ungrouped=true&groupId=" + someGroup,
 		"/v1/transactions/" + hash, "/v1/transactions/" + hash + "?wait=final&timeout=1ms", "/v1/transactions/" + hash + "/events?after=1",
 		"/v1/senders/" + someone + "/groups?active=true&limit=3", "/v1/senders/" + someone + "/groups/" + someGroup + "?chainId=1",
 		"/v1/transactions/%2e%2e%2f?chainId=%00", "//v1/../%zz;", "/openapi.json?x=y",
@@ -178,13 +179,16 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
+// requestID is the form of request ids.
+var requestID = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
+
 // FuzzHeaders sends arbitrary client headers.
 func FuzzHeaders(f *testing.F) {
 	keys := newRing(f)
 	s := newStack(f, keys.config)
-	s.config.Idempotency = Idempotency{Requests: s.db.Requests(), Keep: time.Hour, Hold: time.Minute}
+	s.config.Idempotency = rest.Idempotency{Requests: s.db.Requests(), Keep: time.Hour, Hold: time.Minute}
 	h := New(s.config)
-	token := keys.scoped(access.Submit)
+	token := keys.Scoped(access.Submit)
 	body := submissionOf(testChain, signed(f, newKey(f), testChain, 0))
 	f.Add("Bearer "+token, "", "a-1", "id", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "203.0.113.9", "application/json")
 	f.Add("", token, `"a-1"`, "", "", "1.1.1.1, [::1]:4,x", `application/json; charset="utf-8"`)
@@ -202,7 +206,7 @@ func FuzzHeaders(f *testing.F) {
 			}
 			return r
 		})
-		if got := res.Header().Get("X-Request-Id"); !isRequestID(got) {
+		if got := res.Header().Get("X-Request-Id"); !requestID.MatchString(got) {
 			t.Errorf("the request id %q", got)
 		}
 		if res.Code == http.StatusOK && !strings.Contains(authorization+apiKey, token) {
@@ -263,7 +267,7 @@ func FuzzFollow(f *testing.F) {
 		if w.Header().Get("Content-Type") == typeLines {
 			form = "{\"position\":%d}\n"
 		}
-		if _, err := fmt.Sscanf(w.Body.String(), form, &at); err != nil || strings.TrimLeft(begins, "0") != strings.TrimLeft(positionText(at), "0") {
+		if _, err := fmt.Sscanf(w.Body.String(), form, &at); err != nil || strings.TrimLeft(begins, "0") != strings.TrimLeft(fmt.Sprint(uint64(at)), "0") {
 			t.Errorf("after %q comes %q", begins, w.Body)
 		}
 	})
@@ -320,7 +324,7 @@ func (l *speakers) Addr() net.Addr { return &net.TCPAddr{} }
 func FuzzConnection(f *testing.F) {
 	s := newStack(f)
 	l := &speakers{come: make(chan net.Conn), leave: make(chan struct{})}
-	server := Server(New(s.config), s.config.Limits, s.config.Log)
+	server := rest.Server(New(s.config), s.config.Limits, s.config.Log)
 	over := make(chan error, 1)
 	go func() { over <- server.Serve(l) }()
 	f.Cleanup(func() {

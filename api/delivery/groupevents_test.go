@@ -63,6 +63,11 @@ func hashes(events []followed) (all []chain.Hash) {
 	return all
 }
 
+// correlation is the correlation of the events that a request causes.
+func correlation(requestID string) eventlog.ID {
+	return eventlog.DeriveID(eventlog.Stream("request-"+requestID), eventlog.ID{}, 0)
+}
+
 // The event by which a transaction joins its group shows a client neither requests of another
 // client, nor the number of members that are not its own.
 func TestJoinTellsNothingOfOthers(t *testing.T) {

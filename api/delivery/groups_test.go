@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
@@ -127,7 +128,7 @@ func TestGroupPages(t *testing.T) {
 		groupsPath(owner) + "?active=true&cursor=" + cursor, groupsPath(chain.Address{1}) + "?cursor=" + cursor,
 		groupPath(payroll(0)) + "?cursor=" + cursor, "/v1/transactions?cursor=" + cursor,
 	} {
-		wantProblem(t, target, s.get(target), 400, ErrInvalidCursor)
+		wantProblem(t, target, s.get(target), 400, rest.ErrInvalidCursor)
 	}
 }
 
@@ -308,20 +309,20 @@ func TestBadGroupRequests(t *testing.T) {
 	for target, want := range map[string]eventlog.Refusal{
 		good + "/" + id[2:]:                                ErrInvalidGroupID,
 		good + "/0x12":                                     ErrInvalidGroupID,
-		good + "/" + id + "?active=true":                   ErrInvalidFilter,
-		good + "/" + id + "?limit=1001":                    ErrInvalidLimit,
-		good + "/" + id + "?cursor=x":                      ErrInvalidCursor,
-		"/v1/senders/0x12/groups":                          ErrInvalidAddress,
-		"/v1/senders/'%20OR%201=1--/groups/" + id:          ErrInvalidAddress,
-		"/v1/senders/" + owner.String()[2:] + "/groups":    ErrInvalidAddress,
-		good + "?active=yes":                               ErrInvalidFilter,
-		good + "?chainId=0":                                ErrInvalidFilter,
-		good + "?limit=0":                                  ErrInvalidLimit,
-		good + "?cursor=x":                                 ErrInvalidCursor,
-		good + "?sender=" + owner.String():                 ErrInvalidFilter,
-		"/v1/transactions?ungrouped=true&groupId=" + id:    ErrInvalidFilter,
-		"/v1/transactions?status=queued&status=nonsense":   ErrInvalidFilter,
-		"/v1/transactions?sender=a&sender=b&groupId=" + id: ErrInvalidFilter,
+		good + "/" + id + "?active=true":                   rest.ErrInvalidFilter,
+		good + "/" + id + "?limit=1001":                    rest.ErrInvalidLimit,
+		good + "/" + id + "?cursor=x":                      rest.ErrInvalidCursor,
+		"/v1/senders/0x12/groups":                          rest.ErrInvalidAddress,
+		"/v1/senders/'%20OR%201=1--/groups/" + id:          rest.ErrInvalidAddress,
+		"/v1/senders/" + owner.String()[2:] + "/groups":    rest.ErrInvalidAddress,
+		good + "?active=yes":                               rest.ErrInvalidFilter,
+		good + "?chainId=0":                                rest.ErrInvalidFilter,
+		good + "?limit=0":                                  rest.ErrInvalidLimit,
+		good + "?cursor=x":                                 rest.ErrInvalidCursor,
+		good + "?sender=" + owner.String():                 rest.ErrInvalidFilter,
+		"/v1/transactions?ungrouped=true&groupId=" + id:    rest.ErrInvalidFilter,
+		"/v1/transactions?status=queued&status=nonsense":   rest.ErrInvalidFilter,
+		"/v1/transactions?sender=a&sender=b&groupId=" + id: rest.ErrInvalidFilter,
 	} {
 		wantProblem(t, target, s.ask(target), 400, want)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/crypto"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/canceler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
@@ -63,14 +64,14 @@ func cancelInputs() (list []input) {
 		}, 404, group.ErrUnknown},
 		{"for no sender", func(c cancelStack) response {
 			return c.asks(cancelPath("0x12", c.key.Group(), ""), nil, "Signature "+c.good())
-		}, 400, ErrInvalidAddress},
+		}, 400, rest.ErrInvalidAddress},
 		{"for no group", func(c cancelStack) response {
 			return c.asks(cancelPath(c.sender, "0x12", ""), nil, "Signature "+c.good())
 		}, 400, ErrInvalidGroupID},
 		{"a badly escaped path", func(c cancelStack) response {
 			return c.asks(cancelPath("0x%2e%2e%2f", c.key.Group(), ""), nil, "Signature "+c.good())
-		}, 400, ErrInvalidAddress},
-		{"an unknown parameter", func(c cancelStack) response { return c.asks(c.path("?chain=1"), nil, "Signature "+c.good()) }, 400, ErrInvalidFilter},
+		}, 400, rest.ErrInvalidAddress},
+		{"an unknown parameter", func(c cancelStack) response { return c.asks(c.path("?chain=1"), nil, "Signature "+c.good()) }, 400, rest.ErrInvalidFilter},
 		{"the form is off", func(c cancelStack) response {
 			c.GroupIDForm = false
 			return c.shows("Signature " + c.good())
@@ -89,16 +90,16 @@ func cancelInputs() (list []input) {
 			body := strings.Replace(string(c.typed(testChain, c.soon())), fmt.Sprint(c.soon()), fmt.Sprint(c.soon()+1), 1)
 			return c.shows("", []byte(body)...)
 		}, 403, canceler.ErrNotOwner},
-		{"typed, without expiry", func(c cancelStack) response { return c.shows("", []byte(`{"signature":"0x00"}`)...) }, 400, ErrInvalidRequest},
+		{"typed, without expiry", func(c cancelStack) response { return c.shows("", []byte(`{"signature":"0x00"}`)...) }, 400, rest.ErrInvalidRequest},
 		{"typed, no hex", func(c cancelStack) response {
 			return c.shows("", []byte(`{"expires":1,"signature":"zz"}`)...)
 		}, 400, canceler.ErrMalformed},
 		{"typed, null", func(c cancelStack) response {
 			return c.shows("", []byte(`{"expires":null,"signature":"0x00"}`)...)
-		}, 400, ErrInvalidRequest},
+		}, 400, rest.ErrInvalidRequest},
 		{"typed, a member more", func(c cancelStack) response {
 			return c.shows("", []byte(`{"expires":1,"signature":"0x00","chainId":1}`)...)
-		}, 400, ErrInvalidRequest},
+		}, 400, rest.ErrInvalidRequest},
 	} {
 		list = append(list, input{row: 47, what: tt.what, does: func(t *testing.T, _ *stack) int {
 			c := newCancelStack(t)

@@ -12,6 +12,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/tempo-watchtower/watchtower/api/rest"
+	"github.com/tempo-watchtower/watchtower/api/rest/resttest"
 )
 
 // Row 15: links to the next page contain no host, with any Host in the request.
@@ -33,7 +36,7 @@ func hostIsNotRepeated(t *testing.T, _ *stack) int {
 
 // Row 15: only trusted proxies can set the client's address.
 func addressIsNotBelieved(t *testing.T, _ *stack) int {
-	limited := func(c *Config) { c.Rates.Address = Rate{PerSecond: 1, Burst: 1} }
+	limited := func(c *Config) { c.Rates.Address = rest.Rate{PerSecond: 1, Burst: 1} }
 	from := func(s *stack, client string) int {
 		t.Helper()
 		return s.do(http.MethodGet, "/health", nil, "X-Forwarded-For", client).status
@@ -77,7 +80,7 @@ func pipelined(t *testing.T, s *stack) int {
 
 // Row 16: and charged one by one.
 func pipelinedOverTheRate(t *testing.T, _ *stack) int {
-	s := newStack(t, func(c *Config) { c.Rates.Address = Rate{PerSecond: 1, Burst: 10} })
+	s := newStack(t, func(c *Config) { c.Rates.Address = rest.Rate{PerSecond: 1, Burst: 10} })
 	requests := strings.Repeat("GET /health HTTP/1.1\r\nHost: a\r\n\r\n", inOneGo-1) + get("/health")
 	answers, closed := s.raw(requests, 3*patience)
 	counts := map[int]int{}
@@ -135,7 +138,7 @@ func idleCrowd(t *testing.T, _ *stack) int {
 	const crowd, most, dialing, waiting = 10_000, 1024, 16, 256
 	s := newStack(t)
 	s.config.Limits.Connections, s.config.Limits.HeaderTimeout, s.config.Limits.IdleTimeout = most, 300*time.Millisecond, time.Hour
-	seen := &tally{Listener: listen(t)}
+	seen := &tally{Listener: resttest.Listen(t)}
 	s.addr = serveOn(t, seen, New(s.config), s.config.Limits)
 	before := runtime.NumGoroutine()
 	conns := make(chan net.Conn, crowd)

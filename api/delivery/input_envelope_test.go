@@ -12,12 +12,14 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/tempo-watchtower/watchtower/api/rest"
 )
 
 // Rows 1 to 17: faults of a request before its body is read. Many are answered by net/http, and
 // must stay so.
 func envelopeInputs(t *testing.T) []input {
-	large := int(DefaultLimits().BodyBytes) + 1
+	large := int(rest.DefaultLimits().BodyBytes) + 1
 	whole := string(submissionOf(testChain, signed(t, newKey(t), testChain, 0)))
 	sized := func(n int) string { return fmt.Sprintf("%sContent-Length: %d\r\n", jsonType, n) }
 	typed := func(contentType string) string {
@@ -29,33 +31,33 @@ func envelopeInputs(t *testing.T) []input {
 	}
 	bomb := gzipBomb(t)
 	list := []input{
-		{row: 1, what: "a body declared too large", request: post(sized(large), "{"), answer: cuts(413, ErrPayloadTooLarge)},
-		{row: 1, what: "a body too large, sent", request: post(sized(large), strings.Repeat(" ", large)), answer: cuts(413, ErrPayloadTooLarge)},
-		{row: 1, what: "a chunk too large", request: post(chunked, fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", large, strings.Repeat(" ", large))), answer: cuts(413, ErrPayloadTooLarge)},
-		{row: 1, what: "chunks too large together", request: post(chunked, strings.Repeat("400\r\n"+strings.Repeat(" ", 1024)+"\r\n", large/1024+1)+"0\r\n\r\n"), answer: cuts(413, ErrPayloadTooLarge)},
-		{row: 2, what: "asks whether to send too much", request: post(jsonType+"Expect: 100-continue\r\nContent-Length: 99999999\r\n", ""), answer: cuts(413, ErrPayloadTooLarge)},
-		{row: 2, what: "asks whether to send text", request: post("Content-Type: text/plain\r\nExpect: 100-continue\r\nContent-Length: 9\r\n", ""), answer: cuts(415, ErrUnsupportedMediaType)},
+		{row: 1, what: "a body declared too large", request: post(sized(large), "{"), answer: cuts(413, rest.ErrPayloadTooLarge)},
+		{row: 1, what: "a body too large, sent", request: post(sized(large), strings.Repeat(" ", large)), answer: cuts(413, rest.ErrPayloadTooLarge)},
+		{row: 1, what: "a chunk too large", request: post(chunked, fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", large, strings.Repeat(" ", large))), answer: cuts(413, rest.ErrPayloadTooLarge)},
+		{row: 1, what: "chunks too large together", request: post(chunked, strings.Repeat("400\r\n"+strings.Repeat(" ", 1024)+"\r\n", large/1024+1)+"0\r\n\r\n"), answer: cuts(413, rest.ErrPayloadTooLarge)},
+		{row: 2, what: "asks whether to send too much", request: post(jsonType+"Expect: 100-continue\r\nContent-Length: 99999999\r\n", ""), answer: cuts(413, rest.ErrPayloadTooLarge)},
+		{row: 2, what: "asks whether to send text", request: post("Content-Type: text/plain\r\nExpect: 100-continue\r\nContent-Length: 9\r\n", ""), answer: cuts(415, rest.ErrUnsupportedMediaType)},
 		{row: 2, what: "expects a miracle", request: post(jsonType+"Expect: miracle\r\nContent-Length: 2\r\n", "{}"), answer: answers(417)},
-		{row: 3, what: "200 MiB as gzip", request: post(sized(len(bomb))+"Content-Encoding: gzip\r\nConnection: close\r\n", bomb), answer: cuts(415, ErrUnsupportedEncoding)},
-		{row: 3, what: "two encodings", request: post(sized(2)+"Content-Encoding: identity\r\nContent-Encoding: br\r\nConnection: close\r\n", "{}"), answer: cuts(415, ErrUnsupportedEncoding)},
+		{row: 3, what: "200 MiB as gzip", request: post(sized(len(bomb))+"Content-Encoding: gzip\r\nConnection: close\r\n", bomb), answer: cuts(415, rest.ErrUnsupportedEncoding)},
+		{row: 3, what: "two encodings", request: post(sized(2)+"Content-Encoding: identity\r\nContent-Encoding: br\r\nConnection: close\r\n", "{}"), answer: cuts(415, rest.ErrUnsupportedEncoding)},
 		{row: 3, what: "200 MiB as gzip, not inflated", does: gzipIsNotInflated},
-		{row: 4, what: "text", request: typed("Content-Type: text/plain\r\n"), answer: refuses(415, ErrUnsupportedMediaType)},
-		{row: 4, what: "no type", request: typed(""), answer: refuses(415, ErrUnsupportedMediaType)},
-		{row: 4, what: "two types", request: typed(jsonType + jsonType), answer: refuses(415, ErrUnsupportedMediaType)},
-		{row: 4, what: "JSON of another kind", request: typed("Content-Type: application/json-patch+json\r\n"), answer: refuses(415, ErrUnsupportedMediaType)},
-		{row: 4, what: "UTF-16", request: typed("Content-Type: application/json; charset=utf-16\r\n"), answer: refuses(415, ErrUnsupportedMediaType)},
-		{row: 5, what: "an empty body", request: post(sized(0)+"Connection: close\r\n", ""), answer: refuses(400, ErrMalformedJSON)},
-		{row: 5, what: "no body", request: post(jsonType+"Connection: close\r\n", ""), answer: refuses(400, ErrMalformedJSON)},
-		{row: 5, what: "spaces", request: posted(" \r\n\t"), answer: refuses(400, ErrMalformedJSON)},
-		{row: 6, what: "stalls a byte before the end", request: post(sized(len(whole)+1), whole), answer: cuts(408, ErrRequestTimeout)},
-		{row: 6, what: "stalls in a chunk", request: post(chunked, fmt.Sprintf("%x\r\n%s", len(whole)+1, whole)), answer: cuts(408, ErrRequestTimeout)},
-		{row: 6, what: "stalls before the last chunk", request: post(chunked, fmt.Sprintf("%x\r\n%s\r\n", len(whole), whole)), answer: cuts(408, ErrRequestTimeout)},
+		{row: 4, what: "text", request: typed("Content-Type: text/plain\r\n"), answer: refuses(415, rest.ErrUnsupportedMediaType)},
+		{row: 4, what: "no type", request: typed(""), answer: refuses(415, rest.ErrUnsupportedMediaType)},
+		{row: 4, what: "two types", request: typed(jsonType + jsonType), answer: refuses(415, rest.ErrUnsupportedMediaType)},
+		{row: 4, what: "JSON of another kind", request: typed("Content-Type: application/json-patch+json\r\n"), answer: refuses(415, rest.ErrUnsupportedMediaType)},
+		{row: 4, what: "UTF-16", request: typed("Content-Type: application/json; charset=utf-16\r\n"), answer: refuses(415, rest.ErrUnsupportedMediaType)},
+		{row: 5, what: "an empty body", request: post(sized(0)+"Connection: close\r\n", ""), answer: refuses(400, rest.ErrMalformedJSON)},
+		{row: 5, what: "no body", request: post(jsonType+"Connection: close\r\n", ""), answer: refuses(400, rest.ErrMalformedJSON)},
+		{row: 5, what: "spaces", request: posted(" \r\n\t"), answer: refuses(400, rest.ErrMalformedJSON)},
+		{row: 6, what: "stalls a byte before the end", request: post(sized(len(whole)+1), whole), answer: cuts(408, rest.ErrRequestTimeout)},
+		{row: 6, what: "stalls in a chunk", request: post(chunked, fmt.Sprintf("%x\r\n%s", len(whole)+1, whole)), answer: cuts(408, rest.ErrRequestTimeout)},
+		{row: 6, what: "stalls before the last chunk", request: post(chunked, fmt.Sprintf("%x\r\n%s\r\n", len(whole), whole)), answer: cuts(408, rest.ErrRequestTimeout)},
 		{row: 6, what: "hangs up a byte before the end", does: hangUp},
 		{row: 7, what: "a length and chunks", request: post(jsonType+"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"), answer: answers(400)},
 		{row: 7, what: "two lengths", request: post(jsonType+"Content-Length: 2\r\nContent-Length: 3\r\n", "{}"), answer: answers(400)},
 		{row: 7, what: "a negative length", request: post(jsonType+"Content-Length: -1\r\n", ""), answer: answers(400)},
 		{row: 7, what: "gzip, chunked", request: post(jsonType+"Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n"), answer: answers(400, 501)},
-		{row: 7, what: "a bad chunk", request: post(chunked, "zz\r\n{}\r\n0\r\n\r\n"), answer: cuts(400, ErrInvalidRequest)},
+		{row: 7, what: "a bad chunk", request: post(chunked, "zz\r\n{}\r\n0\r\n\r\n"), answer: cuts(400, rest.ErrInvalidRequest)},
 		{row: 7, what: "a request within a request", request: post(jsonType+"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"+posted(whole)), answer: answers(400)},
 		{row: 8, what: "a header without end", request: "GET /livez HTTP/1.1\r\nHost: a\r\nX-A: ", answer: isSilent},
 		{row: 8, what: "a header byte by byte", does: slowHeaders},
@@ -123,7 +125,7 @@ func methodInputs() (list []input) {
 		{"DELETE", "/livez", "GET, HEAD"},
 		{"POST", "/readyz", "GET, HEAD"},
 	} {
-		refused := refuses(http.StatusMethodNotAllowed, ErrMethodNotAllowed)
+		refused := refuses(http.StatusMethodNotAllowed, rest.ErrMethodNotAllowed)
 		list = append(list, input{
 			row: 13, what: tt.method + " " + tt.path,
 			request: tt.method + " " + tt.path + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",

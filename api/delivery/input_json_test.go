@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
@@ -19,7 +20,7 @@ func jsonInputs(t *testing.T) (list []input) {
 	const id = `"chainId":42431`
 	on := func(literal string) string { return members(`"chainId":`+literal, items(text)) }
 	of := func(item string) string { return members(id, items(item)) }
-	const malformed, wrong = ErrMalformedJSON, ErrInvalidRequest
+	const malformed, wrong = rest.ErrMalformedJSON, rest.ErrInvalidRequest
 	for _, tt := range []struct {
 		row        int
 		what, body string

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/crypto"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
@@ -26,26 +27,26 @@ const (
 func pathInputs(t *testing.T) []input {
 	const hash, events = "/v1/transactions/0x" + digits, "/events"
 	at := func(row int, target string, status int, code eventlog.Refusal) input {
-		return input{row: row, what: quote(target), request: get(target), answer: refuses(status, code)}
+		return input{row: row, what: rest.Quote(target), request: get(target), answer: refuses(status, code)}
 	}
 	list := []input{
-		at(18, "/", 404, ErrNotFound),
-		at(18, "/v1", 404, ErrNotFound),
-		at(18, "/v1/transactions/", 404, ErrNotFound),
-		at(18, "/v1/transactions/../../etc/passwd", 404, ErrNotFound),
-		at(18, "//v1//transactions", 404, ErrNotFound),
-		at(18, "//v1/transactions", 404, ErrNotFound),
-		at(18, "/v1/./transactions", 404, ErrNotFound),
-		at(18, "/V1/transactions", 404, ErrNotFound),
-		at(18, "/v1%2ftransactions", 404, ErrNotFound),
-		at(18, hash+"/", 404, ErrNotFound),
-		at(18, hash+events+"/", 404, ErrNotFound),
+		at(18, "/", 404, rest.ErrNotFound),
+		at(18, "/v1", 404, rest.ErrNotFound),
+		at(18, "/v1/transactions/", 404, rest.ErrNotFound),
+		at(18, "/v1/transactions/../../etc/passwd", 404, rest.ErrNotFound),
+		at(18, "//v1//transactions", 404, rest.ErrNotFound),
+		at(18, "//v1/transactions", 404, rest.ErrNotFound),
+		at(18, "/v1/./transactions", 404, rest.ErrNotFound),
+		at(18, "/V1/transactions", 404, rest.ErrNotFound),
+		at(18, "/v1%2ftransactions", 404, rest.ErrNotFound),
+		at(18, hash+"/", 404, rest.ErrNotFound),
+		at(18, hash+events+"/", 404, rest.ErrNotFound),
 		at(19, "/v1/transactions/..", 400, ErrInvalidHash),
 		at(19, "/v1/transactions/%2e%2e%2f%2e%2e%2fetc", 400, ErrInvalidHash),
 		at(19, "/v1/transactions/%2e%2e%2f%2e%2e%2fetc/events", 400, ErrInvalidHash),
 		at(19, "/v1/transactions/%00", 400, ErrInvalidHash),
 		at(19, hash+"%00", 400, ErrInvalidHash),
-		at(19, "/v1/senders/%00/groups", 400, ErrInvalidAddress),
+		at(19, "/v1/senders/%00/groups", 400, rest.ErrInvalidAddress),
 		at(19, "/v1/senders/"+someone+"/groups/%2e%2e", 400, ErrInvalidGroupID),
 		{row: 19, what: "an escape that is none", request: get("/v1/transactions/%zz"), answer: answers(400)},
 		at(20, "/v1/transactions/0x"+digits[1:], 400, ErrInvalidHash),
@@ -55,7 +56,7 @@ func pathInputs(t *testing.T) []input {
 		at(20, "/v1/transactions/0x"+digits[:63]+"g", 400, ErrInvalidHash),
 		at(20, "/v1/transactions/0x"+digits[:63]+"%D9%A3", 400, ErrInvalidHash), // an Arabic-Indic digit
 		at(20, hash+"%E2%80%8B", 400, ErrInvalidHash),                           // a zero-width space
-		at(20, "/v1/senders/0x12/groups", 400, ErrInvalidAddress),
+		at(20, "/v1/senders/0x12/groups", 400, rest.ErrInvalidAddress),
 		at(20, "/v1/senders/"+someone+"/groups/0x12", 400, ErrInvalidGroupID),
 		at(20, hash, 404, tx.ErrUnknown),
 		at(20, "/v1/transactions/%30x"+digits, 404, tx.ErrUnknown),
@@ -82,62 +83,62 @@ func parameterInputs() (list []input) {
 		code   eventlog.Refusal
 		says   string
 	}{
-		{21, of("sender=" + injected), ErrInvalidFilter, "sender"},
-		{21, of("sender=" + someone + url.QueryEscape("';DROP TABLE x")), ErrInvalidFilter, "sender"},
-		{21, of("groupId=" + url.QueryEscape("0x';DROP")), ErrInvalidFilter, "group"},
-		{21, of("status=" + injected), ErrInvalidFilter, "OR 1=1"},
-		{21, of("cursor=" + injected), ErrInvalidCursor, "cursor"},
-		{21, of("chainId=" + injected), ErrInvalidFilter, "chainId"},
-		{21, of("limit=" + injected), ErrInvalidLimit, "OR 1=1"},
+		{21, of("sender=" + injected), rest.ErrInvalidFilter, "sender"},
+		{21, of("sender=" + someone + url.QueryEscape("';DROP TABLE x")), rest.ErrInvalidFilter, "sender"},
+		{21, of("groupId=" + url.QueryEscape("0x';DROP")), rest.ErrInvalidFilter, "group"},
+		{21, of("status=" + injected), rest.ErrInvalidFilter, "OR 1=1"},
+		{21, of("cursor=" + injected), rest.ErrInvalidCursor, "cursor"},
+		{21, of("chainId=" + injected), rest.ErrInvalidFilter, "chainId"},
+		{21, of("limit=" + injected), rest.ErrInvalidLimit, "OR 1=1"},
 		{21, "/v1/transactions/" + injected, ErrInvalidHash, "hash"},
-		{21, "/v1/senders/" + injected + "/groups", ErrInvalidAddress, "address"},
-		{21, "/v1/events?hash=" + injected, ErrInvalidFilter, "hash"},
-		{22, of("status=queued&status=foo"), ErrInvalidFilter, `"foo", only: queued `},
-		{22, of("status=QUEUED"), ErrInvalidFilter, `"QUEUED"`},
-		{22, of("status="), ErrInvalidFilter, `""`},
-		{22, of("status=" + strings.Repeat("x", 1000)), ErrInvalidFilter, "…"},
-		{22, of("status=queued%00"), ErrInvalidFilter, `\x00`},
-		{22, of("sender="), ErrInvalidFilter, "sender"},
-		{22, of("sender=" + someone + "&sender=" + someone), ErrInvalidFilter, "sender is given more than once"},
-		{22, of("groupId=" + someone), ErrInvalidFilter, "group id"},
-		{22, of("chainId=0"), ErrInvalidFilter, "chainId"},
-		{22, of("chainId=0x1"), ErrInvalidFilter, "chainId"},
-		{22, of("chainId=-1"), ErrInvalidFilter, "chainId"},
-		{22, of("chainId=042431"), ErrInvalidFilter, "chainId"},
-		{22, of("chainId=18446744073709551616"), ErrInvalidFilter, "chainId"},
-		{22, of("chainId=1&chainId=1"), ErrInvalidFilter, "chainId is given more than once"},
-		{22, of("statsu=queued"), ErrInvalidFilter, `"statsu"`},
-		{22, of("Status=queued"), ErrInvalidFilter, `"Status"`},
-		{22, of("status=queued;limit=5"), ErrInvalidFilter, "escaped"},
-		{22, of("status=%zz"), ErrInvalidFilter, "escaped"},
-		{22, "/v1/transactions/0x" + digits + "?chainId=x", ErrInvalidFilter, "chainId"},
-		{22, "/v1/transactions/0x" + digits + "?status=queued", ErrInvalidFilter, `"status"`},
-		{22, "/v1/transactions/0x" + digits + "/events?after=-1", ErrInvalidFilter, "after"},
-		{22, "/v1/transactions/0x" + digits + "/events?limit=5", ErrInvalidFilter, `"limit"`},
-		{23, of("limit=-1"), ErrInvalidLimit, `"-1"`},
-		{23, of("limit=0"), ErrInvalidLimit, `"0"`},
-		{23, of("limit=1001"), ErrInvalidLimit, "1000"},
-		{23, of("limit=1e9"), ErrInvalidLimit, `"1e9"`},
-		{23, of("limit=abc"), ErrInvalidLimit, `"abc"`},
-		{23, of("limit=+5"), ErrInvalidLimit, `" 5"`},
-		{23, of("limit=%2B5"), ErrInvalidLimit, `"+5"`},
-		{23, of("limit=0x10"), ErrInvalidLimit, `"0x10"`},
-		{23, of("limit=" + url.QueryEscape("５")), ErrInvalidLimit, "limit"},
-		{23, of("limit=9223372036854775808"), ErrInvalidLimit, "limit"},
-		{23, of("limit="), ErrInvalidLimit, "limit"},
-		{23, "/v1/senders/" + someone + "/groups?limit=0", ErrInvalidLimit, `"0"`},
-		{24, of("ungrouped=true&groupId=" + someGroup), ErrInvalidFilter, "exclude"},
-		{24, of("ungrouped=yes"), ErrInvalidFilter, `"yes"`},
-		{24, of("ungrouped"), ErrInvalidFilter, `""`},
-		{25, of(strings.Repeat("status=queued&", 500)), ErrInvalidFilter, "500 times"},
-		{26, of("cursor=AAAA"), ErrInvalidCursor, "cursor"},
-		{26, of("cursor="), ErrInvalidCursor, "cursor"},
-		{26, "/v1/senders/" + someone + "/groups?cursor=AAAA", ErrInvalidCursor, "cursor"},
+		{21, "/v1/senders/" + injected + "/groups", rest.ErrInvalidAddress, "address"},
+		{21, "/v1/events?hash=" + injected, rest.ErrInvalidFilter, "hash"},
+		{22, of("status=queued&status=foo"), rest.ErrInvalidFilter, `"foo", only: queued `},
+		{22, of("status=QUEUED"), rest.ErrInvalidFilter, `"QUEUED"`},
+		{22, of("status="), rest.ErrInvalidFilter, `""`},
+		{22, of("status=" + strings.Repeat("x", 1000)), rest.ErrInvalidFilter, "…"},
+		{22, of("status=queued%00"), rest.ErrInvalidFilter, `\x00`},
+		{22, of("sender="), rest.ErrInvalidFilter, "sender"},
+		{22, of("sender=" + someone + "&sender=" + someone), rest.ErrInvalidFilter, "sender is given more than once"},
+		{22, of("groupId=" + someone), rest.ErrInvalidFilter, "group id"},
+		{22, of("chainId=0"), rest.ErrInvalidFilter, "chainId"},
+		{22, of("chainId=0x1"), rest.ErrInvalidFilter, "chainId"},
+		{22, of("chainId=-1"), rest.ErrInvalidFilter, "chainId"},
+		{22, of("chainId=042431"), rest.ErrInvalidFilter, "chainId"},
+		{22, of("chainId=18446744073709551616"), rest.ErrInvalidFilter, "chainId"},
+		{22, of("chainId=1&chainId=1"), rest.ErrInvalidFilter, "chainId is given more than once"},
+		{22, of("statsu=queued"), rest.ErrInvalidFilter, `"statsu"`},
+		{22, of("Status=queued"), rest.ErrInvalidFilter, `"Status"`},
+		{22, of("status=queued;limit=5"), rest.ErrInvalidFilter, "escaped"},
+		{22, of("status=%zz"), rest.ErrInvalidFilter, "escaped"},
+		{22, "/v1/transactions/0x" + digits + "?chainId=x", rest.ErrInvalidFilter, "chainId"},
+		{22, "/v1/transactions/0x" + digits + "?status=queued", rest.ErrInvalidFilter, `"status"`},
+		{22, "/v1/transactions/0x" + digits + "/events?after=-1", rest.ErrInvalidFilter, "after"},
+		{22, "/v1/transactions/0x" + digits + "/events?limit=5", rest.ErrInvalidFilter, `"limit"`},
+		{23, of("limit=-1"), rest.ErrInvalidLimit, `"-1"`},
+		{23, of("limit=0"), rest.ErrInvalidLimit, `"0"`},
+		{23, of("limit=1001"), rest.ErrInvalidLimit, "1000"},
+		{23, of("limit=1e9"), rest.ErrInvalidLimit, `"1e9"`},
+		{23, of("limit=abc"), rest.ErrInvalidLimit, `"abc"`},
+		{23, of("limit=+5"), rest.ErrInvalidLimit, `" 5"`},
+		{23, of("limit=%2B5"), rest.ErrInvalidLimit, `"+5"`},
+		{23, of("limit=0x10"), rest.ErrInvalidLimit, `"0x10"`},
+		{23, of("limit=" + url.QueryEscape("５")), rest.ErrInvalidLimit, "limit"},
+		{23, of("limit=9223372036854775808"), rest.ErrInvalidLimit, "limit"},
+		{23, of("limit="), rest.ErrInvalidLimit, "limit"},
+		{23, "/v1/senders/" + someone + "/groups?limit=0", rest.ErrInvalidLimit, `"0"`},
+		{24, of("ungrouped=true&groupId=" + someGroup), rest.ErrInvalidFilter, "exclude"},
+		{24, of("ungrouped=yes"), rest.ErrInvalidFilter, `"yes"`},
+		{24, of("ungrouped"), rest.ErrInvalidFilter, `""`},
+		{25, of(strings.Repeat("status=queued&", 500)), rest.ErrInvalidFilter, "500 times"},
+		{26, of("cursor=AAAA"), rest.ErrInvalidCursor, "cursor"},
+		{26, of("cursor="), rest.ErrInvalidCursor, "cursor"},
+		{26, "/v1/senders/" + someone + "/groups?cursor=AAAA", rest.ErrInvalidCursor, "cursor"},
 	} {
 		refused := refuses(http.StatusBadRequest, tt.code)
-		list = append(list, input{row: tt.row, what: quote(tt.target), request: get(tt.target), answer: func(t *testing.T, answers []response, closed bool) {
+		list = append(list, input{row: tt.row, what: rest.Quote(tt.target), request: get(tt.target), answer: func(t *testing.T, answers []response, closed bool) {
 			refused(t, answers, closed)
-			var p Problem
+			var p rest.Problem
 			if unmarshal(t, answers[0].body, &p); !strings.Contains(p.Detail, tt.says) {
 				t.Errorf("detail %q does not say %q", p.Detail, tt.says)
 			}
@@ -168,9 +169,9 @@ func cursorsOfOthers(t *testing.T, _ *stack) int {
 	s := newStack(t, keys.config)
 	key, stranger := newKey(t), chain.Address{9}
 	owner := chain.Address(crypto.PubkeyToAddress(key.PublicKey))
-	reader := keys.scoped(access.Read, access.Submit)
-	bound, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, Senders: []chain.Address{owner}})
-	other, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, Senders: []chain.Address{owner, stranger}})
+	reader := keys.Scoped(access.Read, access.Submit)
+	bound, _ := keys.Create(access.Key{Scopes: []access.Scope{access.Read}, Senders: []chain.Address{owner}})
+	other, _ := keys.Create(access.Key{Scopes: []access.Scope{access.Read}, Senders: []chain.Address{owner, stranger}})
 	if res := s.do(http.MethodPost, "/v1/transactions", submissionOf(testChain, signed(t, key, testChain, 0), signed(t, key, testChain, 1)), "X-API-Key", reader); res.status != 200 {
 		t.Fatal(res)
 	}
@@ -186,6 +187,8 @@ func cursorsOfOthers(t *testing.T, _ *stack) int {
 	if res := list(bound, with); res.status != http.StatusOK {
 		t.Errorf("its own client: %v", res)
 	}
+	forging := s.config.Config
+	forging.CursorKey = make([]byte, rest.CursorKeyBytes)
 	for what, res := range map[string]response{
 		"no key's client":      list(reader, with),
 		"another key's client": list(other, with),
@@ -193,9 +196,9 @@ func cursorsOfOthers(t *testing.T, _ *stack) int {
 		"another list":         s.do(http.MethodGet, "/v1/senders/"+owner.String()+"/groups?cursor="+page.NextCursor, nil, "X-API-Key", bound),
 		"cut short":            list(bound, with[:len(with)-1]),
 		"made longer":          list(bound, with+"A"),
-		"forged":               list(bound, "&cursor="+cursorAfter(make([]byte, CursorKeyBytes), 1, "")),
+		"forged":               list(bound, "&cursor="+cursorOf(t, forging, 1)),
 	} {
-		wantProblem(t, what, res, http.StatusBadRequest, ErrInvalidCursor)
+		wantProblem(t, what, res, http.StatusBadRequest, rest.ErrInvalidCursor)
 	}
 	return 0
 }
@@ -226,10 +229,10 @@ func strangeIdempotencyKeys(t *testing.T, _ *stack) int {
 	}
 	for _, key := range append(strange, `""`, `"a`) {
 		answers, closed := s.raw(under("Idempotency-Key: "+key+"\r\n"), patience)
-		refuses(400, ErrInvalidIdempotencyKey)(t, answers, closed)
+		refuses(400, rest.ErrInvalidIdempotencyKey)(t, answers, closed)
 	}
 	answers, closed := s.raw(under("Idempotency-Key: a\r\nIdempotency-Key: a\r\n"), patience)
-	refuses(400, ErrInvalidIdempotencyKey)(t, answers, closed)
+	refuses(400, rest.ErrInvalidIdempotencyKey)(t, answers, closed)
 	if n := s.events(t); n != 0 {
 		t.Errorf("%d events", n)
 	}
@@ -248,8 +251,8 @@ func anotherClients(t *testing.T, _ *stack) int {
 	s := newStack(t, keys.config)
 	key := newKey(t)
 	owner := chain.Address(crypto.PubkeyToAddress(key.PublicKey))
-	submitter := keys.scoped(access.Submit)
-	bound, _ := keys.create(access.Key{Scopes: access.Scopes(), Senders: []chain.Address{{9}}})
+	submitter := keys.Scoped(access.Submit)
+	bound, _ := keys.Create(access.Key{Scopes: access.Scopes(), Senders: []chain.Address{{9}}})
 	raw := signed(t, key, testChain, 0)
 	if res := s.do(http.MethodPost, "/v1/transactions", submissionOf(testChain, raw), "X-API-Key", submitter); res.status != 200 {
 		t.Fatal(res)

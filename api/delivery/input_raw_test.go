@@ -15,6 +15,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/rlp"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
@@ -108,7 +109,7 @@ func formInputs(t *testing.T) []input {
 		of(58, "lists in one another, 0x76", type76().with(tAccess, []any{nested}).sign(t, key), chain.FaultRLP),
 		fine(58, "3,900 storage keys", type2().with(eAccess, []any{[]any{recipient, keys}}).sign(t, key)),
 		{row: 58, what: "4,100 storage keys", request: single(type2().with(eAccess, []any{[]any{recipient, append(keys, keys[:200]...)}}).sign(t, key)), answer: inItsPlace(413, txTooLarge, "tx-too-large")},
-		{row: 58, what: "100,000 storage keys", request: posted(`{"chainId":42431,"transactions":["0x02` + strings.Repeat("a0"+strings.Repeat("00", 32), 100_000) + `"]}`), answer: cuts(413, ErrPayloadTooLarge)},
+		{row: 58, what: "100,000 storage keys", request: posted(`{"chainId":42431,"transactions":["0x02` + strings.Repeat("a0"+strings.Repeat("00", 32), 100_000) + `"]}`), answer: cuts(413, rest.ErrPayloadTooLarge)},
 	}
 }
 
@@ -279,12 +280,12 @@ func pastedByBound(t *testing.T, _ *stack) int {
 	s := newStack(t, keys.config)
 	key := newKey(t)
 	claimed := chain.Address(crypto.PubkeyToAddress(key.PublicKey))
-	bound, _ := keys.create(access.Key{Scopes: access.Scopes(), Senders: []chain.Address{claimed}})
+	bound, _ := keys.Create(access.Key{Scopes: access.Scopes(), Senders: []chain.Address{claimed}})
 	for n := range uint64(8) {
 		r, sig, parity := type2().with(eNonce, 100+n).signature(t, key)
 		res := s.do(http.MethodPost, "/v1/transactions", submissionOf(testChain, type2().signed(t, r, sig, parity)), "X-API-Key", bound)
 		got := onlyResult(t, []response{res})
-		if p := got.Problem; got.OK || p.Code != string(ErrForeignSender) && p.Reason != string(chain.FaultSignature) {
+		if p := got.Problem; got.OK || p.Code != string(rest.ErrForeignSender) && p.Reason != string(chain.FaultSignature) {
 			t.Errorf("answered %v", res)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/eventlog"
@@ -26,12 +27,12 @@ func submitInputs(t *testing.T) []input {
 	batch := func(n int) string { // of items that are no transactions
 		return posted(`{"chainId":42431,"transactions":["0x"` + strings.Repeat(`,"0x"`, n-1) + `]}`)
 	}
-	most := DefaultLimits().BatchItems
+	most := rest.DefaultLimits().BatchItems
 	list := []input{
-		{row: 39, what: "no transactions", request: posted(`{"chainId":42431,"transactions":[]}`), answer: refuses(400, ErrEmptyBatch)},
+		{row: 39, what: "no transactions", request: posted(`{"chainId":42431,"transactions":[]}`), answer: refuses(400, rest.ErrEmptyBatch)},
 		{row: 40, what: "as many as may be", request: batch(most), answer: answers(200)},
-		{row: 40, what: "one more", request: batch(most + 1), answer: refuses(413, ErrBatchTooLarge)},
-		{row: 40, what: "as many as fit", request: batch(200_000), answer: refuses(413, ErrBatchTooLarge)},
+		{row: 40, what: "one more", request: batch(most + 1), answer: refuses(413, rest.ErrBatchTooLarge)},
+		{row: 40, what: "as many as fit", request: batch(200_000), answer: refuses(413, rest.ErrBatchTooLarge)},
 		{row: 40, what: "one of 128 KiB and a byte", request: single(bytes.Repeat([]byte{2}, 128<<10+1)), answer: inItsPlace(413, txTooLarge, "tx-too-large")},
 		{row: 41, what: "one twice", does: twiceInABatch},
 		{row: 42, what: "one a hundred times at once", does: hundredAtOnce},
@@ -109,8 +110,8 @@ func oneKeyForTwo(t *testing.T, _ *stack) int {
 		if again.status != http.StatusOK || !bytes.Equal(first.body, again.body) || again.header.Get("Idempotency-Replayed") != "true" {
 			t.Errorf("first %v, then %v", first, again)
 		}
-		wantProblem(t, "another body", s.once("k", other), 422, ErrIdempotencyConflict)
-		wantProblem(t, "a space more", s.once("k", append(slices.Clone(body), ' ')), 422, ErrIdempotencyConflict)
+		wantProblem(t, "another body", s.once("k", other), 422, rest.ErrIdempotencyConflict)
+		wantProblem(t, "a space more", s.once("k", append(slices.Clone(body), ' ')), 422, rest.ErrIdempotencyConflict)
 	}
 	if got := s.events(t); got != before {
 		t.Errorf("%d events more", got-before)
@@ -123,16 +124,16 @@ func oneKeyForTwo(t *testing.T, _ *stack) int {
 // key conflicts. Other clients need not wait.
 func oneKeyAtOnce(t *testing.T, _ *stack) int {
 	h := &halting{before: make(chan struct{}), after: make(chan struct{})}
-	s := remembering(t, func(r Requests) Requests { h.Requests = r; return h })
+	s := remembering(t, func(r rest.Requests) rest.Requests { h.Requests = r; return h })
 	key := newKey(t)
 	body, other := submissionOf(testChain, signed(t, key, testChain, 0)), submissionOf(testChain, signed(t, key, testChain, 1))
 	ended := s.asked(http.MethodPost, "/v1/transactions", body, "Idempotency-Key", "k")
 	<-h.before
 	res := s.once("k", body)
-	if wantProblem(t, "the same", res, 409, ErrIdempotencyRunning); res.header.Get("Retry-After") == "" {
+	if wantProblem(t, "the same", res, 409, rest.ErrIdempotencyRunning); res.header.Get("Retry-After") == "" {
 		t.Error("nobody says when to come back")
 	}
-	wantProblem(t, "another", s.once("k", other), 422, ErrIdempotencyConflict)
+	wantProblem(t, "another", s.once("k", other), 422, rest.ErrIdempotencyConflict)
 	s.serves(t, patience)
 	close(h.after)
 	first := <-ended
@@ -195,7 +196,7 @@ func storeDown(t *testing.T, _ *stack) int {
 // Row 50: a client over its rate has no effect, and all other clients are served.
 func overTheRate(t *testing.T, _ *stack) int {
 	s := newStack(t, func(c *Config) {
-		c.Rates.Address = Rate{PerSecond: 1, Burst: 3}
+		c.Rates.Address = rest.Rate{PerSecond: 1, Burst: 3}
 		c.Rates.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})
 	from := func(client string, nonce uint64) response {
@@ -208,7 +209,7 @@ func overTheRate(t *testing.T, _ *stack) int {
 	before := s.events(t)
 	for range 20 {
 		res := from("203.0.113.1", 0)
-		wantProblem(t, "over the rate", res, http.StatusTooManyRequests, ErrRateLimited)
+		wantProblem(t, "over the rate", res, http.StatusTooManyRequests, rest.ErrRateLimited)
 		if res.header.Get("Retry-After") != "1" || res.header.Get("RateLimit") != `"address";r=0;t=1` || res.header.Get("RateLimit-Policy") == "" {
 			t.Errorf("headers %v", res.header)
 		}

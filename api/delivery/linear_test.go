@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -29,8 +30,8 @@ import (
 )
 
 // remembered is a configuration that remembers requests for longer than a test takes.
-func remembered(c Config, r Requests) Config {
-	c.Idempotency = Idempotency{Requests: r, Keep: time.Hour, Hold: time.Hour}
+func remembered(c Config, r rest.Requests) Config {
+	c.Idempotency = rest.Idempotency{Requests: r, Keep: time.Hour, Hold: time.Hour}
 	c.Now = time.Now
 	return c
 }
@@ -97,6 +98,10 @@ func postgresReplicas(t *testing.T, n int) (urls []string, admin *pgx.Conn) {
 			t.Fatal(err)
 		}
 		c := remembered(Config{
+			Config: rest.Config{
+				Transient: postgres.Transient, Limits: rest.DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, rest.CursorKeyBytes),
+				Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+			},
 			Submit: &commands.Submit{
 				Transactions: commands.Transactions{Store: db.Log, Codec: tx.Codec(), Random: rand.Reader},
 				Vault:        commands.Vault{Rows: db.Payloads, Master: master, Random: rand.Reader},
@@ -105,8 +110,6 @@ func postgresReplicas(t *testing.T, n int) (urls []string, admin *pgx.Conn) {
 				Slots: make(chan struct{}, runtime.GOMAXPROCS(0)), Now: time.Now,
 			},
 			Query: transactions.Query{DB: db.View()}, Board: db.Work, Tail: tail.New(db.Log, tx.Codec(), slog.New(slog.DiscardHandler)),
-			Transient: postgres.Transient, Limits: DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, CursorKeyBytes),
-			Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 		}, db.Requests)
 		urls = append(urls, "http://"+serve(t, New(c), c.Limits))
 	}

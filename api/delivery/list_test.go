@@ -10,6 +10,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/crypto"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 )
@@ -127,8 +128,8 @@ func (s *stack) checkCursors(byAlice, byBob string) {
 		t.Errorf("with another limit: %v", res)
 	}
 	for _, q := range []string{"", byBob, byAlice + "&status=queued", byAlice + "&chainId=42431", byAlice + "&ungrouped=true"} {
-		wantProblem(t, "cursor with "+q, with(q), http.StatusBadRequest, ErrInvalidCursor)
+		wantProblem(t, "cursor with "+q, with(q), http.StatusBadRequest, rest.ErrInvalidCursor)
 	}
-	other := newStack(t, func(c *Config) { c.CursorKey = []byte(strings.Repeat("k", CursorKeyBytes)) })
-	wantProblem(t, "another service's cursor", other.get("/v1/transactions?"+byAlice+"&cursor="+url.QueryEscape(page.NextCursor)), 400, ErrInvalidCursor)
+	other := newStack(t, func(c *Config) { c.CursorKey = []byte(strings.Repeat("k", rest.CursorKeyBytes)) })
+	wantProblem(t, "another service's cursor", other.get("/v1/transactions?"+byAlice+"&cursor="+url.QueryEscape(page.NextCursor)), 400, rest.ErrInvalidCursor)
 }

@@ -5,12 +5,14 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/tempo-watchtower/watchtower/api/rest"
 )
 
 // A list, and a group, pay for the bytes of their answer, after the fact.
 func TestListsPayForBytes(t *testing.T) {
 	const burst, many = 1000, 190
-	s := grouped(t, func(c *Config) { c.Rates.Address = Rate{PerSecond: 1, Burst: burst} })
+	s := grouped(t, func(c *Config) { c.Rates.Address = rest.Rate{PerSecond: 1, Burst: burst} })
 	for n := range uint64(many) {
 		s.submit(payment(payroll(0), n))
 		s.submit(payment(payroll(byte(n)+1), 0))

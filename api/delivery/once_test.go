@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/request"
@@ -18,11 +19,11 @@ import (
 )
 
 // remembering makes a stack remember requests in the embedded store, wrapped by between.
-func remembering(t testing.TB, between func(Requests) Requests, change ...func(*Config)) *stack {
+func remembering(t testing.TB, between func(rest.Requests) rest.Requests, change ...func(*Config)) *stack {
 	t.Helper()
 	s := newStack(t)
 	config := s.config
-	config.Idempotency = Idempotency{Requests: between(s.db.Requests()), Keep: time.Hour, Hold: time.Minute}
+	config.Idempotency = rest.Idempotency{Requests: between(s.db.Requests()), Keep: time.Hour, Hold: time.Minute}
 	for _, c := range change {
 		c(&config)
 	}
@@ -30,7 +31,7 @@ func remembering(t testing.TB, between func(Requests) Requests, change ...func(*
 	return s
 }
 
-func as(r Requests) Requests { return r }
+func as(r rest.Requests) rest.Requests { return r }
 
 func (s *stack) once(key string, body []byte, header ...string) response {
 	s.t.Helper()
@@ -54,9 +55,9 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 	events := len(s.recorded())
 	other := submissionOf(testChain, signed(t, key, testChain, 1))
-	wantProblem(t, "another body", s.once("a-1", other), 422, ErrIdempotencyConflict)
+	wantProblem(t, "another body", s.once("a-1", other), 422, rest.ErrIdempotencyConflict)
 	res := s.do(http.MethodPost, "/v1/transactions?validate=only", body, "Idempotency-Key", "a-1")
-	wantProblem(t, "another query", res, 422, ErrIdempotencyConflict)
+	wantProblem(t, "another query", res, 422, rest.ErrIdempotencyConflict)
 	if n := len(s.recorded()); n != events {
 		t.Errorf("%d events of what was refused", n-events)
 	}
@@ -74,7 +75,7 @@ func TestIdempotencyKeyForm(t *testing.T) {
 	s := remembering(t, as)
 	body := submissionOf(testChain, signed(t, newKey(t), testChain, 0))
 	for _, bad := range []string{"", `""`, `"a`, "a b", "a\u200bb", "\u0661", strings.Repeat("a", 129), "a,b", "ａ"} {
-		wantProblem(t, fmt.Sprintf("%q", bad), s.once(bad, body), 400, ErrInvalidIdempotencyKey)
+		wantProblem(t, fmt.Sprintf("%q", bad), s.once(bad, body), 400, rest.ErrInvalidIdempotencyKey)
 	}
 	twice := post(fmt.Sprintf("%sConnection: close\r\nIdempotency-Key: a\r\nIdempotency-Key: a\r\nContent-Length: %d\r\n", jsonType, len(body)), string(body))
 	if answers, _ := s.raw(twice, patience); len(answers) != 1 || answers[0].status != 400 {
@@ -93,7 +94,7 @@ func TestIdempotencyKeyForm(t *testing.T) {
 // A refused request is not remembered: once corrected, it can use the same key.
 func TestRefusedRequestKeepsNoKey(t *testing.T) {
 	s := remembering(t, as)
-	wantProblem(t, "broken", s.once("k", []byte("{")), 400, ErrMalformedJSON)
+	wantProblem(t, "broken", s.once("k", []byte("{")), 400, rest.ErrMalformedJSON)
 	if res := s.once("k", submissionOf(testChain, signed(t, newKey(t), testChain, 0))); res.status != 200 {
 		t.Errorf("mended: %v", res)
 	}
@@ -103,7 +104,7 @@ func TestRefusedRequestKeepsNoKey(t *testing.T) {
 func TestIdempotencyKeysAreApart(t *testing.T) {
 	keys := newRing(t)
 	s := remembering(t, as, keys.config)
-	one, two := keys.scoped(access.Submit), keys.scoped(access.Submit)
+	one, two := keys.Scoped(access.Submit), keys.Scoped(access.Submit)
 	body := submissionOf(testChain, signed(t, newKey(t), testChain, 0))
 	first := s.once("k", body, "X-API-Key", one)
 	other := s.once("k", submissionOf(testChain, signed(t, newKey(t), testChain, 0)), "X-API-Key", two)
@@ -115,7 +116,7 @@ func TestIdempotencyKeysAreApart(t *testing.T) {
 
 // halting stops a request after its effect and before its answer is stored.
 type halting struct {
-	Requests
+	rest.Requests
 	before, after chan struct{}
 	dies          bool
 }
@@ -132,7 +133,7 @@ func (h *halting) Answer(ctx context.Context, name request.Name, claim eventlog.
 // While the first request runs, repeats get a conflict; later repeats get its answer.
 func TestSameKeyAtOnce(t *testing.T) {
 	h := &halting{before: make(chan struct{}), after: make(chan struct{})}
-	s := remembering(t, func(r Requests) Requests { h.Requests = r; return h })
+	s := remembering(t, func(r rest.Requests) rest.Requests { h.Requests = r; return h })
 	body := submissionOf(testChain, signed(t, newKey(t), testChain, 0))
 	ended := make(chan response)
 	go func() {
@@ -147,7 +148,7 @@ func TestSameKeyAtOnce(t *testing.T) {
 	for range 20 {
 		others.Go(func() {
 			res, err := s.send(http.MethodPost, "/v1/transactions", body, "Idempotency-Key", "k")
-			if err != nil || res.status != 409 || res.header.Get("Retry-After") == "" || !strings.Contains(string(res.body), string(ErrIdempotencyRunning)) {
+			if err != nil || res.status != 409 || res.header.Get("Retry-After") == "" || !strings.Contains(string(res.body), string(rest.ErrIdempotencyRunning)) {
 				t.Errorf("%v, %v", res, err)
 			}
 		})
@@ -165,13 +166,13 @@ func TestSameKeyAtOnce(t *testing.T) {
 func TestDeathBeforeTheAnswerIsKept(t *testing.T) {
 	h := &halting{before: make(chan struct{}, 1), after: make(chan struct{}), dies: true}
 	close(h.after)
-	s := remembering(t, func(r Requests) Requests { h.Requests = r; return h })
+	s := remembering(t, func(r rest.Requests) rest.Requests { h.Requests = r; return h })
 	body := submissionOf(testChain, signed(t, newKey(t), testChain, 0))
 	if res := s.once("k", body); res.status != 200 {
 		t.Fatal(res)
 	}
 	<-h.before
-	wantProblem(t, "at once", s.once("k", body), 409, ErrIdempotencyRunning)
+	wantProblem(t, "at once", s.once("k", body), 409, rest.ErrIdempotencyRunning)
 	s.elapse(time.Minute)
 	h.dies = false
 	res := s.once("k", body)
@@ -190,7 +191,7 @@ func TestAnswersThatAreNotKept(t *testing.T) {
 	h := &halting{before: make(chan struct{}, 1), after: make(chan struct{})}
 	close(h.after)
 	failing := true
-	s := remembering(t, func(r Requests) Requests { h.Requests = r; return h }, func(c *Config) {
+	s := remembering(t, func(r rest.Requests) rest.Requests { h.Requests = r; return h }, func(c *Config) {
 		submit := *c.Submit
 		submit.Allow = func(chain.Signed) error {
 			if failing {
@@ -204,7 +205,7 @@ func TestAnswersThatAreNotKept(t *testing.T) {
 	wantProblem(t, "store away", s.once("k", body), 503, unavailable)
 	failing = false
 	another := submissionOf(testChain, signed(t, newKey(t), testChain, 0))
-	wantProblem(t, "another request under the key", s.once("k", another), 422, ErrIdempotencyConflict)
+	wantProblem(t, "another request under the key", s.once("k", another), 422, rest.ErrIdempotencyConflict)
 	if res := s.once("k", body); res.status != 200 || res.header.Get("Idempotency-Replayed") != "" {
 		t.Errorf("store back: %v", res)
 	}
@@ -233,7 +234,7 @@ func TestWaitInVainKeepsItsKey(t *testing.T) {
 		if res := ask(body); res.status != http.StatusAccepted || res.header.Get("Idempotency-Replayed") != "" || len(s.recorded()) != 1 {
 			t.Errorf("%v, %d events", res, len(s.recorded()))
 		}
-		wantProblem(t, "another request under the key", ask(submissionOf(testChain, signed(t, newKey(t), testChain, 0))), 422, ErrIdempotencyConflict)
+		wantProblem(t, "another request under the key", ask(submissionOf(testChain, signed(t, newKey(t), testChain, 0))), 422, rest.ErrIdempotencyConflict)
 	}
 }
 
@@ -257,7 +258,7 @@ func TestPanicKeepsNoClaim(t *testing.T) {
 
 // claims records every claim.
 type claims struct {
-	Requests
+	rest.Requests
 	all []request.Claim
 }
 
@@ -270,7 +271,7 @@ func (c *claims) Claim(ctx context.Context, claim request.Claim) (request.Stage,
 // repeat would run at the same time.
 func TestClaimsOutlastWaits(t *testing.T) {
 	noted := &claims{}
-	s := remembering(t, func(r Requests) Requests { noted.Requests = r; return noted })
+	s := remembering(t, func(r rest.Requests) rest.Requests { noted.Requests = r; return noted })
 	body := submissionOf(testChain, signed(t, newKey(t), testChain, 0))
 	s.once("a", body)
 	s.do(http.MethodPost, "/v1/transactions?wait=accepted&timeout=55", body, "Idempotency-Key", "b")

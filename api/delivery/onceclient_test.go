@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/request"
 )
 
 // claiming records the clients whose requests are claimed.
 type claiming struct {
-	Requests
+	rest.Requests
 	clients []string
 }
 
@@ -26,10 +27,10 @@ func TestRememberedRequestsAreCountedByClient(t *testing.T) {
 	keys := newRing(t)
 	claims := &claiming{Requests: newStack(t).db.Requests()}
 	s := newStack(t, keys.config, func(c *Config) {
-		c.Idempotency = Idempotency{Requests: claims, Keep: time.Hour, Hold: time.Minute}
+		c.Idempotency = rest.Idempotency{Requests: claims, Keep: time.Hour, Hold: time.Minute}
 	})
 	for range 2 {
-		token, _ := keys.create(access.Key{Scopes: []access.Scope{access.Submit}, Client: "shop"})
+		token, _ := keys.Create(access.Key{Scopes: []access.Scope{access.Submit}, Client: "shop"})
 		s.do(http.MethodPost, "/v1/transactions", submissionOf(testChain, signed(t, newKey(t), testChain, 0)), "X-API-Key", token, "Idempotency-Key", "a")
 	}
 	if len(claims.clients) != 2 || claims.clients[0] != "shop" || claims.clients[1] != "shop" {

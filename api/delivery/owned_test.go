@@ -10,6 +10,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/crypto"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
+	"github.com/tempo-watchtower/watchtower/api/rpcroute"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
@@ -29,7 +31,7 @@ type asker struct {
 // shared is a service with transactions of two clients in one group.
 type shared struct {
 	*stack
-	keys   *ring
+	keys   ring
 	sender chain.Address
 	sign   func(chain.Hash) []byte
 	raw    []byte     // of ann's transaction
@@ -55,13 +57,13 @@ func newShared(t *testing.T, change ...func(*Config)) *shared {
 	}
 	s.stack = grouped(t, append(change, s.keys.config, func(c *Config) {
 		c.Access.Open = true // a client without a key is one of the askers
-		c.RPC = RPC{Within: patience, Answer: func(ctx context.Context, r RPCRequest) ([]byte, error) { return s.heldFor(ctx, r) }}
+		c.RPC = rpcroute.Endpoint{Within: patience, Answer: func(ctx context.Context, r rpcroute.Request) ([]byte, error) { return s.heldFor(ctx, r) }}
 	})...)
 	withCanceler(&s.config, s.db)
 	s.addr = serve(t, New(s.config), s.config.Limits)
 
 	key := func(name string, k access.Key) asker {
-		token, id := s.keys.create(k)
+		token, id := s.keys.Create(k)
 		if name == "ann" {
 			s.names = append(s.names, id.String())
 		}
@@ -114,7 +116,7 @@ func newShared(t *testing.T, change ...func(*Config)) *shared {
 }
 
 // heldFor returns whether the client may be shown ann's transaction by JSON-RPC.
-func (s *shared) heldFor(ctx context.Context, r RPCRequest) ([]byte, error) {
+func (s *shared) heldFor(ctx context.Context, r rpcroute.Request) ([]byte, error) {
 	held, err := s.config.Submit.Transactions.Load(ctx, tx.Stream(testChain, s.ann))
 	if err != nil {
 		return nil, err
@@ -177,14 +179,14 @@ func (s *shared) probes() map[string]probed {
 func TestOwnedOnEveryRoute(t *testing.T) {
 	s := newShared(t)
 	probes := s.probes()
-	for _, r := range newAPI(s.config).routes() {
-		name := r.method + " " + r.path
+	for _, r := range allRoutes(s.config) {
+		name := r.Method + " " + r.Path
 		p, there := probes[name]
 		if !there {
 			t.Errorf("%s: nobody has said how it keeps a client to its own", name)
 			continue
 		}
-		if strings.HasSuffix(r.path, "/cancel") {
+		if strings.HasSuffix(r.Path, "/cancel") {
 			continue // it would end the transactions that the other probes need
 		}
 		for _, a := range s.askers {
@@ -193,23 +195,23 @@ func TestOwnedOnEveryRoute(t *testing.T) {
 	}
 }
 
-func (s *shared) probe(t *testing.T, r route, p probed, a asker) {
+func (s *shared) probe(t *testing.T, r rest.Route, p probed, a asker) {
 	header := p.header
 	if a.token != "" {
 		header = append(header, "X-API-Key", a.token)
 	}
-	res, err := s.send(r.method, p.target, []byte(p.body), header...)
+	res, err := s.send(r.Method, p.target, []byte(p.body), header...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	reach := a.reads
-	if r.scope != access.Read {
+	if r.Scope != access.Read {
 		reach = a.changes
 	}
 	if p.secret {
 		reach = a.owns
 	}
-	scoped := (access.Key{Scopes: a.scopes}).Opens(r.scope) || r.scope == public || r.scope == probing
+	scoped := (access.Key{Scopes: a.scopes}).Opens(r.Scope) || isOpen(r)
 	switch {
 	case !scoped:
 		if res.status != http.StatusForbidden {
@@ -217,11 +219,11 @@ func (s *shared) probe(t *testing.T, r route, p probed, a asker) {
 		}
 	case p.open:
 		return
-	case r.keeps == bySender && !a.sees, !reach && p.missing != 0 && !(p.bobs && a.name == "bob"):
+	case strings.Contains(r.Path, "{sender}") && !a.sees, !reach && p.missing != 0 && !(p.bobs && a.name == "bob"):
 		if res.status != http.StatusNotFound {
 			t.Errorf("it answers %d %s", res.status, res.body)
 		}
-	case r.method == http.MethodDelete: // the stack has no chain to ask
+	case r.Method == http.MethodDelete: // the stack has no chain to ask
 		if res.status != http.StatusUnprocessableEntity && res.status != http.StatusBadRequest {
 			t.Errorf("it answers %d %s", res.status, res.body)
 		}
@@ -292,11 +294,11 @@ func TestOwnedByTheActor(t *testing.T) {
 	}
 	a := newAPI(s.config)
 	for _, who := range s.askers {
-		on := &exchange{api: a}
-		if key, ok := s.keys.state.Load().Authenticate(who.token, testTime); ok {
-			on.key = &key
+		var key *access.Key
+		if known, ok := s.keys.Keys().Authenticate(who.token, testTime); ok {
+			key = &known
 		}
-		if v := a.viewer(on); v.owns(o) != who.owns || v.reads(o) != who.reads || v.changes(o) != who.changes {
+		if v := a.viewerOf(key); v.owns(o) != who.owns || v.reads(o) != who.reads || v.changes(o) != who.changes {
 			t.Errorf("%s owns it %t, reads it %t, changes it %t", who.name, v.owns(o), v.reads(o), v.changes(o))
 		}
 	}

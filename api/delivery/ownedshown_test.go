@@ -159,7 +159,7 @@ func TestSubmittedByTwo(t *testing.T) {
 	if said := follow("bob"); strings.Contains(said, "tx.accepted.v1") {
 		t.Errorf("bob is told what was before: %s", said)
 	}
-	key, _ := s.keys.state.Load().Authenticate(bobs.token, testTime)
+	key, _ := s.keys.Keys().Authenticate(bobs.token, testTime)
 	for _, said := range []string{string(s.as("ann", http.MethodGet, trail, nil).body), follow("ann")} {
 		if strings.Contains(said, "tx.resubmitted.v1") || strings.Contains(said, key.Owner()) || !strings.Contains(said, "ann-and-co") && !strings.Contains(said, `ann-and-co`) {
 			t.Errorf("ann is told %s", said)

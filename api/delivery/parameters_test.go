@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/api/rest"
 )
 
 // The contract names every query parameter of a route, and no other.
@@ -15,10 +17,10 @@ func TestContractNamesEveryParameter(t *testing.T) {
 	s := newStack(t)
 	doc := contract(t)
 	named := 0
-	for _, route := range newAPI(s.config).routes() {
-		name := route.method + " " + route.path
+	for _, route := range allRoutes(s.config) {
+		name := route.Method + " " + route.Path
 		var promised []string
-		list, _ := at(t, doc, "paths", route.path, strings.ToLower(route.method))["parameters"].([]any)
+		list, _ := at(t, doc, "paths", route.Path, strings.ToLower(route.Method))["parameters"].([]any)
 		for _, p := range list {
 			if p := follow(t, doc, p.(object)); p["in"] == "query" {
 				promised = append(promised, p["name"].(string))
@@ -27,18 +29,18 @@ func TestContractNamesEveryParameter(t *testing.T) {
 		target := strings.NewReplacer(
 			"{hash}", "0x"+strings.Repeat("12", 32), "{sender}", "0x"+strings.Repeat("12", 20),
 			"{groupId}", "0x"+strings.Repeat("12", 16), "{chainId}", "42431",
-		).Replace(route.path)
+		).Replace(route.Path)
 		var body []byte
-		if route.method == http.MethodPost {
+		if route.Method == http.MethodPost {
 			body = []byte("{}")
 		}
-		res, err := s.send(route.method, target+"?nosuch=1", body)
+		res, err := s.send(route.Method, target+"?nosuch=1", body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var p Problem
+		var p rest.Problem
 		var taken []string
-		if json.Unmarshal(res.body, &p) == nil && p.Code == string(ErrInvalidFilter) {
+		if json.Unmarshal(res.body, &p) == nil && p.Code == string(rest.ErrInvalidFilter) {
 			_, names, ok := strings.Cut(p.Detail, `there is no parameter "nosuch", only: `)
 			if !ok {
 				t.Errorf("%s: %s", name, p.Detail)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 )
 
@@ -13,10 +14,10 @@ import (
 func TestOneClientsRests(t *testing.T) {
 	keys := newRing(t)
 	s := newStack(t, keys.config, func(c *Config) {
-		c.Rates.Key = Rate{PerSecond: 1000, Burst: 1000}
-		c.Limits.ClientStreams, c.Limits.Connections = 2, 2*restShare
+		c.Rates.Key = rest.Rate{PerSecond: 1000, Burst: 1000}
+		c.Limits.ClientStreams, c.Limits.Connections = 2, 2*4 // a client may have a quarter of them
 	})
-	greedy, other := keys.scoped(access.Read, access.Submit), keys.scoped(access.Audit)
+	greedy, other := keys.Scoped(access.Read, access.Submit), keys.Scoped(access.Audit)
 	first, _ := s.tune("", "X-API-Key", greedy), s.tune("", "X-API-Key", greedy)
 	refused := s.do(http.MethodGet, "/v1/events", nil, "X-API-Key", greedy)
 	wantProblem(t, "one too many of one client", refused, http.StatusTooManyRequests, access.ErrQuotaExceeded)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
@@ -59,11 +60,11 @@ func TestFilterThatMatchesNothingIsCharged(t *testing.T) {
 	const events, burst, page = 60_000, 20, 10_000 // page is the most events that one read of this store scans
 	keys := newRing(t)
 	s := newStack(t, keys.config, func(c *Config) {
-		c.Rates.Key = Rate{PerSecond: 100, Burst: burst}
+		c.Rates.Key = rest.Rate{PerSecond: 100, Burst: burst}
 		c.Limits.StreamSilence = 5 * time.Millisecond
 	})
 	s.fill(events)
-	c := s.tune("after=0&name=nothing.", "X-API-Key", keys.scoped(access.Read))
+	c := s.tune("after=0&name=nothing.", "X-API-Key", keys.Scoped(access.Read))
 	at, same := eventlog.Position(0), 0
 	for same < 5 { // the clock stands still, and so does the stream once the burst is spent
 		next := c.mark()
@@ -74,7 +75,7 @@ func TestFilterThatMatchesNothingIsCharged(t *testing.T) {
 			break
 		}
 	}
-	if at > burst*scanUnit+page {
+	if at > burst*rest.ScanUnit+page {
 		t.Fatalf("%d events were scanned for a burst of %d", at, burst)
 	}
 	before := at
@@ -95,13 +96,13 @@ func TestStreamsAreCountedByClient(t *testing.T) {
 	s := newStack(t, keys.config, func(c *Config) {
 		c.Log = slog.New(slog.NewTextHandler(&log, nil))
 		c.Limits.ClientStreams, c.Limits.Streams = 10, 100
-		c.Rates.Key = Rate{} // a client without a rate has the quota too
+		c.Rates.Key = rest.Rate{} // a client without a rate has the quota too
 	})
 	for range 10 {
-		token, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, Client: "shop"})
+		token, _ := keys.Create(access.Key{Scopes: []access.Scope{access.Read}, Client: "shop"})
 		s.tune("", "X-API-Key", token)
 	}
-	token, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, Client: "shop"})
+	token, _ := keys.Create(access.Key{Scopes: []access.Scope{access.Read}, Client: "shop"})
 	if res, err := s.send(http.MethodHead, "/v1/events", nil, "X-API-Key", token); err != nil || res.status != http.StatusTooManyRequests {
 		t.Fatalf("the eleventh: %d, %v", res.status, err)
 	}
@@ -112,7 +113,7 @@ func TestStreamsAreCountedByClient(t *testing.T) {
 	if told := strings.Count(log.text(), `"a quota refuses a client" client=shop`); told != 1 {
 		t.Errorf("of two refusals within a minute the log tells %d, with the client:\n%s", told, log.text())
 	}
-	other, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, Client: "bank"})
+	other, _ := keys.Create(access.Key{Scopes: []access.Scope{access.Read}, Client: "bank"})
 	s.tune("", "X-API-Key", other)
 }
 
@@ -122,12 +123,12 @@ func TestLookUpsAreCharged(t *testing.T) {
 	const others, burst = 1000, 20
 	keys := newRing(t)
 	s := newStack(t, keys.config, func(c *Config) {
-		c.Rates.Key = Rate{PerSecond: 100, Burst: burst}
+		c.Rates.Key = rest.Rate{PerSecond: 100, Burst: burst}
 		c.Limits.StreamSilence = 5 * time.Millisecond
 	})
 	s.strangers(others)
 	// From here on each event is of a transaction of which nothing was read yet.
-	c := s.tune("after="+strconv.Itoa(others), "X-API-Key", keys.scoped(access.Read))
+	c := s.tune("after="+strconv.Itoa(others), "X-API-Key", keys.Scoped(access.Read))
 	at := eventlog.Position(others)
 	for same := 0; same < 5; { // the clock stands still, and so does the stream once the burst is spent
 		next := c.mark()

@@ -9,6 +9,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	contracts "github.com/tempo-watchtower/watchtower/api"
 )
 
 // The contract is valid OpenAPI 3.1, and its examples match its schemas.
@@ -39,7 +41,7 @@ type schemas struct {
 
 // compiled reads the contract once, as JSON Schema 2020-12, which OpenAPI 3.1 uses.
 var compiled = sync.OnceValues(func() (*schemas, error) {
-	text, err := yaml.YAMLToJSON(contractYAML)
+	text, err := yaml.YAMLToJSON(contracts.Delivery())
 	if err != nil {
 		return nil, err
 	}

@@ -9,9 +9,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
+	"github.com/tempo-watchtower/watchtower/api/rpcroute"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/eventlog"
@@ -62,39 +63,35 @@ func (s slowStreams) ReadStream(ctx context.Context, stream eventlog.Stream, aft
 }
 
 // A request that names another client's transaction or group is answered at the same time as a
-// request with an unknown id, although its search reads more. It does not count as in progress while
-// it waits for that time.
+// request with an unknown id, although its search reads more.
 func TestForeignTakesAsLongAsUnknown(t *testing.T) {
 	clock := &handClock{at: testTime}
 	s := newShared(t, func(c *Config) {
-		c.Now, c.Pause, c.Rates.Key = clock.now, clock.pause, Rate{PerSecond: 1, Burst: 10_000}
+		c.Now, c.Pause, c.Rates.Key = clock.now, clock.pause, rest.Rate{PerSecond: 1, Burst: 10_000}
 		c.Submit.Transactions.Store = slowStreams{c.Submit.Transactions.Store, clock}
 	})
 	paused, hadRead := 0, 0
 	answer := func(req *http.Request) *httptest.ResponseRecorder {
-		a, rec := newAPI(s.config), httptest.NewRecorder() // no owner is cached
-		a.Pause = func(_ context.Context, d time.Duration) {
+		c, rec := s.config, httptest.NewRecorder()
+		c.Pause = func(_ context.Context, d time.Duration) {
 			if paused++; d < absentStep {
 				hadRead++
 			}
-			if len(a.working.of) > 0 {
-				t.Error("a request that pauses counts as in progress")
-			}
 			clock.pass(d)
 		}
-		a.requests(router(a.routes())).ServeHTTP(rec, req)
+		New(c).ServeHTTP(rec, req) // no owner is cached
 		return rec
 	}
-	token, _ := s.keys.create(access.Key{Scopes: scopesOfClients})
+	token, _ := s.keys.Create(access.Key{Scopes: scopesOfClients})
 	foreign, unknown := s.naming(s.ann, payroll(0).Group()), s.naming(chain.Hash{0xab, 1}, chain.GroupID{0xab})
-	for _, r := range newAPI(s.config).routes() {
-		name := r.method + " " + r.path
-		if r.method == http.MethodPost {
+	for _, r := range allRoutes(s.config) {
+		name := r.Method + " " + r.Path
+		if r.Method == http.MethodPost {
 			continue // a cancel of a group is refused without a search unless the owner signed it
 		}
 		for i := range foreign[name] {
 			for _, target := range []string{unknown[name][i], foreign[name][i]} {
-				req := httptest.NewRequestWithContext(t.Context(), r.method, target, nil)
+				req := httptest.NewRequestWithContext(t.Context(), r.Method, target, nil)
 				req.Header.Set("X-API-Key", token)
 				began, rec := clock.now(), answer(req)
 				want := absentStep
@@ -102,7 +99,7 @@ func TestForeignTakesAsLongAsUnknown(t *testing.T) {
 					want = 0 // it names no transaction, and each event costs the same look-up
 				}
 				if took := clock.now().Sub(began); took != want {
-					t.Errorf("%s %s: status %d after %s", r.method, target, rec.Code, took)
+					t.Errorf("%s %s: status %d after %s", r.Method, target, rec.Code, took)
 				}
 			}
 		}
@@ -116,7 +113,7 @@ func TestForeignTakesAsLongAsUnknown(t *testing.T) {
 func TestCallsWaitForTheirSearch(t *testing.T) {
 	clock := &handClock{at: testTime}
 	s := newShared(t, func(c *Config) { c.Now, c.Pause = clock.now, clock.pause })
-	s.config.RPC.Answer = func(ctx context.Context, r RPCRequest) ([]byte, error) {
+	s.config.RPC.Answer = func(ctx context.Context, r rpcroute.Request) ([]byte, error) {
 		clock.pass(7 * time.Millisecond) // a node
 		began, absent := clock.now(), r.Search()
 		clock.pass(slowRead)
@@ -126,9 +123,8 @@ func TestCallsWaitForTheirSearch(t *testing.T) {
 		}
 		return []byte("{}"), nil
 	}
-	token, _ := s.keys.create(access.Key{Scopes: scopesOfClients})
-	a := newAPI(s.config)
-	srv := httptest.NewServer(a.requests(router(a.routes()))) // a recorder has no deadlines
+	token, _ := s.keys.Create(access.Key{Scopes: scopesOfClients})
+	srv := httptest.NewServer(New(s.config)) // a recorder has no deadlines
 	defer srv.Close()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/rpc", strings.NewReader("{}"))
 	if err != nil {
@@ -144,27 +140,4 @@ func TestCallsWaitForTheirSearch(t *testing.T) {
 		t.Errorf("%d %s", res.StatusCode, body)
 	}
 	res.Body.Close() //nolint:errcheck,gosec // read to its end
-}
-
-// A search that finds nothing ends after a whole number of steps, or with its request.
-func TestSearchEndsAtAStep(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		on := &exchange{api: newAPI(Config{Now: time.Now})}
-		for read, want := range map[time.Duration]time.Duration{
-			0: absentStep, time.Microsecond: absentStep, slowRead: absentStep, absentStep - 1: absentStep,
-			absentStep: 2 * absentStep, absentStep + slowRead: 2 * absentStep, 10*absentStep + 1: 11 * absentStep,
-		} {
-			look := on.search()
-			time.Sleep(read) // of a fake clock
-			if look.foundNothing(t.Context()); time.Since(look.began) != want {
-				t.Errorf("a search of %s ended after %s, want %s", read, time.Since(look.began), want)
-			}
-		}
-		gone, leave := context.WithCancel(t.Context())
-		leave()
-		look := on.search()
-		if look.foundNothing(gone); time.Since(look.began) != 0 {
-			t.Errorf("the request of a client that has gone waited %s", time.Since(look.began))
-		}
-	})
 }

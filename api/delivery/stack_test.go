@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,6 +25,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
+	"github.com/tempo-watchtower/watchtower/api/rest/resttest"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -92,7 +93,16 @@ func testConfig(t testing.TB, db *embedded.DB, now func() time.Time) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
+	shared := rest.Config{
+		Health: rest.Health{
+			Version: "0.1.0", StartedAt: testTime.Add(-time.Minute), Chains: []chain.ID{testChain, 1, 4217}, RPCEndpoints: 2,
+			Database: func(ctx context.Context) error { _, err := db.Log().Head(ctx); return err },
+		},
+		Limits: rest.DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, rest.CursorKeyBytes), Hosts: []string{"a", "x"},
+		Now: now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+	}
 	return Config{
+		Config: shared,
 		Submit: &commands.Submit{
 			Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec(), Random: rand.Reader},
 			Vault:        commands.Vault{Rows: db.Payloads(), Master: master, Random: rand.Reader},
@@ -101,12 +111,6 @@ func testConfig(t testing.TB, db *embedded.DB, now func() time.Time) Config {
 			Slots: make(chan struct{}, runtime.GOMAXPROCS(0)), Now: now,
 		},
 		Query: transactions.Query{DB: db.View()}, Groups: Groups{Query: groups.Query{DB: db.View()}, Checkpoints: db.Work()}, Board: db.Work(), Tail: tailOf(t, db),
-		Health: Health{
-			Version: "0.1.0", StartedAt: testTime.Add(-time.Minute), Chains: []chain.ID{testChain, 1, 4217}, RPCEndpoints: 2,
-			Database: func(ctx context.Context) error { _, err := db.Log().Head(ctx); return err },
-		},
-		Limits: DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, CursorKeyBytes), Hosts: []string{"a", "x"},
-		Now: now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -132,47 +136,15 @@ func decode(raw []byte) (chain.Signed, error) {
 }
 
 // serve serves a handler on a socket until the test ends, and returns its address.
-func serve(t testing.TB, h http.Handler, l Limits) string {
+func serve(t testing.TB, h http.Handler, l rest.Limits) string {
 	t.Helper()
-	return serveOn(t, listen(t), h, l)
-}
-
-func listen(t testing.TB) net.Listener {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return listener
+	return serveOn(t, resttest.Listen(t), h, l)
 }
 
 // serveOn is serve on a listener from the test.
-func serveOn(t testing.TB, listener net.Listener, h http.Handler, l Limits) string {
+func serveOn(t testing.TB, listener net.Listener, h http.Handler, l rest.Limits) string {
 	t.Helper()
-	server := Server(h, l, slog.New(slog.DiscardHandler))
-	var open sync.WaitGroup // net/http itself does not wait for closed connections
-	own := server.ConnState
-	server.ConnState = func(conn net.Conn, state http.ConnState) {
-		own(conn, state)
-		switch state {
-		case http.StateNew:
-			open.Add(1)
-		case http.StateClosed:
-			open.Done()
-		}
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(LimitListener(listener, l.Connections, nil)) }()
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-			t.Error(err)
-		}
-		open.Wait()
-		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-	})
+	resttest.Serve(t, rest.Server(h, l, slog.New(slog.DiscardHandler)), rest.LimitListener(listener, l.Connections, nil))
 	return listener.Addr().String()
 }
 
@@ -189,6 +161,7 @@ var routes = []struct {
 	path     *regexp.Regexp
 	template string
 }{
+
 	{regexp.MustCompile(`^(/v1/transactions/)[^/]+(.*)$`), "$1{hash}$2"},
 	{regexp.MustCompile(`^(/v1/senders/)[^/]+(/groups)$`), "$1{sender}$2"},
 	{regexp.MustCompile(`^(/v1/senders/)[^/]+(/groups/)[^/]+(.*)$`), "$1{sender}$2{groupId}$3"},
@@ -237,17 +210,17 @@ func (s *stack) get(target string) response {
 
 // result is one result of a batch.
 type result struct {
-	OK           bool       `json:"ok"`
-	TxHash       chain.Hash `json:"txHash"`
-	Sender       string     `json:"sender"`
-	NonceKey     string     `json:"nonceKey"`
-	Nonce        uint64     `json:"nonce"`
-	GroupID      string     `json:"groupId"`
-	EligibleAt   uint64     `json:"eligibleAt"`
-	ExpiresAt    uint64     `json:"expiresAt"`
-	Status       string     `json:"status"`
-	AlreadyKnown bool       `json:"alreadyKnown"`
-	Problem      Problem    `json:"problem"`
+	OK           bool         `json:"ok"`
+	TxHash       chain.Hash   `json:"txHash"`
+	Sender       string       `json:"sender"`
+	NonceKey     string       `json:"nonceKey"`
+	Nonce        uint64       `json:"nonce"`
+	GroupID      string       `json:"groupId"`
+	EligibleAt   uint64       `json:"eligibleAt"`
+	ExpiresAt    uint64       `json:"expiresAt"`
+	Status       string       `json:"status"`
+	AlreadyKnown bool         `json:"alreadyKnown"`
+	Problem      rest.Problem `json:"problem"`
 }
 
 // submit posts raw transactions and expects 200.
@@ -282,9 +255,9 @@ func unmarshal(t testing.TB, data []byte, into any) {
 }
 
 // wantProblem checks an answer's status and code.
-func wantProblem(t testing.TB, what string, res response, status int, code eventlog.Refusal) Problem {
+func wantProblem(t testing.TB, what string, res response, status int, code eventlog.Refusal) rest.Problem {
 	t.Helper()
-	var p Problem
+	var p rest.Problem
 	if res.status != status || res.header.Get("Content-Type") != "application/problem+json" {
 		t.Errorf("%s: answered %d %s: %s", what, res.status, res.header.Get("Content-Type"), res.body)
 		return p

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/core/types"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/watcher"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -116,7 +117,7 @@ func TestDeleteFindsTheTransaction(t *testing.T) {
 	unknown := strings.Repeat("ab", 32)
 	wantProblem(t, "unknown", s.delete("0x"+unknown), 404, tx.ErrUnknown)
 	wantProblem(t, "no hash", s.delete("0x12"), 400, ErrInvalidHash)
-	wantProblem(t, "strange parameter", s.delete("0x"+unknown+"?chain=1"), 400, ErrInvalidFilter)
+	wantProblem(t, "strange parameter", s.delete("0x"+unknown+"?chain=1"), 400, rest.ErrInvalidFilter)
 
 	// A hash on two chains needs a broken hash function, or two chains with one id.
 	raw := signed(t, newKey(t), testChain, 0)

@@ -13,6 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
@@ -138,11 +139,11 @@ func TestSubmitWithoutStore(t *testing.T) {
 	}{
 		{"closed", all, eventlog.ErrClosed, false, 503, unavailable},
 		{"not in time", all, fmt.Errorf("append: %w", context.DeadlineExceeded), false, 503, unavailable},
-		{"lost answers, not written", all, unknown, false, 503, outcomeUnknown},
-		{"lost answers, written", all, unknown, true, 503, outcomeUnknown},
+		{"lost answers, not written", all, unknown, false, 503, rest.OutcomeUnknown},
+		{"lost answers, written", all, unknown, true, 503, rest.OutcomeUnknown},
 		{"a fault of ours", all, errors.New("secret inside"), false, 500, internal},
 		{"some closed", some, eventlog.ErrClosed, false, 200, unavailable},
-		{"some lost", some, unknown, true, 200, outcomeUnknown},
+		{"some lost", some, unknown, true, 200, rest.OutcomeUnknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			down := true

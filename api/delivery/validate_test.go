@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 )
@@ -78,7 +79,7 @@ func TestValidateKnown(t *testing.T) {
 	wantMembers(t, out.Results[0], map[string]string{"ok": "true", "alreadyKnown": "true", "status": `"queued"`, "validateOnly": "true"})
 	for _, q := range []string{"validate=", "validate=true", "validate=only&validate=only", "validate=only&wait=executed"} {
 		res := s.do(http.MethodPost, "/v1/transactions?"+q, submissionOf(testChain, raw))
-		wantProblem(t, q, res, http.StatusBadRequest, ErrInvalidFilter)
+		wantProblem(t, q, res, http.StatusBadRequest, rest.ErrInvalidFilter)
 	}
 	res = s.do(http.MethodPost, "/v1/transactions?validate=only", submissionOf(99, raw))
 	wantProblem(t, "another chain", res, http.StatusUnprocessableEntity, "unsupported-chain")

@@ -32,13 +32,20 @@ func (v viewer) client() string { return v.names[0] }
 
 // viewer returns the viewer of a request.
 func (a *api) viewer(r rest.Request) viewer {
+	if key, keyed := r.Key(); keyed {
+		return a.viewerOf(&key)
+	}
+	return a.viewerOf(nil)
+}
+
+// viewerOf returns the viewer of a request with a key; nil for a request without one.
+func (a *api) viewerOf(key *access.Key) viewer {
 	keys := a.Access.Current()
-	v := viewer{alone: !keys.Closed(), names: []string{r.Client()}}
-	key, keyed := r.Key()
-	if !keyed {
+	v := viewer{alone: !keys.Closed(), key: key, names: []string{""}}
+	if key == nil {
 		return v
 	}
-	v.key = &key
+	v.names[0] = key.Owner()
 	if own := key.ID.String(); own != v.names[0] {
 		v.names = append(v.names, own)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
@@ -187,9 +188,9 @@ func TestWaitRefused(t *testing.T) {
 		"wait=executed&timeout=-1s", "wait=executed&timeout=56", "wait=executed&timeout=1h", "wait=executed&timeout=%2B1s",
 		"wait=executed&timeout=1,5s", "wait=executed&timeout=99999999999999999999", "wait=executed&for=5",
 	} {
-		wantProblem(t, q, s.get("/v1/transactions/"+hash.String()+"?"+q), http.StatusBadRequest, ErrInvalidFilter)
+		wantProblem(t, q, s.get("/v1/transactions/"+hash.String()+"?"+q), http.StatusBadRequest, rest.ErrInvalidFilter)
 		res := s.do(http.MethodPost, "/v1/transactions?"+q, submissionOf(testChain, signed(t, newKey(t), testChain, 0)))
-		wantProblem(t, q, res, http.StatusBadRequest, ErrInvalidFilter)
+		wantProblem(t, q, res, http.StatusBadRequest, rest.ErrInvalidFilter)
 	}
 	if n := len(s.recorded()); n != 1 {
 		t.Errorf("%d events: a refused submission had an effect", n)

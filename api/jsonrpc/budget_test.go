@@ -12,14 +12,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/api/rest"
+	"github.com/tempo-watchtower/watchtower/api/delivery"
+	"github.com/tempo-watchtower/watchtower/api/rpcroute"
 )
 
 // Answers to slow clients are held in bounded memory. Over the limit, large requests are told
 // to retry and small ones are served; memory is free again once the answers are read.
 func TestHeldAnswersAreBounded(t *testing.T) {
 	const large = 9 << 20 // more than sockets buffer
-	s := newStack(t, func(c *Config, _ *rest.Config) { c.Limits.HeldBytes = large })
+	s := newStack(t, func(c *Config, _ *delivery.Config) { c.Limits.HeldBytes = large })
 	s.node.does("eth_getLogs", func(json.RawMessage, int64) (json.RawMessage, error) {
 		return json.RawMessage(`"` + strings.Repeat("x", large) + `"`), nil
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 
+	"github.com/tempo-watchtower/watchtower/api/delivery"
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -39,7 +40,7 @@ func (n *node) count() int {
 // batch of 12, is refused the second, and none of the second's calls reaches the node.
 func TestBatchIsCharged(t *testing.T) {
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC) // stands still, so nothing is refilled
-	s := newStack(t, func(_ *Config, c *rest.Config) {
+	s := newStack(t, func(_ *Config, c *delivery.Config) {
 		c.Rates.Address = rest.Rate{PerSecond: 1, Burst: 20}
 		c.Now = func() time.Time { return now }
 	})
@@ -90,7 +91,7 @@ func TestPendingIsCharged(t *testing.T) {
 	const unit, burst = 16 << 10, 200
 	var hours atomic.Int64
 	var broken atomic.Bool
-	s := newStack(t, func(c *Config, public *rest.Config) {
+	s := newStack(t, func(c *Config, public *delivery.Config) {
 		public.Rates.Address = rest.Rate{PerSecond: 1, Burst: burst}
 		public.Now = func() time.Time {
 			return time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC).Add(time.Duration(hours.Load()) * time.Hour)
@@ -157,7 +158,7 @@ func TestPendingTakesPlaces(t *testing.T) {
 		}
 		return func() { decoding.Add(-1) }
 	}
-	s := newStack(t, func(c *Config, public *rest.Config) {
+	s := newStack(t, func(c *Config, public *delivery.Config) {
 		c.Limits.CallTimeout, public.Limits.WorkTimeout = time.Second, time.Second
 		c.Submit.Decoders[testChain] = func(raw []byte) (chain.Signed, error) {
 			defer decode()()

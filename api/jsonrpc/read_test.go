@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tempo-watchtower/watchtower/api/delivery"
 	"github.com/tempo-watchtower/watchtower/api/rest"
+	"github.com/tempo-watchtower/watchtower/api/rpcroute"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
@@ -158,7 +160,7 @@ func TestPending(t *testing.T) {
 func TestTransactionCount(t *testing.T) {
 	const sender = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 	var asked []chain.Sequence
-	s := newStack(t, func(c *Config, _ *rest.Config) {
+	s := newStack(t, func(c *Config, _ *delivery.Config) {
 		c.NextFree = func(_ context.Context, sequence chain.Sequence, from uint64, _ []string, _ rest.Place) (uint64, error) {
 			asked = append(asked, sequence)
 			return from + 3, nil
@@ -187,7 +189,7 @@ func TestOwnAnswers(t *testing.T) {
 // A client that is bound to other senders may not submit for this one, and sees only the nodes'
 // answers.
 func TestBoundClient(t *testing.T) {
-	s := newStack(t, func(c *Config, _ *rest.Config) {
+	s := newStack(t, func(c *Config, _ *delivery.Config) {
 		c.NextFree = func(context.Context, chain.Sequence, uint64, []string, rest.Place) (uint64, error) { return 99, nil }
 	})
 	raw, hash := signed(t, testChain, 0)

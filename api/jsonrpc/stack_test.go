@@ -24,6 +24,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"go.uber.org/goleak"
 
+	"github.com/tempo-watchtower/watchtower/api/delivery"
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
@@ -96,7 +97,7 @@ type stack struct {
 	url    string
 }
 
-func newStack(t testing.TB, change ...func(*Config, *rest.Config)) *stack {
+func newStack(t testing.TB, change ...func(*Config, *delivery.Config)) *stack {
 	t.Helper()
 	db, err := embedded.Open("", embedded.Options{})
 	check(t, err)
@@ -119,12 +120,12 @@ func newStack(t testing.TB, change ...func(*Config, *rest.Config)) *stack {
 		},
 		Fields: ethereum.Fields, Client: "Watchtower/test", Limits: DefaultLimits(),
 	}
-	public := rest.Config{
-		Submit: submit, Query: transactions.Query{DB: db.View()}, Board: db.Work(), Tail: s.tail,
+	shared := rest.Config{
 		Health: rest.Health{Database: func(context.Context) error { return nil }},
 		Limits: rest.DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, rest.CursorKeyBytes), Hosts: []string{"x"},
 		Now: time.Now, Random: rand.Reader, Log: log,
 	}
+	public := delivery.Config{Config: shared, Submit: submit, Query: transactions.Query{DB: db.View()}, Board: db.Work(), Tail: s.tail}
 	for _, c := range change {
 		c(&s.config, &public)
 	}

@@ -39,11 +39,11 @@ func Placed[T any](ctx context.Context, place Place, query func(context.Context)
 }
 
 // Places bound how many reads of one kind run at once, of all clients and of each.
-type Places = commands.Places[holder]
+type Places = commands.Places[Holder]
 
 // NewPlaces returns places for reads of one kind: how many of all clients run at once, how many of
 // one client, and how many of one client may wait; 0 lets any number wait.
-func NewPlaces(all, share, queue int) *Places { return commands.NewPlaces[holder](all, share, queue) }
+func NewPlaces(all, share, queue int) *Places { return commands.NewPlaces[Holder](all, share, queue) }
 
 // NewLists returns the places of lists. The APIs of a process share them: they read one database.
 func NewLists() *Places { return NewPlaces(listPlaces, listShare, listQueue) }

@@ -55,7 +55,7 @@ func retrySoon(w http.ResponseWriter) { w.Header()["Retry-After"] = []string{"1"
 // some may wait: it has its place back when none does. The methods of a nil place do nothing.
 type place struct {
 	of     *rests
-	holder holder
+	holder Holder
 
 	mu      sync.Mutex
 	resting int // calls that wait

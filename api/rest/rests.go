@@ -12,25 +12,28 @@ import (
 // room for other clients.
 const restShare = 4
 
-// A holder is the client of a key, or the address of a request without a key. All keys of
+// Holder is the client of a key, or the address of a request without a key. All keys of
 // one client are one holder.
-type holder struct {
+type Holder struct {
 	keyed   bool
 	client  string
 	address client
 }
 
-func (on *exchange) holder() holder {
+// HolderOf returns the holder of all keys of a client.
+func HolderOf(client string) Holder { return Holder{keyed: true, client: client} }
+
+func (on *exchange) holder() Holder {
 	if on.key != nil {
-		return holder{keyed: true, client: on.client()}
+		return Holder{keyed: true, client: on.client()}
 	}
-	return holder{address: on.payer.client}
+	return Holder{address: on.payer.client}
 }
 
 // rests counts requests of each holder: waiting requests, streams, or requests in progress.
 type rests struct {
 	mu sync.Mutex
-	of map[holder]int
+	of map[Holder]int
 }
 
 // rest lets a request wait, unless as many of its client's requests do as may have a
@@ -70,7 +73,7 @@ func (a *api) openStream(on *exchange) (leave func(), err error) {
 }
 
 // take counts a request of the holder, if the holder has fewer than most.
-func (r *rests) take(h holder, most int) (leave func(), present int, ok bool) {
+func (r *rests) take(h Holder, most int) (leave func(), present int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.of[h] >= most {
@@ -81,21 +84,21 @@ func (r *rests) take(h holder, most int) (leave func(), present int, ok bool) {
 }
 
 // add counts a holder's request in, however many are.
-func (r *rests) add(h holder) {
+func (r *rests) add(h Holder) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count(h)
 }
 
 // count counts a holder's request. The lock is held.
-func (r *rests) count(h holder) {
+func (r *rests) count(h Holder) {
 	if r.of == nil {
-		r.of = map[holder]int{}
+		r.of = map[Holder]int{}
 	}
 	r.of[h]++
 }
 
-func (r *rests) leave(h holder) {
+func (r *rests) leave(h Holder) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.of[h]--; r.of[h] == 0 {

@@ -1,4 +1,4 @@
-package delivery
+package rest
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func TestHealthShowsNoNodesWithoutAKey(t *testing.T) {
 		}
 	}
 	want("everybody, before there is a key,", shown(s), all)
-	reads, submits := keys.scoped(access.Read), keys.scoped(access.Submit)
+	reads, submits := keys.Scoped(access.Read), keys.Scoped(access.Submit)
 	guess := reads[:len(reads)-1] + "0"
 	if guess == reads {
 		guess = reads[:len(reads)-1] + "1"
@@ -65,7 +65,7 @@ func TestHealthShowsNoNodesWithoutAKey(t *testing.T) {
 	want("a stranger", shown(s), nil)
 	want("a guess", shown(s, "X-API-Key", guess), nil)
 	want("a key that reads", shown(s, "X-API-Key", reads), all)
-	want("an auditor", shown(s, "X-API-Key", keys.scoped(access.Audit)), all)
+	want("an auditor", shown(s, "X-API-Key", keys.Scoped(access.Audit)), all)
 	want("a key that submits", shown(s, "X-API-Key", submits), nil)
 	open := newStack(t, keys.config, change, func(c *Config) { c.Access.Open = true })
 	want("everybody, of an open service,", shown(open), all)
@@ -74,6 +74,6 @@ func TestHealthShowsNoNodesWithoutAKey(t *testing.T) {
 	want("a stranger, of a service that is stuck,", shown(s), nil)
 	stuck = false
 	s.elapse(time.Hour)
-	expired, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, ExpiresAt: uint64(testTime.Unix()) + 60})
+	expired, _ := keys.Create(access.Key{Scopes: []access.Scope{access.Read}, ExpiresAt: uint64(testTime.Unix()) + 60})
 	want("an expired key", shown(s, "X-API-Key", expired), nil)
 }
