@@ -65,7 +65,7 @@ func cancelPath(sender, groupID any, query string) string {
 
 // Row 47, the vectors: every authorization that is signed over a group's id.
 func TestCancelVectors(t *testing.T) {
-	text, err := os.ReadFile("../infra/chain/tempo/testdata/vectors.json")
+	text, err := os.ReadFile("../../infra/chain/tempo/testdata/vectors.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 // The contract is valid OpenAPI 3.1, and its examples match its schemas.
 func TestContractIsOpenAPI(t *testing.T) {
-	doc, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
+	doc, err := openapi3.NewLoader().LoadFromFile("../openapi.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func TestForeignTakesAsLongAsUnknown(t *testing.T) {
 		}
 		for i := range foreign[name] {
 			for _, target := range []string{unknown[name][i], foreign[name][i]} {
-				req := httptest.NewRequestWithContext(t.Context(), r.Method, target, nil)
+				req := httptest.NewRequestWithContext(t.Context(), r.Method, "http://127.0.0.1"+target, nil)
 				req.Header.Set("X-API-Key", token)
 				began, rec := clock.now(), answer(req)
 				want := absentStep

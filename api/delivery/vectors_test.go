@@ -28,7 +28,7 @@ type vector struct {
 
 func vectors(t testing.TB) []vector {
 	t.Helper()
-	text, err := os.ReadFile("../infra/chain/tempo/testdata/vectors.json")
+	text, err := os.ReadFile("../../infra/chain/tempo/testdata/vectors.json")
 	if err != nil {
 		t.Fatal(err)
 	}
