@@ -6,6 +6,9 @@
 // Errors use the codes and wording of go-ethereum where it has any, because wallets match them.
 // Their data is the problem with which the REST API would have answered. docs/reference/jsonrpc.md lists
 // the methods.
+//
+// A route of delivery brings the requests, as package rpcroute says. Of the packages of api this one
+// imports rest and rpcroute.
 package jsonrpc
 
 import (

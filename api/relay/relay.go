@@ -2,8 +2,9 @@
 // status. openapi.yaml is its contract. This package signs nothing, and the relay never signs
 // bytes that a client sent: an intent only lists the calls to make.
 //
-// It answers like package api, with the same problems, keys and rates. A client sees only its
-// own intents; other clients' intents do not exist for it.
+// Package rest serves its routes, with the same problems, keys and rates as delivery's. Of the packages
+// of api it imports rest alone. A client sees only its own intents; other clients' intents do not exist
+// for it.
 package relay
 
 import (
@@ -22,7 +23,7 @@ import (
 
 // Config holds the settings and dependencies of the API.
 type Config struct {
-	// API is the configuration shared with the delivery API: see [rest.NewFront].
+	// API is the configuration that all APIs share: see [rest.NewFront].
 	API    rest.Config
 	Intake *intake.Desk
 	// Query reads the rows of the read model.
