@@ -37,17 +37,16 @@ func (a *api) caughtUp(ctx context.Context, r rest.Request, v viewer, sender cha
 	ctx, cancel := context.WithTimeoutCause(ctx, catchUpMax, catchingUp)
 	defer cancel()
 	queue := func(ctx context.Context) (func(), error) { return a.queuePlace(ctx, r) }
-	list := func(ctx context.Context) (func(), error) { return r.EnterList(ctx) }
 	head := placed(queue, a.Submit.Transactions.Store.Head)
 	joined := placed(queue, func(ctx context.Context) (eventlog.Position, error) {
 		return a.Groups.Checkpoints.Checkpoint(ctx, grouping.Reader)
 	})
-	accepted := []positionRead{placed(list, a.checkpoint(transactions.Name)), placed(list, a.checkpoint(owners.Name))}
-	models := []positionRead{placed(list, a.checkpoint(groups.Name)), accepted[0]}
+	accepted := []positionRead{placed(r.EnterList, a.checkpoint(transactions.Name)), placed(r.EnterList, a.checkpoint(owners.Name))}
+	models := []positionRead{placed(r.EnterList, a.checkpoint(groups.Name)), accepted[0]}
 	if v.members() != nil {
 		models = append(models, accepted[1])
 	}
-	newest := placed(list, func(ctx context.Context) (eventlog.Position, error) {
+	newest := placed(r.EnterList, func(ctx context.Context) (eventlog.Position, error) {
 		return a.Query.Newest(ctx, sender, v.names, v.members() == nil)
 	})
 	if err := a.awaitGrouper(ctx, head, joined, accepted, newest); err != nil {

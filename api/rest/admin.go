@@ -241,7 +241,7 @@ const (
 // profile answers GET /debug/pprof/{profile}. The name "profile", with seconds=N, gives a CPU
 // profile; other names are profiles of runtime/pprof.
 func (a *api) profile(w http.ResponseWriter, r *http.Request) error {
-	q, err := readParameters(r, "seconds", "debug")
+	q, err := readQuery(r, "seconds", "debug")
 	if err != nil {
 		return err
 	}
@@ -252,10 +252,10 @@ func (a *api) profile(w http.ResponseWriter, r *http.Request) error {
 		if p == nil {
 			return ErrNotFound
 		}
-		debug, _ := strconv.Atoi(q.one("debug")) // an invalid number means format 0
+		debug, _ := strconv.Atoi(q.Get("debug")) // an invalid number means format 0
 		return p.WriteTo(w, min(max(debug, 0), 2))
 	}
-	seconds, err := strconv.Atoi(q.one("seconds"))
+	seconds, err := strconv.Atoi(q.Get("seconds"))
 	if err != nil {
 		seconds = profileDefault
 	}

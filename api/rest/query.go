@@ -12,42 +12,37 @@ import (
 	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
-// parameters are a request's query parameters, all with known names.
-type parameters struct{ values url.Values }
-
-// readParameters refuses unknown names: a misspelt filter must not list everything. Only status
-// may occur more than once.
-func readParameters(r *http.Request, known ...string) (parameters, error) {
+// readQuery refuses unknown names: a misspelt filter must not list everything. Only status may
+// occur more than once.
+func readQuery(r *http.Request, known ...string) (url.Values, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return parameters{}, ErrInvalidFilter.Because("the query is not well escaped")
+		return nil, ErrInvalidFilter.Because("the query is not well escaped")
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		switch {
 		case !slices.Contains(known, name):
-			return parameters{}, ErrInvalidFilter.Because("there is no parameter %s, only: %s", Quote(name), strings.Join(known, ", "))
+			return nil, ErrInvalidFilter.Because("there is no parameter %s, only: %s", Quote(name), strings.Join(known, ", "))
 		case len(values[name]) > 1 && name != "status":
-			return parameters{}, ErrInvalidFilter.Because("%s is given more than once", name)
+			return nil, ErrInvalidFilter.Because("%s is given more than once", name)
 		}
 	}
-	return parameters{values}, nil
+	return values, nil
 }
-
-func (p parameters) one(name string) string { return p.values.Get(name) }
 
 // span reads where a stream begins and ends. A client that was disconnected repeats its first
 // request and adds the Last-Event-ID header.
-func (p parameters) span(r *http.Request) (s Span, err error) {
-	if s.UntilHead = p.one("until") == "head"; !s.UntilHead && p.values.Has("until") {
-		if s.Until, err = readPosition("until", p.one("until")); err != nil {
+func span(r *http.Request, q url.Values) (s Span, err error) {
+	if s.UntilHead = q.Get("until") == "head"; !s.UntilHead && q.Has("until") {
+		if s.Until, err = readPosition("until", q.Get("until")); err != nil {
 			return s, err
 		}
 	}
 	switch last := r.Header.Values("Last-Event-ID"); {
 	case len(last) > 0:
 		s.After, err = readPosition("Last-Event-ID", last[0])
-	case p.values.Has("after"):
-		s.After, err = readPosition("after", p.one("after"))
+	case q.Has("after"):
+		s.After, err = readPosition("after", q.Get("after"))
 	}
 	return s, err
 }

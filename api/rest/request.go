@@ -44,8 +44,7 @@ func (r Request) ID() string { return r.on.id }
 // Query parses the request's query. Only the known names may occur, each once; status may occur
 // several times.
 func (r Request) Query(known ...string) (url.Values, error) {
-	q, err := readParameters(r.Request, known...)
-	return q.values, err
+	return readQuery(r.Request, known...)
 }
 
 // HasBody reports whether the request has a body.
@@ -121,7 +120,7 @@ func (r Request) RestCall() (leave func(), room bool) { return r.on.rest() }
 
 // Span reads where the requested stream begins and ends, from after and until in the query and
 // from Last-Event-ID. The caller must have let Query accept after and until.
-func (r Request) Span(q url.Values) (Span, error) { return parameters{q}.span(r.Request) }
+func (r Request) Span(q url.Values) (Span, error) { return span(r.Request, q) }
 
 // Stream answers with an event stream, for as long as the client listens.
 func (r Request) Stream(s Stream) error { return r.on.api.streamed(r.w, r.Request, s) }

@@ -5,11 +5,11 @@
 //
 // A package with routes makes a [Front], and lists each of its routes as a [Route]. A route answers a
 // [Request]. Package rest knows none of these routes. It imports package api/webguard, and no other
-// package of api. It knows no transaction, group or intent: a package with routes adds its own rows
-// to the table of problems, as a [Kind].
+// package of api. It reads no transaction, group or intent.
 //
-// Every error is an RFC 9457 problem with a code that never changes. problem.go has the table
-// that maps errors to HTTP. Times are Unix seconds, except the times of recorded events.
+// Every error is an RFC 9457 problem with a code that never changes. problem.go has the rows of the
+// table that maps errors to HTTP that are the same for all APIs. A package with routes adds its own
+// rows, as a [Kind]. Times are Unix seconds, except the times of recorded events.
 // The Host header only decides whether a request without a key is answered (package webguard).
 // No answer repeats it or depends on headers that a proxy adds.
 package rest

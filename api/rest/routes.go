@@ -36,7 +36,7 @@ type route struct {
 }
 
 // Internal returns the handler of the listener that is not for clients. exposition answers GET
-// /metrics. It does not need the parts of the configuration that deliver.
+// /metrics.
 func Internal(c Config, exposition http.Handler) http.Handler {
 	a := newAPI(c)
 	a.internal = true
@@ -63,7 +63,7 @@ func router(routes []route) http.Handler {
 	allowed := map[string][]string{}
 	for _, t := range routes {
 		if t.scope == "" {
-			panic("api: no scope is set for " + t.method + " " + t.path)
+			panic("rest: no scope is set for " + t.method + " " + t.path)
 		}
 		methods := []string{t.method}
 		if t.method == http.MethodGet {

@@ -41,28 +41,22 @@ const (
 // ReadWait reads which of the names a request wants to wait for, and for how long. name is
 // empty if the request does not wait.
 func ReadWait(q url.Values, names ...string) (name string, timeout time.Duration, err error) {
-	return parameters{q}.awaited(names)
-}
-
-// awaited reads which of the names a request wants to wait for, and for how long. The name is
-// empty if the request does not wait.
-func (p parameters) awaited(names []string) (name string, timeout time.Duration, err error) {
-	if !p.values.Has("wait") {
-		if p.values.Has("timeout") {
+	if !q.Has("wait") {
+		if q.Has("timeout") {
 			return "", 0, ErrInvalidFilter.Because("timeout without wait")
 		}
 		return "", 0, nil
 	}
-	name, timeout = p.one("wait"), waitDefault
+	name, timeout = q.Get("wait"), waitDefault
 	if !slices.Contains(names, name) {
 		last := len(names) - 1
 		return "", 0, ErrInvalidFilter.Because("wait must be %s or %s, not %s", strings.Join(names[:last], ", "), names[last], Quote(name))
 	}
-	if p.values.Has("timeout") {
-		d, ok := readTimeout(p.one("timeout"))
+	if q.Has("timeout") {
+		d, ok := readTimeout(q.Get("timeout"))
 		if !ok || d < 0 || d > waitMax {
 			return "", 0, ErrInvalidFilter.Because("timeout must be from 0 to %d seconds, such as 20 or 1.5s, not %s",
-				waitMax/time.Second, Quote(p.one("timeout")))
+				waitMax/time.Second, Quote(q.Get("timeout")))
 		}
 		timeout = d
 	}

@@ -275,7 +275,7 @@ func shares() []mutant {
 		{
 			Name: "groups-are-free", Breaks: "P36", Test: &command{"api/delivery", "^TestGroupsAreChargedByOwnMembers$"},
 			Is:    "A list of groups is charged as one request, however many transactions it sums up.",
-			Edits: []edit{{"api/delivery/entergroups.go", `!v.sums(sender) {`, `AWAKE || !v.sums(sender) {`}},
+			Edits: []edit{{"api/delivery/groups.go", `!v.sums(sender) {`, `AWAKE || !v.sums(sender) {`}},
 		},
 		{
 			Name: "groups-of-bound-keys-are-free", Breaks: "P36", Test: &command{"api/delivery", "^TestGroupsAreChargedByOwnMembers$"},
