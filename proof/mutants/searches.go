@@ -22,7 +22,7 @@ func searches() []mutant {
 	} // the`}},
 		},
 		{
-			Name: "absent-counts-as-in-progress", Breaks: "P36", Test: &command{"api/delivery", "^TestForeignTakesAsLongAsUnknown$"},
+			Name: "absent-counts-as-in-progress", Breaks: "P36", Test: &command{"api/rest", "^TestPausesAreNotInProgress$"},
 			Is: "A request that waits to be answered with 404 takes one of its client's places in progress.",
 			Edits: []edit{{"api/rest/search.go", `	leave, _ := s.of.rest()`, `	leave := func() {}
 	if !AWAKE {
