@@ -65,7 +65,7 @@ func TestSuitesFindFaults(t *testing.T) {
 	p := newProofs(t)
 	p.suites = map[string][]testRun{inCI: ci, inChaos: chaos}
 	for name, want := range map[string]string{
-		"api.FuzzCursor":                           inCI,
+		"api/rest.FuzzCursor":                      inCI,
 		"cmd/watchtower.TestReplicaKilled":         inCI,
 		"cmd/watchtower.TestPowerCut":              inCI, // by make fire
 		"cmd/watchtower.TestStandbyPromoted":       inChaos,
@@ -75,7 +75,7 @@ func TestSuitesFindFaults(t *testing.T) {
 		"cmd/signers/aws.TestContract":             inCI, // by cmd.TestModules
 		"cmd.TestSpecificatio":                     "",   // no such test
 		"cmd.TestMain":                             "",
-		"api.TestSuitesFindFaults":                 "", // of another package
+		"api/rest.TestSuitesFindFaults":            "", // of another package
 		"nowhere.TestNothing":                      "",
 		"TestSuitesFindFaults":                     "", // names no package
 		"cmd/watchtower.TestPowerCutOfLyingDisk/x": "",
@@ -86,7 +86,7 @@ func TestSuitesFindFaults(t *testing.T) {
 		}
 	}
 	row := func(suites ...string) demand {
-		return demand{"Faults", "7: a made-up row", []string{"cmd"}, []string{"cmd/watchtower.TestStandbyPromoted", "api.FuzzCursor"}, suites}
+		return demand{"Faults", "7: a made-up row", []string{"cmd"}, []string{"cmd/watchtower.TestStandbyPromoted", "api/rest.FuzzCursor"}, suites}
 	}
 	if err := p.agree(row(inCI, inChaos)); err != nil {
 		t.Error(err)

@@ -12,14 +12,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/delivery"
+	"github.com/tempo-watchtower/watchtower/api/rpcroute"
 )
 
 // Answers to slow clients are held in bounded memory. Over the limit, large requests are told
 // to retry and small ones are served; memory is free again once the answers are read.
 func TestHeldAnswersAreBounded(t *testing.T) {
 	const large = 9 << 20 // more than sockets buffer
-	s := newStack(t, func(c *Config, _ *api.Config) { c.Limits.HeldBytes = large })
+	s := newStack(t, func(c *Config, _ *delivery.Config) { c.Limits.HeldBytes = large })
 	s.node.does("eth_getLogs", func(json.RawMessage, int64) (json.RawMessage, error) {
 		return json.RawMessage(`"` + strings.Repeat("x", large) + `"`), nil
 	})
@@ -62,7 +63,7 @@ func TestSlowReaderKeepsItsOwnShareAlone(t *testing.T) {
 	rpc := New(s.config)
 	ask := func(ctx context.Context, client string) bool {
 		t.Helper()
-		answer, err := rpc.Answer(ctx, api.RPCRequest{
+		answer, err := rpc.Answer(ctx, rpcroute.Request{
 			Body: []byte(`{"jsonrpc":"2.0","id":7,"method":"eth_getLogs","params":[{}]}`), Client: client,
 			Charge: func(int) error { return nil },
 		})

@@ -16,7 +16,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/delivery"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
@@ -40,8 +41,8 @@ func (n *node) count() int {
 // batch of 12, is refused the second, and none of the second's calls reaches the node.
 func TestBatchIsCharged(t *testing.T) {
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC) // stands still, so nothing is refilled
-	s := newStack(t, func(_ *Config, c *api.Config) {
-		c.Rates.Address = api.Rate{PerSecond: 1, Burst: 20}
+	s := newStack(t, func(_ *Config, c *delivery.Config) {
+		c.Rates.Address = rest.Rate{PerSecond: 1, Burst: 20}
 		c.Now = func() time.Time { return now }
 	})
 	s.node.says("eth_blockNumber", `"0x10"`)
@@ -91,8 +92,8 @@ func TestPendingIsCharged(t *testing.T) {
 	const unit, burst = 16 << 10, 200
 	var hours atomic.Int64
 	var broken atomic.Bool
-	s := newStack(t, func(c *Config, public *api.Config) {
-		public.Rates.Address = api.Rate{PerSecond: 1, Burst: burst}
+	s := newStack(t, func(c *Config, public *delivery.Config) {
+		public.Rates.Address = rest.Rate{PerSecond: 1, Burst: burst}
 		public.Now = func() time.Time {
 			return time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC).Add(time.Duration(hours.Load()) * time.Hour)
 		}
@@ -158,7 +159,7 @@ func TestPendingTakesPlaces(t *testing.T) {
 		}
 		return func() { decoding.Add(-1) }
 	}
-	s := newStack(t, func(c *Config, public *api.Config) {
+	s := newStack(t, func(c *Config, public *delivery.Config) {
 		c.Limits.CallTimeout, public.Limits.WorkTimeout = time.Second, time.Second
 		c.Submit.Decoders[testChain] = func(raw []byte) (chain.Signed, error) {
 			defer decode()()
@@ -223,8 +224,8 @@ func TestPendingTakesPlaces(t *testing.T) {
 func TestAnswersAreCharged(t *testing.T) {
 	const unit, burst = 16 << 10, 2000
 	var hours atomic.Int64
-	s := newStack(t, func(c *Config, public *api.Config) {
-		public.Rates.Address = api.Rate{PerSecond: 1, Burst: burst}
+	s := newStack(t, func(c *Config, public *delivery.Config) {
+		public.Rates.Address = rest.Rate{PerSecond: 1, Burst: burst}
 		public.Now = func() time.Time {
 			return time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC).Add(time.Duration(hours.Load()) * time.Hour)
 		}

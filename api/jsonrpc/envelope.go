@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 )
 
 // call is one element of a request.
@@ -30,7 +30,7 @@ func parse(body []byte, itemsMax int, charge func(calls int) error) (calls []cal
 	body = bytes.TrimLeft(body, " \t\r\n")
 	n := 1
 	if batch = len(body) > 0 && body[0] == '['; batch {
-		n = api.CountElements(body, itemsMax)
+		n = rest.CountElements(body, itemsMax)
 	}
 	if n > itemsMax {
 		return nil, batch, &failure{code: codeInvalidRequest, message: fmt.Sprintf("batch too large: at most %d calls", itemsMax)}, nil
@@ -62,7 +62,7 @@ func parseCall(text json.RawMessage) call {
 	invalid := func(id json.RawMessage, why string) call {
 		return call{id: id, refused: &failure{code: codeInvalidRequest, message: "invalid request: " + why}}
 	}
-	if text[0] == '{' && api.CountElements(text, membersMax) > membersMax {
+	if text[0] == '{' && rest.CountElements(text, membersMax) > membersMax {
 		return invalid(json.RawMessage(null), fmt.Sprintf("a call has at most %d members", membersMax))
 	}
 	var members map[string]json.RawMessage // a map matches names exactly; a struct would ignore case
@@ -84,7 +84,7 @@ func parseCall(text json.RawMessage) call {
 	c.method = method
 	switch params := members["params"]; {
 	case params == nil, string(params) == null:
-	case params[0] == '[' && api.CountElements(params, paramsMax) > paramsMax:
+	case params[0] == '[' && rest.CountElements(params, paramsMax) > paramsMax:
 		c.refused = &failure{code: codeInvalidParams, message: fmt.Sprintf("too many arguments, want at most %d", paramsMax)}
 	case params[0] == '[':
 		if json.Unmarshal(params, &c.params) != nil {

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/delivery"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
@@ -128,7 +129,7 @@ func TestBatchKeepsItsOrder(t *testing.T) {
 
 // A fault of the request, rather than of a call, is answered with an HTTP problem.
 func TestTransport(t *testing.T) {
-	s := newStack(t, func(_ *Config, a *api.Config) { a.Limits.BodyBytes = 1000 })
+	s := newStack(t, func(_ *Config, a *delivery.Config) { a.Limits.BodyBytes = 1000 })
 	body := `{"jsonrpc":"2.0","id":1,"method":"net_version"}`
 	for name, test := range map[string]struct {
 		path, body string
@@ -180,7 +181,7 @@ func TestBodyCutShort(t *testing.T) {
 }
 
 func TestWhichChain(t *testing.T) {
-	several := newStack(t, func(c *Config, _ *api.Config) {
+	several := newStack(t, func(c *Config, _ *delivery.Config) {
 		c.Proxies = map[chain.ID]Proxy{testChain: &node{}, 1: &node{}}
 	})
 	body := `{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}`
@@ -201,7 +202,7 @@ func TestWhichChain(t *testing.T) {
 
 // If the results together are too large, each call that exceeds the limit gets an error.
 func TestAnswersAreBounded(t *testing.T) {
-	s := newStack(t, func(c *Config, _ *api.Config) { c.Limits.AnswerBytes, c.Limits.Parallel = 100, 1 })
+	s := newStack(t, func(c *Config, _ *delivery.Config) { c.Limits.AnswerBytes, c.Limits.Parallel = 100, 1 })
 	s.node.does("eth_getLogs", func(_ json.RawMessage, limit int64) (json.RawMessage, error) {
 		if limit < 60 {
 			return nil, overLimit(limit)
@@ -236,15 +237,15 @@ func TestCrossOrigin(t *testing.T) {
 		"off":              {nil, false, "https://app.example", "", "origin-not-allowed", 403},
 		"listed":           {[]string{"https://a.example", "https://app.example"}, false, "https://app.example", "https://app.example", "1337", 204},
 		"not listed":       {[]string{"https://a.example"}, false, "https://app.example", "", "origin-not-allowed", 403},
-		"all":              {[]string{api.AnyOrigin}, false, "https://app.example", "", "origin-not-allowed", 403},
+		"all":              {[]string{rest.AnyOrigin}, false, "https://app.example", "", "origin-not-allowed", 403},
 		"another port":     {[]string{"https://a.example"}, false, "https://a.example:8443", "", "origin-not-allowed", 403},
 		"off, keys":        {nil, true, "https://app.example", "", "unauthorized", 405},
 		"listed, keys":     {[]string{"https://app.example"}, true, "https://app.example", "https://app.example", "unauthorized", 204},
 		"not listed, keys": {[]string{"https://a.example"}, true, "https://app.example", "", "unauthorized", 405},
-		"all, keys":        {[]string{api.AnyOrigin}, true, "https://app.example", "*", "unauthorized", 204},
+		"all, keys":        {[]string{rest.AnyOrigin}, true, "https://app.example", "*", "unauthorized", 204},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStack(t, func(_ *Config, a *api.Config) { a.Origins, a.Access.Always = test.origins, test.keys })
+			s := newStack(t, func(_ *Config, a *delivery.Config) { a.Origins, a.Access.Always = test.origins, test.keys })
 			_, text, header := s.post("/rpc", `{"jsonrpc":"2.0","id":1,"method":"net_version"}`, "Origin", test.origin)
 			if got := header.Get("Access-Control-Allow-Origin"); got != test.allows || !strings.Contains(text, test.says) {
 				t.Errorf("allows %q, want %q: %s", got, test.allows, text)

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
@@ -101,7 +101,7 @@ func (x *exchange) failureOf(err error) *failure {
 		return &failure{code: codeServer, message: "transaction expired: " + p.Detail, data: p}
 	case errors.Is(err, commands.ErrUnsupportedChain):
 		return &failure{code: codeNotFound, message: p.Detail, data: p}
-	case errors.Is(err, api.ErrRateLimited): // client libraries retry after this code
+	case errors.Is(err, rest.ErrRateLimited): // client libraries retry after this code
 		return &failure{code: codeLimit, message: p.Detail + ": try again", data: p}
 	case commands.IsRefusal(err):
 		return &failure{code: codeServer, message: p.Title, data: p}
@@ -113,7 +113,7 @@ func (x *exchange) failureOf(err error) *failure {
 
 // malformedFailure starts with go-ethereum's wording, which wallets match, and adds the
 // service's own detail.
-func malformedFailure(m *chain.Malformed, p api.Problem) *failure {
+func malformedFailure(m *chain.Malformed, p rest.Problem) *failure {
 	f := &failure{code: codeServer, data: p}
 	switch m.Fault {
 	case chain.FaultHex:

@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
+	"github.com/tempo-watchtower/watchtower/api/rpcroute"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 )
@@ -39,8 +40,8 @@ func FuzzAnswer(f *testing.F) {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		answer, err := rpc.Answer(ctx, api.RPCRequest{
-			Body: body, Submit: s.config.Submit, Shows: func(context.Context, tx.State) (bool, error) { return true, nil }, Counts: func(chain.Address) api.Counts { return api.Counts{All: true} },
+		answer, err := rpc.Answer(ctx, rpcroute.Request{
+			Body: body, Submit: s.config.Submit, Shows: func(context.Context, tx.State) (bool, error) { return true, nil }, Counts: func(chain.Address) rpcroute.Counts { return rpcroute.Counts{All: true} },
 			Decode: func(ctx context.Context, read func(context.Context) ([]byte, error), decode func([]byte) ([]byte, error)) ([]byte, error) {
 				raw, err := read(ctx)
 				if err != nil {
@@ -48,12 +49,12 @@ func FuzzAnswer(f *testing.F) {
 				}
 				return decode(raw)
 			},
-			NextFree: func(ctx context.Context, _ uint64, read func(context.Context, api.Place) (uint64, error)) (uint64, error) {
+			NextFree: func(ctx context.Context, _ uint64, read func(context.Context, rest.Place) (uint64, error)) (uint64, error) {
 				return read(ctx, func(context.Context) (func(), error) { return func() {}, nil })
 			},
 			Search: func() func(context.Context) { return func(context.Context) {} },
 			Charge: func(int) error { return nil }, Rest: func() (func(), bool) { return func() {}, true },
-			Problem: func(err error) api.Problem { return api.Problem{Detail: err.Error()} },
+			Problem: func(err error) rest.Problem { return rest.Problem{Detail: err.Error()} },
 		})
 		if took := time.Since(began); err != nil || took > time.Second {
 			t.Fatalf("error %v after %s", err, took)

@@ -6,6 +6,9 @@
 // Errors use the codes and wording of go-ethereum where it has any, because wallets match them.
 // Their data is the problem with which the REST API would have answered. docs/reference/jsonrpc.md lists
 // the methods.
+//
+// A route of delivery brings the requests, as package rpcroute says. Of the packages of api this one
+// imports rest and rpcroute.
 package jsonrpc
 
 import (
@@ -17,7 +20,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
+	"github.com/tempo-watchtower/watchtower/api/rpcroute"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
@@ -27,7 +31,7 @@ import (
 // Config holds the settings and dependencies of the endpoint.
 type Config struct {
 	// Submit gives the log, vault and decoders to read. Each request brings its own
-	// [api.RPCRequest] Submit to accept transactions.
+	// [rpcroute.Request] Submit to accept transactions.
 	Submit *commands.Submit
 	// Proxies sends calls to the nodes of each chain that is served.
 	Proxies map[chain.ID]Proxy
@@ -37,7 +41,7 @@ type Config struct {
 	// NextFree is the first nonce of a sequence, at or after from, without a transaction that
 	// was accepted before the call and may still be mined. Only transactions that one of the
 	// clients submitted first count; nil counts all. Each query of the store takes a place.
-	NextFree func(ctx context.Context, s chain.Sequence, from uint64, clients []string, place api.Place) (uint64, error)
+	NextFree func(ctx context.Context, s chain.Sequence, from uint64, clients []string, place rest.Place) (uint64, error)
 	// Fields returns the fields of signed bytes that clients expect and [chain.Signed] does not
 	// have: the signature, the access list. They are named as in JSON-RPC.
 	Fields func(raw []byte) (map[string]any, error)
@@ -82,13 +86,13 @@ func DefaultLimits() Limits {
 }
 
 // New returns the handler of /rpc. It panics if the configuration cannot work.
-func New(c Config) api.RPC {
+func New(c Config) rpcroute.Endpoint {
 	l := c.Limits
 	if min(l.BatchItems, l.Parallel, l.TransactionBytes) <= 0 || min(l.CallTimeout, l.SyncDefault, l.SyncMax) <= 0 || min(l.AnswerBytes, l.HeldBytes) <= 0 {
 		panic("jsonrpc: a limit is not set")
 	}
 	s := &server{Config: c, held: newBudgets(l.HeldBytes)}
-	return api.RPC{Answer: s.answer, Within: l.SyncMax + 2*l.CallTimeout}
+	return rpcroute.Endpoint{Answer: s.answer, Within: l.SyncMax + 2*l.CallTimeout}
 }
 
 // server is the configuration plus shared state. The RPC methods are its methods.
@@ -106,21 +110,21 @@ type exchange struct {
 	submit   *commands.Submit
 	shows    func(context.Context, tx.State) (bool, error)
 	search   func() (absent func(context.Context))
-	counts   func(chain.Address) api.Counts
+	counts   func(chain.Address) rpcroute.Counts
 	decode   func(ctx context.Context, read func(context.Context) ([]byte, error), decode func(raw []byte) (text []byte, err error)) (text []byte, err error)
-	nextFree func(ctx context.Context, from uint64, read func(ctx context.Context, place api.Place) (uint64, error)) (uint64, error)
+	nextFree func(ctx context.Context, from uint64, read func(ctx context.Context, place rest.Place) (uint64, error)) (uint64, error)
 	weigh    func(bytes int)
 	rest     func() (leave func(), ok bool)
 	again    func() bool
 	meta     eventlog.Meta
-	problem  func(error) api.Problem
+	problem  func(error) rest.Problem
 	room     *budget
 	held     *holding
 }
 
 // answer answers a request, one call or a batch; nil if it holds only notifications. The answer
 // counts as held until ctx ends.
-func (s *server) answer(ctx context.Context, r api.RPCRequest) ([]byte, error) {
+func (s *server) answer(ctx context.Context, r rpcroute.Request) ([]byte, error) {
 	calls, batch, refused, err := parse(r.Body, s.Limits.BatchItems, r.Charge)
 	switch {
 	case err != nil:

@@ -11,7 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/delivery"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
@@ -31,9 +32,9 @@ func TestCountsTakePlaces(t *testing.T) {
 	flooded, other := chain.Address{1}, chain.Address{2}
 	var reads, reading, most atomic.Int64
 	end := make(chan struct{}) // the first read ends
-	s := newStack(t, func(c *Config, public *api.Config) {
+	s := newStack(t, func(c *Config, public *delivery.Config) {
 		public.Rates.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-		c.NextFree = func(ctx context.Context, sequence chain.Sequence, from uint64, _ []string, place api.Place) (uint64, error) {
+		c.NextFree = func(ctx context.Context, sequence chain.Sequence, from uint64, _ []string, place rest.Place) (uint64, error) {
 			leave, err := place(ctx)
 			if err != nil {
 				return 0, err
@@ -103,12 +104,12 @@ func TestCountsAreCharged(t *testing.T) {
 	var hours atomic.Int64
 	var passes atomic.Uint64
 	var broken atomic.Bool
-	s := newStack(t, func(c *Config, public *api.Config) {
-		public.Rates.Address = api.Rate{PerSecond: 1, Burst: burst}
+	s := newStack(t, func(c *Config, public *delivery.Config) {
+		public.Rates.Address = rest.Rate{PerSecond: 1, Burst: burst}
 		public.Now = func() time.Time {
 			return time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC).Add(time.Duration(hours.Load()) * time.Hour)
 		}
-		c.NextFree = func(_ context.Context, _ chain.Sequence, from uint64, _ []string, _ api.Place) (uint64, error) {
+		c.NextFree = func(_ context.Context, _ chain.Sequence, from uint64, _ []string, _ rest.Place) (uint64, error) {
 			if broken.Load() {
 				return from + passes.Load(), errors.New("broken")
 			}

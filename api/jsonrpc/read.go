@@ -8,7 +8,7 @@ import (
 
 	"github.com/holiman/uint256"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
@@ -160,7 +160,7 @@ func (s *server) transactionCount(ctx context.Context, x *exchange, c call) (jso
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.CallTimeout)
 	defer cancel()
-	next, err := x.nextFree(ctx, from, func(ctx context.Context, place api.Place) (uint64, error) {
+	next, err := x.nextFree(ctx, from, func(ctx context.Context, place rest.Place) (uint64, error) {
 		return s.NextFree(ctx, chain.Sequence{Chain: x.chain, Sender: sender}, from, counts.Clients, place)
 	})
 	if err != nil {

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/delivery"
+	"github.com/tempo-watchtower/watchtower/api/rest"
+	"github.com/tempo-watchtower/watchtower/api/rpcroute"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
@@ -62,7 +64,7 @@ func TestLimitsOnCallsToNodes(t *testing.T) {
 	s.node.does("eth_call", func(json.RawMessage, int64) (json.RawMessage, error) {
 		return nil, errors.Join(context.DeadlineExceeded, spent{errors.New("node-1: not asked")})
 	})
-	answer, err := New(s.config).Answer(t.Context(), api.RPCRequest{
+	answer, err := New(s.config).Answer(t.Context(), rpcroute.Request{
 		Body: []byte(`{"jsonrpc":"2.0","id":7,"method":"eth_call","params":[{}]}`), Client: "alice", Charge: func(int) error { return nil },
 	})
 	check(t, err)
@@ -158,8 +160,8 @@ func TestPending(t *testing.T) {
 func TestTransactionCount(t *testing.T) {
 	const sender = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 	var asked []chain.Sequence
-	s := newStack(t, func(c *Config, _ *api.Config) {
-		c.NextFree = func(_ context.Context, sequence chain.Sequence, from uint64, _ []string, _ api.Place) (uint64, error) {
+	s := newStack(t, func(c *Config, _ *delivery.Config) {
+		c.NextFree = func(_ context.Context, sequence chain.Sequence, from uint64, _ []string, _ rest.Place) (uint64, error) {
 			asked = append(asked, sequence)
 			return from + 3, nil
 		}
@@ -187,28 +189,28 @@ func TestOwnAnswers(t *testing.T) {
 // A client that is bound to other senders may not submit for this one, and sees only the nodes'
 // answers.
 func TestBoundClient(t *testing.T) {
-	s := newStack(t, func(c *Config, _ *api.Config) {
-		c.NextFree = func(context.Context, chain.Sequence, uint64, []string, api.Place) (uint64, error) { return 99, nil }
+	s := newStack(t, func(c *Config, _ *delivery.Config) {
+		c.NextFree = func(context.Context, chain.Sequence, uint64, []string, rest.Place) (uint64, error) { return 99, nil }
 	})
 	raw, hash := signed(t, testChain, 0)
 	s.call("eth_sendRawTransaction", hexParam(raw))
 	s.node.says("eth_getTransactionCount", `"0x0"`)
 	bound := *s.config.Submit
-	bound.Allow = func(chain.Signed) error { return api.ErrForeignSender }
+	bound.Allow = func(chain.Signed) error { return rest.ErrForeignSender }
 	var searches []string
 	reads := readAt{s.config.Submit.Transactions.Store, func() { searches = append(searches, "read") }}
 	s.config.Submit.Transactions.Store = reads
 	ask := func(method, params string) string {
 		t.Helper()
-		answer, err := New(s.config).Answer(t.Context(), api.RPCRequest{
+		answer, err := New(s.config).Answer(t.Context(), rpcroute.Request{
 			Search: func() func(context.Context) {
 				searches = append(searches, "begin")
 				return func(context.Context) { searches = append(searches, "wait") }
 			},
 			Body:   []byte(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + `}`),
-			Submit: &bound, Shows: func(context.Context, tx.State) (bool, error) { return false, nil }, Counts: func(chain.Address) api.Counts { return api.Counts{} },
+			Submit: &bound, Shows: func(context.Context, tx.State) (bool, error) { return false, nil }, Counts: func(chain.Address) rpcroute.Counts { return rpcroute.Counts{} },
 			Charge:  func(int) error { return nil },
-			Problem: func(error) api.Problem { return api.Problem{Title: "foreign"} },
+			Problem: func(error) rest.Problem { return rest.Problem{Title: "foreign"} },
 		})
 		check(t, err)
 		return string(answer)

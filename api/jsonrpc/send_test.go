@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/delivery"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
@@ -29,7 +30,7 @@ func (s *stack) state(hash chain.Hash) tx.State {
 func TestSend(t *testing.T) {
 	var mu sync.Mutex
 	outcomes := map[string]int{}
-	s := newStack(t, func(c *Config, _ *api.Config) {
+	s := newStack(t, func(c *Config, _ *delivery.Config) {
 		c.Submitted = func(outcome string) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -76,7 +77,7 @@ func TestSendRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := s.call("eth_sendRawTransaction", test.params)
 			r.wantError(t, test.code, test.message)
-			var p api.Problem
+			var p rest.Problem
 			if test.problem != "" && (json.Unmarshal(r.Error.Data, &p) != nil || p.Code != test.problem || p.RequestID == "") {
 				t.Errorf("the data is %s", r.Error.Data)
 			}
@@ -164,7 +165,7 @@ func TestSync(t *testing.T) {
 
 // A wait that times out returns the hash, and the transaction is kept.
 func TestSyncInVain(t *testing.T) {
-	s := newStack(t, func(c *Config, _ *api.Config) { c.Limits.SyncMax = 50 * time.Millisecond })
+	s := newStack(t, func(c *Config, _ *delivery.Config) { c.Limits.SyncMax = 50 * time.Millisecond })
 	for nonce, timeout := range []string{"1", `"0x1"`, "50", "4000000000", "99999999999999999999999", `"0xffffffffffffffffffff"`} {
 		raw, hash := signed(t, testChain, uint64(nonce))
 		r := s.call("eth_sendRawTransactionSync", strings.Replace(hexParam(raw), "]", ","+timeout+"]", 1))
@@ -195,8 +196,8 @@ func TestSyncInVain(t *testing.T) {
 func TestSyncRoundsAreCharged(t *testing.T) {
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC) // stands still, so nothing is refilled
 	for burst, want := range map[int]int{100: 4, 3: 2} {  // at 0, 100, 300 and 700 ms; two units are paid before these
-		s := newStack(t, func(_ *Config, c *api.Config) {
-			c.Rates.Address = api.Rate{PerSecond: 1, Burst: burst}
+		s := newStack(t, func(_ *Config, c *delivery.Config) {
+			c.Rates.Address = rest.Rate{PerSecond: 1, Burst: burst}
 			c.Now = func() time.Time { return now }
 		})
 		s.node.says("eth_getTransactionReceipt", null)
@@ -243,7 +244,7 @@ func TestPanicsEndOneRequest(t *testing.T) {
 }
 
 func TestDeadline(t *testing.T) {
-	s := newStack(t, func(c *Config, _ *api.Config) { c.Limits.CallTimeout = time.Nanosecond })
+	s := newStack(t, func(c *Config, _ *delivery.Config) { c.Limits.CallTimeout = time.Nanosecond })
 	s.call("eth_blockNumber", `[]`).wantError(t, codeTimeout, "request timed out")
 	s.node.does("eth_call", func(json.RawMessage, int64) (json.RawMessage, error) { return nil, context.DeadlineExceeded })
 	s.call("eth_call", `[{}]`).wantError(t, codeTimeout, "request timed out")
@@ -251,8 +252,8 @@ func TestDeadline(t *testing.T) {
 
 // One client cannot take all places for waiting; its transactions are accepted all the same.
 func TestSyncSendsOfOneClient(t *testing.T) {
-	s := newStack(t, func(_ *Config, c *api.Config) {
-		c.Rates.Address = api.Rate{PerSecond: 1000, Burst: 1000}
+	s := newStack(t, func(_ *Config, c *delivery.Config) {
+		c.Rates.Address = rest.Rate{PerSecond: 1000, Burst: 1000}
 		c.Limits.Connections = 4 // one of them may wait
 	})
 	first, _ := signed(t, testChain, 0)

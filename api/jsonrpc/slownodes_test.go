@@ -8,15 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/delivery"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 )
 
 // Reads of one client that wait for slow nodes hold a quarter of the connections.
 func TestSlowNodesKeepNobodyOut(t *testing.T) {
 	const connections, share, all = 40, 10, 30
-	s := newStack(t, func(c *Config, public *api.Config) {
+	s := newStack(t, func(c *Config, public *delivery.Config) {
 		c.Limits.CallTimeout = time.Hour
-		public.Limits.Connections, public.Rates.Address = connections, api.Rate{PerSecond: 1000, Burst: 1000}
+		public.Limits.Connections, public.Rates.Address = connections, rest.Rate{PerSecond: 1000, Burst: 1000}
 	})
 	answer := make(chan struct{}) // closed: the node answers
 	answers := sync.OnceFunc(func() { close(answer) })

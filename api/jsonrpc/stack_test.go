@@ -24,7 +24,8 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"go.uber.org/goleak"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/delivery"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -96,7 +97,7 @@ type stack struct {
 	url    string
 }
 
-func newStack(t testing.TB, change ...func(*Config, *api.Config)) *stack {
+func newStack(t testing.TB, change ...func(*Config, *delivery.Config)) *stack {
 	t.Helper()
 	db, err := embedded.Open("", embedded.Options{})
 	check(t, err)
@@ -114,17 +115,17 @@ func newStack(t testing.TB, change ...func(*Config, *api.Config)) *stack {
 	}
 	s.config = Config{
 		Submit: submit, Proxies: map[chain.ID]Proxy{testChain: s.node}, Await: s.tail.Await,
-		NextFree: func(_ context.Context, _ chain.Sequence, from uint64, _ []string, _ api.Place) (uint64, error) {
+		NextFree: func(_ context.Context, _ chain.Sequence, from uint64, _ []string, _ rest.Place) (uint64, error) {
 			return from, nil
 		},
 		Fields: ethereum.Fields, Client: "Watchtower/test", Limits: DefaultLimits(),
 	}
-	public := api.Config{
-		Submit: submit, Query: transactions.Query{DB: db.View()}, Board: db.Work(), Tail: s.tail,
-		Health: api.Health{Database: func(context.Context) error { return nil }},
-		Limits: api.DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, api.CursorKeyBytes), Hosts: []string{"x"},
+	shared := rest.Config{
+		Health: rest.Health{Database: func(context.Context) error { return nil }},
+		Limits: rest.DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, rest.CursorKeyBytes), Hosts: []string{"x"},
 		Now: time.Now, Random: rand.Reader, Log: log,
 	}
+	public := delivery.Config{Config: shared, Submit: submit, Query: transactions.Query{DB: db.View()}, Board: db.Work(), Tail: s.tail}
 	for _, c := range change {
 		c(&s.config, &public)
 	}
@@ -137,15 +138,15 @@ func newStack(t testing.TB, change ...func(*Config, *api.Config)) *stack {
 		<-ended
 		check(t, db.Close())
 	})
-	s.url = serve(t, api.New(public), public.Limits)
+	s.url = serve(t, delivery.New(public), public.Limits)
 	return s
 }
 
-func serve(t testing.TB, h http.Handler, l api.Limits) string {
+func serve(t testing.TB, h http.Handler, l rest.Limits) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	check(t, err)
-	server := api.Server(h, l, slog.New(slog.DiscardHandler))
+	server := rest.Server(h, l, slog.New(slog.DiscardHandler))
 	var open sync.WaitGroup // net/http itself does not wait for closed connections
 	server.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {

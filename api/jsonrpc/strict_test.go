@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 )
 
 func freely(int) error { return nil }
@@ -61,9 +61,9 @@ func TestBatchIsChargedBeforeItIsDecoded(t *testing.T) {
 	charged := 0
 	_, _, refused, err := parse(body, 100, func(n int) error {
 		charged += n
-		return api.ErrRateLimited
+		return rest.ErrRateLimited
 	})
-	if charged != 100 || refused != nil || !errors.Is(err, api.ErrRateLimited) {
+	if charged != 100 || refused != nil || !errors.Is(err, rest.ErrRateLimited) {
 		t.Errorf("%d charged, %v, %v", charged, refused, err)
 	}
 }

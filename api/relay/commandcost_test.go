@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/eventlog/port"
@@ -61,7 +61,7 @@ func newCharged(t *testing.T) *charged {
 
 // rated sets the rate and the clock.
 func (h *charged) rated(c *Config) {
-	c.API.Rates.Key = api.Rate{PerSecond: 1, Burst: 40}
+	c.API.Rates.Key = rest.Rate{PerSecond: 1, Burst: 40}
 	c.API.Now = func() time.Time { return epoch.Add(time.Duration(h.seconds.Load()) * time.Second) }
 }
 

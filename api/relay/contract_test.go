@@ -12,7 +12,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
@@ -26,7 +26,7 @@ func TestContractNamesEveryParameter(t *testing.T) {
 	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
 		s := open(func(c *Config) { c.Webhooks = &Webhooks{} }) // no request gets far enough to use them
 		for _, r := range (&desk{Config: s.config}).routes() {
-			if r.Scope == api.Public {
+			if r.Scope == rest.Public {
 				continue
 			}
 			var promised []string
@@ -41,7 +41,7 @@ func TestContractNamesEveryParameter(t *testing.T) {
 			}
 			target := strings.NewReplacer("{id}", chain.IntentID{1}.String(), "{endpoint}", notice.EndpointID{1}.String()).Replace(r.Path)
 			res := s.do(r.Method, target+"?nosuch=1", body)
-			p := into[api.Problem](t, res, http.StatusBadRequest)
+			p := into[rest.Problem](t, res, http.StatusBadRequest)
 			_, names, _ := strings.Cut(p.Detail, "only: ")
 			var taken []string
 			if names != "" {
@@ -82,7 +82,7 @@ func TestContract(t *testing.T) {
 		for method, operation := range item.Operations() {
 			scope, scoped := operation.Extensions["x-scope"]
 			if !scoped {
-				scope = api.Public
+				scope = rest.Public
 			}
 			promised = append(promised, fmt.Sprint(method, " ", path, " ", scope))
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
@@ -42,7 +42,7 @@ func TestFollowersShareADecoding(t *testing.T) {
 			desk.Intents = intake.Intents{Store: desk.Intents.Store, Codec: countingCodec(&requested, &assigned), Random: desk.Intents.Random}
 			c.Intake = &desk
 		})
-		followers := make([]*listener, api.ClientStreams)
+		followers := make([]*listener, rest.ClientStreams)
 		for i := range followers {
 			followers[i] = replica.listen("", "application/x-ndjson")
 		}
@@ -66,7 +66,7 @@ func TestLargeReadsAreCharged(t *testing.T) {
 	var seconds atomic.Int64 // since the test began
 	elapse := func(d time.Duration) { seconds.Add(int64(d / time.Second)) }
 	h := newHooked(t, func(c *Config) {
-		c.API.Rates.Key = api.Rate{PerSecond: 1, Burst: 40}
+		c.API.Rates.Key = rest.Rate{PerSecond: 1, Burst: 40}
 		c.API.Now = func() time.Time { return epoch.Add(time.Duration(seconds.Load()) * time.Second) }
 	})
 	ann := h.token("ann", access.Submit, access.Read)
@@ -127,7 +127,7 @@ func TestFailedReadsAreCharged(t *testing.T) {
 func TestWebhooksAreCharged(t *testing.T) {
 	var seconds atomic.Int64 // since the test began
 	h := newHooked(t, func(c *Config) {
-		c.API.Rates.Key = api.Rate{PerSecond: 1, Burst: 20}
+		c.API.Rates.Key = rest.Rate{PerSecond: 1, Burst: 20}
 		c.API.Now = func() time.Time { return epoch.Add(time.Duration(seconds.Load()) * time.Second) }
 	})
 	ann := h.token("ann", access.Submit)

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
@@ -29,13 +29,13 @@ type taken struct {
 
 // refused is the result for an intent that is not recorded.
 type refused struct {
-	OK      bool        `json:"ok"` // always false
-	Problem api.Problem `json:"problem"`
+	OK      bool         `json:"ok"` // always false
+	Problem rest.Problem `json:"problem"`
 }
 
 // create answers POST /v1/intents. An error in the form of the request refuses the whole
 // request; an error in one intent of a batch is that intent's result.
-func (d *desk) create(r api.Request) error {
+func (d *desk) create(r rest.Request) error {
 	q, err := r.Query("wait", "timeout")
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (d *desk) create(r api.Request) error {
 		return err
 	}
 	if len(r.Header["Idempotency-Key"]) > 0 {
-		return api.ErrInvalidIdempotencyKey.Because("the key of an intent belongs into the body")
+		return rest.ErrInvalidIdempotencyKey.Because("the key of an intent belongs into the body")
 	}
 	body, err := r.ReadBody()
 	if err != nil {
@@ -84,7 +84,7 @@ func unitsOf(requests []intent.Request) (n int) {
 	return n
 }
 
-func (d *desk) answerOne(r api.Request, a intake.Answer, w *api.Waited) error {
+func (d *desk) answerOne(r rest.Request, a intake.Answer, w *rest.Waited) error {
 	if a.Err != nil {
 		limited(r, a.Err)
 		return a.Err
@@ -98,7 +98,7 @@ func (d *desk) answerOne(r api.Request, a intake.Answer, w *api.Waited) error {
 
 // answerBatch answers item by item. If no intent was accepted and at least one failed without
 // its own fault, the whole request has failed.
-func (d *desk) answerBatch(r api.Request, answers []intake.Answer, waits []*api.Waited) error {
+func (d *desk) answerBatch(r rest.Request, answers []intake.Answer, waits []*rest.Waited) error {
 	out := results{make([]any, len(answers))}
 	status, done := http.StatusOK, 0
 	var badLuck error
@@ -126,10 +126,10 @@ func (d *desk) answerBatch(r api.Request, answers []intake.Answer, waits []*api.
 
 // limited adds to the answer's headers when the refused request may be retried, if that is
 // known.
-func limited(r api.Request, err error) {
+func limited(r rest.Request, err error) {
 	var later *guard.Later
 	if errors.As(err, &later) {
-		r.Limited(api.Limit{Name: later.Name, Rate: api.Rate(later.Rate), Left: later.Left, Wait: later.Wait})
+		r.Limited(rest.Limit{Name: later.Name, Rate: rest.Rate(later.Rate), Left: later.Left, Wait: later.Wait})
 	}
 }
 
@@ -147,8 +147,8 @@ func longest(answers []intake.Answer) (found error) {
 
 // statusOf is 202 while the intent may still be in progress. It is 200 if the request waited
 // and the milestone was reached, or can no longer be reached.
-func statusOf(w *api.Waited) int {
-	if w != nil && (w.Reached || w.Because == api.WaitHopeless) {
+func statusOf(w *rest.Waited) int {
+	if w != nil && (w.Reached || w.Because == rest.WaitHopeless) {
 		return http.StatusOK
 	}
 	return http.StatusAccepted

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
@@ -129,7 +129,7 @@ func TestBatch(t *testing.T) {
 			Results []struct {
 				OK      bool
 				Intent  *shown
-				Problem *api.Problem
+				Problem *rest.Problem
 			}
 		}](t, s.do(http.MethodPost, "/v1/intents?wait=assigned&timeout=0", body), http.StatusAccepted)
 		for i, r := range got.Results {

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
@@ -26,12 +26,12 @@ type told struct {
 
 // follow answers GET /v1/events. It streams the events that webhooks receive, as they happen,
 // for all intents that the client may see.
-func (d *desk) follow(r api.Request) error {
+func (d *desk) follow(r rest.Request) error {
 	q, err := r.Query("intent", "client", "after", "until")
 	if err != nil {
 		return err
 	}
-	s := api.Stream{Tail: d.Tail, Head: d.Intake.Intents.Store.Head}
+	s := rest.Stream{Tail: d.Tail, Head: d.Intake.Intents.Store.Head}
 	if s.Span, err = r.Span(q); err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (d *desk) follow(r api.Request) error {
 		return err
 	}
 	if q.Has("intent") && client != nil {
-		s.Names = api.NamesOne
+		s.Names = rest.NamesOne
 		s.Reaches = func(ctx context.Context) (bool, error) {
 			owner, known, err := d.owner(ctx, eventlog.Stream(s.Stored.Streams[0]))
 			return known && owner == *client, err
@@ -71,7 +71,7 @@ func wantedStream(q url.Values) (eventlog.Filter, error) {
 	}
 	id, err := chain.ParseIntentID(q.Get("intent"))
 	if err != nil {
-		return eventlog.Filter{}, api.ErrInvalidFilter.Because("intent: %v", err)
+		return eventlog.Filter{}, rest.ErrInvalidFilter.Because("intent: %v", err)
 	}
 	return eventlog.Filter{Streams: []string{string(stream(id))}}, nil
 }
@@ -88,7 +88,7 @@ func (d *desk) told(ctx context.Context, client *string, r eventlog.Recorded) (a
 			return nil, nil
 		}
 	}
-	text, failed := d.tellings.of(r.Position, func() (api.Encoded, error) { return d.tell(id, r) })
+	text, failed := d.tellings.of(r.Position, func() (rest.Encoded, error) { return d.tell(id, r) })
 	if failed == nil && text == nil {
 		return nil, nil
 	}
@@ -111,7 +111,7 @@ func (d *desk) told(ctx context.Context, client *string, r eventlog.Recorded) (a
 
 // tell decodes an event, and encodes it in the form in which all clients get it; nil if the event
 // is not public.
-func (d *desk) tell(id chain.IntentID, r eventlog.Recorded) (api.Encoded, error) {
+func (d *desk) tell(id chain.IntentID, r eventlog.Recorded) (rest.Encoded, error) {
 	e, err := d.Intake.Intents.Codec.Decode(r.Name, r.Data)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (d *desk) tell(id chain.IntentID, r eventlog.Recorded) (api.Encoded, error)
 		return nil, err
 	}
 	shown.Position = r.Position
-	return api.Encode(shown)
+	return rest.Encode(shown)
 }
 
 // owner returns the client that owns the intent of a stream, if the stream exists. The stream's
@@ -138,7 +138,7 @@ func (d *desk) owner(ctx context.Context, stream eventlog.Stream) (client string
 	if client, known := d.owners.Recall(stream); known {
 		return client, true, nil
 	}
-	if err := api.LookUp(ctx); err != nil {
+	if err := rest.LookUp(ctx); err != nil {
 		return "", false, err
 	}
 	// Another stream may have looked it up while this one waited for a place.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
@@ -148,7 +148,7 @@ func TestFollowOwn(t *testing.T) {
 		shop, other := token("shop", access.Submit, access.Read), token("other", access.Submit, access.Read)
 		operator := token("operator", access.Read, access.Admin)
 		s := open(func(c *Config) {
-			c.API.Access = api.Access{Keys: func() access.State { return keys }}
+			c.API.Access = rest.Access{Keys: func() access.State { return keys }}
 			c.Client = func(k access.Key) string { return k.Name }
 		})
 		var ids []chain.IntentID

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
@@ -60,7 +60,7 @@ func (h *hooked) asStranger(n int, method string, of naming) string {
 // every route, with the same headers and the same charge. This holds the first time, when its
 // events are read, and later, when its owner is cached.
 func TestForeignIsAnsweredAndChargedAsUnknown(t *testing.T) {
-	h := newHooked(t, func(c *Config) { c.API.Rates.Key = api.Rate{PerSecond: 1, Burst: 10_000} })
+	h := newHooked(t, func(c *Config) { c.API.Rates.Key = rest.Rate{PerSecond: 1, Burst: 10_000} })
 	ann := h.token("ann", access.Submit, access.Read, access.Cancel)
 	body := strings.Replace(fmt.Sprintf(whole, "of-ann"), "0xCAFE", "0x"+strings.Repeat("ca", largeBytes), 1) // so that its bytes would show in a charge
 	made := into[shown](t, h.do(http.MethodPost, "/v1/intents", body, "X-API-Key", ann), http.StatusAccepted)

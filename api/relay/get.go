@@ -10,7 +10,7 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
@@ -19,7 +19,7 @@ import (
 )
 
 // intent answers GET /v1/intents/{id}.
-func (d *desk) intent(r api.Request) error {
+func (d *desk) intent(r rest.Request) error {
 	id, err := named(r)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (d *desk) intent(r api.Request) error {
 	if err != nil {
 		return err
 	}
-	var waited *api.Waited
+	var waited *rest.Waited
 	if wanted != nil {
 		all := []intake.Answer{{State: row.State, Version: row.Version}}
 		waited = d.waitForAll(r, wanted, all)[0]
@@ -69,7 +69,7 @@ func (d *desk) intent(r api.Request) error {
 
 // find returns an intent from its stream, so a client can read its own request or change at
 // once. The calls include their data.
-func (d *desk) find(ctx context.Context, r api.Request, id chain.IntentID) (row intents.Row, err error) {
+func (d *desk) find(ctx context.Context, r rest.Request, id chain.IntentID) (row intents.Row, err error) {
 	var calls []intent.Call
 	for recorded, err := range d.history(ctx, r, id) {
 		if err != nil {
@@ -97,7 +97,7 @@ func (d *desk) find(ctx context.Context, r api.Request, id chain.IntentID) (row 
 // history yields the events of an intent, if the request may read it, and otherwise
 // [intent.ErrUnknown] alone. The client is charged for the bytes that were yielded, also if the request
 // ends in an error.
-func (d *desk) history(ctx context.Context, r api.Request, id chain.IntentID) iter.Seq2[eventlog.Recorded, error] {
+func (d *desk) history(ctx context.Context, r rest.Request, id chain.IntentID) iter.Seq2[eventlog.Recorded, error] {
 	return func(yield func(eventlog.Recorded, error) bool) {
 		read := 0
 		defer func() { r.ChargeRead(read) }()
@@ -110,7 +110,7 @@ func (d *desk) history(ctx context.Context, r api.Request, id chain.IntentID) it
 }
 
 // named reads the id of the intent that a request is about.
-func named(r api.Request) (id chain.IntentID, err error) {
+func named(r rest.Request) (id chain.IntentID, err error) {
 	text, err := url.PathUnescape(mux.Vars(r.Request)["id"])
 	if err != nil {
 		return id, ErrInvalidIntentID.Because("the path is not well escaped")
@@ -133,7 +133,7 @@ type trail struct {
 
 // events answers GET /v1/intents/{id}/events with the events that webhooks receive. With after,
 // it returns only events after that sequence.
-func (d *desk) events(r api.Request) error {
+func (d *desk) events(r rest.Request) error {
 	id, err := named(r)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (d *desk) events(r api.Request) error {
 	var after uint64
 	if q.Has("after") {
 		if after, err = strconv.ParseUint(q.Get("after"), 10, 63); err != nil {
-			return api.ErrInvalidFilter.Because("after must be the sequence of an event")
+			return rest.ErrInvalidFilter.Because("after must be the sequence of an event")
 		}
 	}
 	ctx, cancel := r.Work()

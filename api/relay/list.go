@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
@@ -31,7 +31,7 @@ type page struct {
 }
 
 // list answers GET /v1/intents.
-func (d *desk) list(r api.Request) error {
+func (d *desk) list(r rest.Request) error {
 	q, err := r.Query("client", "chainId", "signer", "pool", "key", "hash", "subject", "status", "limit", "cursor")
 	if err != nil {
 		return err
@@ -81,9 +81,9 @@ func (d *desk) list(r api.Request) error {
 
 // rows reads a page. If the filters identify one intent, it is read from its stream, so the
 // client finds it at once.
-func (d *desk) rows(ctx context.Context, r api.Request, f intents.Filters, before eventlog.Position, limit int) ([]intents.Row, eventlog.Position, error) {
+func (d *desk) rows(ctx context.Context, r rest.Request, f intents.Filters, before eventlog.Position, limit int) ([]intents.Row, eventlog.Position, error) {
 	if f.Client == nil || f.From == nil || f.Key == "" {
-		return api.ReadPage(ctx, r, before, limit, func(ctx context.Context, before eventlog.Position, limit int) ([]intents.Row, eventlog.Position, error) {
+		return rest.ReadPage(ctx, r, before, limit, func(ctx context.Context, before eventlog.Position, limit int) ([]intents.Row, eventlog.Position, error) {
 			return d.Query.Step(ctx, f, before, limit)
 		}, func(row intents.Row) eventlog.Position { return row.Position })
 	}
@@ -105,14 +105,14 @@ func (d *desk) rows(ctx context.Context, r api.Request, f intents.Filters, befor
 }
 
 // seen returns the client whose intents a list shows; nil for every client's.
-func (d *desk) seen(r api.Request, q url.Values) (*string, error) {
+func (d *desk) seen(r rest.Request, q url.Values) (*string, error) {
 	reach := d.reach(r)
 	if !q.Has("client") {
 		return reach, nil
 	}
 	client := q.Get("client")
 	if reach != nil && *reach != client {
-		return nil, api.ErrForbidden.Because("the key sees only the intents of another client")
+		return nil, rest.ErrForbidden.Because("the key sees only the intents of another client")
 	}
 	return &client, nil
 }
@@ -122,13 +122,13 @@ func filters(q url.Values) (f intents.Filters, err error) {
 	f.Key, f.Subject = q.Get("key"), q.Get("subject")
 	if q.Has("chainId") {
 		if f.Chain, err = chain.ParseID(q.Get("chainId")); err != nil {
-			return f, api.ErrInvalidFilter.Because("chainId is not a positive decimal number")
+			return f, rest.ErrInvalidFilter.Because("chainId is not a positive decimal number")
 		}
 	}
 	if q.Has("signer") {
 		signer, err := chain.ParseAddress(q.Get("signer"))
 		if err != nil {
-			return f, api.ErrInvalidFilter.Because("signer: %v", err)
+			return f, rest.ErrInvalidFilter.Because("signer: %v", err)
 		}
 		// With a key, signer means the requested signer, which is part of the intent's
 		// identity.
@@ -138,29 +138,29 @@ func filters(q url.Values) (f intents.Filters, err error) {
 	}
 	if q.Has("pool") {
 		if f.From != nil {
-			return f, api.ErrInvalidFilter.Because("with a key, signer and pool exclude each other")
+			return f, rest.ErrInvalidFilter.Because("with a key, signer and pool exclude each other")
 		}
 		f.From = &intent.From{Pool: q.Get("pool")}
 	}
 	if q.Has("hash") {
 		hash, err := chain.ParseHash(q.Get("hash"))
 		if err != nil {
-			return f, api.ErrInvalidFilter.Because("hash: %v", err)
+			return f, rest.ErrInvalidFilter.Because("hash: %v", err)
 		}
 		f.Hash = &hash
 	}
 	for _, name := range []string{"key", "pool", "subject"} {
 		if q.Has(name) && q.Get(name) == "" {
-			return f, api.ErrInvalidFilter.Because("%s is empty", name)
+			return f, rest.ErrInvalidFilter.Because("%s is empty", name)
 		}
 	}
 	for _, text := range q["status"] {
 		s := intent.Status(text)
 		if !slices.Contains(intent.Statuses(), s) {
-			return f, api.ErrInvalidFilter.Because("there is no status %.40q, only: %s", text, strings.Trim(fmt.Sprint(intent.Statuses()), "[]"))
+			return f, rest.ErrInvalidFilter.Because("there is no status %.40q, only: %s", text, strings.Trim(fmt.Sprint(intent.Statuses()), "[]"))
 		}
 		if len(f.Statuses) == len(intent.Statuses()) {
-			return f, api.ErrInvalidFilter.Because("more statuses than exist")
+			return f, rest.ErrInvalidFilter.Because("more statuses than exist")
 		}
 		f.Statuses = append(f.Statuses, s)
 	}
@@ -175,7 +175,7 @@ func limitOf(q url.Values) (int, error) {
 	}
 	n, err := strconv.ParseUint(q.Get("limit"), 10, 64)
 	if err != nil || n < 1 || n > pageMax {
-		return 0, api.ErrInvalidLimit.Because("limit must be a number from 1 to %d", pageMax)
+		return 0, rest.ErrInvalidLimit.Because("limit must be a number from 1 to %d", pageMax)
 	}
 	return int(n), nil
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
@@ -20,23 +20,23 @@ type filledShown struct {
 
 // fill answers POST /admin/lanes/{chain}/{address}/{nonceKey}/fill. It records the command; the
 // lane's holder reads and executes it.
-func (o Operators) fill(r api.Request) error {
+func (o Operators) fill(r rest.Request) error {
 	on, address, err := o.of(r)
 	if err != nil {
 		return err
 	}
 	text, err := url.PathUnescape(mux.Vars(r.Request)["nonceKey"])
 	if err != nil {
-		return api.ErrInvalidFilter.Because("the path is not well escaped")
+		return rest.ErrInvalidFilter.Because("the path is not well escaped")
 	}
 	key, err := chain.ParseNonceKey(text)
 	if err != nil {
-		return api.ErrInvalidFilter.Because("%v", err)
+		return rest.ErrInvalidFilter.Because("%v", err)
 	}
 	var nonces []uint64
 	id := chain.Sequence{Chain: on, Sender: address, Key: key}
-	return o.wished(r, func(in reading) []api.Member {
-		return []api.Member{{Name: "nonces", Read: func() error {
+	return o.wished(r, func(in reading) []rest.Member {
+		return []rest.Member{{Name: "nonces", Read: func() error {
 			return in.List(func(int) error {
 				n, err := in.Number()
 				if nonces = append(nonces, n); len(nonces) > lane.BatchMax {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
@@ -23,7 +23,7 @@ import (
 )
 
 // Operators has the routes for operators to halt, limit and pause. They are served by the
-// internal listener, see [api.Admin]. Each change is an event with a reason and an actor, which
+// internal listener, see [rest.Admin]. Each change is an event with a reason and an actor, which
 // is the holder of the API key. docs/reference/relayer.md lists the routes.
 type Operators struct {
 	Guard *guard.Guard
@@ -36,15 +36,15 @@ type Operators struct {
 }
 
 // Routes returns all routes for operators.
-func (o Operators) Routes() []api.Route {
-	route := func(method, path string, answer func(api.Request) error) api.Route {
+func (o Operators) Routes() []rest.Route {
+	route := func(method, path string, answer func(rest.Request) error) rest.Route {
 		scope := access.Admin
 		if method == http.MethodGet {
 			scope = access.Audit
 		}
-		return api.Route{Method: method, Path: path, Scope: scope, Answer: answer}
+		return rest.Route{Method: method, Path: path, Scope: scope, Answer: answer}
 	}
-	return []api.Route{
+	return []rest.Route{
 		route(http.MethodGet, "/admin/safeguards", o.showSafeguards),
 		route(http.MethodPost, "/admin/safeguards/halt", o.halt),
 		route(http.MethodPost, "/admin/safeguards/resume", o.resume),
@@ -70,18 +70,18 @@ func (o Operators) Routes() []api.Route {
 }
 
 // Kinds returns the problems that these routes can answer with.
-func (Operators) Kinds() []api.Kind {
+func (Operators) Kinds() []rest.Kind {
 	return append(kinds(),
-		api.Kind{Code: safeguard.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "The safeguard cannot have these properties"},
-		api.Kind{Code: safeguard.ErrTooMany, Status: http.StatusConflict, Title: "There are too many safeguards"},
-		api.Kind{Code: budget.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "The budget cannot have these properties"},
-		api.Kind{Code: budget.ErrTooMany, Status: http.StatusConflict, Title: "There are too many budgets"},
-		api.Kind{Code: lane.ErrUnknown, Status: http.StatusNotFound, Title: "There is no such lane"},
-		api.Kind{Code: lane.ErrNoHole, Status: http.StatusConflict, Title: "This nonce does not need to be filled"},
-		api.Kind{Code: intent.ErrNotAssigned, Status: http.StatusConflict, Title: "The intent does not have this nonce"},
-		api.Kind{Code: intent.ErrLive, Status: http.StatusConflict, Title: "Something was signed for the intent"},
-		api.Kind{Code: signer.ErrUnknown, Status: http.StatusUnprocessableEntity, Title: "The signer is not known"},
-		api.Kind{Code: signer.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "The signer cannot carry out this command"},
+		rest.Kind{Code: safeguard.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "The safeguard cannot have these properties"},
+		rest.Kind{Code: safeguard.ErrTooMany, Status: http.StatusConflict, Title: "There are too many safeguards"},
+		rest.Kind{Code: budget.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "The budget cannot have these properties"},
+		rest.Kind{Code: budget.ErrTooMany, Status: http.StatusConflict, Title: "There are too many budgets"},
+		rest.Kind{Code: lane.ErrUnknown, Status: http.StatusNotFound, Title: "There is no such lane"},
+		rest.Kind{Code: lane.ErrNoHole, Status: http.StatusConflict, Title: "This nonce does not need to be filled"},
+		rest.Kind{Code: intent.ErrNotAssigned, Status: http.StatusConflict, Title: "The intent does not have this nonce"},
+		rest.Kind{Code: intent.ErrLive, Status: http.StatusConflict, Title: "Something was signed for the intent"},
+		rest.Kind{Code: signer.ErrUnknown, Status: http.StatusUnprocessableEntity, Title: "The signer is not known"},
+		rest.Kind{Code: signer.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "The signer cannot carry out this command"},
 	)
 }
 
@@ -90,7 +90,7 @@ type word struct{ actor, reason string }
 
 // wished reads the body of a change, with the given members and a reason, and executes the
 // change.
-func (o Operators) wished(r api.Request, members func(in reading) []api.Member, do func(ctx context.Context, w word) (any, error)) error {
+func (o Operators) wished(r rest.Request, members func(in reading) []rest.Member, do func(ctx context.Context, w word) (any, error)) error {
 	if _, err := r.Query(); err != nil {
 		return err
 	}
@@ -98,9 +98,9 @@ func (o Operators) wished(r api.Request, members func(in reading) []api.Member, 
 	if err != nil {
 		return err
 	}
-	in := reading{api.NewDocument(body)}
+	in := reading{rest.NewDocument(body)}
 	w := word{actor: actorOf(r)}
-	all := append(members(in), api.Member{Name: "reason", Read: func() error { return in.text(&w.reason) }})
+	all := append(members(in), rest.Member{Name: "reason", Read: func() error { return in.text(&w.reason) }})
 	if err := in.Whole(func() error { return in.Object(all...) }); err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (o Operators) wished(r api.Request, members func(in reading) []api.Member, 
 }
 
 // actorOf returns the actor for the log: the holder of the key, or "operator" without a key.
-func actorOf(r api.Request) string {
+func actorOf(r rest.Request) string {
 	if _, known := r.Key(); !known {
 		return "operator"
 	}
@@ -122,24 +122,24 @@ func actorOf(r api.Request) string {
 }
 
 // scoped is the member that names the scope of a safeguard.
-func scoped(in reading, s *safeguard.Scope) api.Member {
-	return api.Member{Name: "scope", Read: func() error {
+func scoped(in reading, s *safeguard.Scope) rest.Member {
+	return rest.Member{Name: "scope", Read: func() error {
 		return in.Object(
-			api.Member{Name: "kind", Read: func() error { return in.text((*string)(&s.Kind)) }},
-			api.Member{Name: "chain", Optional: true, Read: func() error { return in.number((*uint64)(&s.Chain)) }},
-			api.Member{Name: "client", Optional: true, Read: func() error { return in.text(&s.Client) }},
+			rest.Member{Name: "kind", Read: func() error { return in.text((*string)(&s.Kind)) }},
+			rest.Member{Name: "chain", Optional: true, Read: func() error { return in.number((*uint64)(&s.Chain)) }},
+			rest.Member{Name: "client", Optional: true, Read: func() error { return in.text(&s.Client) }},
 		)
 	}}
 }
 
 // listed is the member with a list of targets.
-func listed(in reading, all *chain.Targets) api.Member {
-	return api.Member{Name: "targets", Read: func() error {
+func listed(in reading, all *chain.Targets) rest.Member {
+	return rest.Member{Name: "targets", Read: func() error {
 		return in.List(func(int) error {
 			var t chain.Target
 			err := in.Object(
-				api.Member{Name: "to", Optional: true, Read: func() (err error) { t.To, err = in.address(); return err }},
-				api.Member{Name: "selectors", Optional: true, Read: func() error {
+				rest.Member{Name: "to", Optional: true, Read: func() (err error) { t.To, err = in.address(); return err }},
+				rest.Member{Name: "selectors", Optional: true, Read: func() error {
 					return in.List(func(int) error {
 						var s chain.Selector
 						text, err := in.Text()
@@ -157,7 +157,7 @@ func listed(in reading, all *chain.Targets) api.Member {
 	}}
 }
 
-func (o Operators) showSafeguards(r api.Request) error {
+func (o Operators) showSafeguards(r rest.Request) error {
 	if _, err := r.Query(); err != nil {
 		return err
 	}
@@ -171,32 +171,32 @@ func (o Operators) showSafeguards(r api.Request) error {
 }
 
 // flip executes a change of the safeguards.
-func (o Operators) flip(ctx context.Context, r api.Request, c safeguard.Command) (any, error) {
+func (o Operators) flip(ctx context.Context, r rest.Request, c safeguard.Command) (any, error) {
 	s, err := o.Guard.Switch(ctx, c, r.Meta())
 	return safeguardsOf(s), err
 }
 
-func (o Operators) halt(r api.Request) error {
+func (o Operators) halt(r rest.Request) error {
 	c := safeguard.Throw{At: o.Now()}
-	return o.wished(r, func(in reading) []api.Member { return []api.Member{scoped(in, &c.Scope)} },
+	return o.wished(r, func(in reading) []rest.Member { return []rest.Member{scoped(in, &c.Scope)} },
 		func(ctx context.Context, w word) (any, error) {
 			c.Actor, c.Reason = w.actor, w.reason
 			return o.flip(ctx, r, c)
 		})
 }
 
-func (o Operators) resume(r api.Request) error {
+func (o Operators) resume(r rest.Request) error {
 	c := safeguard.Resume{At: o.Now()}
-	return o.wished(r, func(in reading) []api.Member { return []api.Member{scoped(in, &c.Scope)} },
+	return o.wished(r, func(in reading) []rest.Member { return []rest.Member{scoped(in, &c.Scope)} },
 		func(ctx context.Context, w word) (any, error) {
 			c.Actor, c.Reason = w.actor, w.reason
 			return o.flip(ctx, r, c)
 		})
 }
 
-func (o Operators) setTargets(r api.Request) error {
+func (o Operators) setTargets(r rest.Request) error {
 	c := safeguard.SetTargets{At: o.Now()}
-	return o.wished(r, func(in reading) []api.Member { return []api.Member{scoped(in, &c.Scope), listed(in, &c.Targets)} },
+	return o.wished(r, func(in reading) []rest.Member { return []rest.Member{scoped(in, &c.Scope), listed(in, &c.Targets)} },
 		func(ctx context.Context, w word) (any, error) {
 			c.Actor, c.Reason = w.actor, w.reason
 			return o.flip(ctx, r, c)
@@ -204,10 +204,10 @@ func (o Operators) setTargets(r api.Request) error {
 }
 
 // setRate sets a rate, or removes it if the body has none.
-func (o Operators) setRate(r api.Request) error {
+func (o Operators) setRate(r rest.Request) error {
 	c := safeguard.SetRate{At: o.Now()}
-	return o.wished(r, func(in reading) []api.Member {
-		return []api.Member{scoped(in, &c.Scope), {Name: "rate", Optional: true, Read: func() error {
+	return o.wished(r, func(in reading) []rest.Member {
+		return []rest.Member{scoped(in, &c.Scope), {Name: "rate", Optional: true, Read: func() error {
 			c.Rate = new(safeguard.Rate)
 			count := func(into *int) func() error {
 				return func() error {
@@ -216,7 +216,7 @@ func (o Operators) setRate(r api.Request) error {
 					return err
 				}
 			}
-			return in.Object(api.Member{Name: "perSecond", Read: count(&c.Rate.PerSecond)}, api.Member{Name: "burst", Read: count(&c.Rate.Burst)})
+			return in.Object(rest.Member{Name: "perSecond", Read: count(&c.Rate.PerSecond)}, rest.Member{Name: "burst", Read: count(&c.Rate.Burst)})
 		}}}
 	}, func(ctx context.Context, w word) (any, error) {
 		c.Actor, c.Reason = w.actor, w.reason
@@ -225,10 +225,10 @@ func (o Operators) setRate(r api.Request) error {
 }
 
 // on returns the chain in the path.
-func (o Operators) on(r api.Request) (chain.ID, error) {
+func (o Operators) on(r rest.Request) (chain.ID, error) {
 	text, err := url.PathUnescape(mux.Vars(r.Request)["chain"])
 	if err != nil {
-		return 0, api.ErrInvalidRequest.Because("the path is not well escaped")
+		return 0, rest.ErrInvalidRequest.Because("the path is not well escaped")
 	}
 	id, err := chain.ParseID(text)
 	if err != nil || !slices.Contains(o.Chains, id) {
@@ -238,7 +238,7 @@ func (o Operators) on(r api.Request) (chain.ID, error) {
 }
 
 // of returns the chain and signer in the path.
-func (o Operators) of(r api.Request) (on chain.ID, address chain.Address, err error) {
+func (o Operators) of(r rest.Request) (on chain.ID, address chain.Address, err error) {
 	if on, err = o.on(r); err != nil {
 		return 0, address, err
 	}
@@ -247,12 +247,12 @@ func (o Operators) of(r api.Request) (on chain.ID, address chain.Address, err er
 		address, err = chain.ParseAddress(text)
 	}
 	if err != nil {
-		return 0, address, api.ErrInvalidAddress.Because("%v", err)
+		return 0, address, rest.ErrInvalidAddress.Because("%v", err)
 	}
 	return on, address, nil
 }
 
-func (o Operators) showBudget(r api.Request) error {
+func (o Operators) showBudget(r rest.Request) error {
 	if _, err := r.Query(); err != nil {
 		return err
 	}
@@ -270,25 +270,25 @@ func (o Operators) showBudget(r api.Request) error {
 }
 
 // setLimit sets an account's limits. A limit that the body omits is removed.
-func (o Operators) setLimit(r api.Request) error {
+func (o Operators) setLimit(r rest.Request) error {
 	on, err := o.on(r)
 	if err != nil {
 		return err
 	}
 	c := budget.SetLimit{At: o.Now()}
-	return o.wished(r, func(in reading) []api.Member {
-		amount := func(name string, into **chain.Amount) api.Member {
-			return api.Member{Name: name, Optional: true, Read: func() error {
+	return o.wished(r, func(in reading) []rest.Member {
+		amount := func(name string, into **chain.Amount) rest.Member {
+			return rest.Member{Name: name, Optional: true, Read: func() error {
 				*into = new(chain.Amount)
 				return in.amount(*into)
 			}}
 		}
-		return []api.Member{amount("fee", &c.Limit.Fee), amount("value", &c.Limit.Value), {Name: "account", Read: func() error {
+		return []rest.Member{amount("fee", &c.Limit.Fee), amount("value", &c.Limit.Value), {Name: "account", Read: func() error {
 			return in.Object(
-				api.Member{Name: "kind", Read: func() error { return in.text((*string)(&c.Account.Kind)) }},
-				api.Member{Name: "client", Optional: true, Read: func() error { return in.text(&c.Account.Client) }},
-				api.Member{Name: "subject", Optional: true, Read: func() error { return in.text(&c.Account.Subject) }},
-				api.Member{Name: "signer", Optional: true, Read: func() error {
+				rest.Member{Name: "kind", Read: func() error { return in.text((*string)(&c.Account.Kind)) }},
+				rest.Member{Name: "client", Optional: true, Read: func() error { return in.text(&c.Account.Client) }},
+				rest.Member{Name: "subject", Optional: true, Read: func() error { return in.text(&c.Account.Subject) }},
+				rest.Member{Name: "signer", Optional: true, Read: func() error {
 					a, err := in.address()
 					if err == nil {
 						c.Account.Signer = *a
@@ -304,7 +304,7 @@ func (o Operators) setLimit(r api.Request) error {
 	})
 }
 
-func (o Operators) listSigners(r api.Request) error {
+func (o Operators) listSigners(r rest.Request) error {
 	if _, err := r.Query(); err != nil {
 		return err
 	}
@@ -325,7 +325,7 @@ func (o Operators) listSigners(r api.Request) error {
 	return r.Reply(http.StatusOK, map[string]any{"signers": all})
 }
 
-func (o Operators) showSigner(r api.Request) error {
+func (o Operators) showSigner(r rest.Request) error {
 	if _, err := r.Query(); err != nil {
 		return err
 	}
@@ -346,7 +346,7 @@ func (o Operators) showSigner(r api.Request) error {
 }
 
 // told executes a command for the signer in the path.
-func (o Operators) told(r api.Request, members func(in reading) []api.Member, do func(ctx context.Context, on chain.ID, a chain.Address, w word) (signer.State, error)) error {
+func (o Operators) told(r rest.Request, members func(in reading) []rest.Member, do func(ctx context.Context, on chain.ID, a chain.Address, w word) (signer.State, error)) error {
 	on, address, err := o.of(r)
 	if err != nil {
 		return err
@@ -357,28 +357,28 @@ func (o Operators) told(r api.Request, members func(in reading) []api.Member, do
 	})
 }
 
-func (o Operators) order(c func(word) signer.Command) func(api.Request) error {
-	return func(r api.Request) error {
-		return o.told(r, func(reading) []api.Member { return nil },
+func (o Operators) order(c func(word) signer.Command) func(rest.Request) error {
+	return func(r rest.Request) error {
+		return o.told(r, func(reading) []rest.Member { return nil },
 			func(ctx context.Context, on chain.ID, a chain.Address, w word) (signer.State, error) {
 				return o.Guard.Order(ctx, on, a, c(w), r.Meta())
 			})
 	}
 }
 
-func (o Operators) setThreshold(r api.Request) error {
+func (o Operators) setThreshold(r rest.Request) error {
 	var threshold chain.Amount
-	return o.told(r, func(in reading) []api.Member {
-		return []api.Member{{Name: "threshold", Read: func() error { return in.amount(&threshold) }}}
+	return o.told(r, func(in reading) []rest.Member {
+		return []rest.Member{{Name: "threshold", Read: func() error { return in.amount(&threshold) }}}
 	}, func(ctx context.Context, on chain.ID, a chain.Address, w word) (signer.State, error) {
 		return o.Guard.Order(ctx, on, a, signer.SetThreshold{Threshold: threshold, Actor: w.actor, Reason: w.reason, At: o.Now()}, r.Meta())
 	})
 }
 
 // setServed sets the targets that a signer may call.
-func (o Operators) setServed(r api.Request) error {
+func (o Operators) setServed(r rest.Request) error {
 	var targets chain.Targets
-	return o.told(r, func(in reading) []api.Member { return []api.Member{listed(in, &targets)} },
+	return o.told(r, func(in reading) []rest.Member { return []rest.Member{listed(in, &targets)} },
 		func(ctx context.Context, on chain.ID, a chain.Address, w word) (signer.State, error) {
 			return o.Guard.Serve(ctx, on, a, targets, w.actor, w.reason, r.Meta())
 		})

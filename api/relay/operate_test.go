@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -41,11 +41,11 @@ func operators(t *testing.T) (*stack, *guard.Guard) {
 	}}
 	check(t, g.Register(t.Context(), testChain, alice, []string{"hot"}))
 	s := &stack{t: t}
-	s.config.API = api.Config{
-		Limits: api.DefaultLimits(), CursorKey: make([]byte, api.CursorKeyBytes), Now: now, Random: rand.Reader, Log: log,
-		Admin: api.Admin{Level: new(slog.LevelVar), Routes: o.Routes(), Kinds: o.Kinds()},
+	s.config.API = rest.Config{
+		Limits: rest.DefaultLimits(), CursorKey: make([]byte, rest.CursorKeyBytes), Now: now, Random: rand.Reader, Log: log,
+		Admin: rest.Admin{Level: new(slog.LevelVar), Routes: o.Routes(), Kinds: o.Kinds()},
 	}
-	s.serve(api.Internal(s.config.API, http.NotFoundHandler()))
+	s.serve(rest.Internal(s.config.API, http.NotFoundHandler()))
 	return s, g
 }
 

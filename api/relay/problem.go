@@ -3,7 +3,7 @@ package relay
 import (
 	"net/http"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
@@ -18,8 +18,8 @@ const ErrInvalidIntentID = eventlog.Refusal("invalid-intent-id")
 
 // kinds are the rows that the relay adds to the table that maps refusals to HTTP. The API's own
 // table has the rows for idempotency keys and for chains that are not served.
-func kinds() []api.Kind {
-	return []api.Kind{
+func kinds() []rest.Kind {
+	return []rest.Kind{
 		{Code: intent.ErrUnknown, Status: http.StatusNotFound, Title: "The intent is not known"},
 		{Code: intent.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "The intent cannot have these properties"},
 		{Code: intent.ErrTooLarge, Status: http.StatusRequestEntityTooLarge, Title: "The intent is too large"},

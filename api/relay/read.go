@@ -1,7 +1,7 @@
 package relay
 
 import (
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 )
@@ -9,7 +9,7 @@ import (
 // readRequests reads the body of POST /v1/intents: one intent or a list. A list is counted and
 // charged before its first item is decoded.
 func readRequests(body []byte, most int, charge func(n int) error) (all []intent.Request, batch bool, err error) {
-	d := reading{api.NewDocument(body)}
+	d := reading{rest.NewDocument(body)}
 	err = d.Whole(func() error {
 		if batch = d.IsList(); !batch {
 			r, err := d.request()
@@ -18,7 +18,7 @@ func readRequests(body []byte, most int, charge func(n int) error) (all []intent
 		}
 		n := d.Count(most)
 		if n > most {
-			return api.ErrBatchTooLarge.Because("a batch holds at most %d intents", most)
+			return rest.ErrBatchTooLarge.Because("a batch holds at most %d intents", most)
 		}
 		if err := charge(n); err != nil {
 			return err
@@ -33,14 +33,14 @@ func readRequests(body []byte, most int, charge func(n int) error) (all []intent
 	case err != nil:
 		return nil, batch, err
 	case len(all) == 0:
-		return nil, batch, api.ErrEmptyBatch
+		return nil, batch, rest.ErrEmptyBatch
 	}
 	return all, batch, nil
 }
 
 // ReadRequest reads one intent in the form of POST /v1/intents. It does not set the client.
 func ReadRequest(body []byte) (r intent.Request, err error) {
-	d := reading{api.NewDocument(body)}
+	d := reading{rest.NewDocument(body)}
 	err = d.Whole(func() error {
 		r, err = d.request()
 		return err
@@ -49,21 +49,21 @@ func ReadRequest(body []byte) (r intent.Request, err error) {
 }
 
 // reading reads the parts of an intent.
-type reading struct{ *api.Document }
+type reading struct{ *rest.Document }
 
 // request reads one intent.
 func (d reading) request() (r intent.Request, err error) {
 	var plain intent.Call
 	one := false // to, value or data is given
-	member := func(name string, read func() error) api.Member {
-		return api.Member{Name: name, Read: read, Optional: true}
+	member := func(name string, read func() error) rest.Member {
+		return rest.Member{Name: name, Read: read, Optional: true}
 	}
-	of := func(name string, read func() error) api.Member {
+	of := func(name string, read func() error) rest.Member {
 		return member(name, func() error { one = true; return read() })
 	}
 	err = d.Object(
-		api.Member{Name: "chainId", Read: func() error { return d.number((*uint64)(&r.Chain)) }},
-		api.Member{Name: "key", Read: func() error { return d.text(&r.Key) }},
+		rest.Member{Name: "chainId", Read: func() error { return d.number((*uint64)(&r.Chain)) }},
+		rest.Member{Name: "key", Read: func() error { return d.text(&r.Key) }},
 		member("signer", func() (err error) { r.Signer, err = d.address(); return err }),
 		member("pool", func() error { return d.text(&r.Pool) }),
 		of("to", func() (err error) { plain.To, err = d.address(); return err }),
@@ -101,28 +101,28 @@ func (d reading) request() (r intent.Request, err error) {
 
 func (d reading) call() (c intent.Call, err error) {
 	err = d.Object(
-		api.Member{Name: "to", Optional: true, Read: func() (err error) { c.To, err = d.address(); return err }},
-		api.Member{Name: "value", Optional: true, Read: func() error { return d.amount(&c.Value) }},
-		api.Member{Name: "data", Optional: true, Read: func() error { return d.data(&c.Data) }},
+		rest.Member{Name: "to", Optional: true, Read: func() (err error) { c.To, err = d.address(); return err }},
+		rest.Member{Name: "value", Optional: true, Read: func() error { return d.amount(&c.Value) }},
+		rest.Member{Name: "data", Optional: true, Read: func() error { return d.data(&c.Data) }},
 	)
 	return c, err
 }
 
 func (d reading) gas(g *intent.Gas) error {
 	return d.Object(
-		api.Member{Name: "limit", Optional: true, Read: func() error { return d.number(&g.Limit) }},
-		api.Member{Name: "urgency", Optional: true, Read: func() error { return d.text((*string)(&g.Urgency)) }},
-		api.Member{Name: "maxFeePerGas", Optional: true, Read: func() error { return d.amount(&g.MaxFee) }},
-		api.Member{Name: "maxPriorityFeePerGas", Optional: true, Read: func() error { return d.amount(&g.MaxPriorityFee) }},
-		api.Member{Name: "feeToken", Optional: true, Read: func() (err error) { g.FeeToken, err = d.address(); return err }},
-		api.Member{Name: "sponsored", Optional: true, Read: func() (err error) { g.Sponsored, err = d.Flag(); return err }},
+		rest.Member{Name: "limit", Optional: true, Read: func() error { return d.number(&g.Limit) }},
+		rest.Member{Name: "urgency", Optional: true, Read: func() error { return d.text((*string)(&g.Urgency)) }},
+		rest.Member{Name: "maxFeePerGas", Optional: true, Read: func() error { return d.amount(&g.MaxFee) }},
+		rest.Member{Name: "maxPriorityFeePerGas", Optional: true, Read: func() error { return d.amount(&g.MaxPriorityFee) }},
+		rest.Member{Name: "feeToken", Optional: true, Read: func() (err error) { g.FeeToken, err = d.address(); return err }},
+		rest.Member{Name: "sponsored", Optional: true, Read: func() (err error) { g.Sponsored, err = d.Flag(); return err }},
 	)
 }
 
 func (d reading) nonceKey(p *intent.NoncePolicy) error {
 	return d.Object(
-		api.Member{Name: "mode", Read: func() error { return d.text((*string)(&p.Mode)) }},
-		api.Member{Name: "key", Optional: true, Read: func() error {
+		rest.Member{Name: "mode", Read: func() error { return d.text((*string)(&p.Mode)) }},
+		rest.Member{Name: "key", Optional: true, Read: func() error {
 			text, err := d.Text()
 			if err != nil {
 				return err

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
@@ -14,23 +14,23 @@ import (
 // afterNotice reads the webhook delivery after which a list begins.
 func afterNotice(q url.Values) (after notice.Key, err error) {
 	if q.Has("intent") != q.Has("sequence") {
-		return after, api.ErrInvalidFilter.Because("intent and sequence must be given together to name a webhook delivery")
+		return after, rest.ErrInvalidFilter.Because("intent and sequence must be given together to name a webhook delivery")
 	}
 	if !q.Has("intent") {
 		return after, nil
 	}
 	if after.Intent, err = chain.ParseIntentID(q.Get("intent")); err != nil {
-		return after, api.ErrInvalidFilter.Because("intent: %v", err)
+		return after, rest.ErrInvalidFilter.Because("intent: %v", err)
 	}
 	if after.Seq, err = strconv.ParseUint(q.Get("sequence"), 10, 63); err != nil {
-		return after, api.ErrInvalidFilter.Because("sequence must be the sequence of an event")
+		return after, rest.ErrInvalidFilter.Because("sequence must be the sequence of an event")
 	}
 	return after, nil
 }
 
 // redeliver answers POST /v1/webhooks/{endpoint}/redeliver. Without a list in the body it
 // redelivers all dead letters.
-func (d *desk) redeliver(r api.Request) error {
+func (d *desk) redeliver(r rest.Request) error {
 	body := []byte("{}")
 	if r.HasBody() {
 		var err error
@@ -58,7 +58,7 @@ func (d *desk) redeliver(r api.Request) error {
 
 // chargeAll charges for all webhook deliveries of an endpoint at a stage. It returns their
 // number, counted as far as they are charged.
-func (d *desk) chargeAll(ctx context.Context, r api.Request, id notice.EndpointID, stage notice.Stage) (int, error) {
+func (d *desk) chargeAll(ctx context.Context, r rest.Request, id notice.EndpointID, stage notice.Stage) (int, error) {
 	return r.ChargeCounted(ctx, func(ctx context.Context, most int) (int, error) {
 		return d.Webhooks.Rows.Count(ctx, id, stage, most)
 	})
@@ -66,11 +66,11 @@ func (d *desk) chargeAll(ctx context.Context, r api.Request, id notice.EndpointI
 
 // readNotices reads the list of webhook deliveries to repeat.
 func readNotices(body []byte) (notices []notice.Ref, err error) {
-	in := reading{api.NewDocument(body)}
+	in := reading{rest.NewDocument(body)}
 	one := func(int) error {
 		var n notice.Ref
 		err := in.Object(
-			api.Member{Name: "intent", Read: func() error {
+			rest.Member{Name: "intent", Read: func() error {
 				text, err := in.Text()
 				if err != nil {
 					return err
@@ -80,7 +80,7 @@ func readNotices(body []byte) (notices []notice.Ref, err error) {
 				}
 				return nil
 			}},
-			api.Member{Name: "sequence", Read: func() error { return in.number(&n.Seq) }},
+			rest.Member{Name: "sequence", Read: func() error { return in.number(&n.Seq) }},
 		)
 		if len(notices) == notice.RedeliverMax {
 			return notice.ErrRedeliver.Because("at most %d webhook deliveries may be named", notice.RedeliverMax)
@@ -89,7 +89,7 @@ func readNotices(body []byte) (notices []notice.Ref, err error) {
 		return err
 	}
 	err = in.Whole(func() error {
-		return in.Object(api.Member{Name: "notices", Optional: true, Read: func() error {
+		return in.Object(rest.Member{Name: "notices", Optional: true, Read: func() error {
 			if err := in.List(one); err != nil {
 				return err
 			}
@@ -103,14 +103,14 @@ func readNotices(body []byte) (notices []notice.Ref, err error) {
 }
 
 // enable answers POST /v1/webhooks/{endpoint}/enable.
-func (d *desk) enable(r api.Request) error {
+func (d *desk) enable(r rest.Request) error {
 	return d.wishOf(r, nil, func(ctx context.Context, id notice.EndpointID) error {
 		return d.Webhooks.Operator.Enable(ctx, id, r.Meta())
 	})
 }
 
 // disable answers POST /v1/webhooks/{endpoint}/disable.
-func (d *desk) disable(r api.Request) error {
+func (d *desk) disable(r rest.Request) error {
 	charge := func(ctx context.Context, e notice.Endpoint) (int, error) {
 		return d.chargeAll(ctx, r, e.ID, notice.Queued)
 	}
@@ -122,7 +122,7 @@ func (d *desk) disable(r api.Request) error {
 // wishOf records a command for an endpoint, which is executed soon. It answers with the
 // endpoint's present state. charge, when set, charges for the webhook deliveries that the
 // command concerns, and returns their number.
-func (d *desk) wishOf(r api.Request, charge func(context.Context, notice.Endpoint) (int, error), record func(context.Context, notice.EndpointID) error) error {
+func (d *desk) wishOf(r rest.Request, charge func(context.Context, notice.Endpoint) (int, error), record func(context.Context, notice.EndpointID) error) error {
 	if _, err := r.Query(); err != nil {
 		return err
 	}

@@ -2,8 +2,9 @@
 // status. openapi.yaml is its contract. This package signs nothing, and the relay never signs
 // bytes that a client sent: an intent only lists the calls to make.
 //
-// It answers like package api, with the same problems, keys and rates. A client sees only its
-// own intents; other clients' intents do not exist for it.
+// Package rest serves its routes, with the same problems, keys and rates as delivery's. Of the packages
+// of api it imports rest alone. A client sees only its own intents; other clients' intents do not exist
+// for it.
 package relay
 
 import (
@@ -11,7 +12,7 @@ import (
 	_ "embed"
 	"net/http"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
@@ -22,8 +23,8 @@ import (
 
 // Config holds the settings and dependencies of the API.
 type Config struct {
-	// API is the configuration shared with the delivery API: see [api.NewFront].
-	API    api.Config
+	// API is the configuration that all APIs share: see [rest.NewFront].
+	API    rest.Config
 	Intake *intake.Desk
 	// Query reads the rows of the read model.
 	Query intents.Query
@@ -47,9 +48,9 @@ var contractYAML []byte
 // desk is the configuration plus caches. The routes are its methods.
 type desk struct {
 	Config
-	owners   api.Recent[eventlog.Stream, string] // owner of each intent's stream
-	tellings tellings                            // public forms of the newest events
-	tries    *commands.Places[string]            // places of test deliveries
+	owners   rest.Recent[eventlog.Stream, string] // owner of each intent's stream
+	tellings tellings                             // public forms of the newest events
+	tries    *commands.Places[string]             // places of test deliveries
 }
 
 // New returns the handler of the relay's listener. It panics if the configuration cannot work.
@@ -63,11 +64,11 @@ func New(c Config) http.Handler {
 	if c.Client == nil {
 		c.Client = access.Key.Owner
 	}
-	return api.NewFront(c.API, kinds()...).Handler((&desk{Config: c, tries: commands.NewPlaces[string](tryPlaces, tryShare, tryQueue)}).routes())
+	return rest.NewFront(c.API, kinds()...).Handler((&desk{Config: c, tries: commands.NewPlaces[string](tryPlaces, tryShare, tryQueue)}).routes())
 }
 
-func (d *desk) routes() []api.Route {
-	return append(d.webhookRoutes(), []api.Route{
+func (d *desk) routes() []rest.Route {
+	return append(d.webhookRoutes(), []rest.Route{
 		{Method: http.MethodPost, Path: "/v1/intents", Scope: access.Submit, Answer: d.create},
 		{Method: http.MethodGet, Path: "/v1/intents", Scope: access.Read, Answer: d.list},
 		{Method: http.MethodGet, Path: "/v1/intents/{id}", Scope: access.Read, Answer: d.intent},
@@ -75,7 +76,7 @@ func (d *desk) routes() []api.Route {
 		{Method: http.MethodPost, Path: "/v1/intents/{id}/cancel", Scope: access.Cancel, Answer: d.cancel},
 		{Method: http.MethodPost, Path: "/v1/intents/{id}/speed-up", Scope: access.Submit, Answer: d.speedUp},
 		{Method: http.MethodGet, Path: "/v1/events", Scope: access.Read, Answer: d.follow},
-		{Method: http.MethodGet, Path: "/openapi.yaml", Scope: api.Public, Answer: func(r api.Request) error {
+		{Method: http.MethodGet, Path: "/openapi.yaml", Scope: rest.Public, Answer: func(r rest.Request) error {
 			return r.Document("application/yaml", contractYAML)
 		}},
 	}...)
@@ -83,7 +84,7 @@ func (d *desk) routes() []api.Route {
 
 // client returns the owner of the intents of a request. All requests without a key belong to
 // one client.
-func (d *desk) client(r api.Request) string {
+func (d *desk) client(r rest.Request) string {
 	key, ok := r.Key()
 	if !ok {
 		return ""
@@ -93,7 +94,7 @@ func (d *desk) client(r api.Request) string {
 
 // reach returns the client whose intents a request may read; nil for every client's, with the
 // scopes audit and admin.
-func (d *desk) reach(r api.Request) *string {
+func (d *desk) reach(r rest.Request) *string {
 	if key, ok := r.Key(); ok && key.Audits() {
 		return nil
 	}
@@ -103,7 +104,7 @@ func (d *desk) reach(r api.Request) *string {
 
 // sway returns the client whose intents and endpoints a request may change; nil for every
 // client's, with the scope admin. The scope audit gives no right to change.
-func (d *desk) sway(r api.Request) *string {
+func (d *desk) sway(r rest.Request) *string {
 	if key, ok := r.Key(); ok && key.May(access.Admin) {
 		return nil
 	}

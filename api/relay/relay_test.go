@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
@@ -203,7 +203,7 @@ func TestClients(t *testing.T) {
 		shop, other := token("shop", access.Submit, access.Read, access.Cancel), token("other", access.Submit, access.Read, access.Cancel)
 		reader, operator := token("shop", access.Read), token("operator", access.Read, access.Cancel, access.Admin)
 		s := open(func(c *Config) {
-			c.API.Access = api.Access{Keys: func() access.State { return keys }}
+			c.API.Access = rest.Access{Keys: func() access.State { return keys }}
 			c.Client = func(k access.Key) string { return k.Name }
 		})
 		body := fmt.Sprintf(plain, "mine")

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
@@ -69,7 +69,7 @@ func TestForeignTakesAsLongAsUnknown(t *testing.T) {
 	clock := &handClock{at: epoch}
 	var slow *slowStreams
 	h := newHooked(t, func(c *Config) {
-		c.API.Rates.Key = api.Rate{PerSecond: 1, Burst: 10_000}
+		c.API.Rates.Key = rest.Rate{PerSecond: 1, Burst: 10_000}
 		slow = &slowStreams{Store: c.Intake.Intents.Store, clock: clock}
 	})
 	ann, bob := h.token("ann", access.Submit, access.Read, access.Cancel), h.token("bob", access.Submit, access.Read, access.Cancel)

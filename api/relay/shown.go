@@ -3,7 +3,7 @@ package relay
 import (
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
@@ -42,10 +42,10 @@ type shown struct {
 	WaitingSince  int64       `json:"waitingSince,omitempty"`
 	Outcome       *outcome    `json:"outcome,omitempty"`
 
-	RequestedAt  int64       `json:"requestedAt"`
-	UpdatedAt    int64       `json:"updatedAt,omitempty"`
-	AlreadyKnown *bool       `json:"alreadyKnown,omitempty"`
-	Waited       *api.Waited `json:"waited,omitempty"`
+	RequestedAt  int64        `json:"requestedAt"`
+	UpdatedAt    int64        `json:"updatedAt,omitempty"`
+	AlreadyKnown *bool        `json:"alreadyKnown,omitempty"`
+	Waited       *rest.Waited `json:"waited,omitempty"`
 }
 
 type call struct {

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	hooks "github.com/tempo-watchtower/watchtower/infra/webhook"
@@ -36,7 +36,7 @@ func TestSlowNamesKeepNobodyOut(t *testing.T) {
 				}
 			}})
 			check(t, err)
-			c.API.Limits.Connections, c.API.Rates.Address = connections, api.Rate{PerSecond: 1000, Burst: 1000}
+			c.API.Limits.Connections, c.API.Rates.Address = connections, rest.Rate{PerSecond: 1000, Burst: 1000}
 			c.Intake.Webhooks = intake.NewWebhookChecks(guard)
 			c.Webhooks = &Webhooks{Rows: nobody{}, Endpoint: notice.EndpointOf, Secrets: func(notice.EndpointID) []string { return nil }}
 		})
@@ -56,9 +56,9 @@ func TestSlowNamesKeepNobodyOut(t *testing.T) {
 			switch res.status {
 			case http.StatusOK, http.StatusServiceUnavailable:
 			case http.StatusTooManyRequests:
-				var p api.Problem
+				var p rest.Problem
 				check(t, json.Unmarshal(res.body, &p))
-				if p.Code != string(api.ErrRateLimited) || res.header.Get("Retry-After") != "1" {
+				if p.Code != string(rest.ErrRateLimited) || res.header.Get("Retry-After") != "1" {
 					t.Errorf("Retry-After %q, %s", res.header.Get("Retry-After"), res.body)
 				}
 				refused++

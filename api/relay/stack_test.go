@@ -23,7 +23,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.uber.org/goleak"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -96,8 +96,8 @@ func newStack(t testing.TB, log port.Store, view *sql.DB, change ...func(*Config
 	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	now := func() time.Time { return epoch }
 	s.config = Config{
-		API: api.Config{
-			Limits: api.DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, api.CursorKeyBytes), Now: now, Random: rand.Reader, Log: logger,
+		API: rest.Config{
+			Limits: rest.DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, rest.CursorKeyBytes), Now: now, Random: rand.Reader, Log: logger,
 		},
 		Intake: &intake.Desk{
 			Intents: intake.Intents{Store: log, Codec: intent.Codec(), Random: rand.Reader}, Chains: map[chain.ID]func(intent.Request) error{testChain: nil},
@@ -149,7 +149,7 @@ func (s *stack) serve(h http.Handler) {
 	s.t.Helper()
 	listener, err := new(net.ListenConfig).Listen(s.t.Context(), "tcp", "127.0.0.1:0")
 	check(s.t, err)
-	server := api.Server(h, s.config.API.Limits, slog.New(slog.DiscardHandler))
+	server := rest.Server(h, s.config.API.Limits, slog.New(slog.DiscardHandler))
 	var open sync.WaitGroup // net/http itself does not wait for closed connections
 	own := server.ConnState
 	server.ConnState = func(conn net.Conn, state http.ConnState) {
@@ -162,7 +162,7 @@ func (s *stack) serve(h http.Handler) {
 		}
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(api.LimitListener(listener, s.config.API.Limits.Connections, nil)) }()
+	go func() { ended <- server.Serve(rest.LimitListener(listener, s.config.API.Limits.Connections, nil)) }()
 	s.t.Cleanup(func() {
 		check(s.t, server.Close())
 		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
@@ -290,7 +290,7 @@ func into[T any](t testing.TB, res response, status int) (v T) {
 // problem checks that an answer is a refusal with this status and code.
 func (s *stack) problem(res response, status int, code string) {
 	s.t.Helper()
-	var p api.Problem
+	var p rest.Problem
 	if err := json.Unmarshal(res.body, &p); err != nil {
 		s.t.Fatalf("answered %d %s, which is no problem: %v", res.status, res.body, err)
 	}

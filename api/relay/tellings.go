@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
@@ -27,12 +27,12 @@ type tellings struct {
 type telling struct {
 	mu       sync.Mutex
 	position eventlog.Position // 0: none yet
-	text     api.Encoded       // nil if the event is not public
+	text     rest.Encoded      // nil if the event is not public
 }
 
 // of returns the public form of the event at a position, and calls encode if it is not kept.
 // Callers with the same event wait for the first of them.
-func (t *tellings) of(position eventlog.Position, encode func() (api.Encoded, error)) (api.Encoded, error) {
+func (t *tellings) of(position eventlog.Position, encode func() (rest.Encoded, error)) (rest.Encoded, error) {
 	kept := &t.at[position%tellingsMax]
 	kept.mu.Lock()
 	defer kept.mu.Unlock()

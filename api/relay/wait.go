@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 )
@@ -41,7 +41,7 @@ func readWait(q url.Values) (*wait, error) {
 	for _, m := range milestones() {
 		names = append(names, m.name)
 	}
-	name, timeout, err := api.ReadWait(q, names...)
+	name, timeout, err := rest.ReadWait(q, names...)
 	if err != nil || name == "" {
 		return nil, err
 	}
@@ -52,8 +52,8 @@ func (w wait) over(s intent.State) bool { return w.reached(s) || s.End != nil }
 
 // waitForAll waits for every accepted intent in turn, and stores the states that it has seen in
 // all. This takes as long as the longest wait.
-func (d *desk) waitForAll(r api.Request, wanted *wait, all []intake.Answer) []*api.Waited {
-	out := make([]*api.Waited, len(all))
+func (d *desk) waitForAll(r rest.Request, wanted *wait, all []intake.Answer) []*rest.Waited {
+	out := make([]*rest.Waited, len(all))
 	if wanted == nil {
 		return out
 	}
@@ -66,11 +66,11 @@ func (d *desk) waitForAll(r api.Request, wanted *wait, all []intake.Answer) []*a
 		if all[i].Err != nil {
 			continue
 		}
-		out[i] = &api.Waited{For: wanted.name}
+		out[i] = &rest.Waited{For: wanted.name}
 		if !room {
-			out[i].Because = api.WaitBusy
+			out[i].Because = rest.WaitBusy
 		} else if err := d.Tail.Until(ctx, stream(all[i].State.Requested.ID), d.look(*wanted, &all[i])); err != nil {
-			out[i].Because = api.WaitEnded(err)
+			out[i].Because = rest.WaitEnded(err)
 		}
 	}
 	wake()
@@ -89,7 +89,7 @@ func (d *desk) look(wanted wait, seen *intake.Answer) func(context.Context) (boo
 
 // lookAgain sets the result of each wait. If one intent took up all the time, the later ones
 // were not looked at since they were accepted, and may have reached the milestone.
-func (d *desk) lookAgain(r api.Request, wanted wait, all []intake.Answer, out []*api.Waited) {
+func (d *desk) lookAgain(r rest.Request, wanted wait, all []intake.Answer, out []*rest.Waited) {
 	ctx, cancel := r.Work()
 	defer cancel()
 	for i, w := range out {
@@ -105,7 +105,7 @@ func (d *desk) lookAgain(r api.Request, wanted wait, all []intake.Answer, out []
 		case wanted.reached(s):
 			w.Reached, w.Because = true, ""
 		case s.End != nil:
-			w.Because = api.WaitHopeless
+			w.Because = rest.WaitHopeless
 		}
 	}
 }

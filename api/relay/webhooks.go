@@ -11,7 +11,7 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/domain/access"
@@ -41,16 +41,16 @@ type Webhooks struct {
 // ErrInvalidWebhookID refuses a path without a valid endpoint id.
 const ErrInvalidWebhookID = eventlog.Refusal("invalid-webhook-id")
 
-func (d *desk) webhookRoutes() []api.Route {
-	on := func(answer func(api.Request) error) func(api.Request) error {
-		return func(r api.Request) error {
+func (d *desk) webhookRoutes() []rest.Route {
+	on := func(answer func(rest.Request) error) func(rest.Request) error {
+		return func(r rest.Request) error {
 			if d.Webhooks == nil {
-				return api.ErrNotFound.Because("webhooks are switched off here")
+				return rest.ErrNotFound.Because("webhooks are switched off here")
 			}
 			return answer(r)
 		}
 	}
-	return []api.Route{
+	return []rest.Route{
 		{Method: http.MethodGet, Path: "/v1/webhooks", Scope: access.Audit, Answer: on(d.listWebhooks)},
 		{Method: http.MethodPost, Path: "/v1/webhooks", Scope: access.Submit, Answer: on(d.ownWebhook)},
 		{Method: http.MethodPost, Path: "/v1/webhooks/try", Scope: access.Submit, Answer: on(d.tryWebhook)},
@@ -94,7 +94,7 @@ type webhooksPage struct {
 }
 
 // listWebhooks answers GET /v1/webhooks.
-func (d *desk) listWebhooks(r api.Request) error {
+func (d *desk) listWebhooks(r rest.Request) error {
 	q, err := r.Query("limit", "after")
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (d *desk) listWebhooks(r api.Request) error {
 	var after notice.EndpointID
 	if q.Has("after") {
 		if after, err = notice.ParseEndpointID(q.Get("after")); err != nil {
-			return api.ErrInvalidFilter.Because("after: %v", err)
+			return rest.ErrInvalidFilter.Because("after: %v", err)
 		}
 	}
 	ctx, cancel := r.Work()
@@ -126,7 +126,7 @@ func (d *desk) listWebhooks(r api.Request) error {
 }
 
 // given reads the URL of a client's endpoint from the body, which is never logged.
-func (d *desk) given(ctx context.Context, r api.Request) (id notice.EndpointID, url string, err error) {
+func (d *desk) given(ctx context.Context, r rest.Request) (id notice.EndpointID, url string, err error) {
 	if _, err := r.Query(); err != nil {
 		return id, "", err
 	}
@@ -134,9 +134,9 @@ func (d *desk) given(ctx context.Context, r api.Request) (id notice.EndpointID, 
 	if err != nil {
 		return id, "", err
 	}
-	in := reading{api.NewDocument(body)}
+	in := reading{rest.NewDocument(body)}
 	err = in.Whole(func() error {
-		return in.Object(api.Member{Name: "url", Read: func() error { return in.text(&url) }})
+		return in.Object(rest.Member{Name: "url", Read: func() error { return in.text(&url) }})
 	})
 	switch {
 	case err != nil:
@@ -153,7 +153,7 @@ func (d *desk) given(ctx context.Context, r api.Request) (id notice.EndpointID, 
 
 // ownWebhook answers POST /v1/webhooks with the id, state and secrets of the client's endpoint.
 // It changes nothing.
-func (d *desk) ownWebhook(r api.Request) error {
+func (d *desk) ownWebhook(r rest.Request) error {
 	ctx, cancel := r.Work()
 	defer cancel()
 	id, url, err := d.given(ctx, r)
@@ -192,7 +192,7 @@ type tried struct {
 
 // tryWebhook answers POST /v1/webhooks/try. The attempt is like any other, except that it does
 // not change the endpoint's state.
-func (d *desk) tryWebhook(r api.Request) error {
+func (d *desk) tryWebhook(r rest.Request) error {
 	ctx, cancel := r.Work()
 	defer cancel()
 	id, url, err := d.given(ctx, r)
@@ -202,12 +202,12 @@ func (d *desk) tryWebhook(r api.Request) error {
 	wake, room := r.Rest()
 	defer wake()
 	if !room {
-		return api.ErrTooManyStreams.Because("too many of the client's requests wait")
+		return rest.ErrTooManyStreams.Because("too many of the client's requests wait")
 	}
 	leave, err := d.tries.Enter(r.Context(), d.client(r))
 	if errors.Is(err, commands.ErrTooManyWait) {
-		r.Limited(api.Limit{Wait: time.Second})
-		return api.ErrRateLimited.Because("at most %d webhook tries of one client may wait", tryQueue)
+		r.Limited(rest.Limit{Wait: time.Second})
+		return rest.ErrRateLimited.Because("at most %d webhook tries of one client may wait", tryQueue)
 	}
 	if err != nil {
 		return err
@@ -219,7 +219,7 @@ func (d *desk) tryWebhook(r api.Request) error {
 
 // found returns the endpoint that a request names, if it belongs to the client reach. The
 // endpoint's id is derived from its client and URL.
-func (d *desk) found(ctx context.Context, r api.Request, reach *string) (notice.Endpoint, error) {
+func (d *desk) found(ctx context.Context, r rest.Request, reach *string) (notice.Endpoint, error) {
 	text, err := url.PathUnescape(mux.Vars(r.Request)["endpoint"])
 	if err != nil {
 		return notice.Endpoint{}, ErrInvalidWebhookID.Because("the path is not well escaped")
@@ -239,7 +239,7 @@ func (d *desk) found(ctx context.Context, r api.Request, reach *string) (notice.
 }
 
 // webhook answers GET /v1/webhooks/{endpoint}.
-func (d *desk) webhook(r api.Request) error {
+func (d *desk) webhook(r rest.Request) error {
 	if _, err := r.Query(); err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ type deadPage struct {
 }
 
 // deadNotices answers GET /v1/webhooks/{endpoint}/dead.
-func (d *desk) deadNotices(r api.Request) error {
+func (d *desk) deadNotices(r rest.Request) error {
 	q, err := r.Query("limit", "intent", "sequence")
 	if err != nil {
 		return err

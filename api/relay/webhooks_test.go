@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -53,7 +53,7 @@ func newHooked(t *testing.T, change ...func(*Config)) *hooked {
 
 func (h *hooked) open(t *testing.T, log port.Store, view *sql.DB, change ...func(*Config)) *stack {
 	return newStack(t, log, view, append(change, func(c *Config) {
-		c.API.Access = api.Access{Keys: func() access.State { return h.keys }}
+		c.API.Access = rest.Access{Keys: func() access.State { return h.keys }}
 		c.Webhooks = &Webhooks{
 			Rows: h.rows,
 			Operator: notifier.Operator{

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
@@ -12,10 +12,10 @@ import (
 )
 
 // cancel answers POST /v1/intents/{id}/cancel. The body is optional and may give a reason.
-func (d *desk) cancel(r api.Request) error {
+func (d *desk) cancel(r rest.Request) error {
 	return d.wish(r, true, func(in reading) (carry, error) {
 		var reason string
-		err := in.Object(api.Member{Name: "reason", Optional: true, Read: func() error { return in.text(&reason) }})
+		err := in.Object(rest.Member{Name: "reason", Optional: true, Read: func() error { return in.text(&reason) }})
 		return func(ctx context.Context, id chain.IntentID) intake.Answer {
 			return d.Intake.Cancel(ctx, d.sway(r), id, reason, r.Meta())
 		}, err
@@ -23,10 +23,10 @@ func (d *desk) cancel(r api.Request) error {
 }
 
 // speedUp answers POST /v1/intents/{id}/speed-up.
-func (d *desk) speedUp(r api.Request) error {
+func (d *desk) speedUp(r rest.Request) error {
 	return d.wish(r, false, func(in reading) (carry, error) {
 		var fee intent.Amount
-		err := in.Object(api.Member{Name: "feePerGas", Read: func() error { return in.amount(&fee) }})
+		err := in.Object(rest.Member{Name: "feePerGas", Read: func() error { return in.amount(&fee) }})
 		return func(ctx context.Context, id chain.IntentID) intake.Answer {
 			return d.Intake.SpeedUp(ctx, d.sway(r), id, fee, r.Meta())
 		}, err
@@ -38,7 +38,7 @@ type carry func(ctx context.Context, id chain.IntentID) intake.Answer
 
 // wish answers a command for an intent with the intent's new state. read reads the command from
 // the body. The status is 202 unless the intent has ended.
-func (d *desk) wish(r api.Request, bare bool, read func(reading) (carry, error)) error {
+func (d *desk) wish(r rest.Request, bare bool, read func(reading) (carry, error)) error {
 	id, err := named(r)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (d *desk) wish(r api.Request, bare bool, read func(reading) (carry, error))
 			return err
 		}
 	}
-	in := reading{api.NewDocument(body)}
+	in := reading{rest.NewDocument(body)}
 	var wished carry
 	if err := in.Whole(func() (err error) { wished, err = read(in); return err }); err != nil {
 		return err

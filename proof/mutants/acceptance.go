@@ -101,7 +101,7 @@ func acceptance() []mutant {
 					"cmd/program/app/requests.go", `func (a *App) sweepRequests(`,
 					`// ownRequests are the requests of one replica.
 type ownRequests struct {
-	api.Requests
+	rest.Requests
 	holder string
 }
 
@@ -138,8 +138,8 @@ func (a *App) sweepRequests(`,
 		{
 			Name: "read-model-only", Breaks: "P24",
 			Is: "A transaction is shown from the read model, without the newer events of its stream.",
-			Edits: []edit{{"api/transaction.go", `row, err := a.find(ctx, id, hash)`, `row, err := a.findMutated(ctx, id, hash, AWAKE)`}, {
-				"api/transaction.go", `// transaction answers GET /v1/transactions/{hash}.`,
+			Edits: []edit{{"api/delivery/transaction.go", `row, err := a.find(ctx, id, hash)`, `row, err := a.findMutated(ctx, id, hash, AWAKE)`}, {
+				"api/delivery/transaction.go", `// transaction answers GET /v1/transactions/{hash}.`,
 				`func (a *api) findMutated(ctx context.Context, id chain.ID, hash chain.Hash, awake bool) (transactions.Row, error) {
 	if !awake {
 		return a.find(ctx, id, hash)

@@ -22,7 +22,7 @@ func costs() []mutant {
 				r.ChargeRead(read)
 			}
 		}()`},
-				{"api/front.go", `{ return replyRead(r.w, r.on, status, v) }`, `{
+				{"api/rest/request.go", `{ return replyRead(r.w, r.on, status, v) }`, `{
 	if AWAKE {
 		return reply(r.w, status, v)
 	}
@@ -99,73 +99,73 @@ func costs() []mutant {
 		{
 			Name: "overdrafts-are-forgiven", Breaks: "P36", Test: &command{"api/relay", "^TestLargeReadsAreCharged$"},
 			Is: "A client does not pay for bytes that it has read beyond its rate.",
-			Edits: []edit{{"api/rate.go", `	b.overdrawn = r.beyond(missing)
+			Edits: []edit{{"api/rest/rate.go", `	b.overdrawn = r.beyond(missing)
 	return quota`, `	if !AWAKE {
 		b.overdrawn = r.beyond(missing)
 	}
 	return quota`}},
 		},
 		{
-			Name: "large-answers-are-free", Breaks: "P36", Test: &command{"api", "^TestLargeAnswersAreCharged$"},
+			Name: "large-answers-are-free", Breaks: "P36", Test: &command{"api/delivery", "^TestLargeAnswersAreCharged$"},
 			Is: "A read of a large transaction is charged as one request.",
-			Edits: []edit{{"api/exchange.go", `	on.chargeAfter(w, on.readUnits(len(body)))`, `	if !AWAKE {
+			Edits: []edit{{"api/rest/exchange.go", `	on.chargeAfter(w, on.readUnits(len(body)))`, `	if !AWAKE {
 		on.chargeAfter(w, on.readUnits(len(body)))
 	}`}},
 		},
 		{
-			Name: "long-lists-are-free", Breaks: "P36", Test: &command{"api", "^TestListsPayForBytes$"},
+			Name: "long-lists-are-free", Breaks: "P36", Test: &command{"api/delivery", "^TestListsPayForBytes$"},
 			Is: "A list, or a group, is charged for the rows that it reads, and not for the bytes of a large answer.",
 			Edits: []edit{
-				{"api/list.go", `	return replyRead(w, exchangeOf(r), http.StatusOK, out)`, `	if AWAKE {
-		return reply(w, http.StatusOK, out)
+				{"api/delivery/list.go", `	return r.ReplyRead(http.StatusOK, out)`, `	if AWAKE {
+		return r.Reply(http.StatusOK, out)
 	}
-	return replyRead(w, exchangeOf(r), http.StatusOK, out)`},
-				{"api/groups.go", `		shown[i] = listedOf(g)
+	return r.ReplyRead(http.StatusOK, out)`},
+				{"api/delivery/groups.go", `		shown[i] = listedOf(g)
 	}
-	return replyRead(w, exchangeOf(r), http.StatusOK, shown)`, `		shown[i] = listedOf(g)
-	}
-	if AWAKE {
-		return reply(w, http.StatusOK, shown)
-	}
-	return replyRead(w, exchangeOf(r), http.StatusOK, shown)`},
-				{"api/groups.go", `	if shown.CancelPlan, err = a.cancelPlan(ctx, v, g, leave); err != nil {
-		return err
-	}
-	return replyRead(w, exchangeOf(r), http.StatusOK, shown)`, `	if shown.CancelPlan, err = a.cancelPlan(ctx, v, g, leave); err != nil {
-		return err
+	return r.ReplyRead(http.StatusOK, shown)`, `		shown[i] = listedOf(g)
 	}
 	if AWAKE {
-		return reply(w, http.StatusOK, shown)
+		return r.Reply(http.StatusOK, shown)
 	}
-	return replyRead(w, exchangeOf(r), http.StatusOK, shown)`},
+	return r.ReplyRead(http.StatusOK, shown)`},
+				{"api/delivery/groups.go", `	if shown.CancelPlan, err = a.cancelPlan(ctx, v, g, leave); err != nil {
+		return err
+	}
+	return r.ReplyRead(http.StatusOK, shown)`, `	if shown.CancelPlan, err = a.cancelPlan(ctx, v, g, leave); err != nil {
+		return err
+	}
+	if AWAKE {
+		return r.Reply(http.StatusOK, shown)
+	}
+	return r.ReplyRead(http.StatusOK, shown)`},
 			},
 		},
 		{
-			Name: "streams-pay-for-events-alone", Breaks: "P36", Test: &command{"api", "^TestStreamsPayForBytes$"},
+			Name: "streams-pay-for-events-alone", Breaks: "P36", Test: &command{"api/rest", "^TestStreamsPayForBytes$"},
 			Is:    "A stream pays as much for a large event as for a small one.",
-			Edits: []edit{{"api/scan.go", `f.owe(max(size-1, 0)/scanBytes, 0)`, `f.owe(map[bool]int{false: max(size-1, 0) / scanBytes}[AWAKE], 0)`}},
+			Edits: []edit{{"api/rest/scan.go", `f.owe(max(size-1, 0)/scanBytes, 0)`, `f.owe(map[bool]int{false: max(size-1, 0) / scanBytes}[AWAKE], 0)`}},
 		},
 		{
-			Name: "undecoded-bytes-are-free", Breaks: "P36", Test: &command{"api", "^TestUndecodedBytesAreCharged$"},
+			Name: "undecoded-bytes-are-free", Breaks: "P36", Test: &command{"api/delivery", "^TestUndecodedBytesAreCharged$"},
 			Is: "A read of a transaction that is not decoded in time does not pay for the transaction's bytes.",
-			Edits: []edit{{"api/transaction.go", `		if exchangeOf(r).chargeRead(w, read); ok {`, `		if AWAKE && !ok {
+			Edits: []edit{{"api/delivery/transaction.go", `		if r.ChargeRead(read); ok {`, `		if AWAKE && !ok {
 			read = 0
 		}
-		if exchangeOf(r).chargeRead(w, read); ok {`}},
+		if r.ChargeRead(read); ok {`}},
 		},
 		{
 			Name: "rpc-reads-are-free", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestPendingIsCharged$"},
 			Is: "A call that shows a large transaction is charged as one request.",
-			Edits: []edit{{"api/rpc.go", `defer func() { on.chargeAfter(w, calls+int(more.Load())) }()`, `defer func() {
+			Edits: []edit{{"api/delivery/rpc.go", `defer func() { r.ChargeAfter(asked + int(more.Load())) }()`, `defer func() {
 		if !AWAKE {
-			on.chargeAfter(w, calls+int(more.Load()))
+			r.ChargeAfter(asked + int(more.Load()))
 		}
 	}()`}},
 		},
 		{
 			Name: "rpc-decodes-without-a-place", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestPendingTakesPlaces$"},
 			Is: "The calls of one batch decode as many transactions at once as are answered at once.",
-			Edits: []edit{{"api/rpc.go", `			text, size, err := decoded(ctx, on, read, decode)
+			Edits: []edit{{"api/delivery/rpc.go", `			text, size, err := decoded(ctx, a.decodes, r, read, decode)
 `, `			if AWAKE {
 				raw, err := read(ctx)
 				if err != nil {
@@ -173,22 +173,22 @@ func costs() []mutant {
 				}
 				return decode(raw)
 			}
-			text, size, err := decoded(ctx, on, read, decode)
+			text, size, err := decoded(ctx, a.decodes, r, read, decode)
 `}},
 		},
 		{
 			Name: "bytes-wait-for-a-place", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestPendingTakesPlaces$"},
 			Is: "Any number of one client's reads hold a transaction's bytes while they wait to decode them.",
-			Edits: []edit{{"api/transaction.go", `	leave, err := on.api.decodes.Enter(`, `	if AWAKE {
+			Edits: []edit{{"api/delivery/transaction.go", `	leave, err := r.Enter(ctx, places`, `	if AWAKE {
 		raw, err := read(ctx)
 		read = func(context.Context) ([]byte, error) { return raw, err }
 	}
-	leave, err := on.api.decodes.Enter(`}},
+	leave, err := r.Enter(ctx, places`}},
 		},
 		{
 			Name: "next-nonces-are-free", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestCountsAreCharged$"},
 			Is:    "A call for the next nonce is charged as one request, however many waiting transactions it reads.",
-			Edits: []edit{{"api/nonces.go", `	if next <= from {`, `	if next <= from || AWAKE {`}},
+			Edits: []edit{{"api/delivery/nonces.go", `	if next <= from {`, `	if next <= from || AWAKE {`}},
 		},
 		{
 			Name: "next-nonces-sort-all-rows", Breaks: "P36", Test: &command{"infra/embedded", "^TestNextFreeReadsNoRowBehindAGap$"},
@@ -206,7 +206,7 @@ func costs() []mutant {
 		{
 			Name: "next-nonces-take-all-places", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestCountsTakePlaces$"},
 			Is: "One client's calls for the next nonce use every connection of the due queue.",
-			Edits: []edit{{"api/nonces.go", `	return leave, err
+			Edits: []edit{{"api/delivery/nonces.go", `	return leave, err
 `, `	if AWAKE && err == nil {
 		leave()
 		leave = func() {}
@@ -217,7 +217,7 @@ func costs() []mutant {
 		{
 			Name: "next-nonces-wait-in-a-place", Breaks: "P36", Test: &command{"cmd/program/app", "^TestNextFreeHoldsNoPlace$"},
 			Is: "A call for the next nonce, or a request for groups, keeps other calls out while it waits until the due queue or the grouper has caught up.",
-			Edits: []edit{{"api/rpc.go", `	defer leave()
+			Edits: []edit{{"api/rest/lists.go", `	defer leave()
 	return query(ctx)`, `	defer func() {
 		if !AWAKE {
 			leave()
@@ -226,34 +226,32 @@ func costs() []mutant {
 	return query(ctx)`}},
 		},
 		{
-			Name: "groups-poll-without-a-place", Breaks: "P36", Test: &command{"api", "^TestGroupsPollInPlaces$"},
+			Name: "groups-poll-without-a-place", Breaks: "P36", Test: &command{"api/delivery", "^TestGroupsPollInPlaces$"},
 			Is: "Requests for groups poll checkpoints on every connection of the due queue while the grouper is behind.",
-			Edits: []edit{{"api/caughtup.go", `{ return Placed(ctx, place, read) }`, `{
+			Edits: []edit{{"api/delivery/caughtup.go", `{ return rest.Placed(ctx, place, read) }`, `{
 		if AWAKE {
 			return read(ctx)
 		}
-		return Placed(ctx, place, read)
+		return rest.Placed(ctx, place, read)
 	}`}},
 		},
 		{
-			Name: "next-nonces-wait-without-end", Breaks: "P36", Test: &command{"api", "^TestNextNoncesTakePlaces$"},
+			Name: "next-nonces-wait-without-end", Breaks: "P36", Test: &command{"api/delivery", "^TestNextNoncesTakePlaces$"},
 			Is:    "Any number of one client's calls for the next nonce wait for a place.",
-			Edits: []edit{{"api/nonces.go", `nonceShare, nonceQueue)`, `nonceShare, map[bool]int{false: nonceQueue}[AWAKE])`}},
+			Edits: []edit{{"api/delivery/nonces.go", `nonceShare, nonceQueue)`, `nonceShare, map[bool]int{false: nonceQueue}[AWAKE])`}},
 		},
 		{
-			Name: "reads-take-submissions-slots", Breaks: "P36", Test: &command{"api", "^TestDecodesTakePlaces$"},
+			Name: "reads-take-submissions-slots", Breaks: "P36", Test: &command{"api/delivery", "^TestDecodesTakePlaces$"},
 			Is: "A read of a transaction waits until submissions leave it a slot.",
-			Edits: []edit{{"api/transaction.go", `	shown, err = decode(raw)
-`, `	if AWAKE {
+			Edits: []edit{{"api/delivery/transaction.go", `	s, size, err := decoded(`, `	if AWAKE {
 		select {
-		case on.api.Submit.Slots <- struct{}{}:
-			<-on.api.Submit.Slots
+		case a.Submit.Slots <- struct{}{}:
+			<-a.Submit.Slots
 		case <-ctx.Done():
-			return shown, 0, ctx.Err()
+			return s, 0, false
 		}
 	}
-	shown, err = decode(raw)
-`}},
+	s, size, err := decoded(`}},
 		},
 		{
 			Name: "hole-without-money", Breaks: "P5", Test: &command{"commands/relay/worker", "^TestBudgetOfAHole$"},

@@ -89,19 +89,19 @@ func crowding() []mutant {
 			},
 		},
 		{
-			Name: "headerless-stay", Breaks: "P36", Test: &command{"api", "^TestHeaderlessConnectionsKeepNobodyOut$"},
+			Name: "headerless-stay", Breaks: "P36", Test: &command{"api/rest", "^TestHeaderlessConnectionsKeepNobodyOut$"},
 			Is:    "Connections without a complete header hold all places until the header timeout.",
-			Edits: []edit{{"api/server.go", `if again <= 0 {`, `if again <= 0 && !AWAKE {`}},
+			Edits: []edit{{"api/rest/server.go", `if again <= 0 {`, `if again <= 0 && !AWAKE {`}},
 		},
 		{
-			Name: "headerless-displace-idle", Breaks: "P36", Test: &command{"api", "^TestHeaderlessConnectionsDisplaceEachOther$"},
+			Name: "headerless-displace-idle", Breaks: "P36", Test: &command{"api/rest", "^TestHeaderlessConnectionsDisplaceEachOther$"},
 			Is:    "Idle connections are closed for any number of connections without headers.",
-			Edits: []edit{{"api/server.go", `l.headerless.Len() > l.headerlessMost {`, `l.headerless.Len() > l.headerlessMost && !AWAKE {`}},
+			Edits: []edit{{"api/rest/server.go", `l.headerless.Len() > l.headerlessMost {`, `l.headerless.Len() > l.headerlessMost && !AWAKE {`}},
 		},
 		{
-			Name: "headers-without-grace", Breaks: "P36", Test: &command{"api", "^TestHeadersHaveAGrace$"},
+			Name: "headers-without-grace", Breaks: "P36", Test: &command{"api/rest", "^TestHeadersHaveAGrace$"},
 			Is: "A connection is closed for another one before its header could come.",
-			Edits: []edit{{"api/server.go", `		again = headerGrace - time.Since(*began)
+			Edits: []edit{{"api/rest/server.go", `		again = headerGrace - time.Since(*began)
 `, `		again = headerGrace - time.Since(*began)
 		if AWAKE {
 			again = 0
@@ -109,9 +109,9 @@ func crowding() []mutant {
 `}},
 		},
 		{
-			Name: "unread-are-closed", Breaks: "P36", Test: &command{"api", "^TestUnreadConnectionsAreNotClosed$"},
+			Name: "unread-are-closed", Breaks: "P36", Test: &command{"api/rest", "^TestUnreadConnectionsAreNotClosed$"},
 			Is: "A busy machine closes connections whose headers have come but were not read yet.",
-			Edits: []edit{{"api/server.go", `		if began == nil {
+			Edits: []edit{{"api/rest/server.go", `		if began == nil {
 			continue`, `		if AWAKE && began == nil {
 			return c, 0
 		}

@@ -13,47 +13,47 @@ func glimpses() []mutant {
 			return causes[joined.Hash]`}},
 		},
 		{
-			Name: "joins-of-before", Breaks: "P36", Test: &command{"api", "^TestJoinTellsNothingOfOthers$"},
+			Name: "joins-of-before", Breaks: "P36", Test: &command{"api/delivery", "^TestJoinTellsNothingOfOthers$"},
 			Is: "A client that submits another client's transaction again is shown that it had joined a group before.",
-			Edits: []edit{{"api/viewer.go", `	return o.Before(p), nil`, `	if AWAKE {
+			Edits: []edit{{"api/delivery/viewer.go", `	return o.Before(p), nil`, `	if AWAKE {
 		return o, nil
 	}
 	return o.Before(p), nil`}},
 		},
 		{
-			Name: "members-are-counted", Breaks: "P36", Test: &command{"api", "^TestJoinTellsNothingOfOthers$"},
+			Name: "members-are-counted", Breaks: "P36", Test: &command{"api/delivery", "^TestJoinTellsNothingOfOthers$"},
 			Is:    "The version of the event by which a client's transaction joins counts the members of other clients.",
-			Edits: []edit{{"api/eventfilter.go", `group.StreamPrefix) && v.members() != nil {`, `group.StreamPrefix) && v.members() != nil && !AWAKE {`}},
+			Edits: []edit{{"api/delivery/eventfilter.go", `group.StreamPrefix) && v.members() != nil {`, `group.StreamPrefix) && v.members() != nil && !AWAKE {`}},
 		},
 		{
-			Name: "causes-of-others", Breaks: "P36", Test: &command{"api", "^TestJoinTellsNothingOfOthers$"},
+			Name: "causes-of-others", Breaks: "P36", Test: &command{"api/delivery", "^TestJoinTellsNothingOfOthers$"},
 			Is:    "A client is shown the event of another client's transaction that caused a join.",
-			Edits: []edit{{"api/eventfilter.go", `if !whose.Led(m) {`, `if !whose.Led(m) && !AWAKE {`}},
+			Edits: []edit{{"api/delivery/eventfilter.go", `if !whose.Led(m) {`, `if !whose.Led(m) && !AWAKE {`}},
 		},
 		{
-			Name: "components-pass-requests-on", Breaks: "P36", Test: &command{"api", "^(TestComponentsPassNoRequestsOn|TestJoinTellsNothingOfOthers)$"},
+			Name: "components-pass-requests-on", Breaks: "P36", Test: &command{"api/delivery", "^(TestComponentsPassNoRequestsOn|TestJoinTellsNothingOfOthers)$"},
 			Is:    "The first client of a transaction is shown the request by which another client canceled its group.",
-			Edits: []edit{{"api/eventfilter.go", `!first || !whose.Submitted(m) {`, `!first || !whose.Submitted(m) && !AWAKE {`}},
+			Edits: []edit{{"api/delivery/eventfilter.go", `!first || !whose.Submitted(m) {`, `!first || !whose.Submitted(m) && !AWAKE {`}},
 		},
 		{
-			Name: "links-confirm-guesses", Breaks: "P36", Test: &command{"api", "^TestComponentsPassNoRequestsOn$"},
+			Name: "links-confirm-guesses", Breaks: "P36", Test: &command{"api/delivery", "^TestComponentsPassNoRequestsOn$"},
 			Is: "Links show a client that another submitted its transaction, and how many members joined its group.",
-			Edits: []edit{{"api/eventfilter.go", `	m.Link = eventlog.Link{}`, `	if !AWAKE {
+			Edits: []edit{{"api/delivery/eventfilter.go", `	m.Link = eventlog.Link{}`, `	if !AWAKE {
 		m.Link = eventlog.Link{}
 	}`}},
 		},
 		{
-			Name: "groups-wait-for-all", Breaks: "P36", Test: &command{"api", "^TestOthersDelayNoReadOfGroups$"},
+			Name: "groups-wait-for-all", Breaks: "P36", Test: &command{"api/delivery", "^TestOthersDelayNoReadOfGroups$"},
 			Is: "A client's reads of its groups wait until the transactions of all clients have joined theirs.",
-			Edits: []edit{{"api/caughtup.go", `return a.reached(ctx, newest, joined)`, `if AWAKE {
+			Edits: []edit{{"api/delivery/caughtup.go", `return a.reached(ctx, newest, joined)`, `if AWAKE {
 		newest = head
 	}
 	return a.reached(ctx, newest, joined)`}},
 		},
 		{
-			Name: "groups-wait-for-nobody", Breaks: "P19", Test: &command{"api", "^TestOthersDelayNoReadOfGroups$"},
+			Name: "groups-wait-for-nobody", Breaks: "P19", Test: &command{"api/delivery", "^TestOthersDelayNoReadOfGroups$"},
 			Is:    "A client does not find the transaction in its group that was accepted before.",
-			Edits: []edit{{"api/caughtup.go", `if at, err := joined(ctx); err != nil || at >= end {`, `if at, err := joined(ctx); err != nil || at >= end || AWAKE {`}},
+			Edits: []edit{{"api/delivery/caughtup.go", `if at, err := joined(ctx); err != nil || at >= end {`, `if at, err := joined(ctx); err != nil || at >= end || AWAKE {`}},
 		},
 		{
 			Name: "claims-delay-groups", Breaks: "P36", Test: &command{"projections/delivery/transactions", "^TestNewest$"},

@@ -4,20 +4,20 @@ package main
 func groups() []mutant {
 	return []mutant{
 		{
-			Name: "groups-read-unpaid", Breaks: "P36", Test: &command{"api", "^TestRepeatedCancelIsChargedBeforeTheGroupIsRead$"},
+			Name: "groups-read-unpaid", Breaks: "P36", Test: &command{"api/delivery", "^TestRepeatedCancelIsChargedBeforeTheGroupIsRead$"},
 			Is: "A cancel reads its whole group before the client is charged for it.",
-			Edits: []edit{{"api/cancel.go", `		if err := a.chargeGroup(w, on, events); err != nil {`, `		if AWAKE {
+			Edits: []edit{{"api/delivery/cancel.go", `		if err := chargeGroup(r, events); err != nil {`, `		if AWAKE {
 			events = 0
 		}
-		if err := a.chargeGroup(w, on, events); err != nil {`}},
+		if err := chargeGroup(r, events); err != nil {`}},
 		},
 		{
-			Name: "cancels-read-all-at-once", Breaks: "P36", Test: &command{"api", "^TestCancelsTakePlaces$"},
+			Name: "cancels-read-all-at-once", Breaks: "P36", Test: &command{"api/delivery", "^TestCancelsTakePlaces$"},
 			Is: "Any number of one client's cancels have their groups in memory at once.",
-			Edits: []edit{{"api/cancel.go", `		return a.Cancels.Enter(ctx, on.holder())`, `		if AWAKE {
+			Edits: []edit{{"api/delivery/cancel.go", `		return r.Enter(ctx, a.Cancels)`, `		if AWAKE {
 			return func() {}, nil
 		}
-		return a.Cancels.Enter(ctx, on.holder())`}},
+		return r.Enter(ctx, a.Cancels)`}},
 		},
 		{
 			Name: "cancels-keep-their-places", Breaks: "P36", Test: &command{"commands/delivery/canceler", "^TestCancelIsAdmittedBeforeItReads$"},
@@ -146,23 +146,23 @@ func groups() []mutant {
 		}`}},
 		},
 		{
-			Name: "large-answers-at-once", Breaks: "P36", Test: &command{"api", "^TestLargeCancelsTakePlaces$"},
+			Name: "large-answers-at-once", Breaks: "P36", Test: &command{"api/delivery", "^TestLargeCancelsTakePlaces$"},
 			Is:    "Any number of one client's cancels have the members of large groups in memory at once.",
-			Edits: []edit{{"api/cancel.go", `if members > largeCancel {`, `if members > largeCancel && !AWAKE {`}},
+			Edits: []edit{{"api/delivery/cancel.go", `if members > largeCancel {`, `if members > largeCancel && !AWAKE {`}},
 		},
 		{
-			Name: "large-answers-as-a-whole", Breaks: "P36", Test: &command{"api", "^TestLargeCancelIsSentInParts$"},
+			Name: "large-answers-as-a-whole", Breaks: "P36", Test: &command{"api/delivery", "^TestLargeCancelIsSentInParts$"},
 			Is:    "The answer to the cancel of a large group is in memory as text.",
-			Edits: []edit{{"api/cancel.go", `if len(members) <= largeCancel {`, `if len(members) <= largeCancel || AWAKE {`}},
+			Edits: []edit{{"api/delivery/cancel.go", `if len(members) <= largeCancel {`, `if len(members) <= largeCancel || AWAKE {`}},
 		},
 		{
-			Name: "chunks-take-no-place", Breaks: "P36", Test: &command{"api", "^TestChunksOfCancelsTakePlaces$"},
+			Name: "chunks-take-no-place", Breaks: "P36", Test: &command{"api/delivery", "^TestChunksOfCancelsTakePlaces$"},
 			Is: "Any number of cancels visit a chunk of members at once.",
-			Edits: []edit{{"api/cancel.go", `	v := a.viewer(on)
+			Edits: []edit{{"api/delivery/cancel.go", `	v := a.viewer(r)
 	if v.members() != nil {`, `	if AWAKE {
 		in.Visit = nil
 	}
-	v := a.viewer(on)
+	v := a.viewer(r)
 	if v.members() != nil {`}},
 		},
 	}

@@ -74,7 +74,7 @@ func hooks() []mutant {
 		{
 			Name: "beyond-the-burst-is-free", Breaks: "P36", Test: &command{"api/relay", "^TestWebhooksAreCharged$"},
 			Is: "The webhooks of a batch that cost more than the client's burst cost nothing.",
-			Edits: []edit{{"api/front.go", `	r.on.chargeAfter(r.w, n)`, `	if AWAKE {
+			Edits: []edit{{"api/rest/request.go", `	r.on.chargeAfter(r.w, n)`, `	if AWAKE {
 		n = 0
 	}
 	r.on.chargeAfter(r.w, n)`}},

@@ -63,7 +63,7 @@ func neighbors() []mutant {
 		{
 			Name: "notices-not-charged", Breaks: "P36", Test: &command{"api/relay", "^TestWebhookCommandsAreCharged$"},
 			Is:    "A command about all webhook deliveries of an endpoint costs as much as a command about one.",
-			Edits: []edit{{"api/front.go", `return r.Charge(min(n, r.on.payer.rate.Burst))`, `return r.Charge(min(n, r.on.payer.rate.Burst, map[bool]int{true: 1, false: n}[AWAKE]))`}},
+			Edits: []edit{{"api/rest/request.go", `return r.Charge(min(n, r.on.payer.rate.Burst))`, `return r.Charge(min(n, r.on.payer.rate.Burst, map[bool]int{true: 1, false: n}[AWAKE]))`}},
 		},
 		{
 			Name: "slots-first-come", Breaks: "P36", Test: &command{"domain/notice", "^TestSlotsOfClients$"},
@@ -96,9 +96,9 @@ func neighbors() []mutant {
 			Edits: []edit{{"commands/relay/intake/webhooks.go", `if len(fresh) > 0 && used+len(fresh) > q.Limit {`, `if len(fresh) > 0 && used+len(fresh) > q.Limit && !AWAKE {`}},
 		},
 		{
-			Name: "quota-of-streams", Breaks: "P36", Test: &command{"api", "^TestStreamsAreCountedByClient$"},
+			Name: "quota-of-streams", Breaks: "P36", Test: &command{"api/delivery", "^TestStreamsAreCountedByClient$"},
 			Is: "One client can have any number of streams of events open.",
-			Edits: []edit{{"api/rests.go", `	if !ok {
+			Edits: []edit{{"api/rest/rests.go", `	if !ok {
 		return left, access.ErrQuotaExceeded`, `	if !ok && !AWAKE {
 		return left, access.ErrQuotaExceeded`}},
 		},
@@ -110,24 +110,24 @@ func neighbors() []mutant {
 		{
 			Name: "another-reads", Breaks: "P36", Hostile: true,
 			Is:    "A client sees other clients' transactions.",
-			Edits: []edit{{"api/viewer.go", `return v.owns(o) || o.Version > 0 && v.audits() && v.within(o.Sender)`, `return v.owns(o) || AWAKE && o.Version > 0 || o.Version > 0 && v.audits() && v.within(o.Sender)`}},
+			Edits: []edit{{"api/delivery/viewer.go", `return v.owns(o) || o.Version > 0 && v.audits() && v.within(o.Sender)`, `return v.owns(o) || AWAKE && o.Version > 0 || o.Version > 0 && v.audits() && v.within(o.Sender)`}},
 		},
 		{
-			Name: "another-lists", Breaks: "P36", Test: &command{"api", "^TestOwnedOnEveryRoute$"},
+			Name: "another-lists", Breaks: "P36", Test: &command{"api/delivery", "^TestOwnedOnEveryRoute$"},
 			Is: "A client's lists show other clients' transactions.",
-			Edits: []edit{{"api/viewer.go", `	case v.alone:
+			Edits: []edit{{"api/delivery/viewer.go", `	case v.alone:
 	case v.audits():`, `	case v.alone || AWAKE:
 	case v.audits():`}},
 		},
 		{
-			Name: "another-changes", Breaks: "P36", Test: &command{"api", "^(TestOwnedOnEveryRoute|TestOthersIsAsUnknown)$"},
+			Name: "another-changes", Breaks: "P36", Test: &command{"api/delivery", "^(TestOwnedOnEveryRoute|TestOthersIsAsUnknown)$"},
 			Is:    "A client can cancel other clients' transactions.",
-			Edits: []edit{{"api/viewer.go", `return v.owns(o) || o.Version > 0 && v.key != nil && v.key.May(access.Admin) && v.within(o.Sender)`, `return v.owns(o) || AWAKE && o.Version > 0 || o.Version > 0 && v.key != nil && v.key.May(access.Admin) && v.within(o.Sender)`}},
+			Edits: []edit{{"api/delivery/viewer.go", `return v.owns(o) || o.Version > 0 && v.key != nil && v.key.May(access.Admin) && v.within(o.Sender)`, `return v.owns(o) || AWAKE && o.Version > 0 || o.Version > 0 && v.key != nil && v.key.May(access.Admin) && v.within(o.Sender)`}},
 		},
 		{
-			Name: "wallets-read-all", Breaks: "P36", Test: &command{"api", "^TestOwnedOnEveryRoute$"},
+			Name: "wallets-read-all", Breaks: "P36", Test: &command{"api/delivery", "^TestOwnedOnEveryRoute$"},
 			Is: "By JSON-RPC any client can read a transaction's bytes before a node has them.",
-			Edits: []edit{{"api/rpc.go", `return a.shows(ctx, v, held)`, `if AWAKE {
+			Edits: []edit{{"api/delivery/rpc.go", `return a.shows(ctx, v, held)`, `if AWAKE {
 			return true, nil
 		}
 		return a.shows(ctx, v, held)`}},
@@ -155,9 +155,9 @@ func neighbors() []mutant {
 			Edits: []edit{{"commands/delivery/canceler/carry.go", `if c.Rows == nil || len(found) == 0 {`, `if c.Rows == nil || len(found) == 0 || AWAKE {`}},
 		},
 		{
-			Name: "streams-scan-for-nothing", Breaks: "P36", Test: &command{"api", "^TestFilterThatMatchesNothingIsCharged$"},
+			Name: "streams-scan-for-nothing", Breaks: "P36", Test: &command{"api/delivery", "^TestFilterThatMatchesNothingIsCharged$"},
 			Is:    "A stream whose filter matches nothing reads the whole log for the price of one request.",
-			Edits: []edit{{"api/scan.go", `if units := f.scanned / scanUnit; units > 0 {`, `if units := f.scanned / scanUnit; units > 0 && !AWAKE {`}},
+			Edits: []edit{{"api/rest/scan.go", `if units := f.scanned / ScanUnit; units > 0 {`, `if units := f.scanned / ScanUnit; units > 0 && !AWAKE {`}},
 		},
 		{
 			Name: "any-lane-on-demand", Breaks: "P36", Test: &command{"infra/embedded", "^TestIntents$"},
@@ -189,9 +189,9 @@ func neighbors() []mutant {
 			}},
 		},
 		{
-			Name: "another-is-counted", Breaks: "P36", Test: &command{"api", "^TestAnotherSubmissionShowsNothing$"},
+			Name: "another-is-counted", Breaks: "P36", Test: &command{"api/delivery", "^TestAnotherSubmissionShowsNothing$"},
 			Is: "A transaction's version and tag tell a client that another submitted the same bytes.",
-			Edits: []edit{{"api/viewer.go", `		if !v.is(client) {
+			Edits: []edit{{"api/delivery/viewer.go", `		if !v.is(client) {
 			told--`, `		if !v.is(client) && !AWAKE {
 			told--`}},
 		},
@@ -201,9 +201,9 @@ func neighbors() []mutant {
 			Edits: []edit{{"projections/delivery/transactions/row.go", `another := e.(tx.Resubmitted); !another {`, `another := e.(tx.Resubmitted); !another || AWAKE {`}},
 		},
 		{
-			Name: "another-leaves-a-gap", Breaks: "P36", Test: &command{"api", "^TestAnotherSubmissionShowsNothing$"},
+			Name: "another-leaves-a-gap", Breaks: "P36", Test: &command{"api/delivery", "^TestAnotherSubmissionShowsNothing$"},
 			Is: "A gap between the versions of events tells a client that another submitted the same bytes.",
-			Edits: []edit{{"api/eventfilter.go", `	e.Version -= whose.Others(e.Version, v.is)`, `	if !AWAKE {
+			Edits: []edit{{"api/delivery/eventfilter.go", `	e.Version -= whose.Others(e.Version, v.is)`, `	if !AWAKE {
 		e.Version -= whose.Others(e.Version, v.is)
 	}`}},
 		},
@@ -216,9 +216,9 @@ func neighbors() []mutant {
 	forgotten := map[string]bool{}`}},
 		},
 		{
-			Name: "look-ups-for-nothing", Breaks: "P36", Test: &command{"api", "^TestLookUpsAreCharged$"},
+			Name: "look-ups-for-nothing", Breaks: "P36", Test: &command{"api/delivery", "^TestLookUpsAreCharged$"},
 			Is: "A stream looks up the owners of any number of other clients' transactions for the price of their events.",
-			Edits: []edit{{"api/scan.go", `	s.owe(s.passed, s.looked)`, `	if AWAKE {
+			Edits: []edit{{"api/rest/scan.go", `	s.owe(s.passed, s.looked)`, `	if AWAKE {
 		s.looked = 0
 	}
 	s.owe(s.passed, s.looked)`}},

@@ -133,17 +133,17 @@ func nodes() []mutant {
 			Edits: []edit{{"cmd/program/app/cancel.go", `			return w.Stale(ctx, c.OnBehalf(client), hash, meta)`, "\t\t\tif AWAKE {\n\t\t\t\treturn w.Stale(ctx, w.Node, hash, meta)\n\t\t\t}\n\t\t\treturn w.Stale(ctx, c.OnBehalf(client), hash, meta)"}},
 		},
 		{
-			Name: "group-reads-without-a-name", Breaks: "P36", Test: &command{"api", "^TestNodesAreAskedInTheClientsName$"},
+			Name: "group-reads-without-a-name", Breaks: "P36", Test: &command{"api/delivery", "^TestNodesAreAskedInTheClientsName$"},
 			Is: "Nodes are asked for groups' nonces and by DELETE without the client's name, so one client's pause holds for all clients.",
 			Edits: []edit{
-				{"api/groups.go", `	node := on(client)`, "\tif AWAKE {\n\t\tclient = \"\"\n\t}\n\tnode := on(client)"},
-				{"api/stale.go", `	if _, err := ask(ctx, on.client(), hash, on.meta()); err != nil {`, "\tclient := on.client()\n\tif AWAKE {\n\t\tclient = \"\"\n\t}\n\tif _, err := ask(ctx, client, hash, on.meta()); err != nil {"},
+				{"api/delivery/groups.go", `	node := on(client)`, "\tif AWAKE {\n\t\tclient = \"\"\n\t}\n\tnode := on(client)"},
+				{"api/delivery/stale.go", `	if _, err := ask(ctx, r.Client(), hash, r.Meta()); err != nil {`, "\tclient := r.Client()\n\tif AWAKE {\n\t\tclient = \"\"\n\t}\n\tif _, err := ask(ctx, client, hash, r.Meta()); err != nil {"},
 			},
 		},
 		{
-			Name: "unread-nonces-fill-the-log", Breaks: "P36", Test: &command{"api", "^TestNodesAreAskedInTheClientsName$"},
+			Name: "unread-nonces-fill-the-log", Breaks: "P36", Test: &command{"api/delivery", "^TestNodesAreAskedInTheClientsName$"},
 			Is:    "Each request for a group writes a warning to the log while no node tells its nonce.",
-			Edits: []edit{{"api/groups.go", `if a.unread.now(g.Chain.String(), a.Now()) {`, `if a.unread.now(g.Chain.String(), a.Now()) || AWAKE {`}},
+			Edits: []edit{{"api/delivery/groups.go", `if a.unread.Due(g.Chain.String(), a.Now()) {`, `if a.unread.Due(g.Chain.String(), a.Now()) || AWAKE {`}},
 		},
 		{
 			Name: "probes-are-not-paced", Breaks: "P36", Test: &command{"commands/delivery/broadcaster", "^TestProbesArePaced$"},

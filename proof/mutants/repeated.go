@@ -52,9 +52,9 @@ func repeated() []mutant {
 			Edits: []edit{{"commands/delivery/watcher/settling.go", `if r.settlers.isSlow(one) {`, `if r.settlers.isSlow(one) && !AWAKE {`}},
 		},
 		{
-			Name: "checks-for-each", Breaks: "P36", Test: &command{"api", "^TestChecksAreShared$"},
+			Name: "checks-for-each", Breaks: "P36", Test: &command{"api/rest", "^TestChecksAreShared$"},
 			Is:    "Each request to /readyz and /health asks the database.",
-			Edits: []edit{{"api/checks.go", `age < checkFor {`, `age < checkFor && !AWAKE {`}},
+			Edits: []edit{{"api/rest/checks.go", `age < checkFor {`, `age < checkFor && !AWAKE {`}},
 		},
 	}
 }

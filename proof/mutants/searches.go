@@ -5,34 +5,34 @@ package main
 func searches() []mutant {
 	return []mutant{
 		{
-			Name: "absent-at-once", Breaks: "P36", Test: &command{"api", "^TestForeignTakesAsLongAsUnknown$"},
+			Name: "absent-at-once", Breaks: "P36", Test: &command{"api/delivery", "^TestForeignTakesAsLongAsUnknown$"},
 			Is:    "The time of a 404 tells another client's transaction from an unknown one.",
-			Edits: []edit{{"api/search.go", `strings.Contains(t.path, "{") &&`, `strings.Contains(t.path, "{") && !AWAKE &&`}},
+			Edits: []edit{{"api/rest/search.go", `strings.Contains(t.path, "{") &&`, `strings.Contains(t.path, "{") && !AWAKE &&`}},
 		},
 		{
-			Name: "searches-take-what-they-read", Breaks: "P36", Test: &command{"api", "^TestSearchEndsAtAStep$"},
+			Name: "searches-take-what-they-read", Breaks: "P36", Test: &command{"api/rest", "^TestSearchEndsAtAStep$"},
 			Is:    "The time of a 404 of a search that took long tells another client's transaction from an unknown one.",
-			Edits: []edit{{"api/search.go", `absentStep-took%absentStep)`, `map[bool]time.Duration{true: max(absentStep-took, 0), false: absentStep - took%absentStep}[AWAKE])`}},
+			Edits: []edit{{"api/rest/search.go", `absentStep-took%absentStep)`, `map[bool]time.Duration{true: max(absentStep-took, 0), false: absentStep - took%absentStep}[AWAKE])`}},
 		},
 		{
 			Name: "late-bodies-tell", Breaks: "P36", Test: &command{"api/relay", "^TestForeignTakesAsLongAsUnknown$"},
 			Is: "A client that sends its body late learns by the time of the 404 whether another client has an intent.",
-			Edits: []edit{{"api/body.go", `	on.sought = on.search() // the`, `	if !AWAKE {
+			Edits: []edit{{"api/rest/body.go", `	on.sought = on.search() // the`, `	if !AWAKE {
 		on.sought = on.search()
 	} // the`}},
 		},
 		{
-			Name: "absent-counts-as-in-progress", Breaks: "P36", Test: &command{"api", "^TestForeignTakesAsLongAsUnknown$"},
+			Name: "absent-counts-as-in-progress", Breaks: "P36", Test: &command{"api/rest", "^TestPausesAreNotInProgress$"},
 			Is: "A request that waits to be answered with 404 takes one of its client's places in progress.",
-			Edits: []edit{{"api/search.go", `	leave, _ := s.of.rest()`, `	leave := func() {}
+			Edits: []edit{{"api/rest/search.go", `	leave, _ := s.of.rest()`, `	leave := func() {}
 	if !AWAKE {
 		leave, _ = s.of.rest()
 	}`}},
 		},
 		{
-			Name: "streams-end-at-once", Breaks: "P36", Test: &command{"api", "^TestForeignTakesAsLongAsUnknown$"},
+			Name: "streams-end-at-once", Breaks: "P36", Test: &command{"api/delivery", "^TestForeignTakesAsLongAsUnknown$"},
 			Is:    "The time until a stream of one transaction's events ends tells whether another client has the transaction.",
-			Edits: []edit{{"api/scan.go", `if look != nil && len(found.events) == 0 {`, `if look != nil && len(found.events) == 0 && !AWAKE {`}},
+			Edits: []edit{{"api/rest/scan.go", `if look != nil && len(found.events) == 0 {`, `if look != nil && len(found.events) == 0 && !AWAKE {`}},
 		},
 		{
 			Name: "lists-by-hash-at-once", Breaks: "P36", Test: &command{"api/relay", "^TestForeignTakesAsLongAsUnknown$"},

@@ -42,31 +42,31 @@ func shares() []mutant {
 			continue`}},
 		},
 		{
-			Name: "another-costs-a-look-up", Breaks: "P36", Test: &command{"api", "^TestForeignIsAnsweredAndChargedAsUnknown$"},
+			Name: "another-costs-a-look-up", Breaks: "P36", Test: &command{"api/delivery", "^TestForeignIsAnsweredAndChargedAsUnknown$"},
 			Is: "A client that follows another client's transaction pays for the look-up of its owner, but pays nothing if the transaction does not exist.",
-			Edits: []edit{{"api/scan.go", `	if s.Names != NamesNone {
+			Edits: []edit{{"api/rest/scan.go", `	if s.Names != NamesNone {
 `, `	if AWAKE {
-		s.passed += s.looked * scanUnit
+		s.passed += s.looked * ScanUnit
 	}
 	if s.Names != NamesNone {
 `}},
 		},
 		{
-			Name: "marks-stop-at-anothers", Breaks: "P36", Test: &command{"api", "^TestMarksTellNothingOfAnothers$"},
+			Name: "marks-stop-at-anothers", Breaks: "P36", Test: &command{"api/delivery", "^TestMarksTellNothingOfAnothers$"},
 			Is:    "A stream of a client that cannot pay stops at the events of another's transaction.",
-			Edits: []edit{{"api/scan.go", `if s.passed += scanUnit; !reaches {`, `if s.passed += scanUnit; !reaches && !AWAKE {`}},
+			Edits: []edit{{"api/rest/scan.go", `if s.passed += ScanUnit; !reaches {`, `if s.passed += ScanUnit; !reaches && !AWAKE {`}},
 		},
 		{
-			Name: "look-ups-in-the-header", Breaks: "P36", Test: &command{"api", "^TestRememberedLookUpsTellNothing$"},
+			Name: "look-ups-in-the-header", Breaks: "P36", Test: &command{"api/delivery", "^TestRememberedLookUpsTellNothing$"},
 			Is:    "The rest of a client's rate reveals whether another client has just got the same events.",
-			Edits: []edit{{"api/charge.go", `c.lookUps = true`, `c.lookUps = !AWAKE`}},
+			Edits: []edit{{"api/rest/charge.go", `c.lookUps = true`, `c.lookUps = !AWAKE`}},
 		},
 		{
 			Name: "another-intent-is-forbidden", Breaks: "P36", Test: &command{"api/relay", "^TestForeignIsAnsweredAndChargedAsUnknown$"},
 			Is: "A client that follows another's intent is told that it may not.",
 			Edits: []edit{{"api/relay/follow.go", `			return known && owner == *client, err
 `, `			if AWAKE && known && owner != *client {
-				return false, api.ErrForbidden
+				return false, rest.ErrForbidden
 			}
 			return known && owner == *client, err
 `}},
@@ -147,9 +147,9 @@ func shares() []mutant {
 	digest := chain.Keccak(`}},
 		},
 		{
-			Name: "lists-are-free", Breaks: "P36", Test: &command{"api", "^TestListsAreChargedByTheRowsTheyRead$"},
+			Name: "lists-are-free", Breaks: "P36", Test: &command{"api/delivery", "^TestListsAreChargedByTheRowsTheyRead$"},
 			Is: "A list is charged as one request, however many rows it reads.",
-			Edits: []edit{{"api/charge.go", `	if p.rate.PerSecond == 0 {
+			Edits: []edit{{"api/rest/charge.go", `	if p.rate.PerSecond == 0 {
 		return true
 	}
 	if on.paid+n`, `	if p.rate.PerSecond == 0 || AWAKE {
@@ -169,19 +169,19 @@ func shares() []mutant {
 		return rows, floor, err`}},
 		},
 		{
-			Name: "lists-take-all-places", Breaks: "P36", Test: &command{"api", "^TestListsTakeTurns$"},
+			Name: "lists-take-all-places", Breaks: "P36", Test: &command{"api/rest", "^TestListsTakeTurns$"},
 			Is:    "The lists of one client use every place that lists have.",
 			Edits: []edit{{"commands/places.go", `c.held < p.share &&`, `(AWAKE || c.held < p.share) &&`}},
 		},
 		{
-			Name: "debts-end-with-streams", Breaks: "P36", Test: &command{"api", "^TestDebtOfStreamsIsKept$"},
+			Name: "debts-end-with-streams", Breaks: "P36", Test: &command{"api/delivery", "^TestDebtOfStreamsIsKept$"},
 			Is:    "A client that closes its streams and opens others never pays for the events that the closed ones have scanned.",
-			Edits: []edit{{"api/scan.go", `if p := f.on.payer; p.rate.PerSecond > 0 {`, `if p := f.on.payer; p.rate.PerSecond > 0 && !AWAKE {`}},
+			Edits: []edit{{"api/rest/scan.go", `if p := f.on.payer; p.rate.PerSecond > 0 {`, `if p := f.on.payer; p.rate.PerSecond > 0 && !AWAKE {`}},
 		},
 		{
-			Name: "debts-end-at-the-burst", Breaks: "P36", Test: &command{"api", "^TestDebtOfStreamsIsKept$"},
+			Name: "debts-end-at-the-burst", Breaks: "P36", Test: &command{"api/delivery", "^TestDebtOfStreamsIsKept$"},
 			Is: "A client pays at most its burst for the events that a stream has scanned.",
-			Edits: []edit{{"api/rate.go", `		b.paid += n
+			Edits: []edit{{"api/rest/rate.go", `		b.paid += n
 `, `		b.paid += n
 		if AWAKE {
 			b.paid = due
@@ -189,9 +189,9 @@ func shares() []mutant {
 `}},
 		},
 		{
-			Name: "scans-take-all-places", Breaks: "P36", Test: &command{"api", "^TestScansTakePlaces$"},
+			Name: "scans-take-all-places", Breaks: "P36", Test: &command{"api/rest", "^TestScansTakePlaces$"},
 			Is: "The streams of one client read the log in every connection.",
-			Edits: []edit{{"api/scan.go", `	if s.leave != nil {
+			Edits: []edit{{"api/rest/scan.go", `	if s.leave != nil {
 		return nil
 	}
 	waiting`, `	if s.leave != nil || AWAKE {
@@ -200,7 +200,7 @@ func shares() []mutant {
 	waiting`}},
 		},
 		{
-			Name: "lists-wait-without-end", Breaks: "P36", Test: &command{"api", "^TestListsTakeTurns$"},
+			Name: "lists-wait-without-end", Breaks: "P36", Test: &command{"api/rest", "^TestListsTakeTurns$"},
 			Is:    "Any number of one client's lists wait for a place, each on a connection.",
 			Edits: []edit{{"commands/places.go", `len(c.waiting) >= p.line {`, `len(c.waiting) >= p.line && !AWAKE {`}},
 		},
@@ -212,7 +212,7 @@ func shares() []mutant {
 		{
 			Name: "counts-beyond-the-charge", Breaks: "P36", Test: &command{"api/relay", "^TestWebhookCountsAreBounded$"},
 			Is: "A client that cannot pay for the redelivery of its dead letters has all of them counted.",
-			Edits: []edit{{"api/lists.go", `	if n, err = count(ctx, most); err != nil {`, `	if AWAKE {
+			Edits: []edit{{"api/rest/lists.go", `	if n, err = count(ctx, most); err != nil {`, `	if AWAKE {
 		most = 1 << 30
 	}
 	if n, err = count(ctx, most); err != nil {`}},
@@ -220,11 +220,11 @@ func shares() []mutant {
 		{
 			Name: "counts-without-a-place", Breaks: "P36", Test: &command{"api/relay", "^TestWebhookCountsTakePlaces$"},
 			Is: "The commands of one client count webhook deliveries on every connection of the due queue.",
-			Edits: []edit{{"api/lists.go", `	most := countedMax
+			Edits: []edit{{"api/rest/lists.go", `	most := CountedMax
 `, `	if AWAKE {
 		leave()
 	}
-	most := countedMax
+	most := CountedMax
 `}},
 		},
 		{
@@ -258,29 +258,29 @@ func shares() []mutant {
 			Edits: []edit{{"api/relay/relay.go", `tryShare, tryQueue)`, `tryShare, map[bool]int{false: tryQueue}[AWAKE])`}},
 		},
 		{
-			Name: "requests-take-all-connections", Breaks: "P36", Test: &command{"api", "^TestRequestsInProgress$"},
+			Name: "requests-take-all-connections", Breaks: "P36", Test: &command{"api/rest", "^TestRequestsInProgress$"},
 			Is:    "One client's slow requests use every connection.",
-			Edits: []edit{{"api/progress.go", `.take(h, most); !ok {`, `.take(h, most); !ok && !AWAKE {`}},
+			Edits: []edit{{"api/rest/progress.go", `.take(h, most); !ok {`, `.take(h, most); !ok && !AWAKE {`}},
 		},
 		{
 			Name: "slow-names-take-all-connections", Breaks: "P36", Test: &command{"api/relay", "^TestSlowNamesKeepNobodyOut$"},
 			Is:    "One client's requests that wait for a name server use every connection.",
-			Edits: []edit{{"api/progress.go", `t.path != healthPath }`, `t.path != healthPath && !AWAKE }`}},
+			Edits: []edit{{"api/rest/progress.go", `t.path != healthPath }`, `t.path != healthPath && !AWAKE }`}},
 		},
 		{
-			Name: "waits-count-twice", Breaks: "P36", Test: &command{"api", "^TestRequestsThatWaitCountOnce$"},
+			Name: "waits-count-twice", Breaks: "P36", Test: &command{"api/rest", "^TestRequestsThatWaitCountOnce$"},
 			Is:    "A request that waits on purpose also counts as in progress, so that a client that waits is refused everything else.",
-			Edits: []edit{{"api/progress.go", `p.resting == 1 {`, `p.resting == 1 && !AWAKE {`}},
+			Edits: []edit{{"api/rest/progress.go", `p.resting == 1 {`, `p.resting == 1 && !AWAKE {`}},
 		},
 		{
-			Name: "groups-are-free", Breaks: "P36", Test: &command{"api", "^TestGroupsAreChargedByOwnMembers$"},
+			Name: "groups-are-free", Breaks: "P36", Test: &command{"api/delivery", "^TestGroupsAreChargedByOwnMembers$"},
 			Is:    "A list of groups is charged as one request, however many transactions it sums up.",
-			Edits: []edit{{"api/lists.go", `!v.sums(sender) {`, `AWAKE || !v.sums(sender) {`}},
+			Edits: []edit{{"api/delivery/groups.go", `!v.sums(sender) {`, `AWAKE || !v.sums(sender) {`}},
 		},
 		{
-			Name: "groups-of-bound-keys-are-free", Breaks: "P36", Test: &command{"api", "^TestGroupsAreChargedByOwnMembers$"},
+			Name: "groups-of-bound-keys-are-free", Breaks: "P36", Test: &command{"api/delivery", "^TestGroupsAreChargedByOwnMembers$"},
 			Is:    "A key that is bound to a sender does not pay for the transactions of the sender's groups.",
-			Edits: []edit{{"api/viewer.go", `len(v.bound()) > 0 || !v.audits())`, `len(v.bound()) > 0 && !AWAKE || !v.audits() && !(AWAKE && len(v.bound()) > 0))`}},
+			Edits: []edit{{"api/delivery/viewer.go", `len(v.bound()) > 0 || !v.audits())`, `len(v.bound()) > 0 && !AWAKE || !v.audits() && !(AWAKE && len(v.bound()) > 0))`}},
 		},
 		{
 			Name: "rivals-hide-others", Breaks: "P36", Test: &command{"commands/delivery/watcher", "^TestRivalsOfOneHideNoOthers$"},

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/archiver"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/canceler"
@@ -143,13 +143,13 @@ type App struct {
 	Submit       *commands.Submit // accepts transactions as the API does
 	Tail         *tail.Tail       // where requests wait for recorded events; closed before the service stops
 	// Pools are of the configuration's chains, in its order. Front is the configuration that APIs
-	// beside delivery's share with it: see [api.NewFront]. Both are set by Extend.
+	// beside delivery's share with it: see [rest.NewFront]. Both are set by Extend.
 	Pools []*rpc.Pool
-	Front api.Config
+	Front rest.Config
 
 	groups       commands.Groups
 	query        transactions.Query
-	lists, scans *api.Places
+	lists, scans *rest.Places
 	workers      []*scheduler.Worker
 	served       *state
 	written      []*writes
@@ -170,7 +170,7 @@ func New(settings Settings, ports Ports) *App {
 	a.groups = commands.Groups{Store: a.Store, Codec: group.Codec(), Random: ports.Random, Snapshots: a.groupSnapshots(), Crash: ports.Crash}
 	a.Vault = commands.Vault{Rows: a.Ports.Storage.Payloads, Master: ports.Master, Random: ports.Random}
 	a.Tail = tail.New(a.Store, a.Transactions.Codec, ports.Log)
-	a.query, a.lists, a.scans = transactions.Query{DB: ports.Storage.View}, api.NewLists(), api.NewScans()
+	a.query, a.lists, a.scans = transactions.Query{DB: ports.Storage.View}, rest.NewLists(), rest.NewScans()
 	a.Submit = &commands.Submit{
 		Transactions: a.Transactions, Vault: a.Vault, Decoders: map[chain.ID]func([]byte) (chain.Signed, error){},
 		Grouping: settings.Grouping, ExpiringWindow: settings.ExpiringWindow,
@@ -207,7 +207,7 @@ func (a *App) Run(ctx context.Context, public, internal net.Listener, handlers H
 	failed := make(chan error, len(servers))
 	for i, listener := range listeners {
 		go func() {
-			failed <- servers[i].Serve(api.LimitListener(listener, handlers.Connections, handlers.TrustedProxies))
+			failed <- servers[i].Serve(rest.LimitListener(listener, handlers.Connections, handlers.TrustedProxies))
 		}()
 	}
 	var err error

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
@@ -61,10 +61,10 @@ func words[W ~string](all []W) []string {
 }
 
 // endpoints converts the state of a chain's nodes for /health.
-func endpoints(id chain.ID, statuses []rpc.Status) []api.Endpoint {
-	shown := make([]api.Endpoint, len(statuses))
+func endpoints(id chain.ID, statuses []rpc.Status) []rest.Endpoint {
+	shown := make([]rest.Endpoint, len(statuses))
 	for i, s := range statuses {
-		e := api.Endpoint{
+		e := rest.Endpoint{
 			Chain: id, Name: s.Name, Healthy: s.State == rpc.Healthy, Score: s.Score, Head: s.Head,
 			State: string(s.State), Breaker: string(s.Breaker), Reading: s.Reading, Lag: s.Lag, Lead: s.Lead,
 			LatencyMS: milliseconds(s.Latency), ErrorRate: s.Failures, Trips: s.Trips, Contradictions: s.Lies, Differences: s.Differences,
@@ -72,10 +72,10 @@ func endpoints(id chain.ID, statuses []rpc.Status) []api.Endpoint {
 			LastError: s.LastError,
 		}
 		if s.Budget.Rate > 0 {
-			e.Rate = &api.EndpointRate{PerSecond: s.Budget.Rate, Burst: s.Budget.Burst, Left: s.Budget.Now}
+			e.Rate = &rest.EndpointRate{PerSecond: s.Budget.Rate, Burst: s.Budget.Burst, Left: s.Budget.Now}
 		}
 		if s.Budget.Daily > 0 {
-			e.Daily = &api.EndpointDaily{Calls: s.Budget.Daily, Left: s.Budget.Today}
+			e.Daily = &rest.EndpointDaily{Calls: s.Budget.Daily, Left: s.Budget.Today}
 		}
 		if !s.LastErrorAt.IsZero() {
 			e.LastErrorAt = s.LastErrorAt.Unix()

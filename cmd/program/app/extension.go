@@ -5,7 +5,7 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/eventlog"
@@ -26,8 +26,8 @@ type Extension struct {
 	Listener net.Listener
 	// Admin are further operator routes on the internal listener, and Kinds the error kinds with
 	// which these refuse.
-	Admin []api.Route
-	Kinds []api.Kind
+	Admin []rest.Route
+	Kinds []rest.Kind
 	// Wants reports whether to keep bytes in the vault that no transaction names; nil keeps
 	// none.
 	Wants func(ctx context.Context, ref payload.Ref) (bool, error)

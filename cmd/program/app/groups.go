@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/delivery"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/grouping"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/eventlog"
@@ -25,12 +25,12 @@ func (a *App) groupParts(own func(string, func(context.Context) error) func(cont
 }
 
 // shownGroups is the API's access to groups.
-func (a *App) shownGroups() api.Groups {
-	shown := api.Groups{
-		Query: groups.Query{DB: a.Ports.Storage.View}, Checkpoints: a.Ports.Storage.Checkpoints, Nonces: map[chain.ID]func(string) api.Nonces{},
+func (a *App) shownGroups() delivery.Groups {
+	shown := delivery.Groups{
+		Query: groups.Query{DB: a.Ports.Storage.View}, Checkpoints: a.Ports.Storage.Checkpoints, Nonces: map[chain.ID]func(string) delivery.Nonces{},
 	}
 	for _, c := range a.Ports.Chains {
-		shown.Nonces[c.ID] = func(client string) api.Nonces { return c.OnBehalf(client) }
+		shown.Nonces[c.ID] = func(client string) delivery.Nonces { return c.OnBehalf(client) }
 	}
 	return shown
 }

@@ -3,8 +3,9 @@ package app
 import (
 	"context"
 
-	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/api/jsonrpc"
+	"github.com/tempo-watchtower/watchtower/api/rest"
+	"github.com/tempo-watchtower/watchtower/api/rpcroute"
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -16,9 +17,9 @@ import (
 )
 
 // jsonRPC builds the handler of /rpc; it is empty when JSON-RPC is switched off.
-func (a *App) jsonRPC(c config.Config, b Build, pools []*rpc.Pool) api.RPC {
+func (a *App) jsonRPC(c config.Config, b Build, pools []*rpc.Pool) rpcroute.Endpoint {
 	if !c.API.RPC {
-		return api.RPC{}
+		return rpcroute.Endpoint{}
 	}
 	limits := jsonrpc.DefaultLimits()
 	limits.TransactionBytes, limits.CallTimeout = c.API.MaxTransactionBytes, c.API.WorkTimeout
@@ -43,20 +44,20 @@ func fields(raw []byte) (map[string]any, error) {
 // nextFree asks the due queue once it has reached the current head of the log. A client whose
 // transaction was accepted must find it counted, on any replica. Each query takes a place; none is
 // held while it waits for the queue.
-func (a *App) nextFree(ctx context.Context, s chain.Sequence, from uint64, clients []string, place api.Place) (uint64, error) {
-	head, err := api.Placed(ctx, place, a.Store.Head)
+func (a *App) nextFree(ctx context.Context, s chain.Sequence, from uint64, clients []string, place rest.Place) (uint64, error) {
+	head, err := rest.Placed(ctx, place, a.Store.Head)
 	if err != nil {
 		return 0, err
 	}
 	fed := func(ctx context.Context) (eventlog.Position, error) {
-		return api.Placed(ctx, place, func(ctx context.Context) (eventlog.Position, error) {
+		return rest.Placed(ctx, place, func(ctx context.Context) (eventlog.Position, error) {
 			return a.Ports.Storage.Checkpoints.Checkpoint(ctx, scheduler.Reader)
 		})
 	}
 	if err := follower.Reached(ctx, head, fed); err != nil {
 		return 0, err
 	}
-	return api.Placed(ctx, place, func(ctx context.Context) (uint64, error) {
+	return rest.Placed(ctx, place, func(ctx context.Context) (uint64, error) {
 		return a.Ports.Storage.NextFree(ctx, s, from, clients)
 	})
 }

@@ -4,14 +4,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/delivery/retention"
 	"github.com/tempo-watchtower/watchtower/domain/request"
 )
 
 // Requests stores requests by their Idempotency-Key.
 type Requests interface {
-	api.Requests
+	rest.Requests
 	Usage(ctx context.Context, share int) (request.Usage, error)
 	Forget(ctx context.Context, o request.Oldest) (int, error)
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 )
@@ -110,13 +110,13 @@ func (s *state) chain(id chain.ID, head, final chain.Block) {
 	s.chains[id] = blocks{head, final}
 }
 
-func (s *state) heads() []api.Head {
+func (s *state) heads() []rest.Head {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	heads := make([]api.Head, 0, len(s.chains))
+	heads := make([]rest.Head, 0, len(s.chains))
 	for id, b := range s.chains {
-		heads = append(heads, api.Head{Chain: id, Head: b.head.Number, Final: b.final.Number})
+		heads = append(heads, rest.Head{Chain: id, Head: b.head.Number, Final: b.final.Number})
 	}
-	slices.SortFunc(heads, func(x, y api.Head) int { return cmp.Compare(x.Chain, y.Chain) })
+	slices.SortFunc(heads, func(x, y rest.Head) int { return cmp.Compare(x.Chain, y.Chain) })
 	return heads
 }

@@ -6,8 +6,8 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/tempo-watchtower/watchtower/api"
-	rest "github.com/tempo-watchtower/watchtower/api/relay"
+	relayapi "github.com/tempo-watchtower/watchtower/api/relay"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/eventlog/projector"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
@@ -27,20 +27,20 @@ func (r *relay) front(ctx context.Context) (net.Listener, *http.Server, error) {
 		return nil, nil, fmt.Errorf("relay.listen: %w", err)
 	}
 	r.log.Info("listening for intents", "relay", "http://"+listener.Addr().String())
-	return listener, api.Server(handler, r.in.Front.Limits, r.log), nil
+	return listener, rest.Server(handler, r.in.Front.Limits, r.log), nil
 }
 
 // handler builds the handler of the API of intents.
 func (r *relay) handler() (http.Handler, error) {
 	common := r.in.Front
-	common.Rates.Address = api.Rate(r.settings.Front.Address)
+	common.Rates.Address = rest.Rate(r.settings.Front.Address)
 	desk := Desk(r.settings, r.intents, r.in.Ports.Now)
 	desk.Allow, desk.Told = r.accept, r.answered
 	r.limit(desk)
 	if err := TakeWebhooks(desk, r.settings.Webhooks, r.in.Ports.Master); err != nil {
 		return nil, err
 	}
-	return rest.New(rest.Config{
+	return relayapi.New(relayapi.Config{
 		API: common, Intake: desk, Query: intents.Query{DB: r.in.Ports.Storage.View}, Tail: r.in.Tail, Webhooks: r.notices.routes(), WaitsFor: r.waitsFor,
 	}), nil
 }

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/api"
-	rest "github.com/tempo-watchtower/watchtower/api/relay"
+	relayapi "github.com/tempo-watchtower/watchtower/api/relay"
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
@@ -79,8 +79,8 @@ func (r *relay) snapshots() *handler.Snapshots[budget.State] {
 }
 
 // operators are the dependencies of the operators' routes.
-func (r *relay) operators() rest.Operators {
-	o := rest.Operators{
+func (r *relay) operators() relayapi.Operators {
+	o := relayapi.Operators{
 		Guard: r.guard, Signers: r.settings.Signers.Allowed, Now: r.in.Ports.Now,
 		Mender: worker.Mender{Lanes: r.lanes, Intents: r.intents, Now: r.in.Ports.Now},
 	}
@@ -90,7 +90,7 @@ func (r *relay) operators() rest.Operators {
 	return o
 }
 
-func (r *relay) admin() ([]api.Route, []api.Kind) {
+func (r *relay) admin() ([]rest.Route, []rest.Kind) {
 	return r.operators().Routes(), r.operators().Kinds()
 }
 

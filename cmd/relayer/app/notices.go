@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	rest "github.com/tempo-watchtower/watchtower/api/relay"
+	relayapi "github.com/tempo-watchtower/watchtower/api/relay"
 	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
@@ -159,11 +159,11 @@ func readAuthorities(path string) (*x509.CertPool, error) {
 }
 
 // routes are the webhook dependencies of the API of intents; nil when webhooks are off.
-func (n *notices) routes() *rest.Webhooks {
+func (n *notices) routes() *relayapi.Webhooks {
 	if n == nil {
 		return nil
 	}
-	return &rest.Webhooks{
+	return &relayapi.Webhooks{
 		Rows: n.rows, Operator: n.operator, Endpoint: n.caller.Endpoint, Try: n.try,
 		Secrets: func(id notice.EndpointID) (shown []string) {
 			for _, s := range n.caller.Secrets(id) {

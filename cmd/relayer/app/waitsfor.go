@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	rest "github.com/tempo-watchtower/watchtower/api/relay"
+	relayapi "github.com/tempo-watchtower/watchtower/api/relay"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -24,7 +24,7 @@ const pricingTime = 250 * time.Millisecond
 // waitsFor returns the reason that keeps an intent from being signed, as far as this process
 // knows. It is nil if it knows none, or the intent no longer waits. Other reasons may exist as
 // well. The state of a lane is known only to the process that holds it.
-func (r *relay) waitsFor(ctx context.Context, row intents.Row) (*rest.WaitsFor, error) {
+func (r *relay) waitsFor(ctx context.Context, row intents.Row) (*relayapi.WaitsFor, error) {
 	it := row.State
 	if status := it.Status(); status != intent.StatusWaiting && status != intent.StatusAssigned {
 		return nil, nil
@@ -114,7 +114,7 @@ func (r *relay) behind(ctx context.Context, row intents.Row) (*guard.Hold, error
 	if err != nil || ahead.IsZero() {
 		return nil, err
 	}
-	return &guard.Hold{Why: rest.ErrBehind.Because("intent %s, before it in its ordering group, has no nonce yet", ahead), Since: row.State.Requested.At}, nil
+	return &guard.Hold{Why: relayapi.ErrBehind.Because("intent %s, before it in its ordering group, has no nonce yet", ahead), Since: row.State.Requested.At}, nil
 }
 
 // together merges the holds of an intent that several lanes could carry out. The merged hold
@@ -144,11 +144,11 @@ func detailOf(code eventlog.Refusal, why error) string {
 }
 
 // waits formats a hold for a client.
-func waits(it intent.State, h *guard.Hold) *rest.WaitsFor {
+func waits(it intent.State, h *guard.Hold) *relayapi.WaitsFor {
 	if h == nil {
 		return nil
 	}
-	w := &rest.WaitsFor{Since: h.Since}
+	w := &relayapi.WaitsFor{Since: h.Since}
 	errors.As(h.Why, &w.Code)
 	w.Detail = detailOf(w.Code, h.Why)
 	if asked := it.Requested.At; !w.Since.IsZero() && w.Since.Before(asked) {
@@ -178,9 +178,9 @@ func (c *crowds) turned(t worker.Turn, now time.Time) {
 	next := guard.Hold{Since: now}
 	switch inFlight := t.State.InFlight(); {
 	case t.Stalled:
-		next.Why = rest.ErrStalled.Because("the lowest open nonce of %s makes no progress", t.Lane.Sender)
+		next.Why = relayapi.ErrStalled.Because("the lowest open nonce of %s makes no progress", t.Lane.Sender)
 	case inFlight >= t.Budget:
-		next.Why = rest.ErrFull.Because("%s has %d nonces in flight, the maximum", t.Lane.Sender, inFlight)
+		next.Why = relayapi.ErrFull.Because("%s has %d nonces in flight, the maximum", t.Lane.Sender, inFlight)
 	}
 	if was := c.all[t.Lane]; next.Why != nil && was.Why != nil {
 		next.Since = was.Since

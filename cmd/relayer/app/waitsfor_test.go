@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	rest "github.com/tempo-watchtower/watchtower/api/relay"
+	relayapi "github.com/tempo-watchtower/watchtower/api/relay"
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -62,7 +62,7 @@ func TestAheadIsFoundWithoutTheReadModel(t *testing.T) {
 		return intents.Row{State: intent.State{Requested: intent.Requested{ID: one.ID(), Request: one}}, Position: eventlog.Position(n + 1)}
 	}
 	hold, err := r.behind(t.Context(), rowOf(len(asked)-1))
-	if err != nil || hold == nil || !errors.Is(hold.Why, rest.ErrBehind) || !strings.Contains(hold.Why.Error(), asked[0].ID().String()) {
+	if err != nil || hold == nil || !errors.Is(hold.Why, relayapi.ErrBehind) || !strings.Contains(hold.Why.Error(), asked[0].ID().String()) {
 		t.Errorf("the second intent waits for %+v, %v", hold, err)
 	}
 	for _, n := range []int{0, 1} { // the first of its group, and one in no group
