@@ -24,13 +24,14 @@ type life struct {
 	intents  map[chain.Hash]chain.IntentID // intents by the hashes of their attempts
 	accepted map[chain.IntentID]time.Time
 	wanted   []chain.IntentID
+	rows     map[intent.Row]string // who is to sign the last intent of an ordering group
 	said     promises.Life
 }
 
 func newLife(w *world) *life {
 	return &life{
 		world: w, asks: map[string]int{}, names: map[chain.Hash]string{}, eligible: map[chain.Hash]time.Time{},
-		intents: map[chain.Hash]chain.IntentID{}, accepted: map[chain.IntentID]time.Time{},
+		intents: map[chain.Hash]chain.IntentID{}, accepted: map[chain.IntentID]time.Time{}, rows: map[intent.Row]string{},
 		said: promises.Life{Ends: map[string]string{}, Answers: map[string]string{}},
 	}
 }
@@ -82,11 +83,26 @@ func (l *life) see(fact tx.Event) {
 	l.eligible[a.Hash] = at
 }
 
-// seeIntent records the acceptance of an intent, and its attempts.
+// seeIntent records the acceptance of an intent, and its attempts. The delay of an intent is left out
+// if it is to be signed by others than the intent before it in its ordering group: it may have to wait
+// until that one is final on another signer's lane. Which lane a pool gives the one before depends on
+// the lanes' load, and so on other clients, as it may.
 func (l *life) seeIntent(id chain.IntentID, fact intent.Event) {
-	if r, ok := fact.(intent.Requested); ok && l.world.plan.Twins && r.Request.Client == l.world.tenants.names[victim] {
+	r, ok := fact.(intent.Requested)
+	if !ok || !l.world.plan.Twins || r.Request.Client != l.world.tenants.names[victim] {
+		return
+	}
+	l.wanted = append(l.wanted, id)
+	row, by := r.Request.Waiting(0).Row, r.Request.Pool
+	if r.Request.Signer != nil {
+		by = r.Request.Signer.String()
+	}
+	before, met := l.rows[row]
+	if row.Order != "" {
+		l.rows[row] = by
+	}
+	if row.Order == "" || !met || before == by {
 		l.accepted[id] = time.Now()
-		l.wanted = append(l.wanted, id)
 	}
 }
 

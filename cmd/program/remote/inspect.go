@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
-// inspected is what the bytes of a transaction say. Amounts are decimal, in the chain's smallest unit.
+// inspected has the fields of a decoded transaction. Amounts are decimal, in the chain's smallest unit.
 type inspected struct {
 	Type        string              `json:"type"`
 	ChainID     chain.ID            `json:"chainId"`
@@ -36,7 +36,7 @@ type inspected struct {
 	MaxFee      string              `json:"maxFeePerGas,omitempty"`
 	MaxPriority string              `json:"maxPriorityFeePerGas,omitempty"`
 	Calls       []inspectedCall     `json:"calls"`
-	// Problem says why a node would refuse it now, as far as bytes and clock show it.
+	// Problem is the reason why nodes would refuse it now. It depends on the bytes and the clock alone.
 	Problem string `json:"problem,omitempty"`
 }
 

@@ -65,8 +65,8 @@ func (s *short) Set(text string) error {
 	return nil
 }
 
-// Show prints an answer in the format that the user has chosen. list is the member with the items of
-// a list, or empty. text prints the answer for people, by [Table] and [Properties].
+// Show prints an answer in the chosen format. list is the member with the items of a list, or empty.
+// text prints the answer for people: it uses [Table], [Properties] and [Remark].
 func Show[T any](cmd *cobra.Command, d *Door, list string, answer []byte, text func(to io.Writer, answer T) error) error {
 	out := cmd.OutOrStdout()
 	switch d.format {
@@ -150,7 +150,7 @@ func Table(to io.Writer, head string, rows [][]string) error {
 // Property is one line about a thing.
 type Property struct{ Name, Value string }
 
-// Properties prints what is known of one thing, a line for each property.
+// Properties prints the properties of one object, each in a line.
 func Properties(to io.Writer, all []Property) error {
 	if out, is := to.(*sheet); is {
 		w := csv.NewWriter(out.Writer)

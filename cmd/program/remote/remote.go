@@ -1,6 +1,5 @@
-// Package remote has the commands that call a running service over HTTP, and what all such commands
-// share: the service's URL, the API key, and the formats of output. They hold no key that signs, and
-// open no store.
+// Package remote has commands that call a running service over HTTP. All such commands share its
+// URL, API key and formats of output. They hold no signing key, and open no store.
 package remote
 
 import (
@@ -28,7 +27,7 @@ type Listener struct {
 	Name     string   // in texts, such as "the API of intents (relay.listen)"
 	Variable string   // has its URL
 	Standard string   // its URL if the variable is not set
-	Keys     []string // the variables with an API key; the first one that is set counts
+	Keys     []string // variables with an API key, in order of precedence
 }
 
 // Limits of one request.
@@ -195,7 +194,7 @@ func (d *Door) refusal(req *http.Request, status int, body []byte) error {
 	return d.Explained(p)
 }
 
-// Explained adds to a refusal what to do about it.
+// Explained adds advice to a refusal: how to set a key or a URL.
 func (d *Door) Explained(err error) error {
 	var p *watchtower.Problem
 	if !errors.As(err, &p) {

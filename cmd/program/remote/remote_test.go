@@ -33,7 +33,7 @@ func vectors(t *testing.T) (all []struct {
 	return all
 }
 
-// Each valid vector is decoded, and its problem is what nodes refuse for good. Each invalid vector is
+// Each valid vector is decoded. It has a problem if nodes refuse it for good. Each invalid vector is
 // an error.
 func TestInspect(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -70,7 +70,7 @@ func (t txShown) outcome() string {
 	return text
 }
 
-// waits describes what the transaction waits for; empty: nothing that is known.
+// waits describes the reason why the transaction waits; empty: it is unknown, or it does not wait.
 func (t txShown) waits() string {
 	since := ""
 	if t.WaitingSince != 0 {
