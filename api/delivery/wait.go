@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
@@ -72,6 +73,7 @@ func (a *api) waitFor(r rest.Request, wanted wait, t tx.Accepted) *rest.Waited {
 // seen in all. This takes as long as the longest wait.
 func (a *api) waitForAll(r rest.Request, wanted wait, all []commands.Submission) []*rest.Waited {
 	wake, room := r.Rest()
+	wake = sync.OnceFunc(wake)
 	defer wake()
 	waiting, stop := context.WithTimeout(r.Context(), wanted.timeout)
 	defer stop()
@@ -97,6 +99,7 @@ func (a *api) waitForAll(r rest.Request, wanted wait, all []commands.Submission)
 			}
 		}
 	}
+	wake() // the time of the wait is not the work's
 	a.lookAgain(r, wanted, all, out)
 	return out
 }

@@ -169,6 +169,23 @@ func TestWaitOutlivesDeadlines(t *testing.T) {
 	wantMembers(t, s.waitedOf(<-answers), map[string]string{"waited": `{"for":"executed","reached":true}`})
 }
 
+// One transaction takes up the whole wait, which is longer than the time for work. The others are
+// looked at all the same.
+func TestLastLookAfterALongWait(t *testing.T) {
+	const short = 300 * time.Millisecond
+	s := newStack(t, func(c *Config) { c.Limits.WriteTimeout, c.Now = short, time.Now })
+	key := newKey(t)
+	raws := [][]byte{signed(t, key, testChain, 0), signed(t, key, testChain, 1)}
+	answers := s.asked(http.MethodPost, "/v1/transactions?wait=executed&timeout=1500ms", submissionOf(testChain, raws...))
+	mined := chain.Keccak(raws[1])
+	s.until("/v1/transactions/" + mined.String())
+	s.mined(mined)
+	var out struct{ Results []object }
+	unmarshal(t, (<-answers).body, &out)
+	wantMembers(t, out.Results[0], map[string]string{"waited": `{"because":"timeout","for":"executed","reached":false}`})
+	wantMembers(t, out.Results[1], map[string]string{"waited": `{"for":"executed","reached":true}`})
+}
+
 // A process that is about to stop answers its waiting clients with the present state.
 func TestWaitLeaving(t *testing.T) {
 	s := newStack(t)

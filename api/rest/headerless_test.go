@@ -142,6 +142,7 @@ func TestHeadersHaveAGrace(t *testing.T) {
 		go func() { ended <- server.Serve(LimitListener(p, 1, nil)) }()
 		first := p.dial()
 		defer first.Close()         //nolint:errcheck // the test is over with it
+		synctest.Wait()             // until it is read
 		defer p.dial().Close()      //nolint:errcheck // likewise
 		time.Sleep(headerGrace / 2) // of a fake clock
 		if !asks(first) {
