@@ -133,18 +133,19 @@ func TestHeaderlessConnectionsDisplaceEachOther(t *testing.T) {
 	})
 }
 
-// A connection keeps the only place until the grace is over, though another one waits.
+// A connection keeps its place until the grace is over, although another one takes the last place.
 func TestHeadersHaveAGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := Server(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), DefaultLimits(), slog.New(slog.DiscardHandler))
 		p := &piped{conns: make(chan net.Conn, 2), closed: make(chan struct{})}
 		ended := make(chan error, 1)
-		go func() { ended <- server.Serve(LimitListener(p, 1, nil)) }()
+		go func() { ended <- server.Serve(LimitListener(p, 2, nil)) }()
 		first := p.dial()
-		defer first.Close()         //nolint:errcheck // the test is over with it
-		synctest.Wait()             // until it is read
-		defer p.dial().Close()      //nolint:errcheck // likewise
+		defer first.Close() //nolint:errcheck // the test is over with it
+		synctest.Wait()
 		time.Sleep(headerGrace / 2) // of a fake clock
+		defer p.dial().Close()      //nolint:errcheck // it takes the last place
+		synctest.Wait()
 		if !asks(first) {
 			t.Error("a connection is closed before its header could come")
 		}
