@@ -30,6 +30,7 @@ type ask[S, C any] struct {
 	state S
 	err   error
 	left  bool // the caller has returned
+	taken bool // it is in the round under way
 }
 
 func (a *ask[S, C]) answer(state S, err error) {
@@ -144,7 +145,10 @@ func (l *line[S, C]) take() (some []*ask[S, C]) {
 			l.turn = l.of(a.command.Command)
 		}
 	}
-	l.waiting = slices.DeleteFunc(l.waiting, func(a *ask[S, C]) bool { return slices.Contains(some, a) })
+	for _, a := range some {
+		a.taken = true
+	}
+	l.waiting = slices.DeleteFunc(l.waiting, func(a *ask[S, C]) bool { return a.taken })
 	return some
 }
 
@@ -153,6 +157,9 @@ func (l *line[S, C]) back(some []*ask[S, C]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	some = slices.DeleteFunc(unanswered(some), func(a *ask[S, C]) bool { return a.left })
+	for _, a := range some {
+		a.taken = false
+	}
 	l.waiting = append(some, l.waiting...)
 }
 
