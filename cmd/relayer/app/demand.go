@@ -60,6 +60,7 @@ func (r *relay) follow(ctx context.Context, c *served) {
 			look = now.Add(max(r.settings.Lane.Poll, demandShare*r.in.Ports.Now().Sub(now)))
 		}
 		open.want(wanted, now)
+		c.News.Call(open.fresh(wanted))
 		for _, d := range open.next(wanted, r.evicting(ctx, c, &open, now)) {
 			working, stop := context.WithCancel(ctx)
 			open.lanes[d.id] = &heldLane{stop: stop, client: d.client, wanted: now}
@@ -180,6 +181,7 @@ func (c *served) wanted(demand []intent.Demand) (lanes []laneDemand) {
 				lanes = append(lanes, of)
 			}
 			lanes[i].first = min(lanes[i].first, d.First)
+			lanes[i].waiting += d.Waiting
 		}
 	}
 	return lanes

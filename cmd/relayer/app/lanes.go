@@ -16,6 +16,8 @@ type laneDemand struct {
 	id     chain.Sequence
 	client string
 	first  eventlog.Position // of the earliest of these intents
+	// waiting is the number of these intents without a nonce.
+	waiting int
 	// unfinished marks a lane without demand that has open nonces: it belongs to no client.
 	unfinished bool
 }
@@ -27,6 +29,8 @@ type heldLane struct {
 	wanted time.Time // last time it was wanted
 	looked time.Time // last time it was checked for eviction
 	idle   bool      // no demand at present
+	// waiting is the number of intents without a nonce that ask for it, when last counted.
+	waiting int
 }
 
 // heldLanes are the lanes of nonce keys other than 0 that this process holds. Each client has at
@@ -62,6 +66,24 @@ func (h *heldLanes) want(wanted []laneDemand, now time.Time) {
 			held.client = slices.MinFunc(demands, byFirst).client
 		}
 	}
+}
+
+// fresh returns the lanes for which more intents wait than when it was called before. Another replica
+// may have fed these intents to the queue: that wakes its own lanes alone, and an idle lane looks for
+// intents at few polls.
+func (h *heldLanes) fresh(wanted []laneDemand) (ids []chain.Sequence) {
+	waiting := map[chain.Sequence]int{}
+	for _, d := range wanted {
+		waiting[d.id] += d.waiting
+	}
+	for id, held := range h.lanes {
+		if waiting[id] > held.waiting {
+			ids = append(ids, id)
+		}
+		held.waiting = waiting[id]
+	}
+	slices.SortFunc(ids, inOrder)
+	return ids
 }
 
 func byFirst(a, b laneDemand) int {

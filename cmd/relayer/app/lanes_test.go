@@ -139,3 +139,29 @@ func TestFewLanesAreOpenedInARound(t *testing.T) {
 		t.Errorf("without API keys %d are opened", len(got))
 	}
 }
+
+// A lane is called when more intents wait for it than before. So it finds those that another replica
+// has fed to the queue.
+func TestLanesWithNewIntentsAreCalled(t *testing.T) {
+	id := func(key byte) chain.Sequence { return chain.Sequence{Key: chain.NonceKey{31: key}} }
+	wants := func(key byte, client string, waiting int) laneDemand {
+		return laneDemand{id: id(key), client: client, waiting: waiting}
+	}
+	h := heldLanes{most: 9, share: 9, lanes: map[chain.Sequence]*heldLane{id(1): {}, id(2): {}}}
+	for n, round := range []struct {
+		wanted []laneDemand
+		called []chain.Sequence
+	}{
+		{nil, nil},
+		{[]laneDemand{wants(1, "ann", 1), wants(3, "ann", 1)}, []chain.Sequence{id(1)}}, // 3 is not held here
+		{[]laneDemand{wants(1, "ann", 1)}, nil},
+		{[]laneDemand{wants(1, "ann", 1), wants(1, "bob", 1), wants(2, "bob", 2)}, []chain.Sequence{id(1), id(2)}},
+		{[]laneDemand{wants(1, "bob", 1), wants(2, "bob", 2)}, nil},
+		{nil, nil}, // they have nonces
+		{[]laneDemand{wants(2, "bob", 1)}, []chain.Sequence{id(2)}},
+	} {
+		if got := h.fresh(round.wanted); !slices.Equal(got, round.called) {
+			t.Errorf("round %d: %v, want %v", n, got, round.called)
+		}
+	}
+}

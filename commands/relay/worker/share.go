@@ -67,6 +67,18 @@ func (n *News) Wake(fresh []intent.Waiting, more bool) {
 	}
 }
 
+// Call makes lanes check for intents to claim.
+func (n *News) Call(lanes []chain.Sequence) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, b := range n.boxes {
+		called := func(id chain.Sequence) bool { return id.Sender == b.part.sender && id.Key == b.part.key }
+		if len(lanes) > 0 && (!b.part.told || slices.ContainsFunc(lanes, called)) {
+			b.call()
+		}
+	}
+}
+
 // least returns the least loaded lane that may claim an intent and has room, in turns among
 // equals; nil if there is none. called counts the intents that each lane was already woken
 // for.
