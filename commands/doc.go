@@ -1,5 +1,5 @@
 // Package commands decides commands and appends the resulting events. Events have three
 // kinds of source: clients (through api), the chain (through commands/delivery/watcher), and other
 // events (through the process managers in the folders below). All three append through
-// [Handler] and nothing else.
+// package eventlog/handler and nothing else.
 package commands

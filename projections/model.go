@@ -1,3 +1,7 @@
+// Package projections maintains read models: tables that are folded from the log and can be rebuilt
+// from it. The folders below have one model each: its row, its fold and its queries. A rebuild runs
+// the same fold beside the running service. It imports eventlog and database/sql, and of ours
+// nothing that decides.
 package projections
 
 import (

@@ -1,3 +1,6 @@
+// Package follower reads the log in batches from a checkpoint, and moves the checkpoint behind what
+// is handled. After a crash a batch may be handled again, but none is left out. It imports eventlog
+// and its ports alone.
 package follower
 
 import (

@@ -1,3 +1,7 @@
+// Package handler decides commands on the state of a stream, and appends the events. It is the only
+// code that appends. A command counts once: after a lost answer it may be sent again, and after a
+// conflict it is decided again on the new state. It imports eventlog and eventlog/port alone, and
+// reads no clock.
 package handler
 
 import (

@@ -1,3 +1,6 @@
+// Package lease runs work that one process at a time may do, while the process holds a lease. A lease
+// saves work that others would repeat; it is no fence, because a paused process may go on for a
+// moment after another has the lease. It imports eventlog/port and eventlog/pause alone.
 package lease
 
 import (

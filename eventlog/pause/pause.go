@@ -1,3 +1,4 @@
+// Package pause waits for a time or the end of a context. It imports nothing of ours.
 package pause
 
 import (

@@ -1,5 +1,5 @@
 // Package postgres keeps the log, the payloads, the due queue, leases and checkpoints in
-// Postgres 13 or newer. It gives the guarantees of the ports in commands. They rest on row
+// Postgres 13 or newer. It gives the guarantees of the ports in eventlog/port and commands. They rest on row
 // locks and unique keys, not on the isolation level.
 //
 // The log's order is the order of commits. Each commit of appends first locks the single row of

@@ -8,7 +8,9 @@ import (
 
 // Called lanes check for intents, and so does a lane that has not said yet which one it is.
 func TestCalledLanesCheck(t *testing.T) {
-	id := func(key byte) chain.Sequence { return chain.Sequence{Sender: chain.Address{1}, Key: chain.NonceKey{31: key}} }
+	id := func(key byte) chain.Sequence {
+		return chain.Sequence{Sender: chain.Address{1}, Key: chain.NonceKey{31: key}}
+	}
 	n := &News{}
 	boxes := map[string]*inbox{"one": n.open(), "two": n.open(), "new": n.open()}
 	n.tellPart(boxes["one"], part{told: true, sender: id(1).Sender, key: id(1).Key})

@@ -152,7 +152,7 @@ func byLane() eventlog.Meta { return eventlog.Meta{Actor: lane.Actor} }
 
 // Run opens the lane and works on it until ctx ends, another process opens it
 // (lane.ErrFenced), or the log cannot be appended to. It logs and retries other errors. It
-// is the work of a [commands.Owner].
+// is the work of a lease.Owner.
 func (l *Lane) Run(ctx context.Context) error {
 	if err := l.News.begun(ctx); err != nil {
 		return err
