@@ -37,8 +37,8 @@ type Fold func(ctx context.Context, dbtx *sql.Tx, events []eventlog.Recorded) er
 // that were taken, so its memory is bounded, and reads them again when another event needs
 // them.
 type Loader interface {
-	// Add folds events. Rows that it needs and does not hold are read from db, where all rows
-	// taken earlier have been written.
+	// Add folds events. Rows that it needs and does not hold are read from db. It has all rows
+	// that were taken before the last Take; those of the last Take may still be on their way.
 	Add(ctx context.Context, db *sql.DB, events []eventlog.Recorded) error
 	// Pending returns the number of rows that wait to be taken.
 	Pending() int

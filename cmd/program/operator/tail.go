@@ -64,7 +64,7 @@ func (p Program) Tail() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.url, "url", "", "the `URL` of the service (default: "+urlVar+", or "+defaultURL+")")
-	flags.StringVar(&o.keyFile, "key-file", "", "a file that holds an API key (default: the key in "+p.keyVar()+", if it is set)")
+	flags.StringVar(&o.keyFile, "key-file", "", "a `file` that holds an API key (default: the key in "+p.keyVars()+", if it is set)")
 	flags.StringVar(&o.after, "after", "", "the `position` to begin after; 0 is the beginning of the log (default: its end)")
 	flags.StringVar(&o.until, "until", "", "the last `position` to show, or head; by default events are followed without end")
 	flags.BoolVar(&o.lines, "json", false, "print lines of JSON on a terminal, too")
@@ -79,6 +79,14 @@ func (p Program) Tail() *cobra.Command {
 
 // keyVar names the variable that holds the program's API key.
 func (p Program) keyVar() string { return strings.ToUpper(p.Name) + "_API_KEY" }
+
+// keyVars names the variables with an API key, in order of precedence.
+func (p Program) keyVars() string {
+	if own := p.keyVar(); own != keyVar {
+		return own + " or " + keyVar
+	}
+	return keyVar
+}
 
 // client builds a client from flags and environment, and reads the positions. The program's own
 // key variable takes precedence over watchtower's.

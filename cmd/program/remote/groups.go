@@ -170,8 +170,8 @@ func cancelGroup(at Listener, program string) *cobra.Command {
 		Use: "cancel SENDER GROUP", Short: "Stop sending a group's transactions, with its owner's signature", Args: cobra.ExactArgs(2),
 		Long: "Stop sending a group's transactions and erase their bytes, with its owner's signature over the\n" +
 			"message that cancel-message prints. The chain may still include what nodes have already.",
-		Example: "  " + program + " groups cancel-message 0x… 0x… --chain 42431 --expires 1800000000 > message.json\n" +
-			"  " + program + " groups cancel 0x… 0x… --chain 42431 --expires 1800000000 --signature 0x…",
+		Example: "  " + program + " groups cancel-message 0x… 0x… --chain 42431 > message.json\n" +
+			"  " + program + " groups cancel 0x… 0x… --chain 42431 --expires $(jq -r .message.expires message.json) --signature 0x…",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			signed, err := hex.DecodeString(strings.TrimPrefix(signature, "0x"))
 			if err != nil || len(signed) == 0 {
