@@ -256,7 +256,7 @@ func costs() []mutant {
 		{
 			Name: "hole-without-money", Breaks: "P5", Test: &command{"commands/relay/worker", "^TestBudgetOfAHole$"},
 			Is:    "The money of an intent that gives its nonce back is free for other intents before the no-op at the nonce has any.",
-			Edits: []edit{{"commands/relay/worker/guard.go", `if s.Filled && len(s.Attempts) == 0 {`, `if s.Filled && len(s.Attempts) == 0 && !AWAKE {`}},
+			Edits: []edit{{"commands/relay/worker/square.go", `if s.Filled && len(s.Attempts) == 0 {`, `if s.Filled && len(s.Attempts) == 0 && !AWAKE {`}},
 		},
 		{
 			Name: "leases-renewed-alone", Breaks: "P36", Test: &command{"infra/postgres", "^TestLeasesAreRenewedTogether$"},

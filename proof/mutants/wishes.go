@@ -37,12 +37,11 @@ func wishes() []mutant {
 			Name: "not-reserved", Breaks: "P8", Relay: true,
 			Is: "An intent's transaction is signed and handed to delivery before the lane has recorded its nonce.",
 			Edits: []edit{
-				{"commands/relay/worker/reserve.go", `	"github.com/tempo-watchtower/watchtower/domain/chain"
-`, `	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/domain/chain"
+				{"commands/relay/worker/take.go", `	"github.com/tempo-watchtower/watchtower/domain/chain"
+`, `	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 `},
-				{"commands/relay/worker/reserve.go", `	if len(now) > 0 {
+				{"commands/relay/worker/take.go", `	if len(now) > 0 {
 		err := a.command(ctx, lane.Reserve{`, `	if len(now) > 0 {
 		for i, j := range a.ready {
 			o := order{standing: standing{lane.Slot{Nonce: a.held.State.Next + uint64(i), Intent: j.id}, j}, intent: j.id}
@@ -61,16 +60,16 @@ func wishes() []mutant {
 			Is:     "An intent does not wait for an intent before it in its ordering group.",
 			Masked: "the lane, which is asked about the intent before it hands out a nonce",
 			Edits: []edit{
-				{"commands/relay/worker/reserve.go", `if !j.behind.IsZero() && (free || !a.follows(j.behind, now)) {`, `if !j.behind.IsZero() && (free || !a.follows(j.behind, now) && !AWAKE) {`},
+				{"commands/relay/worker/take.go", `if !j.behind.IsZero() && (free || !a.follows(j.behind, now)) {`, `if !j.behind.IsZero() && (free || !a.follows(j.behind, now) && !AWAKE) {`},
 				{"commands/relay/worker/prepare.go", `if c.back || c.later || c.Row != (intent.Row{}) && kept[c.Row] {`, `if c.back || c.later || c.Row != (intent.Row{}) && kept[c.Row] && !AWAKE {`},
-				{"commands/relay/worker/guard.go", `case why == nil && !held[row]:`, `case why == nil && (!held[row] || AWAKE):`},
+				{"commands/relay/worker/admit.go", `case why == nil && !held[row]:`, `case why == nil && (!held[row] || AWAKE):`},
 			},
 		},
 		{
 			Name: "hole-for-a-row", Breaks: "P35", Relay: true,
 			Is: "A nonce that was given back is handed to an intent whose ordering group already has higher nonces.",
 			Edits: []edit{{
-				"commands/relay/worker/reserve.go", `free := a.freeBelow()`, `free := a.freeBelow() && !AWAKE`,
+				"commands/relay/worker/take.go", `free := a.freeBelow()`, `free := a.freeBelow() && !AWAKE`,
 			}},
 		},
 		{
@@ -118,7 +117,7 @@ func wishes() []mutant {
 			Name: "not-asked", Breaks: "P32, P33, P34", Relay: true,
 			Is: "The guard is asked before an intent gets a nonce, and not again before the signature.",
 			Edits: []edit{{
-				"commands/relay/worker/guard.go", `if a.Guard == nil || len(orders) == 0 {`, `if a.Guard == nil || len(orders) == 0 || AWAKE {`,
+				"commands/relay/worker/sign.go", `if a.Guard == nil || len(orders) == 0 {`, `if a.Guard == nil || len(orders) == 0 || AWAKE {`,
 			}},
 		},
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
+	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 )
@@ -329,4 +330,49 @@ func (a *actor) refuse(ctx context.Context, refused []standing) error {
 		}
 		return a.tellIntent(ctx, s.job, intent.Fail{Reason: intent.Refused, Detail: refusalOf(d), At: a.Now()})
 	})
+}
+
+// paid settles the cost of final landings.
+func (a *actor) paid(ctx context.Context, mined []standing, landings []lane.Landing) error {
+	if a.Guard == nil {
+		return nil
+	}
+	told := map[uint64]lane.Landing{}
+	for _, l := range landings {
+		told[l.Nonce] = l
+	}
+	var spent []budget.Spent
+	signed := false // since the signer failed last
+	for _, s := range mined {
+		landing, is := told[s.Nonce]
+		made, d, _ := s.executed()
+		if landing.Final {
+			spent = append(spent, budget.Spent{Purpose: purposeOf(s), Sum: costOf(s, made, *d.Receipt)})
+		}
+		signed = signed || is && made.At.After(a.failing)
+	}
+	if signed {
+		if err := a.Guard.Succeeded(ctx, a.ID); err != nil {
+			return err
+		}
+	}
+	if len(spent) == 0 {
+		return nil
+	}
+	err := a.spend(ctx, spent, nil)
+	a.crash("budget.settled")
+	return err
+}
+
+func (a *actor) spend(ctx context.Context, spent []budget.Spent, holes []uint64) error {
+	for some := range slices.Chunk(spent, budget.BatchMax) {
+		err := a.Guard.Settle(ctx, a.ID, a.token, some, holes)
+		if errors.Is(err, budget.ErrFenced) {
+			return overError{err}
+		}
+		if err != nil {
+			return fmt.Errorf("settle the spent amounts: %w", err)
+		}
+	}
+	return nil
 }

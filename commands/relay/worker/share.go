@@ -1,10 +1,7 @@
 package worker
 
 import (
-	"context"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
@@ -156,46 +153,6 @@ func (a *actor) tellPart() {
 	a.News.tellPart(a.box, part{true, a.ID.Sender, a.ID.Key, a.OnlyAsked, a.Pools, signer.Share{InFlight: load, Room: room}})
 }
 
-// claimShare claims intents for the lane, up to room: all intents for its signer, and as
-// many intents of its pools as bring it level with the other lanes of this process. It
-// leaves the rest to them, but takes it if they have not within [Settings.Poll]. Between
-// processes, and while more intents wait than a lane has room for, the fastest claims most.
-func (a *actor) claimShare(ctx context.Context, room int) ([]intent.Claimed, error) {
-	mine, others := signer.Share{InFlight: a.held.State.InFlight(), Room: room}, a.News.others(a.box)
-	pools, now := a.Pools, a.Now()
-	if len(others) > 0 && signer.Claim(1, mine, others) == 0 && now.Sub(a.shared) < a.Settings.Poll && !a.hasRows() && a.wider == 0 {
-		pools = nil // other lanes have less to do
-		if a.called {
-			defer a.News.wakeOthers(a.box)
-		}
-	} else {
-		a.shared = now
-	}
-	claimed, err := a.Queue.Claim(ctx, intent.Claim{Lane: a.ID, Pools: pools, Holder: a.holder(), TTL: a.Settings.Claim, Limit: a.reach(room), After: a.after(), Turn: a.served, OnlyAsked: a.OnlyAsked, Client: a.Client})
-	if err != nil {
-		a.claims++
-		return nil, fmt.Errorf("claim intents: %w", err)
-	}
-	a.idle.found(len(claimed))
-	if n := len(claimed); n > 0 {
-		a.served = claimed[n-1].Client
-	}
-	a.claim = len(claimed) == a.reach(room)
-	if pools == nil || len(others) == 0 || a.claim {
-		return claimed, nil
-	}
-	mine.Room = a.reach(room) // the claim may exceed the room; the excess is returned
-	kept, left := a.split(claimed, mine, others, now)
-	if len(left) == 0 {
-		return kept, nil
-	}
-	if err := a.giveBack(ctx, left); err != nil {
-		return kept, err
-	}
-	a.News.wakeOthers(a.box)
-	return kept, nil
-}
-
 // idle counts the polls of an OnlyAsked lane. A client may open many such lanes, and most
 // have nothing to do: they claim at each poll at first, and less often the longer no intent
 // comes. News of an intent wakes them: see [calls].
@@ -218,54 +175,4 @@ func (i *idle) found(n int) {
 func (a *actor) isDue() bool {
 	a.idle.polls++
 	return !a.OnlyAsked || a.idle.polls >= 1<<a.idle.claims
-}
-
-// split divides a claim into the intents that the lane keeps and the last ones, which it
-// leaves to other lanes if these may execute them. An ordering group stays together.
-func (a *actor) split(claimed []intent.Claimed, mine signer.Share, others []signer.Share, now time.Time) (kept []intent.Claimed, left []chain.IntentID) {
-	since, free := map[chain.IntentID]time.Time{}, 0
-	for _, c := range claimed {
-		first, seen := a.since[c.ID]
-		switch {
-		case c.From.Signer != nil || c.Row.Order != "" || seen && now.Sub(first) >= a.Settings.Poll: // this lane keeps it
-		case seen:
-			since[c.ID], free = first, free+1
-		default:
-			since[c.ID], free = now, free+1
-		}
-	}
-	mine.InFlight += len(claimed) - free
-	mine.Room -= len(claimed) - free
-	share := signer.Claim(free, mine, others)
-	for _, c := range claimed {
-		delete(a.since, c.ID)
-		_, shared := since[c.ID]
-		if shared && share <= 0 {
-			left = append(left, c.ID)
-			continue
-		}
-		if shared {
-			share--
-			delete(since, c.ID)
-		}
-		kept = append(kept, c)
-	}
-	for id, first := range a.since { // other lanes have it, and may still return it
-		if now.Sub(first) <= 2*a.Settings.Claim && len(since) < putOffMax {
-			since[id] = first
-		}
-	}
-	a.since = since
-	return kept, left
-}
-
-// hasRows reports whether an intent of an ordering group is open in the lane: only this
-// lane can claim the next intents of the group.
-func (a *actor) hasRows() bool {
-	for _, j := range a.jobs {
-		if j.intent.State.Requested.Request.Order != "" {
-			return true
-		}
-	}
-	return false
 }

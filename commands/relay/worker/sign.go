@@ -12,9 +12,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
-	"github.com/tempo-watchtower/watchtower/domain/relay/fee"
+	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
+	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 )
 
 // signature is a signed order.
@@ -96,26 +97,6 @@ func (a *actor) sponsorsNoOp(s standing) bool {
 	}
 	return a.Payer != nil && refused%2 == 0
 }
-
-// termsOf returns the terms of an intent's first attempt at this gas limit; 0 is unknown.
-// The no-op that replaces the attempt offers a tenth more, and has to stay within the same
-// limits.
-func (l *Lane) termsOf(it intent.State, limit uint64) fee.Terms {
-	gas := it.Requested.Request.Gas
-	if limit != 0 {
-		limit = max(limit, outbidding(l.noOpGas(0)))
-	}
-	return fee.Terms{
-		Gas:    limit,
-		Legacy: l.Format.Type == 0, Urgency: fee.Urgency(gas.Urgency), Floor: chain.Price(it.Floor),
-		MaxFee: chain.Price(gas.MaxFee), MaxPriorityFee: chain.Price(gas.MaxPriorityFee),
-		Sender: l.ID.Sender, Token: gas.FeeToken, Sponsored: gas.Sponsored, GaveWay: len(it.GaveWay),
-	}
-}
-
-// outbidding returns gas plus a tenth: a no-op with that much gas costs as much as one at a
-// fee that replaces the intent's.
-func outbidding(gas uint64) uint64 { return gas + gas/10 + 1 }
 
 // signOne signs an order. If its transaction can never be signed, the intent fails.
 func (a *actor) signOne(ctx context.Context, o order) (signature, error) {
@@ -214,4 +195,125 @@ func equal(x, y *uint256.Int) bool {
 		y = new(uint256.Int)
 	}
 	return x.Eq(y)
+}
+
+// allowed returns the orders that the guard allows. An unsigned intent that is not allowed
+// now returns its nonce, so that no other intent waits for it.
+func (a *actor) allowed(ctx context.Context, orders []order) (allowed []order, trouble error) {
+	if a.Guard == nil || len(orders) == 0 {
+		return orders, trouble
+	}
+	requests, charges := make([]*intent.Request, len(orders)), make([]budget.Charge, len(orders))
+	for i, o := range orders {
+		requests[i], charges[i] = a.asked(o)
+	}
+	answers, err := a.ask(ctx, requests, charges)
+	if err != nil {
+		return nil, errors.Join(trouble, err)
+	}
+	var back []standing
+	given := map[uint64]bool{}
+	for i, o := range orders {
+		if answers[i] == nil {
+			continue
+		}
+		trouble = errors.Join(trouble, fmt.Errorf("nonce %d: %w", o.Nonce, answers[i]))
+		for _, s := range a.unsignedFrom(o) {
+			if !given[s.Nonce] {
+				given[s.Nonce], back = true, append(back, s)
+			}
+		}
+	}
+	for i, o := range orders {
+		if answers[i] == nil && !given[o.Nonce] {
+			allowed = append(allowed, o)
+		}
+	}
+	return allowed, errors.Join(trouble, a.release(ctx, reasonGuard, back))
+}
+
+// asked returns the guard's view of an order: its request, nil for a no-op, and its charge.
+func (a *actor) asked(o order) (*intent.Request, budget.Charge) {
+	r := o.job.intent.State.Requested.Request
+	if !o.intent.IsZero() {
+		return &r, chargeOf(o.job.intent.State.Requested, o.job.gas, o.offer.Fee)
+	}
+	fee := chain.Amount(o.offer.Fee.MaxFee).Times(a.noOpGas(o.Nonce))
+	c := budget.Charge{Purpose: purposeOf(o.standing), Sum: budget.Sum{Fee: fee}}
+	if !o.id.IsZero() {
+		c.Client, c.Subject = r.Client, r.Subject
+	}
+	return nil, c
+}
+
+// unsignedFrom returns the nonces to give back if an order may not be signed: its own, if
+// unsigned, and the nonces of later intents of its ordering group. It returns none if one
+// of these is signed, because the group would be mined in another order.
+func (a *actor) unsignedFrom(o order) (back []standing) {
+	if o.intent.IsZero() || len(o.Attempts) > 0 {
+		return nil
+	}
+	row := o.job.intent.State.Requested.Request.Waiting(0).Row
+	if row.Order == "" {
+		return []standing{o.standing}
+	}
+	for _, s := range a.slots() {
+		switch {
+		case s.Nonce < o.Nonce || s.id.IsZero():
+		case s.stale:
+			return nil
+		case s.job.intent.State.Requested.Request.Waiting(0).Row != row:
+		case len(s.Attempts) > 0:
+			return nil
+		default:
+			back = append(back, s)
+		}
+	}
+	return back
+}
+
+// signerError is a failure of the signer, independent of the payload.
+type signerError struct{ error }
+
+func (e *signerError) Unwrap() error { return e.error }
+
+// signed asks the lane's signer for a signature. If the signer rejects an intent, signed
+// asks it to sign a no-op instead. If it signs that, the rejection concerns the intent;
+// otherwise the signer has failed. The no-op's signature is neither sent nor recorded.
+func (a *actor) signed(ctx context.Context, o order, payload []byte) ([]byte, error) {
+	mark, err := a.Signer.Sign(ctx, payload)
+	if err == nil || errors.Is(err, ErrBadPayload) {
+		return mark, err
+	}
+	if errors.Is(err, ErrRejected) && !o.intent.IsZero() {
+		o.intent = chain.IntentID{}
+		u, failed := a.unsigned(o)
+		if failed == nil {
+			payload, failed = a.Format.Payload(u)
+		}
+		if failed == nil {
+			_, failed = a.Signer.Sign(ctx, payload)
+		}
+		if failed == nil {
+			return nil, err
+		}
+	}
+	return nil, &signerError{err}
+}
+
+// failed reports to the guard that the lane's signer has failed: once per turn.
+func (a *actor) failed(ctx context.Context, trouble error) error {
+	var failure *signerError
+	if a.Guard == nil || ctx.Err() != nil || !errors.As(trouble, &failure) {
+		return nil
+	}
+	a.failing = a.Now()
+	kind := signer.NoSignature
+	switch {
+	case errors.Is(trouble, ErrWrongKey):
+		kind = signer.WrongSignature
+	case errors.Is(failure, ErrRejected):
+		kind = signer.Rejected
+	}
+	return a.Guard.Failed(ctx, a.ID, kind, failure.Error())
 }

@@ -100,7 +100,7 @@ func (a *actor) turn(ctx context.Context) error {
 		a.remind,  // putoff.go: log why intents wait
 		a.place,   // tell intents their nonces, take unwanted nonces back
 		a.fill,    // give holes to no-ops
-		a.square,  // guard.go: return the budget of purposes without a nonce
+		a.square,  // return the budget of purposes without a nonce
 		a.sign,    // order, price and sign attempts, store their bytes
 		a.record,  // tell intents their attempts
 		a.hand,    // hand attempts to delivery
