@@ -1,4 +1,5 @@
-// Package eventlog defines the stored events: named, versioned, immutable facts.
+// Package eventlog defines the stored events: named, versioned, immutable facts. It imports the
+// standard library alone; what does IO is in the packages below.
 package eventlog
 
 import (

@@ -1,5 +1,6 @@
 // Package notifier reports the progress of intents to clients' endpoints: it leases webhook
-// deliveries from the queue when they are due, and sends them.
+// deliveries from the queue when they are due, and sends them. It imports domain and eventlog, and no
+// process manager.
 package notifier
 
 import (
@@ -23,7 +24,7 @@ type Queue interface {
 type Worker struct {
 	Queue  Queue
 	Holder string // this process
-	// Send makes one attempt. It must end within Lease: after that another worker may make
+	// Send makes one attempt: a Caller of infra/webhook. It must end within Lease: after that another worker may make
 	// one too.
 	Send func(ctx context.Context, n notice.Sending) notice.Outcome
 	// Disabled is called for each endpoint that this worker's attempts have disabled, one

@@ -1,5 +1,5 @@
 // Package chain defines the values shared by all chains: identifiers, addresses, hashes, nonces,
-// blocks and receipts, and the fields decoded from signed bytes.
+// blocks and receipts, and the fields decoded from signed bytes. It imports nothing of ours.
 package chain
 
 import (

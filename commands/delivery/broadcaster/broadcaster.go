@@ -1,5 +1,6 @@
 // Package broadcaster makes one attempt at a time: it loads the bytes, checks in the log
-// that they are still to be sent, hands them to nodes, and records the nodes' answers.
+// that they are still to be sent, hands them to nodes, and records the nodes' answers. It imports
+// commands, domain and eventlog, and no other process manager.
 package broadcaster
 
 import (

@@ -1,5 +1,5 @@
 // Package scheduler is the process manager that turns events into a due queue, and due work
-// into attempts.
+// into attempts. It imports commands, domain and eventlog, and no other process manager.
 package scheduler
 
 import (

@@ -19,8 +19,9 @@ type Worker struct {
 	Chain  chain.ID
 	Queue  Queue
 	Holder string // this process
-	// Attempt makes one broadcast attempt and returns the row's next due time. It must end
-	// within Lease: after that another worker may take the row.
+	// Attempt makes one broadcast attempt and returns the row's next due time: that of a
+	// broadcaster.Broadcaster. It must end within Lease: after that another worker may take
+	// the row.
 	Attempt func(ctx context.Context, w tx.Work) tx.Done
 	Lease   time.Duration // duration of a row's lease
 	Poll    time.Duration // longest interval between reads of the queue

@@ -4,6 +4,8 @@
 // It relies on positive evidence only. A missing receipt, a lower head or a timeout only
 // means that a node lags. A transaction counts as reorged when another block has replaced
 // its block.
+//
+// It imports commands, domain and eventlog, and no other process manager.
 package watcher
 
 import (

@@ -1,5 +1,6 @@
 // Package worker executes intents: it gives them nonces, signs their transactions, and
-// hands these to delivery, as any client of delivery would.
+// hands these to delivery, as any client of delivery would. turn.go lists its steps. It imports
+// commands, domain and eventlog, and no other process manager.
 package worker
 
 import (
@@ -55,7 +56,7 @@ type Queue interface {
 
 // Signer signs for one account. A signature is over the Keccak-256 hash of the payload.
 // [ErrBadPayload] concerns the payload, and a retry is useless. [ErrRejected] may concern
-// the payload. All other errors are the signer's own failures.
+// the payload. All other errors are the signer's own failures. infra/keys implements it.
 type Signer interface {
 	Address() chain.Address
 	Sign(ctx context.Context, payload []byte) ([]byte, error)
@@ -109,7 +110,8 @@ type Guard interface {
 }
 
 // Format encodes and decodes the transactions of a chain. An error of Payload, PayerPayload
-// or Encode is a *chain.Malformed if the chain cannot express the transaction.
+// or Encode is a *chain.Malformed if the chain cannot express the transaction. The codecs in
+// infra/chain implement it.
 type Format struct {
 	Type uint8 // of the transactions that are made, see [chain.Unsigned]
 	// First is the additional gas of the first transaction of a sequence, which creates the
@@ -124,7 +126,8 @@ type Format struct {
 	Decode func(raw []byte) (chain.Signed, error)
 }
 
-// Chain reads the facts of a chain that are needed before signing.
+// Chain reads the facts of a chain that are needed before signing. A pool of infra/chain/rpc
+// implements it.
 type Chain interface {
 	// Next returns the nonce that the chain wants next in a lane, as of the newest block or
 	// the newest final block. A quorum of endpoints, named in the Witness, agrees on it. An

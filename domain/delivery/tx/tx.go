@@ -1,4 +1,5 @@
-// Package tx implements the life of one signed transaction.
+// Package tx implements the life of one signed transaction. It decides, and does no IO; times are in
+// commands. It imports domain/chain, domain/fair and eventlog.
 //
 //	Accepted → queued → broadcasting ⇄ retry_scheduled
 //	                        │   the head says so: announced, sending stops

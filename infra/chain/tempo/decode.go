@@ -2,7 +2,7 @@
 // Tempo accounts: secp256k1, P-256, WebAuthn, and signatures by access keys (Keychain).
 //
 // The format is defined in tempoxyz/tempo, crates/primitives/src/transaction, up to the fork
-// T10.
+// T10. The package imports domain/chain and infra/chain/rlp.
 package tempo
 
 import (

@@ -1,4 +1,5 @@
-// Package transactions is the read model behind /v1/transactions.
+// Package transactions is the read model behind /v1/transactions. It imports domain, eventlog and
+// projections, and no other read model.
 package transactions
 
 import (
