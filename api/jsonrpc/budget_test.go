@@ -65,7 +65,7 @@ func TestSlowReaderKeepsItsOwnShareAlone(t *testing.T) {
 		t.Helper()
 		answer, err := rpc.Answer(ctx, rpcroute.Request{
 			Body: []byte(`{"jsonrpc":"2.0","id":7,"method":"eth_getLogs","params":[{}]}`), Client: client,
-			Charge: func(int) error { return nil },
+			Charge: func(int) error { return nil }, Weigh: func(int) {},
 		})
 		check(t, err)
 		return len(answer) > large

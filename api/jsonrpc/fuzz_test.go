@@ -53,7 +53,7 @@ func FuzzAnswer(f *testing.F) {
 				return read(ctx, func(context.Context) (func(), error) { return func() {}, nil })
 			},
 			Search: func() func(context.Context) { return func(context.Context) {} },
-			Charge: func(int) error { return nil }, Rest: func() (func(), bool) { return func() {}, true },
+			Charge: func(int) error { return nil }, Weigh: func(int) {}, Rest: func() (func(), bool) { return func() {}, true },
 			Problem: func(err error) rest.Problem { return rest.Problem{Detail: err.Error()} },
 		})
 		if took := time.Since(began); err != nil || took > time.Second {

@@ -65,7 +65,7 @@ func TestLimitsOnCallsToNodes(t *testing.T) {
 		return nil, errors.Join(context.DeadlineExceeded, spent{errors.New("node-1: not asked")})
 	})
 	answer, err := New(s.config).Answer(t.Context(), rpcroute.Request{
-		Body: []byte(`{"jsonrpc":"2.0","id":7,"method":"eth_call","params":[{}]}`), Client: "alice", Charge: func(int) error { return nil },
+		Body: []byte(`{"jsonrpc":"2.0","id":7,"method":"eth_call","params":[{}]}`), Client: "alice", Charge: func(int) error { return nil }, Weigh: func(int) {},
 	})
 	check(t, err)
 	if want := `{"jsonrpc":"2.0","id":7,"error":{"code":-32005,"message":"no node may be called now: the limit is endpoints.rate"}}`; string(answer) != want {

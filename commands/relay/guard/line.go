@@ -75,11 +75,17 @@ func (l *line[S, C]) join(ctx context.Context, a *ask[S, C], round func(context.
 	select {
 	case <-a.done:
 	case <-a.head:
-		l.work(ctx, a, round)
 	case <-ctx.Done():
+	}
+	// Several may be so at once, and select chooses by chance: a simulation is to run the same again.
+	switch {
+	case a.answered():
+	case ctx.Err() != nil:
 		l.leave(a)
 		var none S
 		return none, ctx.Err()
+	default:
+		l.work(ctx, a, round)
 	}
 	return a.state, a.err
 }
