@@ -209,7 +209,7 @@ func TestBoundClient(t *testing.T) {
 			},
 			Body:   []byte(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + `}`),
 			Submit: &bound, Shows: func(context.Context, tx.State) (bool, error) { return false, nil }, Counts: func(chain.Address) rpcroute.Counts { return rpcroute.Counts{} },
-			Charge:  func(int) error { return nil }, Weigh: func(int) {},
+			Charge: func(int) error { return nil }, Weigh: func(int) {},
 			Problem: func(error) rest.Problem { return rest.Problem{Title: "foreign"} },
 		})
 		check(t, err)
