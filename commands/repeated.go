@@ -113,7 +113,7 @@ func firstPlaces(signed []chain.Signed, answers []Submission) map[chain.Hash]int
 // repeated answers transactions that their client has submitted before, from the log, if nothing
 // needs to be written for them: the vault has the bytes, or must not have them.
 func (s *Submit) repeated(ctx context.Context, signed []chain.Signed, first map[chain.Hash]int, clients Clients, answers []Submission) {
-	places := slices.Sorted(maps.Values(first)) // a batch asks in its own order
+	places := slices.Sorted(maps.Values(first))          // a batch asks in its own order
 	_ = Each(len(places), readSlots, func(n int) error { // answers hold the errors
 		i := places[n]
 		answers[i] = s.repeatedOne(ctx, signed[i], clients(i))
