@@ -155,7 +155,7 @@ func TestWanted(t *testing.T) {
 	demand[2].First, demand[3].First = 7, 5
 	demand = append(demand, intent.Demand{From: signer(alice), Key: key(1), Client: "shop", First: 9, Waiting: 1})
 	of1 := chain.Sequence{Chain: onTempo, Sender: alice, Key: *key(1)}
-	want := []laneDemand{{id: of1, first: 5}, {id: of1, client: "shop", first: 9}}
+	want := []laneDemand{{id: of1, first: 5, waiting: 1}, {id: of1, client: "shop", first: 9, waiting: 1}}
 	if got := c.wanted(demand); !slices.Equal(want, got) {
 		t.Errorf("%v, not %v", got, want)
 	}
