@@ -173,8 +173,8 @@ func (n *Node) answer(ctx context.Context, f Faults, method string, params json.
 	if own := f.Methods[method]; own != nil {
 		return own(params)
 	}
-	serve, known := methods[method]
-	if !known || f.Missing[method] {
+	serve := serves(method)
+	if serve == nil || f.Missing[method] {
 		return nil, &nodeError{
 			kind: "REQUEST_VALIDATION_ERROR", cause: "METHOD_NOT_FOUND", info: members{"method_name": method}, data: method, status: http.StatusBadRequest,
 		}
@@ -191,19 +191,35 @@ type request struct {
 	params json.RawMessage
 }
 
-// methods are the methods that nodes have.
-var methods map[string]func(*request) (any, error)
-
-func init() {
-	methods = map[string]func(*request) (any, error){
-		"send_tx": (*request).send, "broadcast_tx_commit": (*request).send, "broadcast_tx_async": (*request).sendAsync,
-		"tx": (*request).tx, "EXPERIMENTAL_tx_status": (*request).tx,
-		"query": (*request).query, "EXPERIMENTAL_view_access_key": (*request).accessKey,
-		"block": (*request).block, "chunk": (*request).chunk, "gas_price": (*request).gasPrice, "status": (*request).status,
-		"genesis_config": (*request).config, "EXPERIMENTAL_protocol_config": (*request).config,
-		"changes": (*request).changes, "EXPERIMENTAL_changes": (*request).changes,
-		"block_effects": (*request).effects, "EXPERIMENTAL_changes_in_block": (*request).effects,
+// serves returns what answers a method; nil if nodes do not have it.
+func serves(method string) func(*request) (any, error) {
+	switch method {
+	case "send_tx", "broadcast_tx_commit":
+		return (*request).send
+	case "broadcast_tx_async":
+		return (*request).sendAsync
+	case "tx", "EXPERIMENTAL_tx_status":
+		return (*request).tx
+	case "query":
+		return (*request).query
+	case "EXPERIMENTAL_view_access_key":
+		return (*request).accessKey
+	case "block":
+		return (*request).block
+	case "chunk":
+		return (*request).chunk
+	case "gas_price":
+		return (*request).gasPrice
+	case "status":
+		return (*request).status
+	case "genesis_config", "EXPERIMENTAL_protocol_config":
+		return (*request).config
+	case "changes", "EXPERIMENTAL_changes":
+		return (*request).changes
+	case "block_effects", "EXPERIMENTAL_changes_in_block":
+		return (*request).effects
 	}
+	return nil
 }
 
 // read reads parameters given as an object.

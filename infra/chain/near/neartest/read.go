@@ -192,7 +192,10 @@ func (r *request) status() (any, error) {
 
 func (r *request) config() (any, error) {
 	o := r.node.chain.options
-	return members{"chain_id": o.Name, "protocol_version": o.Protocol, "genesis_height": o.Height, "transaction_validity_period": o.Validity, "epoch_length": 43_200}, nil
+	return members{
+		"chain_id": o.Name, "protocol_version": o.Protocol, "genesis_height": o.Height, "transaction_validity_period": o.Validity, "epoch_length": 43_200,
+		"runtime_config": members{"storage_amount_per_byte": stakePerByte.Dec()},
+	}, nil
 }
 
 // changes answers for access keys.
