@@ -58,6 +58,7 @@ func bringUp(ctx context.Context, place string, say io.Writer) (*backends, error
 	all.program(ctx, "viem", testenv.ViemVar, box.Viem)
 	all.program(ctx, "near-api-js", testenv.NEARVar, box.NEAR)
 	all.program(ctx, "typescript", testenv.TypeScriptVar, box.TypeScript)
+	all.program(ctx, "redocly", testenv.RedoclyVar, box.Redocly)
 	return all, ctx.Err()
 }
 

@@ -21,6 +21,7 @@ const (
 	oxVersion       = "0.14.45"
 	nearVersion     = "7.3.1"
 	tsVersion       = "5.9.3"          // the last version with a compiler in JavaScript: it runs wherever node does
+	redoclyVersion  = "2.77.0"         // one file, without dependencies
 	postgresVersion = "18.4.0-beta.17" // Postgres 18.4: only initdb, pg_ctl and postgres
 	nodeMajorMin    = 20
 )
@@ -76,6 +77,19 @@ func (b Box) TypeScript(ctx context.Context) (Tool, error) {
 	return b.first(ctx, compilerRuns, source{"npm", func(ctx context.Context) (string, error) {
 		return b.npm(ctx, "typescript", pins{"typescript": tsVersion})
 	}})
+}
+
+// Redocly is a folder whose node_modules contains the linter of OpenAPI documents.
+func (b Box) Redocly(ctx context.Context) (Tool, error) {
+	return b.first(ctx, linterRuns, source{"npm", func(ctx context.Context) (string, error) {
+		return b.npm(ctx, "redocly", pins{"@redocly/cli": redoclyVersion})
+	}})
+}
+
+// linterRuns starts the linter, because it needs a newer node than npm does to install it.
+func linterRuns(ctx context.Context, dir string) (string, error) {
+	return answer(ctx, []string{"REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true"},
+		"node", filepath.Join(dir, "node_modules", "@redocly", "cli", "bin", "cli.js"), "--version")
 }
 
 func compilerRuns(ctx context.Context, dir string) (string, error) {
