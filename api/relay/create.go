@@ -44,14 +44,15 @@ func (d *desk) create(r rest.Request) error {
 	if err != nil {
 		return err
 	}
-	if len(r.Header["Idempotency-Key"]) > 0 {
-		return rest.ErrInvalidIdempotencyKey.Because("the key of an intent belongs into the body")
+	key, err := r.IdempotencyKey()
+	if err != nil {
+		return err
 	}
 	body, err := r.ReadBody()
 	if err != nil {
 		return err
 	}
-	requests, batch, err := readRequests(body, d.API.Limits.BatchItems, r.Charge)
+	requests, batch, err := readRequests(body, key, d.API.Limits.BatchItems, r.Charge)
 	if err != nil {
 		return err
 	}

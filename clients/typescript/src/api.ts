@@ -72,7 +72,7 @@ export interface Validated {
 
 /** The result of the wait. */
 export interface Waited {
-  for: 'accepted' | 'broadcast' | 'executed' | 'final'
+  for: 'accepted' | 'submitted' | 'mined' | 'completed' | 'broadcast' | 'executed' | 'final'
   reached: boolean
   /**
    * Why the status is not reached. ended: the transaction ended otherwise, see

@@ -7,11 +7,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/request"
 )
 
 // Bounds of a request. A request at all bounds fits into one event.
 const (
-	KeyMax       = 128      // bytes of an idempotency key, and of an ordering key
+	OrderMax     = 128      // bytes of an ordering key
 	NameMax      = 64       // bytes of a client's, a pool's or a metadata entry's name
 	SubjectMax   = 128      // bytes
 	CallsMax     = 32       // the limit of Tempo's pool
@@ -32,8 +33,8 @@ func (r Request) Check() error {
 	switch {
 	case r.Client != "" && !isName(r.Client, NameMax):
 		return ErrInvalid.Because("a client is 1 to %d of A-Z, a-z, 0-9 and ._:-", NameMax)
-	case !isName(r.Key, KeyMax):
-		return ErrInvalidKey.Because("an idempotency key is 1 to %d of A-Z, a-z, 0-9 and ._:-", KeyMax)
+	case !request.IsKey(r.Key):
+		return ErrInvalidKey.Because("an idempotency key is %s", request.KeyForm)
 	case r.Chain == 0:
 		return ErrInvalid.Because("it names no chain")
 	case (r.Signer == nil) == (r.Pool == ""):
@@ -42,8 +43,8 @@ func (r Request) Check() error {
 		return ErrInvalid.Because("the zero address cannot be a signer")
 	case r.Pool != "" && !isName(r.Pool, NameMax):
 		return ErrInvalid.Because("a pool is 1 to %d of A-Z, a-z, 0-9 and ._:-", NameMax)
-	case r.Order != "" && !isName(r.Order, KeyMax):
-		return ErrInvalid.Because("an ordering key is 1 to %d of A-Z, a-z, 0-9 and ._:-", KeyMax)
+	case r.Order != "" && !isName(r.Order, OrderMax):
+		return ErrInvalid.Because("an ordering key is 1 to %d of A-Z, a-z, 0-9 and ._:-", OrderMax)
 	case r.Deadline > deadlineSecs:
 		return ErrInvalid.Because("a deadline is in Unix seconds, at most %d", deadlineSecs)
 	case len(r.Subject) > SubjectMax || !isText(r.Subject):
