@@ -47,6 +47,26 @@ func span(r *http.Request, q url.Values) (s Span, err error) {
 	return s, err
 }
 
+// ReadAfter reads after which number a page of numbered events begins: after the cursor of the page
+// before, or after the number in the parameter after, which noun describes. Without either it is 0.
+// The text list tells one list from another: see [Request.Cursor].
+func (r Request) ReadAfter(q url.Values, noun, list string) (uint64, error) {
+	switch {
+	case q.Has("after") && q.Has("cursor"):
+		return 0, ErrInvalidFilter.Because("after and cursor exclude each other")
+	case q.Has("cursor"):
+		at, err := r.ReadCursor(q.Get("cursor"), list)
+		return uint64(at), err
+	case !q.Has("after"):
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(q.Get("after"), 10, 63)
+	if err != nil {
+		return 0, ErrInvalidFilter.Because("after must be %s, not %s", noun, Quote(q.Get("after")))
+	}
+	return n, nil
+}
+
 func readPosition(what, text string) (*eventlog.Position, error) {
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {

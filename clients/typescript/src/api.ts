@@ -175,6 +175,13 @@ export interface ListedGroup {
   nextPaymentAt?: Time
 }
 
+export interface GroupsPage {
+  groups: ListedGroup[]
+  /** Continues the list. */
+  nextCursor?: string
+  hasMore: boolean
+}
+
 /**
  * startAt and endAt are the members' smallest and largest eligibleAt. nextPaymentAt is
  * the smallest eligibleAt of the members that have not ended; it is left out when all
@@ -190,7 +197,9 @@ export interface Group {
   endAt: Time
   nextPaymentAt?: Time
   members: GroupMember[]
+  /** Continues the list of members. */
   nextCursor?: string
+  hasMore: boolean
   cancelPlan: CancelPlan
 }
 
@@ -330,6 +339,8 @@ export interface Trail {
   chainId: Uint64
   txHash: Hash
   events: Event[]
+  /** Continues the list. */
+  nextCursor?: string
   hasMore: boolean
 }
 
