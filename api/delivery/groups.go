@@ -180,7 +180,7 @@ const (
 // paged reads whether the answer is to be a page.
 func (p parameters) paged() (bool, error) {
 	if form := p.one("form"); p.values.Has("form") && form != formList && form != formPage {
-		return false, rest.ErrInvalidFilter.Because("form must be %s or %s, not %s", formList, formPage, rest.Quote(form))
+		return false, rest.BadParameter("form", "form must be %s or %s, not %s", formList, formPage, rest.Quote(form))
 	}
 	return p.one("form") == formPage, nil
 }
@@ -395,11 +395,11 @@ func linkNext(r rest.Request, path string, filters url.Values, limit int, cursor
 func senderOf(r rest.Request) (chain.Address, error) {
 	text, err := url.PathUnescape(mux.Vars(r.Request)["sender"])
 	if err != nil {
-		return chain.Address{}, rest.ErrInvalidAddress.Because("the path is not well escaped")
+		return chain.Address{}, rest.InParameter("sender", rest.ErrInvalidAddress.Because("the path is not well escaped"))
 	}
 	sender, err := chain.ParseAddress(text)
 	if err != nil {
-		return sender, rest.ErrInvalidAddress.Because("%v", err)
+		return sender, rest.InParameter("sender", rest.ErrInvalidAddress.Because("%v", err))
 	}
 	return sender, nil
 }

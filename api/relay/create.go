@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
@@ -112,7 +113,9 @@ func (d *desk) answerBatch(r rest.Request, answers []intake.Answer, waits []*res
 			done++
 			continue
 		}
-		out.Results[i] = refused{Problem: r.Problem(a.Err)}
+		p := r.Problem(a.Err)
+		p.Errors = rest.Under(strconv.Itoa(i), p.Errors)
+		out.Results[i] = refused{Problem: p}
 		if !commands.IsRefusal(a.Err) && (badLuck == nil || errors.Is(a.Err, eventlog.ErrUnknown)) {
 			badLuck = a.Err
 		}

@@ -112,10 +112,10 @@ func (d *desk) history(ctx context.Context, r rest.Request, id chain.IntentID) i
 func named(r rest.Request) (id chain.IntentID, err error) {
 	text, err := url.PathUnescape(mux.Vars(r.Request)["id"])
 	if err != nil {
-		return id, ErrInvalidIntentID.Because("the path is not well escaped")
+		return id, rest.InParameter("id", ErrInvalidIntentID.Because("the path is not well escaped"))
 	}
 	if id, err = chain.ParseIntentID(text); err != nil {
-		return id, ErrInvalidIntentID.Because("%v", err)
+		return id, rest.InParameter("id", ErrInvalidIntentID.Because("%v", err))
 	}
 	return id, nil
 }

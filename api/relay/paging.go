@@ -32,7 +32,7 @@ func joined(halves []uint64) (id [16]byte) {
 func afterWebhook(r rest.Request, q url.Values) (after notice.EndpointID, err error) {
 	switch {
 	case q.Has("cursor") && q.Has("after"):
-		return after, rest.ErrInvalidFilter.Because("after and cursor exclude each other")
+		return after, rest.BadParameter("cursor", "after and cursor exclude each other")
 	case q.Has("cursor"):
 		place, err := r.ReadPlace(q.Get("cursor"), webhooksList, 2)
 		if err != nil {
@@ -41,7 +41,7 @@ func afterWebhook(r rest.Request, q url.Values) (after notice.EndpointID, err er
 		return joined(place), nil
 	case q.Has("after"):
 		if after, err = notice.ParseEndpointID(q.Get("after")); err != nil {
-			return after, rest.ErrInvalidFilter.Because("after: %v", err)
+			return after, rest.BadParameter("after", "after: %v", err)
 		}
 	}
 	return after, nil
@@ -51,9 +51,9 @@ func afterWebhook(r rest.Request, q url.Values) (after notice.EndpointID, err er
 func afterNotice(r rest.Request, q url.Values, of notice.EndpointID) (after notice.Key, err error) {
 	switch {
 	case q.Has("intent") != q.Has("sequence"):
-		return after, rest.ErrInvalidFilter.Because("intent and sequence must be given together to name a webhook delivery")
+		return after, rest.BadParameter("sequence", "intent and sequence must be given together to name a webhook delivery")
 	case q.Has("intent") && q.Has("cursor"):
-		return after, rest.ErrInvalidFilter.Because("intent and cursor exclude each other")
+		return after, rest.BadParameter("cursor", "intent and cursor exclude each other")
 	case q.Has("cursor"):
 		place, err := r.ReadPlace(q.Get("cursor"), deadList(of), 3)
 		if err != nil {
@@ -64,10 +64,10 @@ func afterNotice(r rest.Request, q url.Values, of notice.EndpointID) (after noti
 		return after, nil
 	}
 	if after.Intent, err = chain.ParseIntentID(q.Get("intent")); err != nil {
-		return after, rest.ErrInvalidFilter.Because("intent: %v", err)
+		return after, rest.BadParameter("intent", "intent: %v", err)
 	}
 	if after.Seq, err = strconv.ParseUint(q.Get("sequence"), 10, 63); err != nil {
-		return after, rest.ErrInvalidFilter.Because("sequence must be the sequence of an event")
+		return after, rest.BadParameter("sequence", "sequence must be the sequence of an event")
 	}
 	return after, nil
 }

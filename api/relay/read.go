@@ -16,9 +16,6 @@ func readRequests(body []byte, key string, most int, charge func(n int) error) (
 	err = d.Whole(func() error {
 		if batch = d.IsList(); !batch {
 			r, err := d.keyed(key)
-			if err == nil && key != "" && r.Key != key {
-				return rest.ErrInvalidIdempotencyKey.Because("the header Idempotency-Key and the member key differ")
-			}
 			all = []intent.Request{r}
 			return err
 		}
@@ -44,6 +41,8 @@ func readRequests(body []byte, key string, most int, charge func(n int) error) (
 		return nil, batch, err
 	case len(all) == 0:
 		return nil, batch, rest.ErrEmptyBatch
+	case !batch && key != "" && all[0].Key != key:
+		return nil, batch, rest.ErrInvalidIdempotencyKey.At("#/key", "the header Idempotency-Key and the member key differ")
 	}
 	return all, batch, nil
 }

@@ -238,10 +238,10 @@ func (d *desk) found(ctx context.Context, r rest.Request, reach *string) (notice
 func namedWebhook(r rest.Request) (id notice.EndpointID, err error) {
 	text, err := url.PathUnescape(mux.Vars(r.Request)["endpoint"])
 	if err != nil {
-		return id, ErrInvalidWebhookID.Because("the path is not well escaped")
+		return id, rest.InParameter("endpoint", ErrInvalidWebhookID.Because("the path is not well escaped"))
 	}
 	if id, err = notice.ParseEndpointID(text); err != nil {
-		return id, ErrInvalidWebhookID.Because("%v", err)
+		return id, rest.InParameter("endpoint", ErrInvalidWebhookID.Because("%v", err))
 	}
 	return id, nil
 }

@@ -147,7 +147,7 @@ func again(w http.ResponseWriter, answer request.Answer) error {
 func readIdempotencyKey(given []string) (string, error) {
 	key, ok := request.ParseKeyHeader(given[0])
 	if len(given) > 1 || !ok {
-		return "", ErrInvalidIdempotencyKey.Because("an Idempotency-Key is %s, sent once", request.KeyForm)
+		return "", inHeader("Idempotency-Key", ErrInvalidIdempotencyKey.Because("an Idempotency-Key is %s, sent once", request.KeyForm))
 	}
 	return key, nil
 }

@@ -87,8 +87,30 @@ export interface Refused {
   problem: Problem
 }
 
+/** A fault of the request. One of pointer, parameter and header names its place. */
+export interface Fault {
+  /** The place in the body: a JSON pointer as a URI fragment (RFC 6901, section 6). */
+  pointer?: string
+  /** A parameter of the query or the path. */
+  parameter?: string
+  header?: string
+  detail: string
+}
+
+export interface ProblemKind {
+  type: string
+  code: string
+  title: string
+  /** The HTTP status. */
+  status: number
+  /** The same request may succeed later. */
+  retryable: boolean
+  /** What happened and what to do. Code stands in backquotes. */
+  meaning: string
+}
+
 export interface Problem {
-  /** /problems/ and the code. */
+  /** A relative reference to the page of the code, which explains it: `/problems/` and the code. */
   type: string
   title: string
   status: number
@@ -100,6 +122,8 @@ export interface Problem {
   /** The same request may succeed later. */
   retryable?: boolean
   requestId?: string
+  /** The faults of the request that have places in it. */
+  errors?: Fault[]
 }
 
 export interface Page {
