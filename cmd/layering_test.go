@@ -68,6 +68,7 @@ type exception struct {
 var exceptions = []exception{
 	{from: "domain", to: "domain/chain", reason: "the values every chain shares"},
 	{from: "domain", to: "domain/fair", reason: "clients take turns in every queue alike"},
+	{from: "domain", to: "domain/request", reason: "the form of idempotency keys, which both halves share"},
 	{from: "domain", to: "domain/payload", reason: "the signed bytes, which events only name"},
 	{from: "infra/feed", to: "infra/embedded", test: true, reason: "it delivers the events of real stores"},
 	{from: "infra/feed", to: "infra/postgres", test: true, reason: "it delivers the events of real stores"},

@@ -71,7 +71,7 @@ func wantedStream(q url.Values) (eventlog.Filter, error) {
 	}
 	id, err := chain.ParseIntentID(q.Get("intent"))
 	if err != nil {
-		return eventlog.Filter{}, rest.ErrInvalidFilter.Because("intent: %v", err)
+		return eventlog.Filter{}, rest.BadParameter("intent", "intent: %v", err)
 	}
 	return eventlog.Filter{Streams: []string{string(stream(id))}}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"context"
 	_ "embed"
 	"net/http"
+	"slices"
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -64,7 +65,14 @@ func New(c Config) http.Handler {
 	if c.Client == nil {
 		c.Client = access.Key.Owner
 	}
-	return rest.NewFront(c.API, kinds()...).Handler((&desk{Config: c, tries: commands.NewPlaces[string](tryPlaces, tryShare, tryQueue)}).routes())
+	front := rest.NewFront(c.API, kinds()...)
+	d := &desk{Config: c, tries: commands.NewPlaces[string](tryPlaces, tryShare, tryQueue)}
+	return front.Handler(d.served(front))
+}
+
+// served returns all routes of the relay's listener.
+func (d *desk) served(front *rest.Front) []rest.Route {
+	return slices.Concat(d.routes(), front.Contract(contractYAML), front.Problems())
 }
 
 func (d *desk) routes() []rest.Route {
@@ -76,9 +84,6 @@ func (d *desk) routes() []rest.Route {
 		{Method: http.MethodPost, Path: "/v1/intents/{id}/cancel", Scope: access.Cancel, Answer: d.cancel},
 		{Method: http.MethodPost, Path: "/v1/intents/{id}/speed-up", Scope: access.Submit, Answer: d.speedUp},
 		{Method: http.MethodGet, Path: "/v1/events", Scope: access.Read, Answer: d.follow},
-		{Method: http.MethodGet, Path: "/openapi.yaml", Scope: rest.Public, Answer: func(r rest.Request) error {
-			return r.Document("application/yaml", contractYAML)
-		}},
 	}...)
 }
 

@@ -144,6 +144,12 @@ func TestWaits(t *testing.T) {
 		if done := into[shown](t, s.do(http.MethodGet, at+"?wait=completed", ""), http.StatusOK); done.Waited.Reached || done.Waited.Because != "ended" {
 			t.Errorf("%+v", done.Waited)
 		}
+		if done := into[shown](t, s.do(http.MethodGet, at+"?wait=submitted", ""), http.StatusOK); done.Waited.Reached || done.Waited.Because != "ended" {
+			t.Errorf("%+v", done.Waited)
+		}
+		if done := into[shown](t, s.do(http.MethodPost, "/v1/intents?wait=accepted", fmt.Sprintf(plain, "accepted")), http.StatusOK); !done.Waited.Reached {
+			t.Errorf("%+v", done.Waited)
+		}
 		s.problem(s.do(http.MethodGet, at+"?wait=final", ""), 400, "invalid-filter")
 		s.problem(s.do(http.MethodGet, at+"?timeout=3", ""), 400, "invalid-filter")
 	})

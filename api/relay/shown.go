@@ -34,7 +34,8 @@ type shown struct {
 	Place         *place      `json:"place,omitempty"`
 	LeastFee      string      `json:"leastFeePerGas,omitempty"` // set by a speed-up
 	Attempts      []attempt   `json:"attempts"`
-	TxHash        *chain.Hash `json:"txHash,omitempty"` // of the transaction with the receipt
+	FirstTxHash   *chain.Hash `json:"firstTxHash,omitempty"` // of the first attempt at the calls
+	TxHash        *chain.Hash `json:"txHash,omitempty"`      // of the transaction with the receipt
 	Receipt       *receipt    `json:"receipt,omitempty"`
 	Confirmations []block     `json:"confirmations,omitempty"`
 	Stopping      *stopping   `json:"stopping,omitempty"`
@@ -160,6 +161,9 @@ func (out *shown) addCourse(s intent.State) {
 			one.MaxFee, one.MaxPriorityFee = made.Fee.MaxFee.String(), made.Fee.MaxPriorityFee.String()
 		}
 		out.Attempts = append(out.Attempts, one)
+		if out.FirstTxHash == nil && made.Kind != intent.NoOp {
+			out.FirstTxHash = hashOf(made.Hash)
+		}
 	}
 	if r := s.Receipt; r != nil {
 		out.TxHash = hashOf(s.Mined)

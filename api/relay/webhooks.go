@@ -89,13 +89,14 @@ func shownWebhookOf(e notice.Endpoint) shownWebhook {
 
 // webhooksPage is the answer to GET /v1/webhooks, in order of id.
 type webhooksPage struct {
-	Webhooks []shownWebhook `json:"webhooks"`
-	HasMore  bool           `json:"hasMore"`
+	Webhooks   []shownWebhook `json:"webhooks"`
+	NextCursor string         `json:"nextCursor,omitempty"`
+	HasMore    bool           `json:"hasMore"`
 }
 
 // listWebhooks answers GET /v1/webhooks.
 func (d *desk) listWebhooks(r rest.Request) error {
-	q, err := r.Query("limit", "after")
+	q, err := r.Query("limit", "after", "cursor")
 	if err != nil {
 		return err
 	}
@@ -103,11 +104,9 @@ func (d *desk) listWebhooks(r rest.Request) error {
 	if err != nil {
 		return err
 	}
-	var after notice.EndpointID
-	if q.Has("after") {
-		if after, err = notice.ParseEndpointID(q.Get("after")); err != nil {
-			return rest.ErrInvalidFilter.Because("after: %v", err)
-		}
+	after, err := afterWebhook(r, q)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := r.Work()
 	defer cancel()
@@ -120,6 +119,7 @@ func (d *desk) listWebhooks(r rest.Request) error {
 		out.Webhooks = append(out.Webhooks, shownWebhookOf(e))
 	}
 	if out.HasMore {
+		out.NextCursor = r.PlaceCursor(webhooksList, halves(found[limit-1].ID[:])...)
 		r.Answering().Set("Link", fmt.Sprintf(`</v1/webhooks?limit=%d&after=%s>; rel="next"`, limit, found[limit-1].ID))
 	}
 	return r.Reply(http.StatusOK, out)
@@ -220,13 +220,9 @@ func (d *desk) tryWebhook(r rest.Request) error {
 // found returns the endpoint that a request names, if it belongs to the client reach. The
 // endpoint's id is derived from its client and URL.
 func (d *desk) found(ctx context.Context, r rest.Request, reach *string) (notice.Endpoint, error) {
-	text, err := url.PathUnescape(mux.Vars(r.Request)["endpoint"])
+	id, err := namedWebhook(r)
 	if err != nil {
-		return notice.Endpoint{}, ErrInvalidWebhookID.Because("the path is not well escaped")
-	}
-	id, err := notice.ParseEndpointID(text)
-	if err != nil {
-		return notice.Endpoint{}, ErrInvalidWebhookID.Because("%v", err)
+		return notice.Endpoint{}, err
 	}
 	e, known, err := d.Webhooks.Rows.Endpoint(ctx, id)
 	if err != nil {
@@ -236,6 +232,18 @@ func (d *desk) found(ctx context.Context, r rest.Request, reach *string) (notice
 		return e, notice.ErrEndpoint
 	}
 	return e, nil
+}
+
+// namedWebhook reads the id of the endpoint that a request is about.
+func namedWebhook(r rest.Request) (id notice.EndpointID, err error) {
+	text, err := url.PathUnescape(mux.Vars(r.Request)["endpoint"])
+	if err != nil {
+		return id, rest.InParameter("endpoint", ErrInvalidWebhookID.Because("the path is not well escaped"))
+	}
+	if id, err = notice.ParseEndpointID(text); err != nil {
+		return id, rest.InParameter("endpoint", ErrInvalidWebhookID.Because("%v", err))
+	}
+	return id, nil
 }
 
 // webhook answers GET /v1/webhooks/{endpoint}.
@@ -265,13 +273,14 @@ type deadNotice struct {
 
 // deadPage is the answer to GET /v1/webhooks/{endpoint}/dead, in order of intent and sequence.
 type deadPage struct {
-	Notices []deadNotice `json:"notices"`
-	HasMore bool         `json:"hasMore"`
+	Notices    []deadNotice `json:"notices"`
+	NextCursor string       `json:"nextCursor,omitempty"`
+	HasMore    bool         `json:"hasMore"`
 }
 
 // deadNotices answers GET /v1/webhooks/{endpoint}/dead.
 func (d *desk) deadNotices(r rest.Request) error {
-	q, err := r.Query("limit", "intent", "sequence")
+	q, err := r.Query("limit", "intent", "sequence", "cursor")
 	if err != nil {
 		return err
 	}
@@ -279,7 +288,11 @@ func (d *desk) deadNotices(r rest.Request) error {
 	if err != nil {
 		return err
 	}
-	after, err := afterNotice(q)
+	id, err := namedWebhook(r)
+	if err != nil {
+		return err
+	}
+	after, err := afterNotice(r, q, id)
 	if err != nil {
 		return err
 	}
@@ -299,6 +312,7 @@ func (d *desk) deadNotices(r rest.Request) error {
 	}
 	if out.HasMore {
 		last := out.Notices[limit-1]
+		out.NextCursor = r.PlaceCursor(deadList(e.ID), append(halves(last.Intent[:]), last.Sequence)...)
 		r.Answering().Set("Link", fmt.Sprintf(`</v1/webhooks/%s/dead?limit=%d&intent=%s&sequence=%d>; rel="next"`, e.ID, limit, last.Intent, last.Sequence))
 	}
 	return r.ReplyRead(http.StatusOK, out)

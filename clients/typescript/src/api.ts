@@ -72,7 +72,7 @@ export interface Validated {
 
 /** The result of the wait. */
 export interface Waited {
-  for: 'accepted' | 'broadcast' | 'executed' | 'final'
+  for: 'accepted' | 'submitted' | 'mined' | 'completed' | 'broadcast' | 'executed' | 'final'
   reached: boolean
   /**
    * Why the status is not reached. ended: the transaction ended otherwise, see
@@ -87,8 +87,30 @@ export interface Refused {
   problem: Problem
 }
 
+/** A fault of the request. One of pointer, parameter and header names its place. */
+export interface Fault {
+  /** The place in the body: a JSON pointer as a URI fragment (RFC 6901, section 6). */
+  pointer?: string
+  /** A parameter of the query or the path. */
+  parameter?: string
+  header?: string
+  detail: string
+}
+
+export interface ProblemKind {
+  type: string
+  code: string
+  title: string
+  /** The HTTP status. */
+  status: number
+  /** The same request may succeed later. */
+  retryable: boolean
+  /** What happened and what to do. Code stands in backquotes. */
+  meaning: string
+}
+
 export interface Problem {
-  /** /problems/ and the code. */
+  /** A relative reference to the page of the code, which explains it: `/problems/` and the code. */
   type: string
   title: string
   status: number
@@ -100,6 +122,8 @@ export interface Problem {
   /** The same request may succeed later. */
   retryable?: boolean
   requestId?: string
+  /** The faults of the request that have places in it. */
+  errors?: Fault[]
 }
 
 export interface Page {
@@ -175,6 +199,13 @@ export interface ListedGroup {
   nextPaymentAt?: Time
 }
 
+export interface GroupsPage {
+  groups: ListedGroup[]
+  /** Continues the list. */
+  nextCursor?: string
+  hasMore: boolean
+}
+
 /**
  * startAt and endAt are the members' smallest and largest eligibleAt. nextPaymentAt is
  * the smallest eligibleAt of the members that have not ended; it is left out when all
@@ -190,7 +221,9 @@ export interface Group {
   endAt: Time
   nextPaymentAt?: Time
   members: GroupMember[]
+  /** Continues the list of members. */
   nextCursor?: string
+  hasMore: boolean
   cancelPlan: CancelPlan
 }
 
@@ -330,6 +363,8 @@ export interface Trail {
   chainId: Uint64
   txHash: Hash
   events: Event[]
+  /** Continues the list. */
+  nextCursor?: string
   hasMore: boolean
 }
 

@@ -27,7 +27,10 @@ func statusNames() []string {
 
 // milestones are the values of --for.
 func milestones() []string {
-	return []string{string(watchtower.Broadcast), string(watchtower.Executed), string(watchtower.Final)}
+	return []string{
+		string(watchtower.Submitted), string(watchtower.Mined), string(watchtower.Completed),
+		string(watchtower.Broadcast), string(watchtower.Executed), string(watchtower.Final),
+	}
 }
 
 // waitMost is the longest wait of "tx wait".
@@ -79,7 +82,7 @@ func waitTx(at Listener, program string) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&milestone, "for", string(watchtower.Executed), "the `milestone`: broadcast, executed or final")
+	cmd.Flags().StringVar(&milestone, "for", string(watchtower.Executed), "the `milestone`: submitted, mined, completed, broadcast, executed or final")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait, at most 24h")
 	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(milestones(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return d.Flags(cmd)

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/request"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
@@ -71,9 +72,13 @@ func TestBounds(t *testing.T) {
 		"no client":              {func(r *Request) { r.Client = "" }, ""},
 		"strange client":         {func(r *Request) { r.Client = "pay roll" }, ErrInvalid},
 		"long client":            {func(r *Request) { r.Client = long(NameMax + 1) }, ErrInvalid},
-		"longest key":            {func(r *Request) { r.Key = long(KeyMax) }, ""},
+		"longest key":            {func(r *Request) { r.Key = long(request.KeyMax) }, ""},
 		"no key":                 {func(r *Request) { r.Key = "" }, ErrInvalidKey},
-		"long key":               {func(r *Request) { r.Key = long(KeyMax + 1) }, ErrInvalidKey},
+		"long key":               {func(r *Request) { r.Key = long(request.KeyMax + 1) }, ErrInvalidKey},
+		"key of every character": {func(r *Request) { r.Key = "!\"#$%&'()*+,-./09:;<=>?@AZ[\\]^_`az{|}~" }, ""},
+		"key with a space":       {func(r *Request) { r.Key = "a b" }, ErrInvalidKey},
+		"key with a tab":         {func(r *Request) { r.Key = "a\tb" }, ErrInvalidKey},
+		"long order":             {func(r *Request) { r.Order = long(OrderMax + 1) }, ErrInvalid},
 		"key of other digits":    {func(r *Request) { r.Key = "salary-٣" }, ErrInvalidKey},
 		"key with nothing in it": {func(r *Request) { r.Key = "a\u200bb" }, ErrInvalidKey},
 		"no chain":               {func(r *Request) { r.Chain = 0 }, ErrInvalid},
@@ -145,7 +150,7 @@ func TestWebhookURLs(t *testing.T) {
 // The largest accepted request fits into an event, with any escaping.
 func TestLargestFits(t *testing.T) {
 	r := asked(func(r *Request) {
-		r.Client, r.Key, r.Order = strings.Repeat("c", NameMax), strings.Repeat("k", KeyMax), strings.Repeat("o", KeyMax)
+		r.Client, r.Key, r.Order = strings.Repeat("c", NameMax), strings.Repeat("k", request.KeyMax), strings.Repeat("o", OrderMax)
 		r.Subject = strings.Repeat("<", SubjectMax)
 		r.Calls, r.Webhooks, r.Metadata = nil, nil, map[string]string{}
 		for i := range CallsMax {
