@@ -1,4 +1,4 @@
-package operator
+package remote
 
 import (
 	"bytes"
@@ -14,6 +14,9 @@ import (
 
 	watchtower "github.com/tempo-watchtower/watchtower/clients/go"
 )
+
+// delivery is the listener that the tests' commands call.
+var delivery = Listener{Name: "the service", Variable: "WATCHTOWER_URL", Standard: "http://127.0.0.1:1", Keys: []string{"WATCHTOWER_API_KEY"}, Member: Delivery}
 
 // A tail requests the events of its flags with its key, resumes where the connection broke, and
 // ends at the requested position.
@@ -40,7 +43,7 @@ func TestTail(t *testing.T) {
 		{nil, `"position":7`},
 	} {
 		asked = nil
-		cmd := Program{Name: "watchtower"}.Tail()
+		cmd := Tail(delivery, "watchtower")
 		var out bytes.Buffer
 		cmd.SetOut(&out)
 		cmd.SetArgs(append(tt.args, "--url", service.URL, "--key-file", key, "--after", "5", "--until", "9", "--name", "tx.mined", "--chain", "1"))
@@ -91,7 +94,7 @@ func TestTailTellsOfTrouble(t *testing.T) {
 		}
 	}))
 	defer service.Close()
-	cmd := Program{Name: "watchtower"}.Tail()
+	cmd := Tail(delivery, "watchtower")
 	var out, said bytes.Buffer
 	cmd.SetOut(&out)
 	cmd.SetErr(&said)
@@ -109,7 +112,7 @@ func TestTailTellsOfTrouble(t *testing.T) {
 // Mistakes in flags are reported before any request.
 func TestTailRefuses(t *testing.T) {
 	for _, args := range [][]string{{"--after", "x"}, {"--until", "-1"}, {"--key-file", filepath.Join(t.TempDir(), "nothing")}, {"more"}} {
-		cmd := Program{Name: "watchtower"}.Tail()
+		cmd := Tail(delivery, "watchtower")
 		cmd.SetArgs(append(args, "--url", "http://127.0.0.1:1"))
 		cmd.SetOut(&bytes.Buffer{})
 		cmd.SetErr(&bytes.Buffer{})
@@ -122,19 +125,17 @@ func TestTailRefuses(t *testing.T) {
 }
 
 // A program reads the key in its own variable, or else in watchtower's.
-func TestTailReadsItsOwnKey(t *testing.T) {
-	both := map[string]string{"WATCHTOWER_API_KEY": "delivery", "RELAYER_API_KEY": "relay"}
-	for _, c := range []struct {
-		program string
-		env     map[string]string
-		want    string
-	}{
-		{"relayer", both, "relay"}, {"watchtower", both, "delivery"},
-		{"relayer", map[string]string{"WATCHTOWER_API_KEY": "delivery"}, "delivery"}, {"relayer", nil, ""},
+func TestKeyOfTheEnvironment(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	for _, c := range []struct{ own, shared, want string }{
+		{"relay", "delivery", "relay"}, {"", "delivery", "delivery"}, {"", "", ""},
 	} {
-		client, err := new(tailing).client(Program{Name: c.program}.keyVar(), func(name string) string { return c.env[name] })
-		if err != nil || client.Key != c.want {
-			t.Errorf("%s with %v shows %q, not %q; %v", c.program, c.env, client.Key, c.want, err)
+		t.Setenv("RELAYER_API_KEY", c.own)
+		t.Setenv("WATCHTOWER_API_KEY", c.shared)
+		d := Door{Listener: delivery}
+		d.Keys = []string{"RELAYER_API_KEY", "WATCHTOWER_API_KEY"}
+		if got, err := d.key(); err != nil || got != c.want {
+			t.Errorf("%+v: %q, %v", c, got, err)
 		}
 	}
 }
