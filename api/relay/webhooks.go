@@ -294,12 +294,32 @@ func (d *desk) deadNotices(r rest.Request) error {
 		return err
 	}
 	out := deadPage{Notices: []deadNotice{}, HasMore: len(dead) > limit}
+	own := notice.EndpointOf(d.client(r), e.URL) == e.ID
 	for _, n := range dead[:min(len(dead), limit)] {
-		out.Notices = append(out.Notices, deadNotice{n.Intent, n.Seq, n.Attempts, n.Last.Cause, n.Last.Status, unix(n.LastAt), n.Body})
+		body, err := shownBody(n.Body, own)
+		if err != nil {
+			return fmt.Errorf("read a webhook delivery: %w", err)
+		}
+		out.Notices = append(out.Notices, deadNotice{n.Intent, n.Seq, n.Attempts, n.Last.Cause, n.Last.Status, unix(n.LastAt), body})
 	}
 	if out.HasMore {
 		last := out.Notices[limit-1]
 		r.Answering().Set("Link", fmt.Sprintf(`</v1/webhooks/%s/dead?limit=%d&intent=%s&sequence=%d>; rel="next"`, e.ID, limit, last.Intent, last.Sequence))
 	}
 	return r.ReplyRead(http.StatusOK, out)
+}
+
+// shownBody returns a delivery's body as its reader may see it.
+func shownBody(body []byte, own bool) (json.RawMessage, error) {
+	if own {
+		return body, nil
+	}
+	var m intent.Message
+	if err := json.Unmarshal(body, &m); err != nil {
+		return nil, err
+	}
+	if m.Request.Key == "" { // a body from before bodies had requests
+		return body, nil
+	}
+	return json.Marshal(m.ForOthers())
 }

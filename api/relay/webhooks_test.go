@@ -16,6 +16,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
+	"github.com/tempo-watchtower/watchtower/commands/relay/messages"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
@@ -97,7 +98,8 @@ func (h *hooked) feed() {
 	ctx, stop := context.WithCancel(h.t.Context())
 	ended := make(chan error, 1)
 	feeder := &notifier.Feeder{
-		Store: h.db.Log(), Rows: h.rows, Checkpoints: h.db.Work(), Intents: intent.Codec(), Wishes: notice.Codec(), Log: h.config.API.Log,
+		Store: h.db.Log(), Rows: h.rows, Checkpoints: h.db.Work(),
+		Reader: notifier.Reader, Sources: []notifier.Source{{Prefix: intent.StreamPrefix, News: messages.New(h.db.Log(), 1000).News}}, Wishes: notice.Codec(), Log: h.config.API.Log,
 	}
 	go func() { ended <- feeder.Run(ctx) }()
 	check(h.t, follower.Reached(ctx, head, func(ctx context.Context) (eventlog.Position, error) {
