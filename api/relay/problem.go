@@ -24,6 +24,7 @@ func kinds() []rest.Kind {
 		{Code: intent.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "The intent cannot have these properties"},
 		{Code: intent.ErrTooLarge, Status: http.StatusRequestEntityTooLarge, Title: "The intent is too large"},
 		{Code: intent.ErrWebhookURL, Status: http.StatusUnprocessableEntity, Title: "The webhook cannot be called"},
+		{Code: intent.ErrTooFarAhead, Status: http.StatusUnprocessableEntity, Title: "The intent may not begin for too long"},
 		{Code: intent.ErrDeadlinePassed, Status: http.StatusUnprocessableEntity, Title: "The deadline has already passed"},
 		{Code: intent.ErrSettled, Status: http.StatusConflict, Title: "The intent has already ended"},
 		{Code: intent.ErrCanceling, Status: http.StatusConflict, Title: "The intent is being canceled"},

@@ -33,7 +33,7 @@ type NoticeRows interface {
 	notifier.Queue
 	notifier.Rows
 	Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error)
-	Endpoints(ctx context.Context, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
+	Endpoints(ctx context.Context, client *string, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
 	Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) ([]notice.Notice, error)
 	Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage, most int) (int, error)
 	Forget(ctx context.Context, before time.Time, limit int) (int, error)

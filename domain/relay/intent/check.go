@@ -44,6 +44,10 @@ func (r Request) Check() error {
 		return ErrInvalid.Because("a pool is 1 to %d of A-Z, a-z, 0-9 and ._:-", NameMax)
 	case r.Order != "" && !isName(r.Order, KeyMax):
 		return ErrInvalid.Because("an ordering key is 1 to %d of A-Z, a-z, 0-9 and ._:-", KeyMax)
+	case r.NotBefore > deadlineSecs:
+		return ErrInvalid.Because("notBefore is in Unix seconds, at most %d", deadlineSecs)
+	case r.Deadline != 0 && r.NotBefore >= r.Deadline:
+		return ErrInvalid.Because("notBefore %d is not before the deadline %d", r.NotBefore, r.Deadline)
 	case r.Deadline > deadlineSecs:
 		return ErrInvalid.Because("a deadline is in Unix seconds, at most %d", deadlineSecs)
 	case len(r.Subject) > SubjectMax || !isText(r.Subject):
