@@ -108,6 +108,7 @@ func (d reading) request() (r intent.Request, keyed bool, err error) {
 			})
 		}),
 		member("gas", func() error { return d.gas(&r.Gas) }),
+		member("notBefore", func() error { return d.number(&r.NotBefore) }),
 		member("deadline", func() error { return d.number(&r.Deadline) }),
 		member("orderingKey", func() error { return d.text(&r.Order) }),
 		member("nonceKey", func() error { return d.nonceKey(&r.NonceKey) }),

@@ -18,7 +18,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/states"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
 )
 
@@ -36,6 +38,8 @@ type Config struct {
 	Client func(access.Key) string
 	// Webhooks is nil if webhook delivery is off. With it, the intake checks webhooks' URLs.
 	Webhooks *Webhooks
+	// MessageData is the most bytes of inputs of an intent's calls in an event.
+	MessageData int
 	// WaitsFor, when set, returns the reason why an intent is not signed yet; nil if none is
 	// known.
 	WaitsFor func(ctx context.Context, row intents.Row) (*WaitsFor, error)
@@ -50,7 +54,8 @@ var contractYAML []byte
 type desk struct {
 	Config
 	owners   rest.Recent[eventlog.Stream, string] // owner of each intent's stream
-	tellings tellings                             // public forms of the newest events
+	tellings [2]tellings                          // public forms of the newest events, by viewer
+	stories  *states.States[intent.Story]         // of intents that are followed
 	tries    *commands.Places[string]             // places of test deliveries
 }
 
@@ -67,6 +72,7 @@ func New(c Config) http.Handler {
 	}
 	front := rest.NewFront(c.API, kinds()...)
 	d := &desk{Config: c, tries: commands.NewPlaces[string](tryPlaces, tryShare, tryQueue)}
+	d.stories = d.newStories()
 	return front.Handler(d.served(front))
 }
 

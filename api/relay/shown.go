@@ -19,15 +19,16 @@ type shown struct {
 	Signer  *chain.Address `json:"signer,omitempty"` // as requested
 	Pool    string         `json:"pool,omitempty"`
 
-	Calls    []call            `json:"calls"`
-	Gas      *gas              `json:"gas,omitempty"`
-	Deadline uint64            `json:"deadline,omitempty"`
-	Order    string            `json:"orderingKey,omitempty"`
-	NonceKey *nonceKey         `json:"nonceKey,omitempty"`
-	Subject  string            `json:"subject,omitempty"`
-	Webhooks []webhook         `json:"webhooks,omitempty"`
-	Metadata map[string]string `json:"metadata,omitempty"`
-	Simulate bool              `json:"simulate,omitempty"`
+	Calls     []call            `json:"calls"`
+	Gas       *gas              `json:"gas,omitempty"`
+	NotBefore uint64            `json:"notBefore,omitempty"`
+	Deadline  uint64            `json:"deadline,omitempty"`
+	Order     string            `json:"orderingKey,omitempty"`
+	NonceKey  *nonceKey         `json:"nonceKey,omitempty"`
+	Subject   string            `json:"subject,omitempty"`
+	Webhooks  []webhook         `json:"webhooks,omitempty"`
+	Metadata  map[string]string `json:"metadata,omitempty"`
+	Simulate  bool              `json:"simulate,omitempty"`
 
 	// Sequence is the sequence of the last event.
 	Sequence      uint64      `json:"sequence"`
@@ -127,7 +128,7 @@ func shownOf(row intents.Row) *shown {
 	s, r := row.State, row.State.Requested.Request
 	out := &shown{
 		ID: s.Requested.ID, Status: s.Status(), Client: r.Client, Key: r.Key, ChainID: r.Chain, Signer: r.Signer, Pool: r.Pool,
-		Calls: []call{}, Deadline: r.Deadline, Order: r.Order, Subject: r.Subject, Metadata: r.Metadata, Simulate: r.Simulate,
+		Calls: []call{}, NotBefore: r.NotBefore, Deadline: r.Deadline, Order: r.Order, Subject: r.Subject, Metadata: r.Metadata, Simulate: r.Simulate,
 		Sequence: s.Sequence, Attempts: []attempt{},
 		RequestedAt: unix(s.Requested.At), UpdatedAt: unix(row.UpdatedAt),
 	}

@@ -100,6 +100,7 @@ func newStack(t testing.TB, log port.Store, view *sql.DB, change ...func(*Config
 			Limits: rest.DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, rest.CursorKeyBytes), Now: now, Random: rand.Reader, Log: logger,
 		},
 		Intake: &intake.Desk{
+			Ahead:   time.Hour,
 			Intents: intake.Intents{Store: log, Codec: intent.Codec(), Random: rand.Reader}, Chains: map[chain.ID]func(intent.Request) error{testChain: nil},
 			Webhooks: intake.NewWebhookChecks(guard), Seal: &seal, AtOnce: 16, Now: now,
 		},

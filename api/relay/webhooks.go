@@ -25,7 +25,7 @@ import (
 type Webhooks struct {
 	Rows interface {
 		Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error)
-		Endpoints(ctx context.Context, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
+		Endpoints(ctx context.Context, client *string, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
 		Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) ([]notice.Notice, error)
 		Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage, most int) (int, error)
 	}
@@ -51,7 +51,7 @@ func (d *desk) webhookRoutes() []rest.Route {
 		}
 	}
 	return []rest.Route{
-		{Method: http.MethodGet, Path: "/v1/webhooks", Scope: access.Audit, Answer: on(d.listWebhooks)},
+		{Method: http.MethodGet, Path: "/v1/webhooks", Scope: access.Read, Answer: on(d.listWebhooks)},
 		{Method: http.MethodPost, Path: "/v1/webhooks", Scope: access.Submit, Answer: on(d.ownWebhook)},
 		{Method: http.MethodPost, Path: "/v1/webhooks/try", Scope: access.Submit, Answer: on(d.tryWebhook)},
 		{Method: http.MethodGet, Path: "/v1/webhooks/{endpoint}", Scope: access.Read, Answer: on(d.webhook)},
@@ -75,16 +75,33 @@ type shownWebhook struct {
 	PausedUntil  int64         `json:"pausedUntil,omitempty"`
 	Disabled     notice.Reason `json:"disabled,omitempty"`
 	DisabledAt   int64         `json:"disabledAt,omitempty"`
+	// Attempts and Delivered are the numbers of all attempts and of the successful ones.
+	Attempts    int          `json:"attempts"`
+	Delivered   int          `json:"delivered"`
+	LastAttempt *lastAttempt `json:"lastAttempt,omitempty"`
 	// Notices is the number of webhook deliveries that a command concerns, as far as they are
 	// counted and charged; only the answer to a command has it.
 	Notices *int `json:"notices,omitempty"`
 }
 
+// lastAttempt is the result of an endpoint's last attempt.
+type lastAttempt struct {
+	At        int64        `json:"at"`
+	Delivered bool         `json:"delivered"`
+	Cause     notice.Cause `json:"cause,omitempty"`
+	Status    int          `json:"status,omitempty"` // the endpoint's HTTP status
+}
+
 func shownWebhookOf(e notice.Endpoint) shownWebhook {
-	return shownWebhook{
+	out := shownWebhook{
 		ID: e.ID, Origin: intent.Webhook{URL: e.URL}.Origin(), Known: true, Failures: e.Failures, FailingSince: unix(e.FailingSince),
 		PausedUntil: unix(e.PausedUntil), Disabled: e.Disabled, DisabledAt: unix(e.DisabledAt),
+		Attempts: e.Attempts, Delivered: e.Delivered,
 	}
+	if !e.LastAt.IsZero() {
+		out.LastAttempt = &lastAttempt{unix(e.LastAt), e.Last.Class == notice.Delivered, e.Last.Cause, e.Last.Status}
+	}
+	return out
 }
 
 // webhooksPage is the answer to GET /v1/webhooks, in order of id.
@@ -94,7 +111,8 @@ type webhooksPage struct {
 	HasMore    bool           `json:"hasMore"`
 }
 
-// listWebhooks answers GET /v1/webhooks.
+// listWebhooks answers GET /v1/webhooks with the client's endpoints; with the scope audit or admin,
+// with those of all clients.
 func (d *desk) listWebhooks(r rest.Request) error {
 	q, err := r.Query("limit", "after", "cursor")
 	if err != nil {
@@ -110,7 +128,7 @@ func (d *desk) listWebhooks(r rest.Request) error {
 	}
 	ctx, cancel := r.Work()
 	defer cancel()
-	found, err := d.Webhooks.Rows.Endpoints(ctx, after, limit+1)
+	found, err := d.Webhooks.Rows.Endpoints(ctx, d.reach(r), after, limit+1)
 	if err != nil {
 		return err
 	}
@@ -307,8 +325,13 @@ func (d *desk) deadNotices(r rest.Request) error {
 		return err
 	}
 	out := deadPage{Notices: []deadNotice{}, HasMore: len(dead) > limit}
+	own := notice.EndpointOf(d.client(r), e.URL) == e.ID
 	for _, n := range dead[:min(len(dead), limit)] {
-		out.Notices = append(out.Notices, deadNotice{n.Intent, n.Seq, n.Attempts, n.Last.Cause, n.Last.Status, unix(n.LastAt), n.Body})
+		body, err := shownBody(n.Body, own)
+		if err != nil {
+			return fmt.Errorf("read a webhook delivery: %w", err)
+		}
+		out.Notices = append(out.Notices, deadNotice{n.Intent, n.Seq, n.Attempts, n.Last.Cause, n.Last.Status, unix(n.LastAt), body})
 	}
 	if out.HasMore {
 		last := out.Notices[limit-1]
@@ -316,4 +339,19 @@ func (d *desk) deadNotices(r rest.Request) error {
 		r.Answering().Set("Link", fmt.Sprintf(`</v1/webhooks/%s/dead?limit=%d&intent=%s&sequence=%d>; rel="next"`, e.ID, limit, last.Intent, last.Sequence))
 	}
 	return r.ReplyRead(http.StatusOK, out)
+}
+
+// shownBody returns a delivery's body as its reader may see it.
+func shownBody(body []byte, own bool) (json.RawMessage, error) {
+	if own {
+		return body, nil
+	}
+	var m intent.Message
+	if err := json.Unmarshal(body, &m); err != nil {
+		return nil, err
+	}
+	if m.Request.Key == "" { // a body from before bodies had requests
+		return body, nil
+	}
+	return json.Marshal(m.ForOthers())
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
+	"github.com/tempo-watchtower/watchtower/commands/relay/messages"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
@@ -97,7 +98,8 @@ func (h *hooked) feed() {
 	ctx, stop := context.WithCancel(h.t.Context())
 	ended := make(chan error, 1)
 	feeder := &notifier.Feeder{
-		Store: h.db.Log(), Rows: h.rows, Checkpoints: h.db.Work(), Intents: intent.Codec(), Wishes: notice.Codec(), Log: h.config.API.Log,
+		Store: h.db.Log(), Rows: h.rows, Checkpoints: h.db.Work(),
+		Reader: notifier.Reader, Sources: []notifier.Source{{Prefix: intent.StreamPrefix, News: messages.New(h.db.Log(), 1000).News}}, Wishes: notice.Codec(), Log: h.config.API.Log,
 	}
 	go func() { ended <- feeder.Run(ctx) }()
 	check(h.t, follower.Reached(ctx, head, func(ctx context.Context) (eventlog.Position, error) {
@@ -199,7 +201,12 @@ func TestWebhooks(t *testing.T) {
 	}
 	h.wished(own.ID, "enabled", "redelivery_asked", "redelivery_asked", "disabled")
 
-	h.problem(do(http.MethodGet, "/v1/webhooks", "", shop), 403, "forbidden")
+	for key, want := range map[string]int{shop: 1, other: 0} {
+		got := into[webhooksPage](t, do(http.MethodGet, "/v1/webhooks", "", key), http.StatusOK)
+		if len(got.Webhooks) != want || want > 0 && (got.Webhooks[0].ID != own.ID || got.Webhooks[0].Attempts == 0 || got.Webhooks[0].LastAttempt == nil || !got.Webhooks[0].LastAttempt.Delivered) {
+			t.Errorf("a client lists %+v", got.Webhooks)
+		}
+	}
 	if all := into[webhooksPage](t, do(http.MethodGet, "/v1/webhooks?limit=1", "", operator), http.StatusOK); len(all.Webhooks) != 1 || all.HasMore || all.Webhooks[0].ID != own.ID {
 		t.Errorf("%+v", all)
 	}

@@ -106,7 +106,7 @@ func newRelay(s settings.Settings, in *delivery.App, ring *keys.Ring, ports Port
 		metrics: figures.New(in.Ports.Metrics, in.Ports.Now),
 	}
 	r.observe()
-	if r.notices, err = newNotices(s.Webhooks, in, tables, ports, r.metrics); err != nil {
+	if r.notices, err = newNotices(s.Webhooks, s.Front.MessageData, in, tables, ports, r.metrics); err != nil {
 		return nil, err
 	}
 	r.guard = Guard(s, in.Store, r.snapshots(), in.Ports.Crash, in.Ports.Now, in.Ports.Random, in.Ports.Log)

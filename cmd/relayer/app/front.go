@@ -42,6 +42,7 @@ func (r *relay) handler() (http.Handler, error) {
 	}
 	return relayapi.New(relayapi.Config{
 		API: common, Intake: desk, Query: intents.Query{DB: r.in.Ports.Storage.View}, Tail: r.in.Tail, Webhooks: r.notices.routes(), WaitsFor: r.waitsFor,
+		MessageData: r.settings.Front.MessageData,
 	}), nil
 }
 

@@ -46,6 +46,10 @@ func (r Request) Check() error {
 		return ErrInvalid.At("#/pool", "a pool is 1 to %d of A-Z, a-z, 0-9 and ._:-", NameMax)
 	case r.Order != "" && !isName(r.Order, OrderMax):
 		return ErrInvalid.At("#/orderingKey", "an ordering key is 1 to %d of A-Z, a-z, 0-9 and ._:-", OrderMax)
+	case r.NotBefore > deadlineSecs:
+		return ErrInvalid.At("#/notBefore", "notBefore is in Unix seconds, at most %d", deadlineSecs)
+	case r.Deadline != 0 && r.NotBefore >= r.Deadline:
+		return ErrInvalid.At("#/notBefore", "notBefore %d is not before the deadline %d", r.NotBefore, r.Deadline)
 	case r.Deadline > deadlineSecs:
 		return ErrInvalid.At("#/deadline", "a deadline is in Unix seconds, at most %d", deadlineSecs)
 	case len(r.Subject) > SubjectMax || !isText(r.Subject):

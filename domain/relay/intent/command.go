@@ -144,6 +144,7 @@ const (
 	ErrWebhookURL     = eventlog.Refusal("webhook-url")
 	ErrInvalidKey     = eventlog.Refusal("invalid-idempotency-key") // shared by all requests with an idempotency key
 	ErrDiffers        = eventlog.Refusal("idempotency-conflict")    // shared too: the key belongs to another request
+	ErrTooFarAhead    = eventlog.Refusal("not-before-too-far")      // notBefore is too far in the future
 	ErrDeadlinePassed = eventlog.Refusal("deadline-passed")
 	ErrSettled        = eventlog.Refusal("intent-settled")
 	ErrCanceling      = eventlog.Refusal("intent-canceling")
