@@ -33,7 +33,9 @@ const (
 	NATSVar             = "WATCHTOWER_TEST_NATS"         // path of nats-server
 	ChromiumVar         = "WATCHTOWER_TEST_CHROMIUM"     // path of Chromium; default: found in PATH
 	ViemVar             = "WATCHTOWER_TEST_VIEM"         // folder whose node_modules holds viem
+	NEARVar             = "WATCHTOWER_TEST_NEAR"         // folder whose node_modules holds near-api-js
 	TypeScriptVar       = "WATCHTOWER_TEST_TYPESCRIPT"   // folder whose node_modules holds the compiler
+	RedoclyVar          = "WATCHTOWER_TEST_REDOCLY"      // folder whose node_modules holds @redocly/cli
 	EventStoreVar       = "WATCHTOWER_TEST_ESDB"         // URL of a real EventStoreDB or KurrentDB; nothing here starts one
 	ClusterVar          = "WATCHTOWER_TEST_ESDB_CLUSTER" // command that controls a cluster's nodes (docs/howto/eventstoredb.md)
 	ProgramsVar         = "WATCHTOWER_TEST_PROGRAMS"     // folder of the programs that process tests start; default: build them

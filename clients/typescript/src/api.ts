@@ -380,7 +380,12 @@ export interface Meta {
 }
 
 /** An OpenAPI document, version 3.1. */
-export type Contract = Record<string, unknown>
+export interface Contract {
+  openapi: string
+  info: Record<string, unknown>
+  paths: Record<string, unknown>
+  components: Record<string, unknown>
+}
 
 export interface Probe {
   status: string
