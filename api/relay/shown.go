@@ -1,11 +1,13 @@
 package relay
 
 import (
+	"strings"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
 )
 
@@ -43,6 +45,10 @@ type shown struct {
 	WaitingFor    *waitingFor `json:"waitingFor,omitempty"`
 	WaitingSince  int64       `json:"waitingSince,omitempty"`
 	Outcome       *outcome    `json:"outcome,omitempty"`
+
+	// RequestID is the id of the request that created the intent, as a UUID; TraceID is its trace.
+	RequestID *eventlog.ID `json:"requestId,omitempty"`
+	TraceID   string       `json:"traceId,omitempty"`
 
 	RequestedAt  int64        `json:"requestedAt"`
 	UpdatedAt    int64        `json:"updatedAt,omitempty"`
@@ -132,6 +138,10 @@ func shownOf(row intents.Row) *shown {
 		Sequence: s.Sequence, Attempts: []attempt{},
 		RequestedAt: unix(s.Requested.At), UpdatedAt: unix(row.UpdatedAt),
 	}
+	if o := s.Requested.Origin; !o.Correlation.IsZero() {
+		out.RequestID = &o.Correlation
+	}
+	out.TraceID = traceOf(s.Requested.Origin.Trace)
 	for _, c := range r.Calls {
 		out.Calls = append(out.Calls, call(c))
 	}
@@ -146,6 +156,15 @@ func shownOf(row intents.Row) *shown {
 	}
 	out.addCourse(s)
 	return out
+}
+
+// traceOf returns the trace's id of a W3C traceparent; empty if it has none. Source: W3C Trace Context,
+// "traceparent Header": version-traceid-parentid-flags.
+func traceOf(traceparent string) string {
+	if parts := strings.Split(traceparent, "-"); len(parts) >= 4 {
+		return parts[1]
+	}
+	return ""
 }
 
 // addCourse adds the progress of the intent.

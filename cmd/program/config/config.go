@@ -107,6 +107,7 @@ type API struct {
 type Log struct {
 	Level  slog.Level
 	Format LogFormat
+	Facts  bool // every recorded fact is logged at info
 }
 
 // Tracing configures where traces go.

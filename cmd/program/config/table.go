@@ -205,6 +205,8 @@ func (d *draft) serving() []*setting {
 			[]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}),
 		choices("log.format", &d.Log.Format, string(JSON), "The format of a log line.",
 			[]string{"json", "text"}, []LogFormat{JSON, Text}),
+		toggles("log.facts", &d.Log.Facts, false,
+			"Whether a line is logged at `info`, instead of `debug`, for each recorded fact of the ordinary course: of transactions, intents and lanes."),
 		{
 			path: "tracing.endpoint", kind: text, absent: "none: nothing is traced", allowed: "`http://host:port` or `https://…`",
 			doc: "The OpenTelemetry collector that receives traces, by OTLP over HTTP. " +

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 
 	relayapi "github.com/tempo-watchtower/watchtower/api/relay"
 	"github.com/tempo-watchtower/watchtower/api/rest"
@@ -66,9 +67,14 @@ func (r *relay) limit(desk *intake.Desk) {
 	}
 }
 
-// project keeps the read model of intents.
+// project maintains the read models.
 func (r *relay) project(ctx context.Context) {
-	r.in.Project(ctx, projector.Projector{
-		Name: intents.Name, Filter: intents.Filter(), Fold: intents.Projection{Codec: r.intents.Codec}.Fold,
-	})
+	var running sync.WaitGroup
+	defer running.Wait()
+	for _, p := range []projector.Projector{
+		{Name: intents.Name, Filter: intents.Filter(), Fold: intents.Projection{Codec: r.intents.Codec}.Fold},
+		{Name: intents.TermsName, Filter: intents.TermsFilter(), Fold: intents.Terms{Codec: r.intents.Codec}.Fold},
+	} {
+		running.Go(func() { r.in.Project(ctx, p) })
+	}
 }

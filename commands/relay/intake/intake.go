@@ -114,7 +114,7 @@ func (d *Desk) create(ctx context.Context, r intent.Request, meta eventlog.Meta)
 }
 
 func (d *Desk) accept(ctx context.Context, r intent.Request, meta eventlog.Meta) Answer {
-	wish := intent.Create{Request: r, At: d.Now()}
+	wish := intent.Create{Request: r, Origin: intent.OriginOf(meta), At: d.Now()}
 	if d.Seal != nil {
 		wish.Request = d.Seal.Request(r)
 	}

@@ -17,6 +17,7 @@ type Command interface{ wish() }
 // ended or the request would no longer be allowed.
 type Create struct {
 	Request Request
+	Origin  Origin
 	At      time.Time
 }
 

@@ -171,7 +171,7 @@ func TestLargestFits(t *testing.T) {
 	if err := r.Check(); err != nil {
 		t.Fatal(err)
 	}
-	events, err := State{}.Decide(Create{r, epoch})
+	events, err := State{}.Decide(Create{Request: r, At: epoch})
 	if err != nil {
 		t.Fatal(err)
 	}
