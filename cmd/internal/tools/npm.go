@@ -20,6 +20,8 @@ const (
 	viemVersion     = "2.57.1"
 	oxVersion       = "0.14.45"
 	tsVersion       = "5.9.3"          // the last version with a compiler in JavaScript: it runs wherever node does
+	openapiVersion  = "7.13.0"         // the generator of the client's types; needs TypeScript 5
+	workerdVersion  = "1.20260730.1"   // the runtime of Cloudflare Workers
 	postgresVersion = "18.4.0-beta.17" // Postgres 18.4: only initdb, pg_ctl and postgres
 	nodeMajorMin    = 20
 )
@@ -63,11 +65,31 @@ func (b Box) Viem(ctx context.Context) (Tool, error) {
 	}})
 }
 
-// TypeScript is a folder whose node_modules contains the compiler.
+// TypeScript is a folder whose node_modules contains the compiler, and openapi-typescript.
 func (b Box) TypeScript(ctx context.Context) (Tool, error) {
 	return b.first(ctx, compilerRuns, source{"npm", func(ctx context.Context) (string, error) {
-		return b.npm(ctx, "typescript", pins{"typescript": tsVersion})
+		return b.npm(ctx, "typescript", pins{"typescript": tsVersion, "openapi-typescript": openapiVersion})
 	}})
+}
+
+// Workerd is the program that runs Cloudflare Workers.
+func (b Box) Workerd(ctx context.Context) (Tool, error) {
+	return b.first(ctx, workerdRuns, source{"npm", b.workerdFromNPM})
+}
+
+func workerdRuns(ctx context.Context, path string) (string, error) {
+	line, err := answer(ctx, nil, path, "--version")
+	return versionIn(line), err
+}
+
+func (b Box) workerdFromNPM(ctx context.Context) (string, error) {
+	arch := map[string]string{"amd64": "64", "arm64": "arm64"}[runtime.GOARCH]
+	platform := "@cloudflare/workerd-" + runtime.GOOS + "-" + arch
+	dir, err := b.npm(ctx, "workerd", pins{platform: workerdVersion})
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "node_modules", platform, "bin", "workerd"), nil
 }
 
 func compilerRuns(ctx context.Context, dir string) (string, error) {
