@@ -174,6 +174,9 @@ func (c caller) send(ctx context.Context, r request) (*http.Response, error) {
 	if err != nil {
 		return nil, &misuse{err}
 	}
+	// Otherwise net/http repeats a request with an idempotency key by itself, and a refusal
+	// would not show that an earlier try got no answer.
+	req.GetBody = nil
 	for name, values := range r.header {
 		req.Header[name] = values
 	}

@@ -57,6 +57,7 @@ func bringUp(ctx context.Context, place string, say io.Writer) (*backends, error
 	all.program(ctx, "chromium", testenv.ChromiumVar, box.Chromium)
 	all.program(ctx, "viem", testenv.ViemVar, box.Viem)
 	all.program(ctx, "typescript", testenv.TypeScriptVar, box.TypeScript)
+	all.program(ctx, "esbuild", testenv.EsbuildVar, box.Esbuild)
 	all.program(ctx, "workerd", testenv.WorkerdVar, box.Workerd)
 	return all, ctx.Err()
 }

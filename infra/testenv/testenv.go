@@ -34,6 +34,7 @@ const (
 	ChromiumVar         = "WATCHTOWER_TEST_CHROMIUM"     // path of Chromium; default: found in PATH
 	ViemVar             = "WATCHTOWER_TEST_VIEM"         // folder whose node_modules holds viem
 	TypeScriptVar       = "WATCHTOWER_TEST_TYPESCRIPT"   // folder whose node_modules holds the compiler, and openapi-typescript
+	EsbuildVar          = "WATCHTOWER_TEST_ESBUILD"      // path of esbuild
 	WorkerdVar          = "WATCHTOWER_TEST_WORKERD"      // path of workerd, the runtime of Cloudflare Workers
 	EventStoreVar       = "WATCHTOWER_TEST_ESDB"         // URL of a real EventStoreDB or KurrentDB; nothing here starts one
 	ClusterVar          = "WATCHTOWER_TEST_ESDB_CLUSTER" // command that controls a cluster's nodes (docs/howto/eventstoredb.md)

@@ -21,6 +21,7 @@ const (
 	oxVersion       = "0.14.45"
 	tsVersion       = "5.9.3"          // the last version with a compiler in JavaScript: it runs wherever node does
 	openapiVersion  = "7.13.0"         // the generator of the client's types; needs TypeScript 5
+	esbuildVersion  = "0.28.2"         // the bundler that most of the client's users have
 	workerdVersion  = "1.20260730.1"   // the runtime of Cloudflare Workers
 	postgresVersion = "18.4.0-beta.17" // Postgres 18.4: only initdb, pg_ctl and postgres
 	nodeMajorMin    = 20
@@ -72,24 +73,41 @@ func (b Box) TypeScript(ctx context.Context) (Tool, error) {
 	}})
 }
 
-// Workerd is the program that runs Cloudflare Workers.
-func (b Box) Workerd(ctx context.Context) (Tool, error) {
-	return b.first(ctx, workerdRuns, source{"npm", b.workerdFromNPM})
+// Esbuild is the program of a bundler.
+func (b Box) Esbuild(ctx context.Context) (Tool, error) {
+	return b.first(ctx, programRuns, source{"npm", func(ctx context.Context) (string, error) {
+		return b.programFromNPM(ctx, "esbuild", "@esbuild/"+runtime.GOOS+"-"+nodeArch(), esbuildVersion)
+	}})
 }
 
-func workerdRuns(ctx context.Context, path string) (string, error) {
+// nodeArch is node's name of this machine's architecture.
+func nodeArch() string {
+	if runtime.GOARCH == "amd64" {
+		return "x64"
+	}
+	return runtime.GOARCH
+}
+
+// programFromNPM is a program that an npm package for one platform consists of.
+func (b Box) programFromNPM(ctx context.Context, name, platform, version string) (string, error) {
+	dir, err := b.npm(ctx, name, pins{platform: version})
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "node_modules", platform, "bin", name), nil
+}
+
+func programRuns(ctx context.Context, path string) (string, error) {
 	line, err := answer(ctx, nil, path, "--version")
 	return versionIn(line), err
 }
 
-func (b Box) workerdFromNPM(ctx context.Context) (string, error) {
-	arch := map[string]string{"amd64": "64", "arm64": "arm64"}[runtime.GOARCH]
-	platform := "@cloudflare/workerd-" + runtime.GOOS + "-" + arch
-	dir, err := b.npm(ctx, "workerd", pins{platform: workerdVersion})
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(dir, "node_modules", platform, "bin", "workerd"), nil
+// Workerd is the program that runs Cloudflare Workers.
+func (b Box) Workerd(ctx context.Context) (Tool, error) {
+	return b.first(ctx, programRuns, source{"npm", func(ctx context.Context) (string, error) {
+		arch := map[string]string{"x64": "64", "arm64": "arm64"}[nodeArch()]
+		return b.programFromNPM(ctx, "workerd", "@cloudflare/workerd-"+runtime.GOOS+"-"+arch, workerdVersion)
+	}})
 }
 
 func compilerRuns(ctx context.Context, dir string) (string, error) {
@@ -109,11 +127,7 @@ func nodeRuns(ctx context.Context, _ string) (string, error) {
 }
 
 func (b Box) postgresFromNPM(ctx context.Context) (string, error) {
-	arch := runtime.GOARCH
-	if arch == "amd64" {
-		arch = "x64" // node's name of the architecture
-	}
-	platform := "@embedded-postgres/" + runtime.GOOS + "-" + arch
+	platform := "@embedded-postgres/" + runtime.GOOS + "-" + nodeArch()
 	dir, err := b.npm(ctx, "postgres-npm", pins{platform: postgresVersion})
 	if err != nil {
 		return "", err
