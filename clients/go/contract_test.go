@@ -34,9 +34,9 @@ var relayTypes = map[string]reflect.Type{
 	"NonceKey": reflect.TypeFor[IntentNonceKey](), "Intent": reflect.TypeFor[Intent](), "Place": reflect.TypeFor[Place](),
 	"Attempt": reflect.TypeFor[IntentAttempt](), "Block": reflect.TypeFor[Block](), "Receipt": reflect.TypeFor[IntentReceipt](),
 	"Stopping": reflect.TypeFor[Stopping](), "WaitingFor": reflect.TypeFor[WaitingFor](), "Outcome": reflect.TypeFor[IntentOutcome](),
-	"Waited": reflect.TypeFor[Waited](), "Event": reflect.TypeFor[IntentEvent](), "Webhook": reflect.TypeFor[Webhook](), "Tried": reflect.TypeFor[TriedWebhook](),
+	"Waited": reflect.TypeFor[Waited](), "Event": reflect.TypeFor[IntentEvent](), "StreamedEvent": reflect.TypeFor[IntentEvent](), "Webhook": reflect.TypeFor[Webhook](), "Tried": reflect.TypeFor[TriedWebhook](),
 	"Problem": reflect.TypeFor[Problem](), "Taken": reflect.TypeFor[IntentResult](), "Refused": reflect.TypeFor[IntentResult](),
-	"Cancel": nil, "SpeedUp": nil, "Results": nil, "Page": nil, "Trail": nil, "GivenURL": nil, "WebhooksPage": nil, "DeadPage": nil, "Redelivery": nil,
+	"Cancel": nil, "SpeedUp": nil, "Results": nil, "Page": nil, "Trail": nil, "GivenURL": nil, "WebhooksPage": nil, "DeadPage": nil, "Redelivery": nil, "Mark": nil,
 }
 
 // hidden are members of a contract that a Go type does not have.

@@ -36,6 +36,8 @@ const (
 	TypeScriptVar       = "WATCHTOWER_TEST_TYPESCRIPT"   // folder whose node_modules holds the compiler, and openapi-typescript
 	EsbuildVar          = "WATCHTOWER_TEST_ESBUILD"      // path of esbuild
 	WorkerdVar          = "WATCHTOWER_TEST_WORKERD"      // path of workerd, the runtime of Cloudflare Workers
+	NEARVar             = "WATCHTOWER_TEST_NEAR"         // folder whose node_modules holds near-api-js
+	RedoclyVar          = "WATCHTOWER_TEST_REDOCLY"      // folder whose node_modules holds @redocly/cli
 	EventStoreVar       = "WATCHTOWER_TEST_ESDB"         // URL of a real EventStoreDB or KurrentDB; nothing here starts one
 	ClusterVar          = "WATCHTOWER_TEST_ESDB_CLUSTER" // command that controls a cluster's nodes (docs/howto/eventstoredb.md)
 	ProgramsVar         = "WATCHTOWER_TEST_PROGRAMS"     // folder of the programs that process tests start; default: build them

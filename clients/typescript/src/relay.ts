@@ -1,5 +1,5 @@
 import { type ClientOptions, Connection, milliseconds, type RequestOptions } from './connection.js'
-import type { Call, Event, Gas, Intent, operations, Page, Request, Results, Trail, Waited } from './contract/relay.js'
+import type { Call, Event, Gas, Intent, operations, Page, Request, Results, StreamedEvent, Trail, Waited } from './contract/relay.js'
 import { follow } from './following.js'
 import { sendItems } from './items.js'
 import { stringify } from './json.js'
@@ -42,7 +42,7 @@ export type IntentResult = Results['results'][number]
 export type IntentEvent = Event
 
 /** An event of the stream, with its place in the log. */
-export type FollowedIntentEvent = Event & { position: number }
+export type FollowedIntentEvent = StreamedEvent
 
 export type CreateOptions = RequestOptions & {
   /** Answer when the intent has reached this status or can no longer reach it, or the timeout is over. */

@@ -19,10 +19,12 @@ const (
 	anvilVersion    = "1.7.1"
 	viemVersion     = "2.57.1"
 	oxVersion       = "0.14.45"
+	nearVersion     = "7.3.1"
 	tsVersion       = "5.9.3"          // the last version with a compiler in JavaScript: it runs wherever node does
 	openapiVersion  = "7.13.0"         // the generator of the client's types; needs TypeScript 5
 	esbuildVersion  = "0.28.2"         // the bundler that most of the client's users have
 	workerdVersion  = "1.20260730.1"   // the runtime of Cloudflare Workers
+	redoclyVersion  = "2.77.0"         // one file, without dependencies
 	postgresVersion = "18.4.0-beta.17" // Postgres 18.4: only initdb, pg_ctl and postgres
 	nodeMajorMin    = 20
 )
@@ -61,8 +63,15 @@ func (b Box) anvilFromNPM(ctx context.Context) (string, error) {
 
 // Viem is a folder whose node_modules contains viem and ox, a widely used client.
 func (b Box) Viem(ctx context.Context) (Tool, error) {
-	return b.first(ctx, nodeRuns, source{"npm", func(ctx context.Context) (string, error) {
+	return b.first(ctx, nodeRuns(viemVersion), source{"npm", func(ctx context.Context) (string, error) {
 		return b.npm(ctx, "viem", pins{"viem": viemVersion, "ox": oxVersion})
+	}})
+}
+
+// NEAR is a folder whose node_modules contains near-api-js, NEAR's client.
+func (b Box) NEAR(ctx context.Context) (Tool, error) {
+	return b.first(ctx, nodeRuns(nearVersion), source{"npm", func(ctx context.Context) (string, error) {
+		return b.npm(ctx, "near", pins{"near-api-js": nearVersion})
 	}})
 }
 
@@ -110,20 +119,36 @@ func (b Box) Workerd(ctx context.Context) (Tool, error) {
 	}})
 }
 
+// Redocly is a folder whose node_modules contains the linter of OpenAPI documents.
+func (b Box) Redocly(ctx context.Context) (Tool, error) {
+	return b.first(ctx, linterRuns, source{"npm", func(ctx context.Context) (string, error) {
+		return b.npm(ctx, "redocly", pins{"@redocly/cli": redoclyVersion})
+	}})
+}
+
+// linterRuns starts the linter, because it needs a newer node than npm does to install it.
+func linterRuns(ctx context.Context, dir string) (string, error) {
+	return answer(ctx, []string{"REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true"},
+		"node", filepath.Join(dir, "node_modules", "@redocly", "cli", "bin", "cli.js"), "--version")
+}
+
 func compilerRuns(ctx context.Context, dir string) (string, error) {
 	line, err := answer(ctx, nil, "node", filepath.Join(dir, "node_modules", "typescript", "bin", "tsc"), "--version")
 	return versionIn(line), err
 }
 
-func nodeRuns(ctx context.Context, _ string) (string, error) {
-	line, err := answer(ctx, nil, "node", "--version")
-	if err != nil {
-		return "", err
+// nodeRuns checks that node can run packages, of the pinned version that it returns.
+func nodeRuns(version string) func(context.Context, string) (string, error) {
+	return func(ctx context.Context, _ string) (string, error) {
+		line, err := answer(ctx, nil, "node", "--version")
+		if err != nil {
+			return "", err
+		}
+		if v := versionIn(line); major(v) < nodeMajorMin {
+			return "", fmt.Errorf("node is %s and must be %d or newer", v, nodeMajorMin)
+		}
+		return version, nil
 	}
-	if v := versionIn(line); major(v) < nodeMajorMin {
-		return "", fmt.Errorf("node is %s and must be %d or newer", v, nodeMajorMin)
-	}
-	return viemVersion, nil
 }
 
 func (b Box) postgresFromNPM(ctx context.Context) (string, error) {

@@ -396,25 +396,65 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @example 0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d */
         Hash: `0x${string}`;
+        /** @example 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266 */
         Address: `0x${string}`;
+        /** @example 0x5e2f91ab5e2f91ab5e2f91ab5e2f91ab */
         GroupId: `0x${string}`;
-        /** @description Minimal hex. */
+        /**
+         * @description Minimal hex.
+         * @example 0x0
+         */
         NonceKey: `0x${string}`;
+        /** @example 20000000000 */
         Decimal: string;
+        /**
+         * Format: uint64
+         * @example 7
+         */
         Uint64: number;
-        /** @description Unix seconds. */
+        /**
+         * Format: int64
+         * @description Unix seconds.
+         * @example 1795230000
+         */
         Time: number;
         /**
          * @description queued → broadcasting ⇄ retry_scheduled → executed, stale_by_nonce or expired,
          *     each final once `finalized` is true; or invalid, or canceled_locally.
+         * @example queued
          * @enum {string}
          */
         Status: "queued" | "broadcasting" | "retry_scheduled" | "executed" | "stale_by_nonce" | "expired" | "invalid" | "canceled_locally";
+        /**
+         * @example {
+         *       "chainId": 42431,
+         *       "transactions": [
+         *         "0x76f8b1"
+         *       ]
+         *     }
+         */
         Submission: {
             chainId: components["schemas"]["Uint64"];
             transactions: `0x${string}`[];
         };
+        /**
+         * @example {
+         *       "results": [
+         *         {
+         *           "ok": true,
+         *           "txHash": "0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d",
+         *           "sender": "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266",
+         *           "nonceKey": "0x0",
+         *           "nonce": 7,
+         *           "eligibleAt": 1795230000,
+         *           "status": "queued",
+         *           "alreadyKnown": false
+         *         }
+         *       ]
+         *     }
+         */
         Results: {
             results: (components["schemas"]["Taken"] | components["schemas"]["Validated"] | components["schemas"]["Refused"])[];
         };
@@ -476,10 +516,21 @@ export interface components {
             ok: false;
             problem: components["schemas"]["Problem"];
         };
+        /**
+         * @example {
+         *       "type": "/problems/invalid-request",
+         *       "title": "The request does not have the expected form",
+         *       "status": 400,
+         *       "detail": "/chainId must be a number, not null",
+         *       "code": "invalid-request",
+         *       "requestId": "0c8d0f0e-7c1e-4a5b-9c3f-0d4f5b8b2a11"
+         *     }
+         */
         Problem: {
             /** @description /problems/ and the code. */
             type: string;
             title: string;
+            /** Format: int64 */
             status: number;
             detail?: string;
             /** @description Never changes; see docs/reference/problems.md. */
@@ -490,16 +541,122 @@ export interface components {
             retryable?: boolean;
             requestId?: string;
         };
+        /**
+         * @example {
+         *       "transactions": [
+         *         {
+         *           "chainId": 42431,
+         *           "txHash": "0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d",
+         *           "type": 118,
+         *           "sender": "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266",
+         *           "signature": "secp256k1",
+         *           "nonceKey": "0x0",
+         *           "nonce": 7,
+         *           "eligibleAt": 1795230000,
+         *           "status": "executed",
+         *           "finalized": true,
+         *           "attempts": 1,
+         *           "attemptsSummary": [
+         *             {
+         *               "outcome": "taken",
+         *               "attempt": 1
+         *             }
+         *           ],
+         *           "block": {
+         *             "number": 184,
+         *             "hash": "0xa07e4453a07e4453a07e4453a07e4453a07e4453a07e4453a07e4453a07e4453",
+         *             "time": 1795230007
+         *           },
+         *           "receipt": {
+         *             "blockNumber": 184,
+         *             "blockHash": "0xa07e4453a07e4453a07e4453a07e4453a07e4453a07e4453a07e4453a07e4453",
+         *             "transactionIndex": 0,
+         *             "status": 1,
+         *             "gasUsed": 50000,
+         *             "effectiveGasPrice": "20000000000"
+         *           },
+         *           "acceptedAt": 1795230000,
+         *           "updatedAt": 1795230009,
+         *           "version": 4,
+         *           "gas": 50000,
+         *           "fees": {
+         *             "maxFeePerGas": "20000000000",
+         *             "maxPriorityFeePerGas": "0"
+         *           },
+         *           "calls": [
+         *             {
+         *               "to": "0x70997970c51812dc3a010c7d01b50e0d17dc79c8",
+         *               "value": "0",
+         *               "input": "0x"
+         *             }
+         *           ]
+         *         }
+         *       ],
+         *       "hasMore": false
+         *     }
+         */
         Page: {
             transactions: components["schemas"]["Transaction"][];
             /** @description Continues the list. A page may have fewer rows than `limit`, or none, and still have a cursor: the request then read many rows that the filter excludes. */
             nextCursor?: string;
             hasMore: boolean;
         };
+        /**
+         * @example {
+         *       "chainId": 42431,
+         *       "txHash": "0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d",
+         *       "type": 118,
+         *       "sender": "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266",
+         *       "signature": "secp256k1",
+         *       "nonceKey": "0x0",
+         *       "nonce": 7,
+         *       "eligibleAt": 1795230000,
+         *       "status": "executed",
+         *       "finalized": true,
+         *       "attempts": 1,
+         *       "attemptsSummary": [
+         *         {
+         *           "outcome": "taken",
+         *           "attempt": 1
+         *         }
+         *       ],
+         *       "block": {
+         *         "number": 184,
+         *         "hash": "0xa07e4453a07e4453a07e4453a07e4453a07e4453a07e4453a07e4453a07e4453",
+         *         "time": 1795230007
+         *       },
+         *       "receipt": {
+         *         "blockNumber": 184,
+         *         "blockHash": "0xa07e4453a07e4453a07e4453a07e4453a07e4453a07e4453a07e4453a07e4453",
+         *         "transactionIndex": 0,
+         *         "status": 1,
+         *         "gasUsed": 50000,
+         *         "effectiveGasPrice": "20000000000"
+         *       },
+         *       "acceptedAt": 1795230000,
+         *       "updatedAt": 1795230009,
+         *       "version": 4,
+         *       "gas": 50000,
+         *       "fees": {
+         *         "maxFeePerGas": "20000000000",
+         *         "maxPriorityFeePerGas": "0"
+         *       },
+         *       "calls": [
+         *         {
+         *           "to": "0x70997970c51812dc3a010c7d01b50e0d17dc79c8",
+         *           "value": "0",
+         *           "input": "0x"
+         *         }
+         *       ]
+         *     }
+         */
         Transaction: {
             chainId: components["schemas"]["Uint64"];
             txHash: components["schemas"]["Hash"];
-            /** @description The transaction type, EIP-2718: 118 (0x76) is Tempo's. */
+            /**
+             * Format: int64
+             * @description The transaction type, EIP-2718: 118 (0x76) is Tempo's.
+             */
             type: number;
             sender: components["schemas"]["Address"];
             /** @enum {unknown} */
@@ -532,7 +689,10 @@ export interface components {
             waitingSince?: components["schemas"]["Time"];
             /** @description On hold since then: a node answered that the fee payer cannot pay or the access key is not authorised. Of the client's transactions with that payer and key, one at a time is sent as a probe. */
             accountHeldAt?: components["schemas"]["Time"];
-            /** @description Broadcast attempts begun, including unrecorded attempts. */
+            /**
+             * Format: int64
+             * @description Broadcast attempts begun, including unrecorded attempts.
+             */
             attempts: number;
             /** @description Outcomes of the attempts, each with the last attempt at which it was recorded. */
             attemptsSummary: components["schemas"]["Outcome"][];
@@ -552,6 +712,16 @@ export interface components {
             calls?: components["schemas"]["Call"][];
             waited?: components["schemas"]["Waited"];
         };
+        /**
+         * @example {
+         *       "chainId": 42431,
+         *       "groupId": "0x5e2f91ab5e2f91ab5e2f91ab5e2f91ab",
+         *       "nonceKey": "0x8400000000000000000000000000000000000000000000000000000000000001",
+         *       "startAt": 1795230000,
+         *       "endAt": 1797822000,
+         *       "nextPaymentAt": 1795230000
+         *     }
+         */
         ListedGroup: {
             chainId: components["schemas"]["Uint64"];
             groupId: components["schemas"]["GroupId"];
@@ -565,6 +735,33 @@ export interface components {
          * @description startAt and endAt are the members' smallest and largest eligibleAt. nextPaymentAt is
          *     the smallest eligibleAt of the members that have not ended; it is left out when all
          *     have ended.
+         * @example {
+         *       "chainId": 42431,
+         *       "groupId": "0x5e2f91ab5e2f91ab5e2f91ab5e2f91ab",
+         *       "nonceKey": "0x8400000000000000000000000000000000000000000000000000000000000001",
+         *       "startAt": 1795230000,
+         *       "endAt": 1797822000,
+         *       "nextPaymentAt": 1795230000,
+         *       "sender": "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266",
+         *       "members": [
+         *         {
+         *           "txHash": "0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d",
+         *           "nonceKey": "0x8400000000000000000000000000000000000000000000000000000000000001",
+         *           "nonce": 0,
+         *           "status": "queued",
+         *           "finalized": false,
+         *           "eligibleAt": 1795230000
+         *         }
+         *       ],
+         *       "cancelPlan": {
+         *         "nonceKey": "0x8400000000000000000000000000000000000000000000000000000000000001",
+         *         "nonces": [
+         *           0
+         *         ],
+         *         "currentNonce": 0,
+         *         "alreadyInvalidated": false
+         *       }
+         *     }
          */
         Group: {
             chainId: components["schemas"]["Uint64"];
@@ -628,10 +825,12 @@ export interface components {
         };
         Outcome: {
             outcome: string;
+            /** Format: int32 */
             attempt: number;
         };
         /** @description The last recorded attempt. */
         Attempt: {
+            /** Format: int32 */
             attempt: number;
             at: components["schemas"]["Time"];
             answers: components["schemas"]["Answer"][];
@@ -641,9 +840,11 @@ export interface components {
             /** @enum {unknown} */
             class: "taken" | "known" | "retry" | "permanent" | "unknown";
             cause?: string;
+            /** Format: int64 */
             code?: number;
             /** @description The node's message, cut at 512 bytes. */
             message?: string;
+            /** Format: int32 */
             ms: number;
         };
         /** @description The block on which the verdict is based. */
@@ -678,17 +879,47 @@ export interface components {
             value: components["schemas"]["Decimal"];
             input: string;
         };
+        /**
+         * @example {
+         *       "expires": 1795233600,
+         *       "signature": "0x1111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111"
+         *     }
+         */
         TypedCancel: {
-            /** @description Unix seconds, at most 24 hours ahead; it is signed too. */
+            /**
+             * Format: int64
+             * @description Unix seconds, at most 24 hours ahead; it is signed too.
+             */
             expires: number;
             signature: string;
         };
+        /**
+         * @example {
+         *       "chainId": 42431,
+         *       "sender": "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266",
+         *       "groupId": "0x5e2f91ab5e2f91ab5e2f91ab5e2f91ab",
+         *       "nonceKey": "0x8400000000000000000000000000000000000000000000000000000000000001",
+         *       "canceled": 1,
+         *       "members": [
+         *         {
+         *           "txHash": "0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d",
+         *           "nonce": 0,
+         *           "status": "canceled_locally",
+         *           "canceled": true,
+         *           "payloadErased": true
+         *         }
+         *       ]
+         *     }
+         */
         CanceledGroup: {
             chainId: components["schemas"]["Uint64"];
             sender: components["schemas"]["Address"];
             groupId: components["schemas"]["GroupId"];
             nonceKey: components["schemas"]["NonceKey"];
-            /** @description How many of the members are canceled, other clients' members included. */
+            /**
+             * Format: int64
+             * @description How many of the members are canceled, other clients' members included.
+             */
             canceled: number;
             /** @description The client's own members. */
             members: components["schemas"]["CanceledMember"][];
@@ -701,6 +932,33 @@ export interface components {
             canceled: boolean;
             payloadErased: boolean;
         };
+        /**
+         * @example {
+         *       "chainId": 42431,
+         *       "txHash": "0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d",
+         *       "events": [
+         *         {
+         *           "id": "0c8d0f0e-7c1e-4a5b-9c3f-0d4f5b8b2a11",
+         *           "name": "tx.mined.v1",
+         *           "version": 3,
+         *           "position": 1204,
+         *           "at": "2026-11-20T08:00:07.123Z",
+         *           "data": {
+         *             "block": {
+         *               "number": 184,
+         *               "hash": "0xa07e4453a07e4453a07e4453a07e4453a07e4453a07e4453a07e4453a07e4453",
+         *               "time": 1795230007
+         *             }
+         *           },
+         *           "meta": {
+         *             "correlation": "0c8d0f0e-7c1e-4a5b-9c3f-0d4f5b8b2a11",
+         *             "actor": "watcher"
+         *           }
+         *         }
+         *       ],
+         *       "hasMore": false
+         *     }
+         */
         Trail: {
             chainId: components["schemas"]["Uint64"];
             txHash: components["schemas"]["Hash"];
@@ -719,6 +977,29 @@ export interface components {
             data: unknown;
             meta: components["schemas"]["Meta"];
         };
+        /**
+         * @example {
+         *       "id": "0c8d0f0e-7c1e-4a5b-9c3f-0d4f5b8b2a11",
+         *       "name": "tx.mined.v1",
+         *       "version": 3,
+         *       "position": 1204,
+         *       "at": "2026-11-20T08:00:07.123Z",
+         *       "data": {
+         *         "block": {
+         *           "number": 184,
+         *           "hash": "0xa07e4453a07e4453a07e4453a07e4453a07e4453a07e4453a07e4453a07e4453",
+         *           "time": 1795230007
+         *         }
+         *       },
+         *       "meta": {
+         *         "correlation": "0c8d0f0e-7c1e-4a5b-9c3f-0d4f5b8b2a11",
+         *         "actor": "watcher"
+         *       },
+         *       "stream": "tx-42431-0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d",
+         *       "chainId": 42431,
+         *       "txHash": "0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d"
+         *     }
+         */
         FollowedEvent: {
             /** Format: uuid */
             id: string;
@@ -740,6 +1021,11 @@ export interface components {
             /** @description Only in events of groups. */
             groupId?: components["schemas"]["GroupId"];
         };
+        /**
+         * @example {
+         *       "position": 1204
+         *     }
+         */
         Mark: {
             position: components["schemas"]["Uint64"];
             /** @description The stream is complete and ends here. */
@@ -755,13 +1041,80 @@ export interface components {
             /** @description SHA-256 over this event and the link of the previous event in its stream. Only for the scope `audit`, or if there are no keys. */
             link?: string;
         };
-        /** @description An OpenAPI document, version 3.1. */
+        /**
+         * @description An OpenAPI document, version 3.1.
+         * @example {
+         *       "openapi": "3.1.0",
+         *       "info": {
+         *         "title": "Watchtower",
+         *         "version": "1"
+         *       },
+         *       "paths": {},
+         *       "components": {}
+         *     }
+         */
         Contract: {
+            openapi: string;
+            info: {
+                [key: string]: unknown;
+            };
+            paths: {
+                [key: string]: unknown;
+            };
+            components: {
+                [key: string]: unknown;
+            };
+        } & {
             [key: string]: unknown;
         };
+        /**
+         * @example {
+         *       "status": "ok"
+         *     }
+         */
         Probe: {
             status: string;
         };
+        /**
+         * @example {
+         *       "status": "ok",
+         *       "service": "watchtower",
+         *       "version": "0.2.0",
+         *       "build": {},
+         *       "now": 1795230000,
+         *       "startedAt": 1795140000,
+         *       "uptimeSeconds": 90000,
+         *       "chains": [
+         *         42431
+         *       ],
+         *       "rpcEndpoints": 2,
+         *       "scheduler": {
+         *         "pollIntervalMs": 250,
+         *         "leaseTtlSeconds": 3,
+         *         "maxConcurrency": 256,
+         *         "retryMinMs": 250,
+         *         "retryMaxMs": 5000,
+         *         "expirySoonWindowSeconds": 60,
+         *         "expirySoonRetryMaxMs": 500
+         *       },
+         *       "watcher": {
+         *         "pollIntervalMs": 500,
+         *         "useWebsocket": false
+         *       },
+         *       "broadcaster": {
+         *         "fanout": 2,
+         *         "timeoutMs": 2000
+         *       },
+         *       "api": {
+         *         "maxBodyBytes": 1048576
+         *       },
+         *       "dependencies": {
+         *         "database": {
+         *           "ok": true
+         *         }
+         *       }
+         *     }
+         */
         Health: {
             /** @enum {unknown} */
             status: "ok" | "degraded";
@@ -773,29 +1126,42 @@ export interface components {
             };
             now: components["schemas"]["Time"];
             startedAt: components["schemas"]["Time"];
+            /** Format: int64 */
             uptimeSeconds: number;
             chains: components["schemas"]["Uint64"][];
             /** @description The deployment's name in the typed data that cancels a group. */
             deployment?: string;
+            /** Format: int32 */
             rpcEndpoints: number;
             scheduler: {
+                /** Format: int64 */
                 pollIntervalMs: number;
+                /** Format: double */
                 leaseTtlSeconds: number;
+                /** Format: int32 */
                 maxConcurrency: number;
+                /** Format: int64 */
                 retryMinMs: number;
+                /** Format: int64 */
                 retryMaxMs: number;
+                /** Format: double */
                 expirySoonWindowSeconds: number;
+                /** Format: int64 */
                 expirySoonRetryMaxMs: number;
             };
             watcher: {
+                /** Format: int64 */
                 pollIntervalMs: number;
                 useWebsocket: boolean;
             };
             broadcaster: {
+                /** Format: int32 */
                 fanout: number;
+                /** Format: int64 */
                 timeoutMs: number;
             };
             api: {
+                /** Format: int64 */
                 maxBodyBytes: number;
             };
             dependencies: {
@@ -815,7 +1181,10 @@ export interface components {
             name: string;
             /** @description The endpoint is in rotation. */
             healthy: boolean;
-            /** @description By latency, error rate, head lag and honesty, from 0 to 1; higher is better. */
+            /**
+             * Format: double
+             * @description By latency, error rate, head lag and honesty, from 0 to 1; higher is better.
+             */
             score: number;
             head: components["schemas"]["Uint64"];
             /**
@@ -829,30 +1198,55 @@ export interface components {
             reading: boolean;
             lag: components["schemas"]["Uint64"];
             lead: components["schemas"]["Uint64"];
-            /** @description Moving average. */
+            /**
+             * Format: double
+             * @description Moving average.
+             */
             latencyMs: number;
-            /** @description Moving average of the share of failed calls. */
+            /**
+             * Format: double
+             * @description Moving average of the share of failed calls.
+             */
             errorRate: number;
+            /** Format: int32 */
             inFlight: number;
+            /** Format: int32 */
             maxInFlight: number;
             /** @description The endpoint's budget of calls per second; absent without a limit. */
             rate?: {
+                /** Format: double */
                 perSecond: number;
+                /** Format: int32 */
                 burst: number;
+                /** Format: double */
                 left: number;
             };
             /** @description The endpoint's budget of calls per day of UTC; absent without a limit. */
             daily?: {
+                /** Format: int64 */
                 calls: number;
+                /** Format: int64 */
                 left: number;
             };
-            /** @description Number of times that the circuit breaker has opened. */
+            /**
+             * Format: int64
+             * @description Number of times that the circuit breaker has opened.
+             */
             trips: number;
-            /** @description Answers that contradicted themselves or most other endpoints. */
+            /**
+             * Format: int64
+             * @description Answers that contradicted themselves or most other endpoints.
+             */
             contradictions: number;
-            /** @description Answers that differed from another endpoint's answer where no majority could decide. Neither was believed: a state that depends on them stays as it is. A third endpoint decides. */
+            /**
+             * Format: int64
+             * @description Answers that differed from another endpoint's answer where no majority could decide. Neither was believed: a state that depends on them stays as it is. A third endpoint decides.
+             */
             differences: number;
-            /** @description Calls that the endpoint's budget forbade. */
+            /**
+             * Format: int64
+             * @description Calls that the endpoint's budget forbade.
+             */
             withheld: number;
             problem?: string;
             lastError?: string;
@@ -871,7 +1265,15 @@ export interface components {
             /** @description Why the reader cannot process the next event; absent without an error. */
             problem?: string;
         };
-        /** @description A call, or a batch of at most 100. */
+        /**
+         * @description A call, or a batch of at most 100.
+         * @example {
+         *       "jsonrpc": "2.0",
+         *       "id": 1,
+         *       "method": "eth_chainId",
+         *       "params": []
+         *     }
+         */
         RpcRequest: components["schemas"]["RpcCall"] | components["schemas"]["RpcCall"][];
         RpcCall: {
             /** @constant */
@@ -881,6 +1283,13 @@ export interface components {
             method: string;
             params?: unknown[];
         };
+        /**
+         * @example {
+         *       "jsonrpc": "2.0",
+         *       "id": 1,
+         *       "result": "0xa5bf"
+         *     }
+         */
         RpcAnswers: components["schemas"]["RpcAnswer"] | components["schemas"]["RpcAnswer"][];
         RpcAnswer: {
             /** @constant */
@@ -892,6 +1301,7 @@ export interface components {
             error?: components["schemas"]["RpcError"];
         };
         RpcError: {
+            /** Format: int64 */
             code: number;
             message: string;
             /** @description The problem that the REST API would return; the node's own data; or a hash (code 4). */

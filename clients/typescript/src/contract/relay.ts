@@ -301,28 +301,55 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @example 0x9c41d7e09c41d7e09c41d7e09c41d7e0 */
         IntentId: `0x${string}`;
+        /** @example 0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d */
         Hash: `0x${string}`;
-        /** @description Mixed case must be the checksum of EIP-55; without a checksum all letters have the same case. */
+        /**
+         * @description Mixed case must be the checksum of EIP-55; without a checksum all letters have the same case.
+         * @example 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266
+         */
         Address: `0x${string}`;
+        /** @example 0x0 */
         NonceKeyText: `0x${string}`;
+        /** @example 1000000 */
         Amount: string;
+        /** @example 0xa9059cbb */
         Data: `0x${string}`;
+        /** @example reverted */
         Reason: string;
         /**
          * @description An intent is mined when a block contains one of its attempts other than a no-op;
          *     receipt shows whether that attempt reverted. While an intent is being stopped it is
          *     canceling, also when a block contains the no-op. When that block is final, the
          *     intent is canceled or failed.
+         * @example waiting
          * @enum {string}
          */
         Status: "waiting" | "assigned" | "submitted" | "canceling" | "mined" | "completed" | "failed" | "canceled";
+        /**
+         * @example {
+         *       "chainId": 42431,
+         *       "key": "salary-2026-11",
+         *       "pool": "hot",
+         *       "to": "0x70997970c51812dc3a010c7d01b50e0d17dc79c8",
+         *       "value": "1000000"
+         *     }
+         */
         Requests: components["schemas"]["Request"] | components["schemas"]["Request"][];
         /**
          * @description Names `signer` or `pool`, and the calls: `calls`, or one call by `to`, `value` and
          *     `data`. The relay chooses every value that is left out.
+         * @example {
+         *       "chainId": 42431,
+         *       "key": "salary-2026-11",
+         *       "pool": "hot",
+         *       "to": "0x70997970c51812dc3a010c7d01b50e0d17dc79c8",
+         *       "value": "1000000"
+         *     }
          */
         Request: {
+            /** Format: int64 */
             chainId: number;
             /** @description The idempotency key. */
             key: string;
@@ -333,7 +360,10 @@ export interface components {
             data?: components["schemas"]["Data"];
             calls?: components["schemas"]["Call"][];
             gas?: components["schemas"]["Gas"];
-            /** @description The time at which the intent expires, in Unix seconds; 0 for never. */
+            /**
+             * Format: int64
+             * @description The time at which the intent expires, in Unix seconds; 0 for never.
+             */
             deadline?: number;
             /** @description A client's intents with the same ordering key land in the order in which they were requested. */
             orderingKey?: string;
@@ -353,7 +383,10 @@ export interface components {
             data?: components["schemas"]["Data"];
         };
         Gas: {
-            /** @description From 21000 to the limit that fee.gas-ceiling allows; 0 or none: the nodes' estimate, and a margin. */
+            /**
+             * Format: int64
+             * @description From 21000 to the limit that fee.gas-ceiling allows; 0 or none: the nodes' estimate, and a margin.
+             */
             limit?: number;
             /** @enum {string} */
             urgency?: "slow" | "normal" | "fast";
@@ -369,13 +402,44 @@ export interface components {
             /** @description Only with the mode fixed. Keys that begin with 0x4f belong to ordering keys, and are refused. */
             key?: components["schemas"]["NonceKeyText"];
         };
+        /**
+         * @example {
+         *       "reason": "ordered twice"
+         *     }
+         */
         Cancel: {
             reason?: string;
         };
-        /** @description The fee must be at least a tenth above the fee of the previous speed-up (422, fee-raise-too-small), and an intent can be sped up 64 times (409, too-many-speed-ups). A fee that was requested before changes nothing. */
+        /**
+         * @description The fee must be at least a tenth above the fee of the previous speed-up (422, fee-raise-too-small), and an intent can be sped up 64 times (409, too-many-speed-ups). A fee that was requested before changes nothing.
+         * @example {
+         *       "feePerGas": "40000000000"
+         *     }
+         */
         SpeedUp: {
             feePerGas: components["schemas"]["Amount"];
         };
+        /**
+         * @example {
+         *       "id": "0x9c41d7e09c41d7e09c41d7e09c41d7e0",
+         *       "status": "waiting",
+         *       "client": "payroll",
+         *       "key": "salary-2026-11",
+         *       "chainId": 42431,
+         *       "pool": "hot",
+         *       "calls": [
+         *         {
+         *           "to": "0x70997970c51812dc3a010c7d01b50e0d17dc79c8",
+         *           "value": "0",
+         *           "data": "0xa9059cbb"
+         *         }
+         *       ],
+         *       "sequence": 0,
+         *       "attempts": [],
+         *       "requestedAt": 1795230000,
+         *       "alreadyKnown": false
+         *     }
+         */
         Created: components["schemas"]["Intent"] | components["schemas"]["Results"];
         Results: {
             results: (components["schemas"]["Taken"] | components["schemas"]["Refused"])[];
@@ -390,22 +454,121 @@ export interface components {
             ok: false;
             problem: components["schemas"]["Problem"];
         };
+        /**
+         * @example {
+         *       "intents": [
+         *         {
+         *           "id": "0x9c41d7e09c41d7e09c41d7e09c41d7e0",
+         *           "status": "mined",
+         *           "client": "payroll",
+         *           "key": "salary-2026-11",
+         *           "chainId": 42431,
+         *           "pool": "hot",
+         *           "calls": [
+         *             {
+         *               "to": "0x70997970c51812dc3a010c7d01b50e0d17dc79c8",
+         *               "value": "0",
+         *               "data": "0xa9059cbb"
+         *             }
+         *           ],
+         *           "sequence": 3,
+         *           "place": {
+         *             "signer": "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266",
+         *             "nonceKey": "0x0",
+         *             "nonce": 7
+         *           },
+         *           "attempts": [
+         *             {
+         *               "attempt": 1,
+         *               "kind": "first",
+         *               "txHash": "0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d",
+         *               "maxFeePerGas": "20000000000",
+         *               "maxPriorityFeePerGas": "0",
+         *               "at": 1795230001
+         *             }
+         *           ],
+         *           "txHash": "0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d",
+         *           "receipt": {
+         *             "block": {
+         *               "number": 184,
+         *               "hash": "0xa07e4453a07e4453a07e4453a07e4453a07e4453a07e4453a07e4453a07e4453",
+         *               "time": 1795230007
+         *             },
+         *             "transactionIndex": 0,
+         *             "status": 1,
+         *             "gasUsed": 50000
+         *           },
+         *           "requestedAt": 1795230000,
+         *           "updatedAt": 1795230007
+         *         }
+         *       ],
+         *       "hasMore": false
+         *     }
+         */
         Page: {
             intents: components["schemas"]["Intent"][];
             /** @description Continues the list. A page may have fewer rows than `limit`, or none, and still have a cursor: the request then read many rows that the filter excludes. */
             nextCursor?: string;
             hasMore: boolean;
         };
+        /**
+         * @example {
+         *       "id": "0x9c41d7e09c41d7e09c41d7e09c41d7e0",
+         *       "status": "mined",
+         *       "client": "payroll",
+         *       "key": "salary-2026-11",
+         *       "chainId": 42431,
+         *       "pool": "hot",
+         *       "calls": [
+         *         {
+         *           "to": "0x70997970c51812dc3a010c7d01b50e0d17dc79c8",
+         *           "value": "0",
+         *           "data": "0xa9059cbb"
+         *         }
+         *       ],
+         *       "sequence": 3,
+         *       "place": {
+         *         "signer": "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266",
+         *         "nonceKey": "0x0",
+         *         "nonce": 7
+         *       },
+         *       "attempts": [
+         *         {
+         *           "attempt": 1,
+         *           "kind": "first",
+         *           "txHash": "0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d",
+         *           "maxFeePerGas": "20000000000",
+         *           "maxPriorityFeePerGas": "0",
+         *           "at": 1795230001
+         *         }
+         *       ],
+         *       "txHash": "0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d",
+         *       "receipt": {
+         *         "block": {
+         *           "number": 184,
+         *           "hash": "0xa07e4453a07e4453a07e4453a07e4453a07e4453a07e4453a07e4453a07e4453",
+         *           "time": 1795230007
+         *         },
+         *         "transactionIndex": 0,
+         *         "status": 1,
+         *         "gasUsed": 50000
+         *       },
+         *       "requestedAt": 1795230000,
+         *       "updatedAt": 1795230007
+         *     }
+         */
         Intent: {
             id: components["schemas"]["IntentId"];
             status: components["schemas"]["Status"];
             client?: string;
             key: string;
+            /** Format: int64 */
             chainId: number;
             signer?: components["schemas"]["Address"];
             pool?: string;
             calls: components["schemas"]["Call"][];
             gas?: components["schemas"]["Gas"];
+            /** Format: int64 */
             deadline?: number;
             orderingKey?: string;
             nonceKey?: components["schemas"]["NonceKey"];
@@ -417,7 +580,10 @@ export interface components {
                 [key: string]: string;
             };
             simulate?: boolean;
-            /** @description Sequence of the last event. */
+            /**
+             * Format: int64
+             * @description Sequence of the last event.
+             */
             sequence: number;
             place?: components["schemas"]["Place"];
             leastFeePerGas?: components["schemas"]["Amount"];
@@ -427,11 +593,18 @@ export interface components {
             confirmations?: components["schemas"]["Block"][];
             stopping?: components["schemas"]["Stopping"];
             waitingFor?: components["schemas"]["WaitingFor"];
-            /** @description Since when the intent waits for that, if it is known. */
+            /**
+             * Format: int64
+             * @description Since when the intent waits for that, if it is known.
+             */
             waitingSince?: number;
             outcome?: components["schemas"]["Outcome"];
+            /** Format: int64 */
             requestedAt: number;
-            /** @description Absent in answers to commands. */
+            /**
+             * Format: int64
+             * @description Absent in answers to commands.
+             */
             updatedAt?: number;
             /** @description The intent had been requested before. */
             alreadyKnown?: boolean;
@@ -440,9 +613,11 @@ export interface components {
         Place: {
             signer: components["schemas"]["Address"];
             nonceKey: components["schemas"]["NonceKeyText"];
+            /** Format: int64 */
             nonce: number | bigint;
         };
         Attempt: {
+            /** Format: int32 */
             attempt: number;
             /** @enum {string} */
             kind: "first" | "bump" | "no-op";
@@ -450,18 +625,26 @@ export interface components {
             replaces?: components["schemas"]["Hash"];
             maxFeePerGas?: components["schemas"]["Amount"];
             maxPriorityFeePerGas?: components["schemas"]["Amount"];
+            /** Format: int64 */
             at: number;
         };
         Block: {
+            /** Format: int64 */
             number: number;
             hash: components["schemas"]["Hash"];
+            /** Format: int64 */
             time: number;
         };
         Receipt: {
             block: components["schemas"]["Block"];
+            /** Format: int64 */
             transactionIndex: number;
-            /** @description 1, or 0 when a call reverted. */
+            /**
+             * Format: int64
+             * @description 1, or 0 when a call reverted.
+             */
             status: number;
+            /** Format: int64 */
             gasUsed: number;
             effectiveGasPrice?: string;
             feePayer?: components["schemas"]["Address"];
@@ -496,6 +679,23 @@ export interface components {
             /** @enum {string} */
             because?: "ended" | "timeout" | "stopping" | "busy" | "unavailable";
         };
+        /**
+         * @example {
+         *       "id": "0x9c41d7e09c41d7e09c41d7e09c41d7e0",
+         *       "events": [
+         *         {
+         *           "intent": "0x9c41d7e09c41d7e09c41d7e09c41d7e0",
+         *           "sequence": 2,
+         *           "type": "TxSubmitted",
+         *           "at": "2026-11-20T08:00:01Z",
+         *           "data": {
+         *             "txHash": "0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d"
+         *           }
+         *         }
+         *       ],
+         *       "hasMore": false
+         *     }
+         */
         Trail: {
             id: components["schemas"]["IntentId"];
             events: components["schemas"]["Event"][];
@@ -503,6 +703,7 @@ export interface components {
         };
         Event: {
             intent: components["schemas"]["IntentId"];
+            /** Format: int64 */
             sequence: number;
             /** @enum {string} */
             type: "TxAccepted" | "TxSubmitted" | "TxReplaced" | "TxReceiptUpdated" | "TxConfirmed" | "TxFailed";
@@ -510,11 +711,66 @@ export interface components {
             at: string;
             data: Record<string, never>;
         };
+        /**
+         * @example {
+         *       "position": 1204,
+         *       "intent": "0x9c41d7e09c41d7e09c41d7e09c41d7e0",
+         *       "sequence": 2,
+         *       "type": "TxSubmitted",
+         *       "at": "2026-11-20T08:00:01Z",
+         *       "data": {
+         *         "txHash": "0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d"
+         *       }
+         *     }
+         */
+        StreamedEvent: {
+            /**
+             * Format: int64
+             * @description The event's place in the log.
+             */
+            position: number;
+            intent: components["schemas"]["IntentId"];
+            /** Format: int64 */
+            sequence: number;
+            /** @enum {string} */
+            type: "TxAccepted" | "TxSubmitted" | "TxReplaced" | "TxReceiptUpdated" | "TxConfirmed" | "TxFailed";
+            /** Format: date-time */
+            at: string;
+            data: Record<string, never>;
+        };
+        /**
+         * @example {
+         *       "position": 1204
+         *     }
+         */
+        Mark: {
+            /**
+             * Format: int64
+             * @description Everything up to this position was sent.
+             */
+            position: number;
+            /** @description The stream is complete and ends here. */
+            end?: boolean;
+        };
+        /** @example 4b1f4b1f4b1f4b1f4b1f4b1f4b1f4b1f */
         WebhookId: string;
+        /**
+         * @example {
+         *       "url": "https://shop.example/hooks/payments"
+         *     }
+         */
         GivenURL: {
             /** Format: uri */
             url: string;
         };
+        /**
+         * @example {
+         *       "id": "4b1f4b1f4b1f4b1f4b1f4b1f4b1f4b1f",
+         *       "origin": "https://shop.example",
+         *       "known": true,
+         *       "failures": 0
+         *     }
+         */
         Webhook: {
             id: components["schemas"]["WebhookId"];
             origin: string;
@@ -522,56 +778,144 @@ export interface components {
             secrets?: string[];
             /** @description At least one delivery was due to this webhook. */
             known: boolean;
-            /** @description Failed attempts since the last success. */
+            /**
+             * Format: int32
+             * @description Failed attempts since the last success.
+             */
             failures: number;
+            /** Format: int64 */
             failingSince?: number;
-            /** @description No delivery is sent before this time. */
+            /**
+             * Format: int64
+             * @description No delivery is sent before this time.
+             */
             pausedUntil?: number;
             /**
              * @description Why no delivery is sent: the webhook answered 410 (gone), has failed for too long (failing), or a command disabled it (operator).
              * @enum {string}
              */
             disabled?: "gone" | "failing" | "operator";
+            /** Format: int64 */
             disabledAt?: number;
-            /** @description Number of deliveries that the command concerns, counted up to the client's burst and 20,000. Only answers to `disable` and `redeliver` have it. */
+            /**
+             * Format: int64
+             * @description Number of deliveries that the command concerns, counted up to the client's burst and 20,000. Only answers to `disable` and `redeliver` have it.
+             */
             notices?: number;
         };
+        /**
+         * @example {
+         *       "webhooks": [
+         *         {
+         *           "id": "4b1f4b1f4b1f4b1f4b1f4b1f4b1f4b1f",
+         *           "origin": "https://shop.example",
+         *           "known": true,
+         *           "failures": 0
+         *         }
+         *       ],
+         *       "hasMore": false
+         *     }
+         */
         WebhooksPage: {
             webhooks: components["schemas"]["Webhook"][];
             hasMore: boolean;
         };
+        /**
+         * @example {
+         *       "id": "4b1f4b1f4b1f4b1f4b1f4b1f4b1f4b1f",
+         *       "delivered": true,
+         *       "status": 204
+         *     }
+         */
         Tried: {
             id: components["schemas"]["WebhookId"];
             delivered: boolean;
             cause?: components["schemas"]["NoticeCause"];
-            /** @description The HTTP status of the webhook's answer. */
+            /**
+             * Format: int64
+             * @description The HTTP status of the webhook's answer.
+             */
             status?: number;
         };
         /** @enum {string} */
         NoticeCause: "" | "status" | "forbidden" | "name" | "connect" | "tls" | "timeout" | "cut" | "protocol" | "unfit" | "disabled";
+        /**
+         * @example {
+         *       "notices": [
+         *         {
+         *           "intent": "0x9c41d7e09c41d7e09c41d7e09c41d7e0",
+         *           "sequence": 2,
+         *           "attempts": 12,
+         *           "cause": "status",
+         *           "status": 500,
+         *           "lastAt": 1795230500,
+         *           "event": {
+         *             "intent": "0x9c41d7e09c41d7e09c41d7e09c41d7e0",
+         *             "sequence": 2,
+         *             "type": "TxSubmitted",
+         *             "at": "2026-11-20T08:00:01Z",
+         *             "data": {
+         *               "txHash": "0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d"
+         *             }
+         *           }
+         *         }
+         *       ],
+         *       "hasMore": false
+         *     }
+         */
         DeadPage: {
             notices: {
                 intent: components["schemas"]["IntentId"];
+                /** Format: int64 */
                 sequence: number;
-                /** @description Attempts since the delivery was queued. */
+                /**
+                 * Format: int64
+                 * @description Attempts since the delivery was queued.
+                 */
                 attempts: number;
                 cause: components["schemas"]["NoticeCause"];
+                /** Format: int64 */
                 status?: number;
-                /** @description When the last attempt ended. */
+                /**
+                 * Format: int64
+                 * @description When the last attempt ended.
+                 */
                 lastAt?: number;
                 event: components["schemas"]["Event"];
             }[];
             hasMore: boolean;
         };
+        /**
+         * @example {
+         *       "notices": [
+         *         {
+         *           "intent": "0x9c41d7e09c41d7e09c41d7e09c41d7e0",
+         *           "sequence": 2
+         *         }
+         *       ]
+         *     }
+         */
         Redelivery: {
             notices?: {
                 intent: components["schemas"]["IntentId"];
+                /** Format: int64 */
                 sequence: number;
             }[];
         };
+        /**
+         * @example {
+         *       "type": "/problems/invalid-request",
+         *       "title": "The request does not have the expected form",
+         *       "status": 400,
+         *       "detail": "/chainId must be a number, not null",
+         *       "code": "invalid-request",
+         *       "requestId": "0c8d0f0e-7c1e-4a5b-9c3f-0d4f5b8b2a11"
+         *     }
+         */
         Problem: {
             type: string;
             title: string;
+            /** Format: int64 */
             status: number;
             detail?: string;
             /**
@@ -662,6 +1006,8 @@ export type Outcome = components['schemas']['Outcome'];
 export type Waited = components['schemas']['Waited'];
 export type Trail = components['schemas']['Trail'];
 export type Event = components['schemas']['Event'];
+export type StreamedEvent = components['schemas']['StreamedEvent'];
+export type Mark = components['schemas']['Mark'];
 export type WebhookId = components['schemas']['WebhookId'];
 export type GivenUrl = components['schemas']['GivenURL'];
 export type Webhook = components['schemas']['Webhook'];
@@ -1230,7 +1576,7 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": string;
-                    "application/x-ndjson": string;
+                    "application/x-ndjson": components["schemas"]["StreamedEvent"] | components["schemas"]["Mark"];
                 };
             };
             400: components["responses"]["Problem"];
