@@ -31,7 +31,7 @@ var layers = map[string][]string{
 	"cmd":         {"eventlog", "domain", "migrations", "commands", "projections", "infra", "api", "clients"},
 	"clients":     {},
 	"examples":    {"eventlog", "domain", "infra", "clients"},
-	"proof":       {"eventlog", "domain", "migrations", "commands", "projections", "infra", "api", "cmd"},
+	"proof":       {"eventlog", "domain", "migrations", "commands", "projections", "infra", "api", "cmd", "clients"},
 }
 
 // across are imports against the layers' order.
