@@ -40,18 +40,20 @@ export function useNews(part, path, reset) {
 
 // useRows lets keys walk through the rows.
 export function useRows(rows, open, togglePause) {
-  const [chosen, choose] = useState(-1)
+  const [chosen, show] = useState(-1)
+  const at = useRef(-1) // as chosen, without waiting for the next drawing
+  const choose = (n) => show((at.current = Math.max(Math.min(n, rows.length - 1), 0)))
   useEffect(() => {
     const press = (e) => {
       if (e.target.matches('input, select, textarea') || e.ctrlKey || e.metaKey || document.querySelector('dialog[open]')) return
-      if (e.key === 'j') choose((n) => Math.min(n + 1, rows.length - 1))
-      else if (e.key === 'k') choose((n) => Math.max(n - 1, 0))
-      else if (e.key === 'Enter' && rows[chosen] && !e.target.matches('a, button')) open(rows[chosen])
+      if (e.key === 'j') choose(at.current + 1)
+      else if (e.key === 'k') choose(at.current - 1)
+      else if (e.key === 'Enter' && rows[at.current] && !e.target.matches('a, button')) open(rows[at.current])
       else if (e.key === 'p') togglePause?.()
     }
     addEventListener('keydown', press)
     return () => removeEventListener('keydown', press)
-  }, [rows, chosen])
+  }, [rows])
   return chosen
 }
 
