@@ -69,7 +69,7 @@ func serve(ctx context.Context, s settings.Settings, o Options) error {
 			return delivery.Extension{}, errors.Join(err, r.close())
 		}
 		routes, kinds := r.admin()
-		return delivery.Extension{Run: r.run, Listener: listener, Server: server, Admin: routes, Kinds: kinds, Wants: r.attempts().Wanted}, nil
+		return delivery.Extension{Run: r.run, Listener: listener, Server: server, Program: "relayer", Admin: routes, Kinds: kinds, Wants: r.attempts().Wanted}, nil
 	}
 	return delivery.Serve(ctx, s.Delivery, o.Options)
 }
