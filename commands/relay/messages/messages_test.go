@@ -15,6 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	idempotency "github.com/tempo-watchtower/watchtower/domain/request"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
@@ -38,7 +39,7 @@ func request(key string, largest bool, urls ...string) intent.Request {
 	if !largest {
 		return r
 	}
-	r.Key, r.Order = strings.Repeat("k", intent.KeyMax), strings.Repeat("o", intent.KeyMax)
+	r.Key, r.Order = strings.Repeat("k", idempotency.KeyMax), strings.Repeat("o", intent.OrderMax)
 	r.Client, r.Pool = strings.Repeat("c", intent.NameMax), strings.Repeat("p", intent.NameMax)
 	r.Subject, r.Deadline, r.NotBefore = strings.Repeat("<", intent.SubjectMax), 200_000_000_000, 200_000_000
 	most, _ := intent.ParseAmount("115792089237316195423570985008687907853269984665640564039457584007913129639935")
