@@ -69,6 +69,7 @@ var exceptions = []exception{
 	{from: "domain", to: "domain/chain", reason: "the values every chain shares"},
 	{from: "domain", to: "domain/fair", reason: "clients take turns in every queue alike"},
 	{from: "domain", to: "domain/request", reason: "the form of idempotency keys, which both halves share"},
+	{from: "domain/relay/intent", to: "domain/notice", reason: "the webhooks that a request names"},
 	{from: "domain", to: "domain/payload", reason: "the signed bytes, which events only name"},
 	{from: "infra/feed", to: "infra/embedded", test: true, reason: "it delivers the events of real stores"},
 	{from: "infra/feed", to: "infra/postgres", test: true, reason: "it delivers the events of real stores"},
@@ -113,8 +114,6 @@ var bothHalves = []exception{
 	{from: "infra/embedded", reason: "it keeps both halves' tables in one file"},
 	{from: "infra/postgres", reason: "it keeps both halves' tables in one database"},
 	{from: "infra/outward", reason: "it tells the state of intents, and only the relay links it"},
-	{from: "infra/webhook", reason: "it tells the state of intents, and only the relay links it"},
-	{from: "commands/notifier", reason: "it tells the state of intents, and only the relay links it"},
 }
 
 // withStores are what the stores bring into delivery: they keep the tables of both halves.
@@ -125,8 +124,6 @@ var withStores = []string{"domain/relay/intent", "domain/relay/rate"}
 var mustNotLink = map[string]map[string]string{
 	"cmd/watchtower": {
 		module + "infra/keys":                      "delivery never sees a private key",
-		module + "commands/notifier":               "delivery is complete without the relay",
-		module + "infra/webhook":                   "delivery is complete without the relay",
 		module + "infra/outward":                   "delivery is complete without the relay",
 		module + "cmd/devnet":                      "the playground's wallet signs",
 		module + "cmd/internal":                    "that is for tests and benchmarks",

@@ -29,7 +29,7 @@ func kinds() []rest.Kind {
 		{Code: intent.ErrWebhookURL, Status: http.StatusUnprocessableEntity, Title: "The webhook cannot be called",
 			Meaning: "The webhook cannot be called, or this relayer calls no webhooks (`webhooks.secrets-file`)."},
 		{Code: intent.ErrTooFarAhead, Status: http.StatusUnprocessableEntity, Title: "The intent may not begin for too long",
-			Meaning: "`notBefore` lies further ahead than this relayer keeps intents waiting; `detail` has the limit."},
+			Meaning: "`notBefore` is further ahead than `max-valid-after` allows."},
 		{Code: intent.ErrDeadlinePassed, Status: http.StatusUnprocessableEntity, Title: "The deadline has already passed",
 			Meaning: "The deadline has already passed."},
 		{Code: intent.ErrSettled, Status: http.StatusConflict, Title: "The intent has already ended",

@@ -85,7 +85,7 @@ func newTelling(t *testing.T, rules webhook.Rules, more func(*webhook.Options)) 
 	sender, err := webhook.New(o)
 	check(t, err)
 	t.Cleanup(sender.Close)
-	seal, err := intent.NewSealer(bytes.Repeat([]byte{3}, intent.SealKeyBytes))
+	seal, err := notice.NewSealer(bytes.Repeat([]byte{3}, notice.SealKeyBytes))
 	check(t, err)
 	seed, err := webhook.NewSecret(rand.Reader)
 	check(t, err)
@@ -108,7 +108,7 @@ func (w *telling) ask(key string, urls ...string) chain.IntentID {
 		check(w.t, w.guard.CheckNow(w.ctx, u))
 		r.Webhooks = append(r.Webhooks, intent.Webhook{URL: u})
 	}
-	w.command(r.ID(), intent.Create{Request: w.caller.Seal.Request(r)})
+	w.command(r.ID(), intent.Create{Request: intent.Sealed(w.caller.Seal, r)})
 	return r.ID()
 }
 

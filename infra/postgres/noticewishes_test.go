@@ -44,9 +44,9 @@ func TestCommandsOfOneHoldUpNobody(t *testing.T) {
 	}
 	must(t, rows.Enqueue(ctx, "fill", 0, 1, known))
 
-	seal, err := intent.NewSealer(bytes.Repeat([]byte{3}, intent.SealKeyBytes))
+	seal, err := notice.NewSealer(bytes.Repeat([]byte{3}, notice.SealKeyBytes))
 	must(t, err)
-	r := seal.Request(intent.Request{
+	r := intent.Sealed(seal, intent.Request{
 		Client: "shop", Key: "next", From: intent.From{Pool: "hot"}, Chain: 1, Calls: []intent.Call{{To: &chain.Address{9}}},
 		Webhooks: []intent.Webhook{{URL: "https://shop.example.org/"}},
 	})

@@ -44,13 +44,13 @@ type NoticeRows interface {
 
 // Sealer encrypts possible secrets of webhook URLs in the log, with a key derived from the
 // vault's.
-func Sealer(m payload.Master) (intent.Sealer, error) {
-	seal, err := intent.NewSealer(m.Derive("webhook URLs"))
-	var former []intent.Sealer
+func Sealer(m payload.Master) (notice.Sealer, error) {
+	seal, err := notice.NewSealer(m.Derive("webhook URLs"))
+	var former []notice.Sealer
 	for _, f := range m.Former() {
 		if err == nil {
-			var one intent.Sealer
-			one, err = intent.NewSealer(f.Derive("webhook URLs"))
+			var one notice.Sealer
+			one, err = notice.NewSealer(f.Derive("webhook URLs"))
 			former = append(former, one)
 		}
 	}

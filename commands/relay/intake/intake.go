@@ -11,6 +11,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/eventlog/handler"
@@ -32,7 +33,7 @@ type Desk struct {
 	// Webhooks checks which URLs may be called, and Seal hides the secret parts of recorded
 	// URLs. Without the two no request may have webhooks.
 	Webhooks *WebhookChecks
-	Seal     *intent.Sealer
+	Seal     *notice.Sealer
 	// Allow, when set, may refuse a request by operators' present rules. It only keeps new
 	// intents from being created: a repeated request for an accepted intent is answered
 	// even if Allow now refuses.
@@ -116,7 +117,7 @@ func (d *Desk) create(ctx context.Context, r intent.Request, meta eventlog.Meta)
 func (d *Desk) accept(ctx context.Context, r intent.Request, meta eventlog.Meta) Answer {
 	wish := intent.Create{Request: r, Origin: intent.OriginOf(meta), At: d.Now()}
 	if d.Seal != nil {
-		wish.Request = d.Seal.Request(r)
+		wish.Request = intent.Sealed(*d.Seal, r)
 	}
 	var done handler.Result[intent.State]
 	back, err := d.admit(ctx, r)
@@ -157,7 +158,7 @@ func (d *Desk) admit(ctx context.Context, r intent.Request) (back func(), err er
 		return nil, err
 	}
 	if d.WebhookQuota != nil && d.Seal != nil {
-		if err := d.WebhookQuota.Take(ctx, d.Seal.Request(r)); err != nil {
+		if err := d.WebhookQuota.Take(ctx, intent.Sealed(*d.Seal, r)); err != nil {
 			return nil, err
 		}
 	}
@@ -184,7 +185,7 @@ func (d *Desk) same(s intent.State, wish intent.Create, r intent.Request) error 
 		if err == nil {
 			break
 		}
-		wish.Request = former.Request(r)
+		wish.Request = intent.Sealed(former, r)
 		if _, other := s.Decide(wish); other == nil {
 			err = nil
 		}
@@ -219,7 +220,7 @@ func (d *Desk) check(ctx context.Context, r intent.Request) error {
 		}
 	}
 	if d.WebhookQuota != nil && d.Seal != nil {
-		if err := d.WebhookQuota.Ask(ctx, d.Seal.Request(r)); err != nil {
+		if err := d.WebhookQuota.Ask(ctx, intent.Sealed(*d.Seal, r)); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/eventlog/port"
@@ -108,9 +109,9 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func sealer(t *testing.T, secret byte) *intent.Sealer {
+func sealer(t *testing.T, secret byte) *notice.Sealer {
 	t.Helper()
-	s, err := intent.NewSealer(bytes.Repeat([]byte{secret}, intent.SealKeyBytes))
+	s, err := notice.NewSealer(bytes.Repeat([]byte{secret}, notice.SealKeyBytes))
 	if err != nil {
 		t.Fatal(err)
 	}

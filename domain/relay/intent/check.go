@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/request"
 )
 
@@ -18,11 +19,10 @@ const (
 	SubjectMax   = 128      // bytes
 	CallsMax     = 32       // the limit of Tempo's pool
 	DataMax      = 96 << 10 // bytes of input of all calls together
-	WebhooksMax  = 8
-	GivenURLMax  = 512     // bytes of a webhook's URL, as given by a client
-	URLMax       = 768     // bytes of a webhook's URL as recorded: see [Sealer]
-	EntriesMax   = 16      // metadata entries
-	MetadataMax  = 2 << 10 // bytes of metadata, names and values together
+	WebhooksMax  = notice.WebhooksMax
+	GivenURLMax  = notice.GivenURLMax // bytes of a webhook's URL, as given by a client
+	EntriesMax   = 16                 // metadata entries
+	MetadataMax  = 2 << 10            // bytes of metadata, names and values together
 	GasLimitMax  = 1 << 40
 	deadlineSecs = 253_402_300_799 // 9999-12-31T23:59:59Z in Unix seconds
 )
@@ -60,7 +60,10 @@ func (r Request) Check() error {
 			return err
 		}
 	}
-	return checkWebhooks(r.Webhooks)
+	if len(r.Webhooks) > WebhooksMax {
+		return ErrTooLarge.Because("it has %d webhooks; at most %d are allowed", len(r.Webhooks), WebhooksMax)
+	}
+	return notice.CheckWebhooks(r.Webhooks)
 }
 
 func (r Request) checkCalls() error {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
@@ -142,7 +143,7 @@ const (
 	ErrUnknown        = eventlog.Refusal("unknown-intent")
 	ErrInvalid        = eventlog.Refusal("invalid-intent")
 	ErrTooLarge       = eventlog.Refusal("intent-too-large")
-	ErrWebhookURL     = eventlog.Refusal("webhook-url")
+	ErrWebhookURL     = notice.ErrWebhookURL
 	ErrInvalidKey     = eventlog.Refusal("invalid-idempotency-key") // shared by all requests with an idempotency key
 	ErrDiffers        = eventlog.Refusal("idempotency-conflict")    // shared too: the key belongs to another request
 	ErrTooFarAhead    = eventlog.Refusal("not-before-too-far")      // notBefore is too far in the future

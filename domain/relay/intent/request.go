@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
@@ -91,10 +92,13 @@ const (
 	NonceFixed    NonceMode = "fixed"    // the key in Key
 )
 
-// Webhook is the target for an intent's notices. Secrets are set in the relay's settings.
-type Webhook struct {
-	// URL is the client's URL; in events, the URL sealed by a [Sealer].
-	URL string `json:"url"`
+// Webhook is the target of an intent's notices.
+type Webhook = notice.Webhook
+
+// Sealed returns the request with sealed webhooks, as it is recorded.
+func Sealed(s notice.Sealer, r Request) Request {
+	r.Webhooks = s.Webhooks(r.Webhooks)
+	return r
 }
 
 // The domains keep the two kinds of digest distinct.

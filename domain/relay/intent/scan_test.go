@@ -20,7 +20,7 @@ func plainRequests() []Requested {
 	full := whole()
 	full.Subject, full.Metadata = "Alice", map[string]string{"invoice": "4711", "branch": "Zug"}
 	full.NotBefore = 1_800_000_000
-	full.Webhooks = []Webhook{{"https://hooks.example.com/watch"}, {"https://other.example.com/"}}
+	full.Webhooks = []Webhook{{URL: "https://hooks.example.com/watch"}, {URL: "https://other.example.com/"}}
 	at := time.Date(2026, 11, 21, 3, 4, 5, 678901000, time.UTC)
 	return []Requested{
 		{ID: full.ID(), Digest: full.Digest(), Request: full, At: at},
