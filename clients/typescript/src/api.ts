@@ -1,5 +1,17 @@
 // Made from api/openapi.yaml by go test ./clients/typescript -update. Do not edit.
 
+/**
+ * A chain: its EIP-155 number, or its name by CAIP-2, such as eip155:1. A name of another
+ * namespace is accepted if such a chain is served.
+ */
+export type ChainId = number | string
+
+/** An account, in the form that its chain decides: on chains of eip155, 0x and 40 hex digits. Mixed case must be the checksum of EIP-55. */
+export type AccountText = string
+
+/** The hash of a transaction, in the form that its chain decides: on chains of eip155, 0x and 64 hex digits. */
+export type HashText = string
+
 export type Hash = `0x${string}`
 
 export type Address = `0x${string}`
@@ -23,7 +35,7 @@ export type Time = number
 export type Status = 'queued' | 'broadcasting' | 'retry_scheduled' | 'executed' | 'stale_by_nonce' | 'expired' | 'invalid' | 'canceled_locally'
 
 export interface Submission {
-  chainId: Uint64
+  chainId: ChainId
   transactions: `0x${string}`[]
 }
 
