@@ -90,16 +90,7 @@ func readParameters(r rest.Request, known ...string) (parameters, error) {
 func (p parameters) one(name string) string { return p.values.Get(name) }
 
 // chain is the chainId parameter; 0 if it is missing.
-func (p parameters) chain() (chain.ID, error) {
-	if !p.values.Has("chainId") {
-		return 0, nil
-	}
-	id, err := chain.ParseID(p.one("chainId"))
-	if err != nil {
-		return 0, rest.BadParameter("chainId", "chainId %s is not a positive decimal number", rest.Quote(p.one("chainId")))
-	}
-	return id, nil
-}
+func (p parameters) chain() (chain.ID, error) { return rest.ReadChain(p.values) }
 
 func (p parameters) filters() (f transactions.Filters, err error) {
 	if f.Chain, err = p.chain(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -184,7 +185,7 @@ func (s *server) chain(name string) (chain.ID, error) {
 		return ids[0], nil
 	}
 	if name != "" {
-		id, err := chain.ParseID(name)
+		id, err := chainOf(name)
 		if _, served := s.Proxies[id]; err == nil && served {
 			return id, nil
 		}
@@ -194,6 +195,15 @@ func (s *server) chain(name string) (chain.ID, error) {
 		return 0, commands.ErrUnsupportedChain.Because("several chains are served here: post to /rpc/{chainId} with one of %s", all)
 	}
 	return 0, commands.ErrUnsupportedChain.Because("the chain of this path is not served here; served: %s", all)
+}
+
+// chainOf reads the chain in a path: a number, or CAIP-2.
+func chainOf(name string) (chain.ID, error) {
+	text, err := url.PathUnescape(name)
+	if err != nil {
+		return 0, err
+	}
+	return chain.ParseNamed(text)
 }
 
 // inParallel calls do for 0 to n-1, at most atOnce concurrently. If a call panics, inParallel

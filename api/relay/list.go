@@ -124,10 +124,8 @@ func (d *desk) seen(r rest.Request, q url.Values) (*string, error) {
 // filters reads the filters of a list, except for the client.
 func filters(q url.Values) (f intents.Filters, err error) {
 	f.Key, f.Subject = q.Get("key"), q.Get("subject")
-	if q.Has("chainId") {
-		if f.Chain, err = chain.ParseID(q.Get("chainId")); err != nil {
-			return f, rest.BadParameter("chainId", "chainId is not a positive decimal number")
-		}
+	if f.Chain, err = rest.ReadChain(q); err != nil {
+		return f, err
 	}
 	if q.Has("signer") {
 		signer, err := chain.ParseAddress(q.Get("signer"))

@@ -136,7 +136,7 @@ func scoped(in reading, s *safeguard.Scope) rest.Member {
 	return rest.Member{Name: "scope", Read: func() error {
 		return in.Object(
 			rest.Member{Name: "kind", Read: func() error { return in.text((*string)(&s.Kind)) }},
-			rest.Member{Name: "chain", Optional: true, Read: func() error { return in.number((*uint64)(&s.Chain)) }},
+			rest.Member{Name: "chain", Optional: true, Read: func() (err error) { s.Chain, err = in.Chain(); return err }},
 			rest.Member{Name: "client", Optional: true, Read: func() error { return in.text(&s.Client) }},
 		)
 	}}
@@ -240,7 +240,7 @@ func (o Operators) on(r rest.Request) (chain.ID, error) {
 	if err != nil {
 		return 0, rest.ErrInvalidRequest.Because("the path is not well escaped")
 	}
-	id, err := chain.ParseID(text)
+	id, err := chain.ParseNamed(text)
 	if err != nil || !slices.Contains(o.Chains, id) {
 		return 0, commands.ErrUnsupportedChain.Because("chain %.80q is not served here; served: %s", text, commands.Listed(slices.Values(o.Chains)))
 	}

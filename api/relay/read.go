@@ -90,7 +90,7 @@ func (d reading) request() (r intent.Request, keyed bool, err error) {
 		return member(name, func() error { one = true; return read() })
 	}
 	err = d.Object(
-		rest.Member{Name: "chainId", Read: func() error { return d.number((*uint64)(&r.Chain)) }},
+		rest.Member{Name: "chainId", Read: func() (err error) { r.Chain, err = d.Chain(); return err }},
 		member("key", func() error { keyed = true; return d.text(&r.Key) }),
 		member("signer", func() (err error) { r.Signer, err = d.address(); return err }),
 		member("pool", func() error { return d.text(&r.Pool) }),

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
@@ -68,6 +70,21 @@ func (r Request) ReadAfter(q url.Values, noun, list string) (uint64, error) {
 		return 0, BadParameter("after", "after must be %s, not %s", noun, Quote(q.Get("after")))
 	}
 	return n, nil
+}
+
+// ReadChain reads the parameter chainId of a query: a number, or CAIP-2; 0 if it is missing.
+func ReadChain(q url.Values) (chain.ID, error) {
+	if !q.Has("chainId") {
+		return 0, nil
+	}
+	id, err := chain.ParseNamed(q.Get("chainId"))
+	switch {
+	case errors.Is(err, chain.ErrNoNumber):
+		return 0, BadParameter("chainId", "chain %s is not served here", Quote(q.Get("chainId")))
+	case err != nil:
+		return 0, BadParameter("chainId", "chainId %s is neither a positive decimal number nor a chain by CAIP-2, such as eip155:1", Quote(q.Get("chainId")))
+	}
+	return id, nil
 }
 
 func readPosition(what, text string) (*eventlog.Position, error) {
