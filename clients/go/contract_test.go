@@ -188,7 +188,7 @@ func kindOf(s schema) string {
 	return "object"
 }
 
-// fieldsOf are the members of a struct's JSON, those of embedded structs included.
+// fieldsOf are the members of a struct's JSON, with the members of embedded structs.
 func fieldsOf(t reflect.Type) map[string]reflect.StructField {
 	fields := map[string]reflect.StructField{}
 	for _, f := range reflect.VisibleFields(t) {

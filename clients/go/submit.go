@@ -71,7 +71,7 @@ func (c *Client) SubmitAll(ctx context.Context, s Submission) ([]Result, error) 
 	return sendItems(ctx, c.tries(), s.Transactions, send, func(r Result) *Problem { return r.Problem })
 }
 
-// sendItems sends items, and again those that were refused for a temporary reason. Results are
+// sendItems sends items, and sends items with a temporary problem again. Results are
 // in the items' order; an item that fails to the end has its last problem.
 func sendItems[I, R any](ctx context.Context, tries int, items []I, send func([]I) ([]R, error), problem func(R) *Problem) ([]R, error) {
 	results := make([]R, len(items))
@@ -104,7 +104,7 @@ func sendItems[I, R any](ctx context.Context, tries int, items []I, send func([]
 			break
 		}
 	}
-	return results, nil //nolint:nilerr // a pause that was cut short leaves each result to say what it is
+	return results, nil //nolint:nilerr // after a pause that was cut short each result has its own problem
 }
 
 // Validate answers like Submit and records nothing. It does not check nonce, balance, fees and

@@ -10,7 +10,7 @@ import (
 const waitEach = 50 * time.Second
 
 // await asks for something until a wait for it has ended: the milestone is reached or can no
-// longer be reached. If ctx ends first, await returns its error with what was last seen.
+// longer be reached. If ctx ends first, await returns its error with the last answer.
 func await[T any](ctx context.Context, c caller, path string, m Milestone, waited func(T) *Waited) (seen T, err error) {
 	for try := 1; ; try++ {
 		wait := waitEach

@@ -107,7 +107,7 @@ func (w Webhooks) Dead(ctx context.Context, id string) iter.Seq2[DeadNotice, err
 	})
 }
 
-// Redeliver sends deliveries again: those that are named, or all that were given up.
+// Redeliver sends the named deliveries again; without names, all that were given up.
 func (w Webhooks) Redeliver(ctx context.Context, id string, notices ...NoticeID) (Webhook, error) {
 	body := struct {
 		Notices []NoticeID `json:"notices,omitempty"`

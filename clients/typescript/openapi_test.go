@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the types in src/contract")
 // works without it.
 const generator = "../../.tools/typescript"
 
-// The types of every contract are those that openapi-typescript generates.
+// The types of every contract equal the output of openapi-typescript.
 func TestTypesAreTheContract(t *testing.T) {
 	tools := os.Getenv(testenv.TypeScriptVar)
 	if tools == "" {

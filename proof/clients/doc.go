@@ -1,5 +1,5 @@
-// Package clients proves the clients of both services: the Go client and the TypeScript client,
-// packed as npm packs it, run the same scenario (testdata/scenario.yaml) against the real
-// programs, over connections that fail. The test also counts which operations of the contracts
-// the scenario has used: a client that cannot call one fails it.
+// Package clients proves the clients of both services. The Go client, the TypeScript client as npm
+// packs it, and the command line run one scenario, testdata/scenario.yaml, against the real
+// programs, over connections that fail. The test counts the operations of the contracts that each
+// client has carried out, and fails if one is missing.
 package clients

@@ -20,7 +20,7 @@ type goClient struct {
 	relay  *watchtower.Relay
 }
 
-// arguments are those of every call; each call takes its own.
+// arguments has the arguments of all calls; each call reads some.
 type arguments struct {
 	Chain        uint64
 	Raws         []string
@@ -57,12 +57,8 @@ func (c goClient) perform(ctx context.Context, call string, with map[string]any)
 		return result{}, fmt.Errorf("the Go client has no call %s", call)
 	}
 	var a arguments
-	d := json.NewDecoder(strings.NewReader(shown(with)))
-	d.DisallowUnknownFields()
-	if with != nil {
-		if err := d.Decode(&a); err != nil {
-			return result{}, err
-		}
+	if err := into(with, &a); err != nil {
+		return result{}, err
 	}
 	value, err := run(ctx, a)
 	if err != nil {
@@ -259,7 +255,7 @@ func bytesOf(texts []string) (all [][]byte, err error) {
 	return all, nil
 }
 
-// into reads arguments whose names are those of a struct's fields.
+// into reads arguments, whose names are the names of a struct's fields.
 func into(from map[string]any, to any) error {
 	d := json.NewDecoder(strings.NewReader(shown(from)))
 	d.DisallowUnknownFields()

@@ -86,7 +86,7 @@ func (w *world) workerClient(t *testing.T, app string) client {
 	workerd := testenv.Need(t, testenv.WorkerdVar)
 	bundle := run(t, app, testenv.Need(t, testenv.EsbuildVar), "worker.mjs", "--bundle", "--format=esm", "--platform=neutral", "--conditions=workerd,worker,browser", "--main-fields=module,main")
 	check(t, os.WriteFile(filepath.Join(app, "bundle.mjs"), []byte(bundle), 0o600))
-	config := fmt.Sprintf(`using Workerd = import "/workerd/workerd.capnp";
+	config := fmt.Sprintf(`using Workerd = import "%sworkerd.capnp";
 const config :Workerd.Config = (
   services = [
     (name = "main", worker = (modules = [(name = "bundle.mjs", esModule = embed "bundle.mjs")], compatibilityDate = "2026-07-01",
@@ -94,7 +94,7 @@ const config :Workerd.Config = (
     (name = "internet", network = (allow = ["public", "private"])),
   ],
   sockets = [(name = "http", address = "127.0.0.1:0", http = (), service = "main")],
-);`, shown(w.services(nil)))
+);`, "/"+"workerd/", shown(w.services(nil)))
 	check(t, os.WriteFile(filepath.Join(app, "config.capnp"), []byte(config), 0o600))
 	told, tells, err := os.Pipe()
 	check(t, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// A scenario is steps that every client takes, with what it has to see.
+// A scenario is the steps that every client takes, with the expected results.
 type scenario struct{ Steps []step }
 
 // step is one call of a client, or one action of the test (Do). A text that is $name stands for a
@@ -29,14 +29,12 @@ type step struct {
 	Faults []fault
 	// Until repeats the step until its result is as expected.
 	Until bool
-	// Expect is what the result must have; other members are not looked at. $set is any value
-	// that is there.
+	// Expect has members that the result must have. The result may have others. $set stands for
+	// any value, $absent for none, and ~ begins a part of a text.
 	Expect any
 	Fails  *failure
 	// Keep names values of the result by their paths, such as attempts.0.txHash.
 	Keep map[string]string
-	// Only names the clients that take the step; none: all.
-	Only []string
 }
 
 // fault is a way in which a request fails; see fault.go.
@@ -54,7 +52,7 @@ type client interface {
 	perform(ctx context.Context, call string, with map[string]any) (result, error)
 }
 
-// result is what a call returned, or how it failed.
+// result is a call's value, or its failure.
 type result struct {
 	Value any      `json:"value,omitempty"`
 	Error *failure `json:"error,omitempty"`
@@ -77,12 +75,9 @@ func readScenario(t *testing.T) scenario {
 const slow = 3 * time.Second
 
 // run takes all steps of the scenario with one client.
-func (w *world) run(t *testing.T, name string, c client) {
+func (w *world) run(t *testing.T, c client, all scenario) {
 	t.Helper()
-	for i, s := range readScenario(t).Steps {
-		if len(s.Only) > 0 && !strings.Contains(strings.Join(s.Only, " "), name) {
-			continue
-		}
+	for i, s := range all.Steps {
 		where := fmt.Sprintf("step %d (%s%s: %s)", i+1, s.Call, s.Do, s.Why)
 		began := time.Now()
 		if err := w.take(c, s); err != nil {

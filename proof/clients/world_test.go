@@ -59,7 +59,7 @@ var tarball struct {
 }
 
 // patience limits a test; it usually takes far less.
-const patience = 10 * time.Minute
+const patience = 5 * time.Minute
 
 // relaySecret is the key of the relay's signer, an account that anvil funds.
 var relaySecret = wallet.DevSecret(0)
@@ -177,7 +177,7 @@ func operationsOf(t *testing.T, path string) (all []operation) {
 			}
 		}
 	}
-	// A path without parameters comes before one that would match it.
+	// Paths without parameters come first: a path with a parameter would match them too.
 	slices.SortFunc(all, func(a, b operation) int {
 		return strings.Count(a.path.String(), "[^/]+") - strings.Count(b.path.String(), "[^/]+")
 	})
@@ -244,7 +244,7 @@ func newHook(t *testing.T) *hook {
 	return h
 }
 
-// actions are what the test does itself, beside the clients.
+// actions are the steps that the test takes itself, beside the clients.
 func (w *world) actions() map[string]func(map[string]any) (any, error) {
 	return map[string]func(map[string]any) (any, error){
 		"sign transaction": w.signTransaction,

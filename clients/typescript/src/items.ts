@@ -4,7 +4,7 @@ import { backoff, pause } from './pause.js'
 type Item = { ok: boolean; problem?: Problem }
 
 /**
- * Sends items, and again those that were refused for a temporary reason. Results are in the
+ * Sends items, and sends items with a temporary problem again. Results are in the
  * items' order; an item that fails to the end has its last problem.
  */
 export async function sendItems<I, R extends Item>(

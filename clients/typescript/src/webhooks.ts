@@ -52,7 +52,7 @@ export class Webhooks {
     }
   }
 
-  /** Sends deliveries again: those that are named, or all that were given up. */
+  /** Sends the named deliveries again; without names, all that were given up. */
   redeliver(id: string, notices?: readonly NoticeId[], options: RequestOptions = {}): Promise<Webhook> {
     const named = notices?.map(({ intent, sequence }) => ({ intent, sequence }))
     return this.#command(id, 'redeliver', options, stringify({ notices: named }))
