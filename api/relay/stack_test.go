@@ -28,6 +28,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/eventlog/handler"
@@ -90,7 +91,7 @@ func newStack(t testing.TB, log port.Store, view *sql.DB, change ...func(*Config
 	t.Helper()
 	guard, err := hooks.NewGuard(hooks.Rules{Hosts: []string{"127.0.0.1"}, Development: true})
 	check(t, err)
-	seal, err := intent.NewSealer(bytes.Repeat([]byte{5}, intent.SealKeyBytes))
+	seal, err := notice.NewSealer(bytes.Repeat([]byte{5}, notice.SealKeyBytes))
 	check(t, err)
 	s := &stack{t: t, log: new(logged)}
 	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -100,6 +101,7 @@ func newStack(t testing.TB, log port.Store, view *sql.DB, change ...func(*Config
 			Limits: rest.DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, rest.CursorKeyBytes), Now: now, Random: rand.Reader, Log: logger,
 		},
 		Intake: &intake.Desk{
+			Ahead:   time.Hour,
 			Intents: intake.Intents{Store: log, Codec: intent.Codec(), Random: rand.Reader}, Chains: map[chain.ID]func(intent.Request) error{testChain: nil},
 			Webhooks: intake.NewWebhookChecks(guard), Seal: &seal, AtOnce: 16, Now: now,
 		},
@@ -310,23 +312,26 @@ func (s *stack) command(id chain.IntentID, all ...intent.Command) {
 	}
 }
 
-// project feeds the log into the read model, up to its head.
+// project feeds the log into the read models, up to its head.
 func (s *stack) project() {
 	s.t.Helper()
 	store := s.config.Intake.Intents.Store
 	head, err := store.Head(s.t.Context())
 	check(s.t, err)
-	ctx, stop := context.WithCancel(s.t.Context())
-	defer stop()
-	p := projector.Projector{
-		Name: intents.Name, DB: s.config.Query.DB, Log: store, Filter: intents.Filter(), Fold: intents.Projection{Codec: intent.Codec()}.Fold,
-		Moved: func(at eventlog.Position, _ bool) {
+	for _, p := range []projector.Projector{
+		{Name: intents.Name, Filter: intents.Filter(), Fold: intents.Projection{Codec: intent.Codec()}.Fold},
+		{Name: intents.TermsName, Filter: intents.TermsFilter(), Fold: intents.Terms{Codec: intent.Codec()}.Fold},
+	} {
+		ctx, stop := context.WithCancel(s.t.Context())
+		defer stop()
+		p.DB, p.Log = s.config.Query.DB, store
+		p.Moved = func(at eventlog.Position, _ bool) {
 			if at >= head {
 				stop()
 			}
-		},
-	}
-	if err := p.Run(ctx); !errors.Is(err, context.Canceled) {
-		s.t.Fatal(err)
+		}
+		if err := p.Run(ctx); !errors.Is(err, context.Canceled) {
+			s.t.Fatal(err)
+		}
 	}
 }

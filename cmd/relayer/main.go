@@ -73,7 +73,7 @@ func withSettings(cmd *cobra.Command) {
 // program describes the relayer to the shared operator commands.
 func program(stderr io.Writer) operator.Program {
 	return operator.Program{
-		Name: "relayer", Models: append(delivery.Models(), intents.Model(intent.Codec())), Stderr: stderr,
+		Name: "relayer", Models: append(delivery.Models(), intents.Model(intent.Codec()), intents.TermsModel(intent.Codec())), Stderr: stderr,
 		Settings: withSettings, Judges: judges, VerifyHelp: verifyHelp,
 		Resolve: func(cmd *cobra.Command) (config.Config, error) {
 			s, _, err := resolve(cmd)

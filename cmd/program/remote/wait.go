@@ -29,7 +29,10 @@ func statusNames() []string {
 
 // milestones are the values of --for.
 func milestones() []string {
-	return []string{string(watchtower.Broadcast), string(watchtower.Executed), string(watchtower.Final)}
+	return []string{
+		string(watchtower.Submitted), string(watchtower.Mined), string(watchtower.Completed),
+		string(watchtower.Broadcast), string(watchtower.Executed), string(watchtower.Final),
+	}
 }
 
 // Times of "tx wait".
@@ -95,7 +98,7 @@ func waitTx(at Listener, program string) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&w.milestone, "for", string(watchtower.Executed), "the `milestone`: broadcast, executed or final")
+	cmd.Flags().StringVar(&w.milestone, "for", string(watchtower.Executed), "the `milestone`: submitted, mined, completed, broadcast, executed or final")
 	cmd.Flags().DurationVar(&w.timeout, "timeout", time.Minute, "how long to wait, at most 24h")
 	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(milestones(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return onOneChain(&d, d.Flags(cmd), &w.query)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
@@ -17,6 +18,7 @@ type Command interface{ wish() }
 // ended or the request would no longer be allowed.
 type Create struct {
 	Request Request
+	Origin  Origin
 	At      time.Time
 }
 
@@ -141,9 +143,10 @@ const (
 	ErrUnknown        = eventlog.Refusal("unknown-intent")
 	ErrInvalid        = eventlog.Refusal("invalid-intent")
 	ErrTooLarge       = eventlog.Refusal("intent-too-large")
-	ErrWebhookURL     = eventlog.Refusal("webhook-url")
+	ErrWebhookURL     = notice.ErrWebhookURL
 	ErrInvalidKey     = eventlog.Refusal("invalid-idempotency-key") // shared by all requests with an idempotency key
 	ErrDiffers        = eventlog.Refusal("idempotency-conflict")    // shared too: the key belongs to another request
+	ErrTooFarAhead    = eventlog.Refusal("not-before-too-far")      // notBefore is too far in the future
 	ErrDeadlinePassed = eventlog.Refusal("deadline-passed")
 	ErrSettled        = eventlog.Refusal("intent-settled")
 	ErrCanceling      = eventlog.Refusal("intent-canceling")

@@ -1,4 +1,4 @@
-package intent
+package notice
 
 import (
 	"crypto/aes"
@@ -58,14 +58,14 @@ func (s Sealer) After(former ...Sealer) Sealer {
 // Former returns the sealers given to [Sealer.After].
 func (s Sealer) Former() []Sealer { return s.former }
 
-// Request returns the request with sealed webhooks, as it is recorded. A URL that [Request.Check]
-// refuses stays unchanged.
-func (s Sealer) Request(r Request) Request {
-	r.Webhooks = slices.Clone(r.Webhooks)
-	for i, w := range r.Webhooks {
-		r.Webhooks[i].URL = s.Seal(w.URL)
+// Webhooks returns sealed webhooks, as they are recorded. A URL that [CheckWebhooks] refuses stays
+// unchanged.
+func (s Sealer) Webhooks(all []Webhook) []Webhook {
+	all = slices.Clone(all)
+	for i, w := range all {
+		all[i].URL = s.Seal(w.URL)
 	}
-	return r
+	return all
 }
 
 // Seal seals a URL.

@@ -1,14 +1,30 @@
-package intent
+package notice
 
 import (
 	"slices"
 	"strings"
+
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
-func checkWebhooks(all []Webhook) error {
-	if len(all) > WebhooksMax {
-		return ErrTooLarge.Because("it has %d webhooks; at most %d are allowed", len(all), WebhooksMax)
-	}
+// Webhook is the target of a client's notices. Secrets are set in the service's settings.
+type Webhook struct {
+	// URL is the client's URL; in events, the URL sealed by a [Sealer].
+	URL string `json:"url"`
+}
+
+// Bounds of webhooks.
+const (
+	WebhooksMax = 8   // of one intent, and subscribed by one client
+	GivenURLMax = 512 // bytes of a webhook's URL, as given by a client
+	URLMax      = 768 // bytes of a webhook's URL as recorded: see [Sealer]
+)
+
+// ErrWebhookURL: a webhook's URL cannot be called.
+const ErrWebhookURL = eventlog.Refusal("webhook-url")
+
+// CheckWebhooks refuses webhooks that no operator allows. The operator's rules are checked elsewhere.
+func CheckWebhooks(all []Webhook) error {
 	for i, w := range all {
 		if slices.Contains(all[:i], w) {
 			return ErrWebhookURL.Because("webhook %d is listed twice", i)
@@ -46,7 +62,7 @@ func (w Webhook) bad() string {
 }
 
 // Origin returns the URL's scheme and host. Path and query may contain a secret and are never
-// shown. It is empty for a URL that [Request.Check] refuses.
+// shown. It is empty for a URL that [CheckWebhooks] refuses.
 func (w Webhook) Origin() string {
 	if w.bad() != "" {
 		return ""
