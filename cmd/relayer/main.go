@@ -48,9 +48,9 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	p := program(stderr)
-	operator.Group(root, operator.Clients, cli.Intents(), cli.Webhooks(), remote.Transactions(deliveryAPI(), p.Name), remote.Groups(deliveryAPI(), p.Name), remote.Tail(deliveryAPI(), p.Name), remote.Contexts(p.Name))
+	operator.Group(root, operator.Clients, cli.Intents(), cli.Webhooks(), cli.Listen(), remote.Transactions(deliveryAPI(), p.Name), remote.Groups(deliveryAPI(), p.Name), remote.Tail(deliveryAPI(), p.Name), remote.Contexts(p.Name))
 	operator.Group(root, operator.Operators, cli.Operators()...)
-	operator.Group(root, operator.Service, serve(stderr), examine(stderr), check.Command(deliveryAPI(), cli.Internal(), p.Name), remote.HealthCheck(deliveryAPI(), p.Name), p.Configuration(), p.Version(build()))
+	operator.Group(root, operator.Service, serve(stderr), examine(stderr), p.Doctor("delivery-doctor [HASH]..."), check.Command(deliveryAPI(), cli.Internal(), p.Name), remote.HealthCheck(deliveryAPI(), p.Name), p.Configuration(), p.Version(build()))
 	operator.Group(root, operator.Store, request(stderr), p.Audit(), p.Verify(), p.Projections(), p.Archive(), p.Keys(), p.Migrate(), p.Consumers(), forward(p))
 	operator.Finish(root)
 	return root

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"text/tabwriter"
 
+	delivery "github.com/tempo-watchtower/watchtower/cmd/program/doctor"
 	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 )
 
@@ -55,25 +56,11 @@ func Tell(to io.Writer, d Diagnosis) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	return tellFindings(to, d)
-}
-
-func tellFindings(to io.Writer, d Diagnosis) error {
-	if d.Well {
-		_, err := fmt.Fprintln(to, "Nothing is wrong.")
-		return err
-	}
+	all := make([]delivery.Finding, len(d.Findings))
 	for i, f := range d.Findings {
-		fmt.Fprintf(to, "%d. [%s] %s\n", i+1, f.Code, terminal.Plain(f.Says)) //nolint:errcheck // the last line tells
-		if f.Next != "" {
-			fmt.Fprintf(to, "   By itself: %s\n", terminal.Plain(f.Next)) //nolint:errcheck // as above
-		}
-		if f.Do != "" {
-			fmt.Fprintf(to, "   You can: %s\n", terminal.Plain(f.Do)) //nolint:errcheck // as above
-		}
+		all[i] = delivery.Finding(f)
 	}
-	_, err := fmt.Fprintln(to)
-	return err
+	return delivery.TellFindings(to, all)
 }
 
 func holderOf(w *Waiting) string {
