@@ -115,8 +115,8 @@ type Yield struct {
 	At         time.Time
 }
 
-// GiveWay: the intent's transaction cannot be mined at its own fee ceiling, and later nonces wait
-// for it. A no-op is to replace it. Once the no-op is final, a Requeue with evidence [Filled]
+// GiveWay: the intent's transaction is not mined, for example at its own fee ceiling, and later
+// nonces wait for it. A no-op is to replace it. Once the no-op is final, a Requeue with evidence [Filled]
 // ends the assignment, and the intent waits for another place. Until then, the intent's own
 // transaction may still be mined.
 type GiveWay struct {
