@@ -87,7 +87,7 @@ func TestContract(t *testing.T) {
 			promised = append(promised, fmt.Sprint(method, " ", path, " ", scope))
 		}
 	}
-	for _, r := range new(desk).routes() {
+	for _, r := range (&desk{Config: Config{RPC: func(rest.Request) error { return nil }}}).routes() {
 		served = append(served, fmt.Sprint(r.Method, " ", r.Path, " ", r.Scope))
 	}
 	slices.Sort(promised)

@@ -16,6 +16,9 @@ import (
 // ErrInvalidIntentID refuses a path without a valid intent id.
 const ErrInvalidIntentID = eventlog.Refusal("invalid-intent-id")
 
+// ErrForeignSigner refuses an intent for a signer or a pool that the API key may not use.
+const ErrForeignSigner = eventlog.Refusal("foreign-signer")
+
 // kinds are the rows that the relay adds to the table that maps refusals to HTTP. The API's own
 // table has the rows for idempotency keys and for chains that are not served.
 func kinds() []rest.Kind {
@@ -41,6 +44,7 @@ func kinds() []rest.Kind {
 		{Code: notice.ErrDisabled, Status: http.StatusConflict, Title: "The webhook is disabled"},
 		{Code: notice.ErrRedeliver, Status: http.StatusRequestEntityTooLarge, Title: "Too many webhook deliveries are named"},
 		{Code: ErrInvalidWebhookID, Status: http.StatusBadRequest, Title: "This is not the id of a webhook"},
+		{Code: ErrForeignSigner, Status: http.StatusForbidden, Title: "The API key does not cover this signer or pool"},
 		{Code: ErrInvalidIntentID, Status: http.StatusBadRequest, Title: "This is not the id of an intent"},
 	}
 }

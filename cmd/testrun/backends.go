@@ -56,6 +56,8 @@ func bringUp(ctx context.Context, place string, say io.Writer) (*backends, error
 	all.program(ctx, "nats", testenv.NATSVar, box.NATS)
 	all.program(ctx, "chromium", testenv.ChromiumVar, box.Chromium)
 	all.program(ctx, "viem", testenv.ViemVar, box.Viem)
+	all.program(ctx, "wallets", testenv.WalletsVar, box.Wallets)
+	all.program(ctx, "cast", testenv.CastVar, box.Cast)
 	all.program(ctx, "typescript", testenv.TypeScriptVar, box.TypeScript)
 	return all, ctx.Err()
 }

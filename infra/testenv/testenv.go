@@ -33,6 +33,8 @@ const (
 	NATSVar             = "WATCHTOWER_TEST_NATS"         // path of nats-server
 	ChromiumVar         = "WATCHTOWER_TEST_CHROMIUM"     // path of Chromium; default: found in PATH
 	ViemVar             = "WATCHTOWER_TEST_VIEM"         // folder whose node_modules holds viem
+	WalletsVar          = "WATCHTOWER_TEST_WALLETS"      // folder whose node_modules holds ethers and web3
+	CastVar             = "WATCHTOWER_TEST_CAST"         // path of Foundry's cast
 	TypeScriptVar       = "WATCHTOWER_TEST_TYPESCRIPT"   // folder whose node_modules holds the compiler
 	EventStoreVar       = "WATCHTOWER_TEST_ESDB"         // URL of a real EventStoreDB or KurrentDB; nothing here starts one
 	ClusterVar          = "WATCHTOWER_TEST_ESDB_CLUSTER" // command that controls a cluster's nodes (docs/howto/eventstoredb.md)

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,7 @@ func (p Program) withKeys(cmd *cobra.Command, do func(ctx context.Context, keys 
 type wanted struct {
 	name, client    string
 	scopes, senders []string
+	signers, pools  []string // of the relay
 	perSecond       int
 	burst           int
 	expires         time.Duration
@@ -59,13 +61,13 @@ func (w wanted) key(now time.Time) (key access.Key, err error) {
 	for _, s := range w.scopes {
 		key.Scopes = append(key.Scopes, access.Scope(s))
 	}
-	for _, text := range w.senders {
-		sender, err := chain.ParseAddress(text)
-		if err != nil {
-			return key, fmt.Errorf("sender: %w", err)
-		}
-		key.Senders = append(key.Senders, sender)
+	if key.Senders, err = addresses("sender", w.senders); err != nil {
+		return key, err
 	}
+	if key.Signers, err = addresses("signers", w.signers); err != nil {
+		return key, err
+	}
+	key.Pools = w.pools
 	if w.perSecond != 0 || w.burst != 0 {
 		key.Rate = &access.Rate{PerSecond: w.perSecond, Burst: w.burst}
 	}
@@ -73,6 +75,18 @@ func (w wanted) key(now time.Time) (key access.Key, err error) {
 		key.ExpiresAt = uint64(now.Add(w.expires).Unix())
 	}
 	return key, nil
+}
+
+// addresses parses the values of a flag.
+func addresses(flag string, texts []string) (all []chain.Address, err error) {
+	for _, text := range texts {
+		a, err := chain.ParseAddress(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", flag, err)
+		}
+		all = append(all, a)
+	}
+	return all, nil
 }
 
 func (p Program) createKey() *cobra.Command {
@@ -96,15 +110,17 @@ func (p Program) createKey() *cobra.Command {
 			})
 		},
 	}
-	p.Settings(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&w.name, "name", "", "a name that tells operators the key's purpose")
 	flags.StringVar(&w.client, "client", "", "the client that the key belongs to: 1 to 64 of A-Z, a-z, 0-9 and ._:-, or the id of an older key, whose client it is then. Keys of one client see the same transactions. By default the key is a client by itself: a later key sees its transactions only if it names this key's id")
 	flags.StringSliceVar(&w.scopes, "scope", nil, "the key's scopes: "+scopes()+"; may be repeated")
 	flags.StringSliceVar(&w.senders, "sender", nil, "an address; only its transactions may be submitted and seen. May be repeated")
+	flags.StringSliceVar(&w.signers, "signers", nil, "addresses of the relayer's signers, separated by commas: with signers or pools, the key's intents may name only these")
+	flags.StringSliceVar(&w.pools, "pools", nil, "names of the relayer's pools, separated by commas, likewise; a pool's signers may not be named by themselves")
 	flags.IntVar(&w.perSecond, "rate", 0, "requests per second, instead of rate.key")
 	flags.IntVar(&w.burst, "burst", 0, "requests at once, instead of rate.key-burst")
 	flags.DurationVar(&w.expires, "expires", 0, "how long the key is valid, such as 720h; by default without end")
+	p.Settings(cmd) // after the command's own flags: --pools is the key's, not the setting of the relayer
 	return cmd
 }
 
@@ -126,7 +142,7 @@ func (p Program) listKeys() *cobra.Command {
 					return err
 				}
 				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "ID\tNAME\tCLIENT\tSCOPES\tSENDERS\tCREATED\tSTATE") //nolint:errcheck // Flush tells
+				fmt.Fprintln(w, "ID\tNAME\tCLIENT\tSCOPES\tSENDERS\tSIGNERS\tPOOLS\tCREATED\tSTATE") //nolint:errcheck // Flush tells
 				for _, e := range entries {
 					fmt.Fprintln(w, keyLine(e, time.Now())) //nolint:errcheck // Flush tells
 				}
@@ -143,9 +159,12 @@ func keyLine(e access.Entry, now time.Time) string {
 	for i, s := range e.Key.Scopes {
 		scopes[i] = string(s)
 	}
-	senders := "any"
+	senders, signers, pools := "any", "any", "any"
 	if n := len(e.Key.Senders); n > 0 {
 		senders = fmt.Sprint(n)
+	}
+	if len(e.Key.Signers)+len(e.Key.Pools) > 0 {
+		signers, pools = fmt.Sprint(len(e.Key.Signers)), cmp.Or(strings.Join(e.Key.Pools, ","), "none")
 	}
 	state := "in force"
 	switch {
@@ -160,7 +179,7 @@ func keyLine(e access.Entry, now time.Time) string {
 		state += " until " + time.Unix(int64(e.Key.ExpiresAt), 0).UTC().Format(time.RFC3339)
 	}
 	return strings.Join([]string{
-		e.Key.ID.String(), e.Key.Name, e.Key.Owner(), strings.Join(scopes, ","), senders, e.CreatedAt.UTC().Format(time.RFC3339), state,
+		e.Key.ID.String(), e.Key.Name, e.Key.Owner(), strings.Join(scopes, ","), senders, signers, pools, e.CreatedAt.UTC().Format(time.RFC3339), state,
 	}, "\t")
 }
 
