@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -66,7 +67,7 @@ func (d *desk) create(r rest.Request) error {
 	}
 	ctx, cancel := r.Work()
 	defer cancel()
-	answers := d.Intake.Create(ctx, requests, r.Meta())
+	answers := d.accept(ctx, r, requests)
 	for _, a := range answers {
 		r.ChargeRead(a.Read)
 	}
@@ -75,6 +76,36 @@ func (d *desk) create(r rest.Request) error {
 		return d.answerBatch(r, answers, waits)
 	}
 	return d.answerOne(r, answers[0], waits[0])
+}
+
+// accept has the intake accept the requests that the request's key may make, and refuses the others.
+func (d *desk) accept(ctx context.Context, r rest.Request, requests []intent.Request) []intake.Answer {
+	answers := make([]intake.Answer, len(requests))
+	var allowed []intent.Request
+	var places []int // of these in answers
+	for i := range requests {
+		if answers[i].Err = d.mayUse(r, requests[i].From); answers[i].Err == nil {
+			allowed, places = append(allowed, requests[i]), append(places, i)
+		}
+	}
+	for n, a := range d.Intake.Create(ctx, allowed, r.Meta()) {
+		answers[places[n]] = a
+	}
+	return answers
+}
+
+// mayUse refuses a signer or a pool that the request's key may not use. It does not look whether it is
+// served here.
+func (d *desk) mayUse(r rest.Request, from intent.From) error {
+	key, keyed := r.Key()
+	switch {
+	case !keyed:
+	case from.Signer != nil && !key.UsesSigner(*from.Signer):
+		return ErrForeignSigner.Because("the key may not use the signer %s", from.Signer)
+	case from.Pool != "" && !key.UsesPool(from.Pool):
+		return ErrForeignSigner.Because("the key may not use the pool %s", rest.Quote(from.Pool))
+	}
+	return nil
 }
 
 // unitsOf returns the units of rate that requests cost: an intent causes deliveries to each of its

@@ -16,6 +16,9 @@ import (
 // ErrInvalidIntentID refuses a path without a valid intent id.
 const ErrInvalidIntentID = eventlog.Refusal("invalid-intent-id")
 
+// ErrForeignSigner refuses an intent for a signer or a pool that the API key may not use.
+const ErrForeignSigner = eventlog.Refusal("foreign-signer")
+
 // kinds are the rows that the relay adds to the table that maps refusals to HTTP. The API's own
 // table has the rows for idempotency keys and for chains that are not served.
 func kinds() []rest.Kind {
@@ -64,6 +67,8 @@ func kinds() []rest.Kind {
 			Meaning: "More than 1000 deliveries are named. Name none to send all dead deliveries again."},
 		{Code: ErrInvalidWebhookID, Status: http.StatusBadRequest, Title: "This is not the id of a webhook",
 			Meaning: "The id in the path is not 32 hex digits in lower case."},
+		{Code: ErrForeignSigner, Status: http.StatusForbidden, Title: "The API key does not cover this signer or pool",
+			Meaning: "The API key names signers and pools, and this is none of them."},
 		{Code: ErrInvalidIntentID, Status: http.StatusBadRequest, Title: "This is not the id of an intent",
 			Meaning: "The id in the path is not `0x` and 32 hex digits."},
 	}

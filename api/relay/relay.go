@@ -43,6 +43,8 @@ type Config struct {
 	// WaitsFor, when set, returns the reason why an intent is not signed yet; nil if none is
 	// known.
 	WaitsFor func(ctx context.Context, row intents.Row) (*WaitsFor, error)
+	// RPC answers the routes of /rpc, by which wallets use the relay as their node; nil: there are none.
+	RPC func(rest.Request) error
 }
 
 // contractYAML is the contract as written.
@@ -82,7 +84,7 @@ func (d *desk) served(front *rest.Front) []rest.Route {
 }
 
 func (d *desk) routes() []rest.Route {
-	return append(d.webhookRoutes(), []rest.Route{
+	return slices.Concat(d.webhookRoutes(), d.rpcRoutes(), []rest.Route{
 		{Method: http.MethodPost, Path: "/v1/intents", Scope: access.Submit, Answer: d.create},
 		{Method: http.MethodGet, Path: "/v1/intents", Scope: access.Read, Answer: d.list},
 		{Method: http.MethodGet, Path: "/v1/intents/{id}", Scope: access.Read, Answer: d.intent},
@@ -90,7 +92,17 @@ func (d *desk) routes() []rest.Route {
 		{Method: http.MethodPost, Path: "/v1/intents/{id}/cancel", Scope: access.Cancel, Answer: d.cancel},
 		{Method: http.MethodPost, Path: "/v1/intents/{id}/speed-up", Scope: access.Submit, Answer: d.speedUp},
 		{Method: http.MethodGet, Path: "/v1/events", Scope: access.Read, Answer: d.follow},
-	}...)
+	})
+}
+
+func (d *desk) rpcRoutes() (all []rest.Route) {
+	if d.RPC == nil {
+		return nil
+	}
+	for _, path := range []string{"/rpc", "/rpc/{chainId}", "/rpc/{chainId}/{pool}"} {
+		all = append(all, rest.Route{Method: http.MethodPost, Path: path, Scope: access.RPC, Answer: d.RPC})
+	}
+	return all
 }
 
 // client returns the owner of the intents of a request. All requests without a key belong to

@@ -58,6 +58,8 @@ func bringUp(ctx context.Context, place string, say io.Writer) (*backends, error
 	all.program(ctx, "viem", testenv.ViemVar, box.Viem)
 	all.program(ctx, "axe", testenv.AxeVar, box.Axe)
 	all.program(ctx, "near-api-js", testenv.NEARVar, box.NEAR)
+	all.program(ctx, "wallets", testenv.WalletsVar, box.Wallets)
+	all.program(ctx, "cast", testenv.CastVar, box.Cast)
 	all.program(ctx, "typescript", testenv.TypeScriptVar, box.TypeScript)
 	all.program(ctx, "esbuild", testenv.EsbuildVar, box.Esbuild)
 	all.program(ctx, "workerd", testenv.WorkerdVar, box.Workerd)

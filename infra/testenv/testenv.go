@@ -39,6 +39,8 @@ const (
 	AxeVar              = "WATCHTOWER_TEST_AXE"          // folder whose node_modules holds axe-core
 	NEARVar             = "WATCHTOWER_TEST_NEAR"         // folder whose node_modules holds near-api-js
 	RedoclyVar          = "WATCHTOWER_TEST_REDOCLY"      // folder whose node_modules holds @redocly/cli
+	WalletsVar          = "WATCHTOWER_TEST_WALLETS"      // folder whose node_modules holds ethers and web3
+	CastVar             = "WATCHTOWER_TEST_CAST"         // path of Foundry's cast
 	EventStoreVar       = "WATCHTOWER_TEST_ESDB"         // URL of a real EventStoreDB or KurrentDB; nothing here starts one
 	ClusterVar          = "WATCHTOWER_TEST_ESDB_CLUSTER" // command that controls a cluster's nodes (docs/howto/eventstoredb.md)
 	ProgramsVar         = "WATCHTOWER_TEST_PROGRAMS"     // folder of the programs that process tests start; default: build them

@@ -17,6 +17,9 @@ import (
 // everywhere.
 const (
 	anvilVersion    = "1.7.1"
+	castVersion     = "1.7.1"
+	ethersVersion   = "6.17.0"
+	web3Version     = "4.16.0"
 	viemVersion     = "2.57.1"
 	oxVersion       = "0.14.45"
 	nearVersion     = "7.3.1"
@@ -67,6 +70,37 @@ func (b Box) Viem(ctx context.Context) (Tool, error) {
 	return b.first(ctx, nodeRuns(viemVersion), source{"npm", func(ctx context.Context) (string, error) {
 		return b.npm(ctx, "viem", pins{"viem": viemVersion, "ox": oxVersion})
 	}})
+}
+
+// Wallets is a folder whose node_modules contains the libraries by which applications talk to a wallet's
+// node: ethers and web3.js. viem has a folder of its own.
+func (b Box) Wallets(ctx context.Context) (Tool, error) {
+	return b.first(ctx, func(ctx context.Context, _ string) (string, error) {
+		_, err := nodeRuns("")(ctx, "")
+		return "ethers " + ethersVersion + ", web3 " + web3Version, err
+	}, source{"npm", func(ctx context.Context) (string, error) {
+		return b.npm(ctx, "wallets", pins{"ethers": ethersVersion, "web3": web3Version})
+	}})
+}
+
+// Cast is Foundry's command line for Ethereum.
+func (b Box) Cast(ctx context.Context) (Tool, error) {
+	return b.first(ctx, func(ctx context.Context, path string) (string, error) {
+		line, err := answer(ctx, nil, path, "--version")
+		return versionIn(line), err
+	},
+		source{"system", func(context.Context) (string, error) { return exec.LookPath("cast") }},
+		source{"npm", b.castFromNPM},
+	)
+}
+
+func (b Box) castFromNPM(ctx context.Context) (string, error) {
+	platform := "@foundry-rs/cast-" + runtime.GOOS + "-" + runtime.GOARCH
+	dir, err := b.npm(ctx, "cast", pins{"@foundry-rs/cast": castVersion, platform: castVersion})
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "node_modules", platform, "bin", "cast"), nil // as npm's own wrapper runs it
 }
 
 // NEAR is a folder whose node_modules contains near-api-js, NEAR's client.

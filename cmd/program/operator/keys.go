@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,7 @@ func (p Program) withKeys(cmd *cobra.Command, do func(ctx context.Context, keys 
 type wanted struct {
 	name, client    string
 	scopes, senders []string
+	signers, pools  []string // of the relay
 	perSecond       int
 	burst           int
 	expires         time.Duration
@@ -61,13 +63,13 @@ func (w wanted) key(now time.Time) (key access.Key, err error) {
 	for _, s := range w.scopes {
 		key.Scopes = append(key.Scopes, access.Scope(s))
 	}
-	for _, text := range w.senders {
-		sender, err := chain.ParseAddress(text)
-		if err != nil {
-			return key, fmt.Errorf("sender: %w", err)
-		}
-		key.Senders = append(key.Senders, sender)
+	if key.Senders, err = addresses("sender", w.senders); err != nil {
+		return key, err
 	}
+	if key.Signers, err = addresses("signers", w.signers); err != nil {
+		return key, err
+	}
+	key.Pools = w.pools
 	if w.perSecond != 0 || w.burst != 0 {
 		key.Rate = &access.Rate{PerSecond: w.perSecond, Burst: w.burst}
 	}
@@ -75,6 +77,18 @@ func (w wanted) key(now time.Time) (key access.Key, err error) {
 		key.ExpiresAt = uint64(now.Add(w.expires).Unix())
 	}
 	return key, nil
+}
+
+// addresses parses the values of a flag.
+func addresses(flag string, texts []string) (all []chain.Address, err error) {
+	for _, text := range texts {
+		a, err := chain.ParseAddress(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", flag, err)
+		}
+		all = append(all, a)
+	}
+	return all, nil
 }
 
 func (p Program) createKey() *cobra.Command {
@@ -110,9 +124,12 @@ func (p Program) createKey() *cobra.Command {
 	flags.StringVar(&w.client, "client", "", "the client that the key belongs to: 1 to 64 of A-Z, a-z, 0-9 and ._:-, or the id of an older key, whose client it is then. Keys of one client see the same transactions. By default the key is a client by itself: a later key sees its transactions only if it names this key's id")
 	flags.StringSliceVar(&w.scopes, "scope", nil, "the key's scopes: "+scopes()+"; may be repeated")
 	flags.StringSliceVar(&w.senders, "sender", nil, "an address; only its transactions may be submitted and seen. May be repeated")
+	flags.StringSliceVar(&w.signers, "signers", nil, "addresses of the relayer's signers, separated by commas: with signers or pools, the key's intents may name only these")
+	flags.StringSliceVar(&w.pools, "pools", nil, "names of the relayer's pools, separated by commas, likewise; a pool's signers may not be named by themselves")
 	flags.IntVar(&w.perSecond, "rate", 0, "requests per second, instead of rate.key")
 	flags.IntVar(&w.burst, "burst", 0, "requests at once, instead of rate.key-burst")
 	flags.DurationVar(&w.expires, "expires", 0, "how long the key is valid, such as 720h; by default without end")
+	p.Settings(cmd) // after the command's own flags: --pools is the key's, not the setting of the relayer
 	return cmd
 }
 
@@ -126,11 +143,14 @@ func scopes() string {
 
 // keyShown is a key as it is listed.
 type keyShown struct {
-	ID        string   `json:"id"`
-	Name      string   `json:"name"`
-	Client    string   `json:"client"`
-	Scopes    []string `json:"scopes"`
-	Senders   []string `json:"senders"` // empty: any
+	ID      string   `json:"id"`
+	Name    string   `json:"name"`
+	Client  string   `json:"client"`
+	Scopes  []string `json:"scopes"`
+	Senders []string `json:"senders"` // empty: any
+	// Signers and Pools are those that the key may use; both empty: any.
+	Signers   []string `json:"signers,omitempty"`
+	Pools     []string `json:"pools,omitempty"`
 	CreatedAt string   `json:"createdAt"`
 	State     string   `json:"state"`
 }
@@ -142,9 +162,13 @@ func tellKeys(to io.Writer, all []keyShown) error {
 		if n := len(k.Senders); n > 0 {
 			senders = fmt.Sprint(n)
 		}
-		rows = append(rows, []string{k.ID, k.Name, k.Client, strings.Join(k.Scopes, ","), senders, k.CreatedAt, k.State})
+		signers, pools := "any", "any"
+		if len(k.Signers)+len(k.Pools) > 0 {
+			signers, pools = fmt.Sprint(len(k.Signers)), cmp.Or(strings.Join(k.Pools, ","), "none")
+		}
+		rows = append(rows, []string{k.ID, k.Name, k.Client, strings.Join(k.Scopes, ","), senders, signers, pools, k.CreatedAt, k.State})
 	}
-	return terminal.Table(to, "ID\tNAME\tCLIENT\tSCOPES\tSENDERS\tCREATED\tSTATE", rows)
+	return terminal.Table(to, "ID\tNAME\tCLIENT\tSCOPES\tSENDERS\tSIGNERS\tPOOLS\tCREATED\tSTATE", rows)
 }
 
 func (p Program) listKeys() *cobra.Command {
@@ -181,6 +205,10 @@ func showKey(e access.Entry, now time.Time) keyShown {
 	for _, s := range e.Key.Senders {
 		shown.Senders = append(shown.Senders, s.String())
 	}
+	for _, s := range e.Key.Signers {
+		shown.Signers = append(shown.Signers, s.String())
+	}
+	shown.Pools = append(shown.Pools, e.Key.Pools...)
 	switch {
 	case !e.RevokedAt.IsZero():
 		shown.State = "revoked " + e.RevokedAt.UTC().Format(time.RFC3339)

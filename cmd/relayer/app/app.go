@@ -64,6 +64,7 @@ func serve(ctx context.Context, s settings.Settings, o Options) error {
 		if err != nil {
 			return delivery.Extension{}, err
 		}
+		r.build = o.Build
 		listener, server, err := r.front(ctx)
 		if err != nil {
 			return delivery.Extension{}, errors.Join(err, r.close())
@@ -77,6 +78,7 @@ func serve(ctx context.Context, s settings.Settings, o Options) error {
 // relay is the part that runs beside delivery.
 type relay struct {
 	settings settings.Settings
+	build    delivery.Build
 	in       *delivery.App
 	queue    worker.Queue
 	intents  worker.Intents
