@@ -68,7 +68,7 @@ func kinds() []rest.Kind {
 		{Code: ErrInvalidWebhookID, Status: http.StatusBadRequest, Title: "This is not the id of a webhook",
 			Meaning: "The id in the path is not 32 hex digits in lower case."},
 		{Code: ErrForeignSigner, Status: http.StatusForbidden, Title: "The API key does not cover this signer or pool",
-			Meaning: "The API key names signers and pools, and this is none of them."},
+			Meaning: "The API key was created with `--signers` or `--pools`, and names neither this signer nor this pool."},
 		{Code: ErrInvalidIntentID, Status: http.StatusBadRequest, Title: "This is not the id of an intent",
 			Meaning: "The id in the path is not `0x` and 32 hex digits."},
 	}
