@@ -117,7 +117,6 @@ func (p Program) createKey() *cobra.Command {
 			})
 		},
 	}
-	p.Settings(cmd)
 	o.Only(cmd, terminal.AsTable, terminal.AsTable, terminal.AsJSON)
 	flags := cmd.Flags()
 	flags.StringVar(&w.name, "name", "", "a name that tells operators the key's purpose")
