@@ -82,7 +82,8 @@ func unseen() map[string]string {
 		"WatchtowerConsumerAbsent": replicas, "WatchtowerConsumerStuck": "consumers are other processes", "WatchtowerConsumerBehind": "consumers are other processes", "WatchtowerConsumerParked": "consumers are other processes",
 		"WatchtowerFirstSendLate": rates, "WatchtowerApiFails": rates, "WatchtowerAppendSlow": rates, "WatchtowerEndpointFails": rates, "WatchtowerEndpointsDiffer": rates, "WatchtowerManyInvalid": rates,
 		"RelayLaneUnheld": replicas, "RelayReaderAbsent": replicas,
-		"RelaySignerFails": rates, "RelayLeasesOutOfReach": rates, "RelayIntentsFail": rates, "RelayFeeCeiling": rates,
+		"RelaySignerFails": rates, "RelayLeasesOutOfReach": rates, "RelayIntentsFail": rates, "RelayFeeCeiling": rates, "RelayManyBumps": rates,
+		"WatchtowerReceiptsBehind": rates, "WatchtowerManyResubmits": rates,
 	}
 }
 
