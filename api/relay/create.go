@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
@@ -44,14 +45,15 @@ func (d *desk) create(r rest.Request) error {
 	if err != nil {
 		return err
 	}
-	if len(r.Header["Idempotency-Key"]) > 0 {
-		return rest.ErrInvalidIdempotencyKey.Because("the key of an intent belongs into the body")
+	key, err := r.IdempotencyKey()
+	if err != nil {
+		return err
 	}
 	body, err := r.ReadBody()
 	if err != nil {
 		return err
 	}
-	requests, batch, err := readRequests(body, d.API.Limits.BatchItems, r.Charge)
+	requests, batch, err := readRequests(body, key, d.API.Limits.BatchItems, r.Charge)
 	if err != nil {
 		return err
 	}
@@ -111,7 +113,9 @@ func (d *desk) answerBatch(r rest.Request, answers []intake.Answer, waits []*res
 			done++
 			continue
 		}
-		out.Results[i] = refused{Problem: r.Problem(a.Err)}
+		p := r.Problem(a.Err)
+		p.Errors = rest.Under(strconv.Itoa(i), p.Errors)
+		out.Results[i] = refused{Problem: p}
 		if !commands.IsRefusal(a.Err) && (badLuck == nil || errors.Is(a.Err, eventlog.ErrUnknown)) {
 			badLuck = a.Err
 		}

@@ -1,11 +1,13 @@
 package relay
 
 import (
+	"strings"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
 )
 
@@ -19,28 +21,34 @@ type shown struct {
 	Signer  *chain.Address `json:"signer,omitempty"` // as requested
 	Pool    string         `json:"pool,omitempty"`
 
-	Calls    []call            `json:"calls"`
-	Gas      *gas              `json:"gas,omitempty"`
-	Deadline uint64            `json:"deadline,omitempty"`
-	Order    string            `json:"orderingKey,omitempty"`
-	NonceKey *nonceKey         `json:"nonceKey,omitempty"`
-	Subject  string            `json:"subject,omitempty"`
-	Webhooks []webhook         `json:"webhooks,omitempty"`
-	Metadata map[string]string `json:"metadata,omitempty"`
-	Simulate bool              `json:"simulate,omitempty"`
+	Calls     []call            `json:"calls"`
+	Gas       *gas              `json:"gas,omitempty"`
+	NotBefore uint64            `json:"notBefore,omitempty"`
+	Deadline  uint64            `json:"deadline,omitempty"`
+	Order     string            `json:"orderingKey,omitempty"`
+	NonceKey  *nonceKey         `json:"nonceKey,omitempty"`
+	Subject   string            `json:"subject,omitempty"`
+	Webhooks  []webhook         `json:"webhooks,omitempty"`
+	Metadata  map[string]string `json:"metadata,omitempty"`
+	Simulate  bool              `json:"simulate,omitempty"`
 
 	// Sequence is the sequence of the last event.
 	Sequence      uint64      `json:"sequence"`
 	Place         *place      `json:"place,omitempty"`
 	LeastFee      string      `json:"leastFeePerGas,omitempty"` // set by a speed-up
 	Attempts      []attempt   `json:"attempts"`
-	TxHash        *chain.Hash `json:"txHash,omitempty"` // of the transaction with the receipt
+	FirstTxHash   *chain.Hash `json:"firstTxHash,omitempty"` // of the first attempt at the calls
+	TxHash        *chain.Hash `json:"txHash,omitempty"`      // of the transaction with the receipt
 	Receipt       *receipt    `json:"receipt,omitempty"`
 	Confirmations []block     `json:"confirmations,omitempty"`
 	Stopping      *stopping   `json:"stopping,omitempty"`
 	WaitingFor    *waitingFor `json:"waitingFor,omitempty"`
 	WaitingSince  int64       `json:"waitingSince,omitempty"`
 	Outcome       *outcome    `json:"outcome,omitempty"`
+
+	// RequestID is the id of the request that created the intent, as a UUID; TraceID is its trace.
+	RequestID *eventlog.ID `json:"requestId,omitempty"`
+	TraceID   string       `json:"traceId,omitempty"`
 
 	RequestedAt  int64        `json:"requestedAt"`
 	UpdatedAt    int64        `json:"updatedAt,omitempty"`
@@ -126,10 +134,14 @@ func shownOf(row intents.Row) *shown {
 	s, r := row.State, row.State.Requested.Request
 	out := &shown{
 		ID: s.Requested.ID, Status: s.Status(), Client: r.Client, Key: r.Key, ChainID: r.Chain, Signer: r.Signer, Pool: r.Pool,
-		Calls: []call{}, Deadline: r.Deadline, Order: r.Order, Subject: r.Subject, Metadata: r.Metadata, Simulate: r.Simulate,
+		Calls: []call{}, NotBefore: r.NotBefore, Deadline: r.Deadline, Order: r.Order, Subject: r.Subject, Metadata: r.Metadata, Simulate: r.Simulate,
 		Sequence: s.Sequence, Attempts: []attempt{},
 		RequestedAt: unix(s.Requested.At), UpdatedAt: unix(row.UpdatedAt),
 	}
+	if o := s.Requested.Origin; !o.Correlation.IsZero() {
+		out.RequestID = &o.Correlation
+	}
+	out.TraceID = traceOf(s.Requested.Origin.Trace)
 	for _, c := range r.Calls {
 		out.Calls = append(out.Calls, call(c))
 	}
@@ -146,6 +158,15 @@ func shownOf(row intents.Row) *shown {
 	return out
 }
 
+// traceOf returns the trace's id of a W3C traceparent; empty if it has none. Source: W3C Trace Context,
+// "traceparent Header": version-traceid-parentid-flags.
+func traceOf(traceparent string) string {
+	if parts := strings.Split(traceparent, "-"); len(parts) >= 4 {
+		return parts[1]
+	}
+	return ""
+}
+
 // addCourse adds the progress of the intent.
 func (out *shown) addCourse(s intent.State) {
 	if p := s.Place; p != nil {
@@ -160,6 +181,9 @@ func (out *shown) addCourse(s intent.State) {
 			one.MaxFee, one.MaxPriorityFee = made.Fee.MaxFee.String(), made.Fee.MaxPriorityFee.String()
 		}
 		out.Attempts = append(out.Attempts, one)
+		if out.FirstTxHash == nil && made.Kind != intent.NoOp {
+			out.FirstTxHash = hashOf(made.Hash)
+		}
 	}
 	if r := s.Receipt; r != nil {
 		out.TxHash = hashOf(s.Mined)

@@ -100,6 +100,7 @@ func newStack(t testing.TB, log port.Store, view *sql.DB, change ...func(*Config
 			Limits: rest.DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, rest.CursorKeyBytes), Now: now, Random: rand.Reader, Log: logger,
 		},
 		Intake: &intake.Desk{
+			Ahead:   time.Hour,
 			Intents: intake.Intents{Store: log, Codec: intent.Codec(), Random: rand.Reader}, Chains: map[chain.ID]func(intent.Request) error{testChain: nil},
 			Webhooks: intake.NewWebhookChecks(guard), Seal: &seal, AtOnce: 16, Now: now,
 		},
@@ -310,23 +311,26 @@ func (s *stack) command(id chain.IntentID, all ...intent.Command) {
 	}
 }
 
-// project feeds the log into the read model, up to its head.
+// project feeds the log into the read models, up to its head.
 func (s *stack) project() {
 	s.t.Helper()
 	store := s.config.Intake.Intents.Store
 	head, err := store.Head(s.t.Context())
 	check(s.t, err)
-	ctx, stop := context.WithCancel(s.t.Context())
-	defer stop()
-	p := projector.Projector{
-		Name: intents.Name, DB: s.config.Query.DB, Log: store, Filter: intents.Filter(), Fold: intents.Projection{Codec: intent.Codec()}.Fold,
-		Moved: func(at eventlog.Position, _ bool) {
+	for _, p := range []projector.Projector{
+		{Name: intents.Name, Filter: intents.Filter(), Fold: intents.Projection{Codec: intent.Codec()}.Fold},
+		{Name: intents.TermsName, Filter: intents.TermsFilter(), Fold: intents.Terms{Codec: intent.Codec()}.Fold},
+	} {
+		ctx, stop := context.WithCancel(s.t.Context())
+		defer stop()
+		p.DB, p.Log = s.config.Query.DB, store
+		p.Moved = func(at eventlog.Position, _ bool) {
 			if at >= head {
 				stop()
 			}
-		},
-	}
-	if err := p.Run(ctx); !errors.Is(err, context.Canceled) {
-		s.t.Fatal(err)
+		}
+		if err := p.Run(ctx); !errors.Is(err, context.Canceled) {
+			s.t.Fatal(err)
+		}
 	}
 }

@@ -151,9 +151,14 @@ func pathOf(hash string) string { return "/v1/transactions/" + url.PathEscape(ha
 // Milestone is a stage of a transaction for which Wait can wait.
 type Milestone string
 
+// Submitted, Mined and Completed are milestones of the relay's intents too.
 const (
-	Broadcast Milestone = "broadcast" // a node has accepted it
-	Executed  Milestone = "executed"  // it is in a block
+	Submitted Milestone = "submitted" // a node has taken it
+	Mined     Milestone = "mined"     // it is in a block
+	Completed Milestone = "completed" // it is in a block that can no longer leave the chain
+
+	Broadcast Milestone = "broadcast" // a node has taken it, or its answer was lost
+	Executed  Milestone = "executed"  // as Mined
 	Final     Milestone = "final"     // the block of its verdict, of any kind, can no longer leave the chain
 )
 

@@ -163,7 +163,8 @@ func (w *world) used(t *testing.T, s *rig.Service, l *timeline) {
 	next, _ := w.figures(t, s).sum("lane_next_nonce", alice.String())
 	r := w.one(0, "rivaled")
 	w.create(t, []client{w.client(t, s)}, r)
-	w.stalls(t, s, l, alice, 4)
+	w.stalls(t, s, l, alice, 12) // each is answered by a bump
+	w.shows(t, l, "RelayManyBumps")
 	w.shows(t, l, "RelayLaneStalled")
 	w.chain(t, "eth_sendTransaction", map[string]any{
 		"from": alice, "to": alice, "value": "0x5", "gas": "0x5208", "nonce": fmt.Sprintf("%#x", uint64(next)),

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
+	"github.com/tempo-watchtower/watchtower/commands/relay/messages"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
@@ -144,7 +145,8 @@ const lifeNotices = 5
 
 func (w *telling) feeder() *notifier.Feeder {
 	return &notifier.Feeder{
-		Store: w.db.Log(), Rows: w.rows, Checkpoints: w.db.Work(), Intents: intent.Codec(), Wishes: notice.Codec(),
+		Store: w.db.Log(), Rows: w.rows, Checkpoints: w.db.Work(),
+		Reader: notifier.Reader, Sources: []notifier.Source{{Prefix: intent.StreamPrefix, News: messages.New(w.db.Log(), 1000).News}}, Wishes: notice.Codec(),
 		Log: slog.New(slog.DiscardHandler),
 	}
 }

@@ -34,14 +34,16 @@ type KeyRevoked struct {
 	At     time.Time `json:"at"`
 }
 
-func (KeyCreated) fact() {}
-func (KeyRevoked) fact() {}
+func (KeyCreated) fact()   {}
+func (KeyRevoked) fact()   {}
+func (SessionEnded) fact() {}
 
 // Codec maps event types to stored names, which never change.
 func Codec() eventlog.Codec[Event] {
 	return eventlog.NewCodec(
 		eventlog.As[Event, KeyCreated]("access.key_created.v1"),
 		eventlog.As[Event, KeyRevoked]("access.key_revoked.v1"),
+		eventlog.As[Event, SessionEnded]("access.session_ended.v1"),
 	)
 }
 
@@ -56,8 +58,9 @@ type Create KeyCreated
 // Revoke requests that a key be disabled.
 type Revoke KeyRevoked
 
-func (Create) wish() {}
-func (Revoke) wish() {}
+func (Create) wish()     {}
+func (Revoke) wish()     {}
+func (EndSession) wish() {}
 
 // Refusals of key commands and quotas.
 const (
@@ -80,6 +83,8 @@ const (
 // State is all keys ever created.
 type State struct {
 	Keys map[KeyID]Entry
+	// Ended are the sessions that were ended before their time, with that time.
+	Ended map[SessionID]time.Time
 }
 
 // Entry is a key with its history.
@@ -107,6 +112,8 @@ func (s State) Decide(c Command) ([]Event, error) {
 		return s.create(c)
 	case Revoke:
 		return s.revoke(c)
+	case EndSession:
+		return s.endSession(c)
 	}
 	panic(fmt.Sprintf("access: unknown command %T", c))
 }
@@ -222,8 +229,10 @@ func (s State) Evolve(e Event) State {
 		entry := keys[e.ID]
 		entry.RevokedAt, entry.Reason = e.At, e.Reason
 		keys[e.ID] = entry
+	case SessionEnded:
+		s.Ended = s.withEnded(e)
 	default:
 		panic(fmt.Sprintf("access: unknown event %T", e))
 	}
-	return State{keys}
+	return State{keys, s.Ended}
 }

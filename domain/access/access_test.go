@@ -189,7 +189,7 @@ func TestOwns(t *testing.T) {
 
 // Current events encode to their frozen samples, and every name ever written still decodes.
 func TestFrozenSamples(t *testing.T) {
-	eventtest.Frozen(t, Codec(), []Event{KeyCreated(sound()), KeyRevoked{ID: KeyID{1}, Reason: "leaked", At: now}}, *update)
+	eventtest.Frozen(t, Codec(), []Event{KeyCreated(sound()), KeyRevoked{ID: KeyID{1}, Reason: "leaked", At: now}, SessionEnded{ID: SessionID{4}, Key: KeyID{1}, Until: now.Add(time.Hour), At: now}}, *update)
 	if len(Stream) > eventlog.MaxStreamBytes {
 		t.Error("the stream's name is too long")
 	}

@@ -18,6 +18,7 @@ func (w *Work) Depth(ctx context.Context, id chain.ID) (d tx.Depth, err error) {
 			count(*) FILTER (WHERE phase = 'open' AND parked = 0),
 			count(*) FILTER (WHERE phase = 'open' AND parked = 0 AND wait_nonce IS NOT NULL),
 			count(*) FILTER (WHERE phase = 'open' AND parked <> 0),
+			count(*) FILTER (WHERE phase = 'open' AND attempts > 0),
 			count(*) FILTER (WHERE phase = 'watched'),
 			count(*) FILTER (WHERE phase = 'announced'),
 			count(*) FILTER (WHERE phase = 'sealed'),
@@ -25,10 +26,10 @@ func (w *Work) Depth(ctx context.Context, id chain.ID) (d tx.Depth, err error) {
 			coalesce(?2 - min(due) FILTER (WHERE phase = 'open' AND parked = 0 AND due <= ?2), 0)
 			FROM work WHERE chain = ?1`,
 			func(s *sqlite.Stmt) bool {
-				for i, into := range []*int{&d.Open, &d.Waiting, &d.Parked, &d.Watched, &d.Announced, &d.Sealed, &d.Due} {
+				for i, into := range []*int{&d.Open, &d.Waiting, &d.Parked, &d.Sent, &d.Watched, &d.Announced, &d.Sealed, &d.Due} {
 					*into = s.ColumnInt(i)
 				}
-				d.OldestDue = time.Duration(s.ColumnInt64(7)) * time.Microsecond
+				d.OldestDue = time.Duration(s.ColumnInt64(8)) * time.Microsecond
 				return false
 			}, int64(id), now)
 	})

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 )
 
 // Metrics is every metric of the service, on a separate registry.
@@ -24,6 +26,8 @@ type Metrics struct {
 	appends      *prometheus.CounterVec
 	appendTime   prometheus.Histogram
 	attempts     *prometheus.CounterVec
+	submits      *prometheus.CounterVec
+	resubmits    *prometheus.CounterVec
 	sendDelay    *prometheus.HistogramVec
 	rpcCalls     *prometheus.CounterVec
 	rpcSeconds   *prometheus.HistogramVec
@@ -53,6 +57,8 @@ func New(version string) *Metrics {
 	m.appends = m.Counter("events_appended_total", "Events appended to the log.", "name")
 	m.appendTime = m.Histogram("append_seconds", "Time of one append, group commit included.", fast).WithLabelValues().(prometheus.Histogram)
 	m.attempts = m.Counter("broadcast_attempts_total", "Broadcast attempts made.", "chain")
+	m.submits = m.Counter("submits_total", "Broadcast attempts by outcome: a node accepted the bytes (taken) or had them already (known), all asked nodes refused them for now (retry) or for ever (permanent), or no reliable answer arrived (unknown).", "chain", "outcome")
+	m.resubmits = m.Counter("resubmits_total", "Broadcast attempts after the first of a transaction, by outcome as in watchtower_submits_total.", "chain", "outcome")
 	m.sendDelay = m.Histogram("first_send_delay_seconds", "Time from when a transaction was due to its first send.", fast, "chain")
 	m.rpcCalls = m.Counter("rpc_calls_total", "JSON-RPC calls by purpose (class) and result (outcome); each call of a batch counts.", "chain", "endpoint", "method", "class", "outcome")
 	m.rpcSeconds = m.Histogram("rpc_call_seconds", "Time of one JSON-RPC call, or of the batch that contains it, by purpose (class).", fast, "chain", "endpoint", "class")
@@ -153,6 +159,14 @@ func (m *Metrics) Attempt(chain string, since time.Duration) {
 	m.attempts.WithLabelValues(chain).Inc()
 	if since >= 0 {
 		m.sendDelay.WithLabelValues(chain).Observe(since.Seconds())
+	}
+}
+
+// Submit counts the outcome of one broadcast attempt, its transaction's first or a later one.
+func (m *Metrics) Submit(chain string, outcome tx.Class, first bool) {
+	m.submits.WithLabelValues(chain, string(outcome)).Inc()
+	if !first {
+		m.resubmits.WithLabelValues(chain, string(outcome)).Inc()
 	}
 }
 

@@ -180,9 +180,13 @@ func TestChain(t *testing.T) {
 	m.Chain("1")
 	m.LeftOut("2", 3)
 	m.LeftOut("2", 4)
+	m.Submit("1", tx.Taken, true)
+	m.Submit("1", tx.Known, false)
 	got := scrape(t, m)
 	for _, line := range []string{
 		`watchtower_group_left_out_total{chain="1"} 0`, `watchtower_group_left_out_total{chain="2"} 7`,
+		`watchtower_submits_total{chain="1",outcome="taken"} 1`, `watchtower_submits_total{chain="1",outcome="known"} 1`, `watchtower_submits_total{chain="1",outcome="unknown"} 0`,
+		`watchtower_resubmits_total{chain="1",outcome="known"} 1`, `watchtower_resubmits_total{chain="1",outcome="taken"} 0`,
 		`watchtower_finality_violations_total{chain="1"} 0`, `watchtower_reorged_total{chain="1"} 0`, `watchtower_verdicts_total{chain="1",verdict="invalid"} 0`,
 	} {
 		if !strings.Contains(got, line+"\n") {
@@ -214,13 +218,14 @@ func TestVerdicts(t *testing.T) {
 // Values of another replica's work are no longer exported here.
 func TestFiguresMove(t *testing.T) {
 	m := metrics.New("v")
-	m.Queue("1", tx.Depth{Open: 3, Due: 2, OldestDue: 1500 * time.Millisecond})
+	m.Queue("1", tx.Depth{Open: 3, Sent: 2, Due: 2, OldestDue: 1500 * time.Millisecond})
 	m.Reader("transactions", 7)
 	m.Lag("transactions", 4)
 	m.Stuck("transactions", 8)
 	got := scrape(t, m)
 	for _, line := range []string{
 		`watchtower_queue_transactions{chain="1",state="open"} 3`, `watchtower_queue_due_transactions{chain="1"} 2`,
+		`watchtower_receipt_backlog_transactions{chain="1"} 2`,
 		`watchtower_queue_oldest_due_seconds{chain="1"} 1.5`, `watchtower_reader_lag_events{reader="transactions"} 4`,
 		`watchtower_reader_stuck_position{reader="transactions"} 8`,
 	} {
@@ -231,7 +236,7 @@ func TestFiguresMove(t *testing.T) {
 	m.NoQueue()
 	m.NotReader("transactions")
 	m.NotStuck("transactions")
-	if got := scrape(t, m); strings.Contains(got, "watchtower_queue") || strings.Contains(got, "watchtower_reader") {
+	if got := scrape(t, m); strings.Contains(got, "watchtower_queue") || strings.Contains(got, "watchtower_receipt") || strings.Contains(got, "watchtower_reader") {
 		t.Errorf("told still:\n%s", got)
 	}
 }

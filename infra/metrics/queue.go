@@ -11,12 +11,14 @@ type queue struct {
 	rows   *prometheus.GaugeVec
 	due    *prometheus.GaugeVec
 	oldest *prometheus.GaugeVec
+	unseen *prometheus.GaugeVec
 }
 
 func (m *Metrics) makeQueue() {
 	m.queue = queue{
 		rows:   m.Gauge("queue_transactions", "Transactions in the due queue, by state: open (may be sent), parked (behind their sequence's window), waiting (the part of open that waits for a lower nonce), announced, watched or sealed.", "chain", "state"),
 		due:    m.Gauge("queue_due_transactions", "Open transactions that are due now and not leased by a worker.", "chain"),
+		unseen: m.Gauge("receipt_backlog_transactions", "Transactions that were sent and whose receipt, or other verdict, was not read from a block yet.", "chain"),
 		oldest: m.Gauge("queue_oldest_due_seconds", "Time for which the oldest due transaction has been due; 0 if none is due.", "chain"),
 	}
 }
@@ -29,6 +31,7 @@ func (m *Metrics) Queue(chain string, d tx.Depth) {
 	} {
 		m.queue.rows.WithLabelValues(chain, state).Set(float64(n))
 	}
+	m.queue.unseen.WithLabelValues(chain).Set(float64(d.Sent))
 	m.queue.due.WithLabelValues(chain).Set(float64(d.Due))
 	m.queue.oldest.WithLabelValues(chain).Set(d.OldestDue.Seconds())
 }
@@ -54,7 +57,7 @@ func (m *Metrics) NotReader(reader string) {
 
 // NoQueue removes the due queue's metrics: another process exports them now.
 func (m *Metrics) NoQueue() {
-	for _, g := range []*prometheus.GaugeVec{m.queue.rows, m.queue.due, m.queue.oldest} {
+	for _, g := range []*prometheus.GaugeVec{m.queue.rows, m.queue.due, m.queue.oldest, m.queue.unseen} {
 		g.Reset()
 	}
 }

@@ -55,6 +55,10 @@ func (m *Metrics) Chain(chain string) {
 	m.stages.violations.WithLabelValues(chain)
 	m.stages.reorged.WithLabelValues(chain)
 	m.stages.leftOut.WithLabelValues(chain)
+	for _, outcome := range []tx.Class{tx.Taken, tx.Known, tx.Retry, tx.Permanent, tx.Unknown} {
+		m.submits.WithLabelValues(chain, string(outcome))
+		m.resubmits.WithLabelValues(chain, string(outcome))
+	}
 	for _, verdict := range []tx.Status{tx.StatusExecuted, tx.StatusExecuted + reverted, tx.StatusStale, tx.StatusExpired, tx.StatusInvalid, tx.StatusCanceled} {
 		m.stages.verdicts.WithLabelValues(chain, string(verdict))
 	}

@@ -13,6 +13,7 @@ const depthOfWork = `
 SELECT count(*) FILTER (WHERE phase = 'open' AND NOT parked),
        count(*) FILTER (WHERE phase = 'open' AND NOT parked AND wait_nonce IS NOT NULL),
        count(*) FILTER (WHERE phase = 'open' AND parked),
+       count(*) FILTER (WHERE phase = 'open' AND attempts > 0),
        count(*) FILTER (WHERE phase = 'watched'),
        count(*) FILTER (WHERE phase = 'announced'),
        count(*) FILTER (WHERE phase = 'sealed'),
@@ -25,7 +26,7 @@ func (s *Work) Depth(ctx context.Context, id chain.ID) (d tx.Depth, err error) {
 	return d, retry(ctx, func() error {
 		var oldest time.Duration
 		err := s.pool.QueryRow(ctx, depthOfWork, int64(id)).
-			Scan(&d.Open, &d.Waiting, &d.Parked, &d.Watched, &d.Announced, &d.Sealed, &d.Due, &oldest)
+			Scan(&d.Open, &d.Waiting, &d.Parked, &d.Sent, &d.Watched, &d.Announced, &d.Sealed, &d.Due, &oldest)
 		d.OldestDue = oldest
 		return err
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
+	"github.com/tempo-watchtower/watchtower/commands/relay/messages"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
@@ -69,7 +70,8 @@ func TestCommandsOfOneHoldUpNobody(t *testing.T) {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	feeder := &notifier.Feeder{
-		Store: op.db.Log, Rows: rows, Checkpoints: op.db.Checkpoints, Intents: intent.Codec(), Wishes: notice.Codec(),
+		Store: op.db.Log, Rows: rows, Checkpoints: op.db.Checkpoints,
+		Reader: notifier.Reader, Sources: []notifier.Source{{Prefix: intent.StreamPrefix, News: messages.New(op.db.Log, 1000).News}}, Wishes: notice.Codec(),
 		Moved: func(at eventlog.Position) {
 			if at >= last {
 				stop()

@@ -30,14 +30,14 @@ func depth(t *testing.T, q *queue) {
 	q.apply(announce(100, block(1)), announce(101, block(2)), seal(101, block(2)), watched(102))
 	leased := q.lease("a", time.Minute, 1) // the oldest
 	q.wantHashes("leased", leased, 0)
-	check(t, q.Done(ctx, "a", []tx.Done{{Chain: 1, Hash: hash(0), NextAt: q.clock.Now().Add(time.Hour), WaitNonce: 1}}))
+	check(t, q.Done(ctx, "a", []tx.Done{{Chain: 1, Hash: hash(0), Attempts: 1, NextAt: q.clock.Now().Add(time.Hour), WaitNonce: 1}}))
 
 	d, err := q.Depth(ctx, 1)
 	check(t, err)
 	oldest := d.OldestDue
 	d.OldestDue = 0
 	want := tx.Depth{
-		Open: q.window + 3, Waiting: 1, Parked: 2, Watched: 1, Announced: 1, Sealed: 1,
+		Open: q.window + 3, Waiting: 1, Parked: 2, Sent: 1, Watched: 1, Announced: 1, Sealed: 1,
 		Due: q.window - 1 + 2, // neither the first, which is not due, nor the row for later
 	}
 	if diff := cmp.Diff(want, d); diff != "" {

@@ -36,6 +36,7 @@ const (
 	TypeScriptVar       = "WATCHTOWER_TEST_TYPESCRIPT"   // folder whose node_modules holds the compiler, and openapi-typescript
 	EsbuildVar          = "WATCHTOWER_TEST_ESBUILD"      // path of esbuild
 	WorkerdVar          = "WATCHTOWER_TEST_WORKERD"      // path of workerd, the runtime of Cloudflare Workers
+	AxeVar              = "WATCHTOWER_TEST_AXE"          // folder whose node_modules holds axe-core
 	NEARVar             = "WATCHTOWER_TEST_NEAR"         // folder whose node_modules holds near-api-js
 	RedoclyVar          = "WATCHTOWER_TEST_REDOCLY"      // folder whose node_modules holds @redocly/cli
 	EventStoreVar       = "WATCHTOWER_TEST_ESDB"         // URL of a real EventStoreDB or KurrentDB; nothing here starts one

@@ -30,7 +30,9 @@ func (w *world) projectors(db *sql.DB, log projector.Log) []*projector.Projector
 		{Name: groups.Name, DB: db, Log: log, Filter: groups.Filter(), Fold: groups.Projection{Groups: group.Codec(), Transactions: tx.Codec()}.Fold},
 	}
 	if w.relayed() {
-		all = append(all, &projector.Projector{Name: intents.Name, DB: db, Log: log, Filter: intents.Filter(), Fold: intents.Projection{Codec: intent.Codec()}.Fold})
+		all = append(all,
+			&projector.Projector{Name: intents.Name, DB: db, Log: log, Filter: intents.Filter(), Fold: intents.Projection{Codec: intent.Codec()}.Fold},
+			&projector.Projector{Name: intents.TermsName, DB: db, Log: log, Filter: intents.TermsFilter(), Fold: intents.Terms{Codec: intent.Codec()}.Fold})
 	}
 	return all
 }

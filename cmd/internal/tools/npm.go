@@ -20,6 +20,7 @@ const (
 	viemVersion     = "2.57.1"
 	oxVersion       = "0.14.45"
 	nearVersion     = "7.3.1"
+	axeVersion      = "4.10.3"
 	tsVersion       = "5.9.3"          // the last version with a compiler in JavaScript: it runs wherever node does
 	openapiVersion  = "7.13.0"         // the generator of the client's types; needs TypeScript 5
 	esbuildVersion  = "0.28.2"         // the bundler that most of the client's users have
@@ -72,6 +73,13 @@ func (b Box) Viem(ctx context.Context) (Tool, error) {
 func (b Box) NEAR(ctx context.Context) (Tool, error) {
 	return b.first(ctx, nodeRuns(nearVersion), source{"npm", func(ctx context.Context) (string, error) {
 		return b.npm(ctx, "near", pins{"near-api-js": nearVersion})
+	}})
+}
+
+// Axe is a folder whose node_modules contains axe-core, which checks pages for accessibility.
+func (b Box) Axe(ctx context.Context) (Tool, error) {
+	return b.first(ctx, nodeRuns(axeVersion), source{"npm", func(ctx context.Context) (string, error) {
+		return b.npm(ctx, "axe", pins{"axe-core": axeVersion})
 	}})
 }
 

@@ -122,7 +122,9 @@ type Settings struct {
 	// SnapshotsEvery is the number of events of a long stream between snapshots; 0: no
 	// snapshots.
 	SnapshotsEvery int
-	Seals          notary.Settings
+	// LogFacts logs every recorded fact at info, instead of debug.
+	LogFacts bool
+	Seals    notary.Settings
 	// Deployment is this deployment's name in the messages that owners sign to cancel groups;
 	// empty derives a name from the vault's key. GroupIDSignatures accepts the signature form
 	// that can be replayed.

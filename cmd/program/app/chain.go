@@ -72,6 +72,9 @@ func (a *App) worker(c Chain) *scheduler.Worker {
 			return broadcaster.Sight(sight), err
 		},
 		Schedule: a.Settings.Schedule, Now: a.Ports.Now,
+		Submitted: func(outcome tx.Class, attempt int) {
+			a.Ports.Metrics.Submit(c.ID.String(), outcome, attempt == 1)
+		},
 		Crash: a.Ports.Crash, Log: a.Ports.Log,
 	}
 	return &scheduler.Worker{

@@ -21,6 +21,9 @@ func (a *App) observer() func(handler.Told[tx.State, tx.Event]) {
 		a.Ports.Tracing.Transaction(t.Before, t.After, t.Facts, t.Meta)
 		for _, fact := range t.Facts {
 			level := importance(fact)
+			if a.Settings.LogFacts {
+				level = max(level, slog.LevelInfo)
+			}
 			if !a.Ports.Log.Enabled(context.Background(), level) {
 				continue
 			}
@@ -28,11 +31,38 @@ func (a *App) observer() func(handler.Told[tx.State, tx.Event]) {
 			if err != nil {
 				continue // cannot fail: it was encoded a moment ago
 			}
-			a.Ports.Log.LogAttrs(context.Background(), level, "recorded",
+			a.Ports.Log.LogAttrs(context.Background(), level, "recorded", append([]slog.Attr{
 				slog.String("tx", t.After.Accepted.Hash.String()), slog.String("chain", t.After.Accepted.Chain.String()),
-				slog.String("event", name), slog.String("status", string(t.After.Status)), slog.String("actor", t.Meta.Actor))
+				slog.String("event", name), slog.String("status", string(t.After.Status)), slog.String("actor", t.Meta.Actor),
+			}, factAttrs(fact, t.Meta)...)...)
 		}
 	}
+}
+
+// factAttrs names the nodes that an attempt reached with their answers, and the request and trace that
+// caused a fact.
+func factAttrs(fact tx.Event, meta eventlog.Meta) (attrs []slog.Attr) {
+	answered := func(attempt int, answers []tx.Answer) {
+		nodes := make([]string, len(answers))
+		for i, a := range answers {
+			nodes[i] = a.Endpoint + ": " + string(a.Class)
+		}
+		attrs = append(attrs, slog.Int("attempt", attempt), slog.Any("node", nodes))
+	}
+	switch e := fact.(type) {
+	case tx.Broadcast:
+		answered(e.Attempt, e.Answers)
+	case tx.Rejected:
+		answered(e.Attempt, e.Answers)
+	default: // it concerns no attempt
+	}
+	if !meta.Correlation.IsZero() {
+		attrs = append(attrs, slog.String("request", meta.Correlation.String()))
+	}
+	if meta.Trace != "" {
+		attrs = append(attrs, slog.String("trace", meta.Trace))
+	}
+	return attrs
 }
 
 // importance is the level at which an event is logged. The ordinary course of a transaction is

@@ -243,7 +243,7 @@ func SettingsOf(c config.Config) Settings {
 		Grouping: c.Grouping, MaxRequests: c.Idempotency.MaxRequests, ClientRequests: c.Quotas.Requests, ExpiringWindow: c.ExpiringWindow, MaxValidAfter: c.MaxValidAfter,
 		Quota: tx.Usage{Transactions: int64(c.Quotas.Transactions), Bytes: int64(c.Quotas.Bytes)}, Retention: c.Retention, ShutdownGrace: c.ShutdownGrace,
 		Deployment: c.Deployment, GroupIDSignatures: c.Cancel.GroupIDSignatures,
-		SnapshotsEvery: c.Snapshots.Every, Seals: c.Audit.Seals,
+		SnapshotsEvery: c.Snapshots.Every, LogFacts: c.Log.Facts, Seals: c.Audit.Seals,
 		Archive: archiver.Settings{After: c.Archive.After, Segment: c.Archive.Segment},
 	}
 }

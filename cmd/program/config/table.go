@@ -34,6 +34,8 @@ func (d *draft) places() []*setting {
 			"The address on which the API listens. An address other than loopback requires API keys (`watchtower keys create`) or `open-access`."),
 		toggles("profiling", &d.Profiling, false,
 			"Whether operators may take profiles at `/debug/pprof/` of `metrics-listen`."),
+		toggles("console", &d.Console, true,
+			"Whether the operators' console, for browsers, is served at `/console/` of `metrics-listen`. Once there are API keys, people sign in with one: the scope `audit` looks, `admin` acts."),
 		toggles("open-access", &d.OpenAccess, false,
 			"Whether requests need no API key, even if there are keys, and on every listen address. Only for a service that something else protects from strangers."),
 		addresses("metrics-listen", &d.MetricsListen, "127.0.0.1:8421",
@@ -205,6 +207,8 @@ func (d *draft) serving() []*setting {
 			[]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}),
 		choices("log.format", &d.Log.Format, string(JSON), "The format of a log line.",
 			[]string{"json", "text"}, []LogFormat{JSON, Text}),
+		toggles("log.facts", &d.Log.Facts, false,
+			"Whether a line is logged at `info`, instead of `debug`, for each recorded fact of the ordinary course: of transactions, intents and lanes."),
 		{
 			path: "tracing.endpoint", kind: text, absent: "none: nothing is traced", allowed: "`http://host:port` or `https://…`",
 			doc: "The OpenTelemetry collector that receives traces, by OTLP over HTTP. " +

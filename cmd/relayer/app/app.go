@@ -69,7 +69,7 @@ func serve(ctx context.Context, s settings.Settings, o Options) error {
 			return delivery.Extension{}, errors.Join(err, r.close())
 		}
 		routes, kinds := r.admin()
-		return delivery.Extension{Run: r.run, Listener: listener, Server: server, Admin: routes, Kinds: kinds, Wants: r.attempts().Wanted}, nil
+		return delivery.Extension{Run: r.run, Listener: listener, Server: server, Program: "relayer", Admin: routes, Kinds: kinds, Wants: r.attempts().Wanted}, nil
 	}
 	return delivery.Serve(ctx, s.Delivery, o.Options)
 }
@@ -106,7 +106,7 @@ func newRelay(s settings.Settings, in *delivery.App, ring *keys.Ring, ports Port
 		metrics: figures.New(in.Ports.Metrics, in.Ports.Now),
 	}
 	r.observe()
-	if r.notices, err = newNotices(s.Webhooks, in, tables, ports, r.metrics); err != nil {
+	if r.notices, err = newNotices(s.Webhooks, s.Front.MessageData, in, tables, ports, r.metrics); err != nil {
 		return nil, err
 	}
 	r.guard = Guard(s, in.Store, r.snapshots(), in.Ports.Crash, in.Ports.Now, in.Ports.Random, in.Ports.Log)

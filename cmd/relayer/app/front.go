@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 
 	relayapi "github.com/tempo-watchtower/watchtower/api/relay"
 	"github.com/tempo-watchtower/watchtower/api/rest"
@@ -42,6 +43,7 @@ func (r *relay) handler() (http.Handler, error) {
 	}
 	return relayapi.New(relayapi.Config{
 		API: common, Intake: desk, Query: intents.Query{DB: r.in.Ports.Storage.View}, Tail: r.in.Tail, Webhooks: r.notices.routes(), WaitsFor: r.waitsFor,
+		MessageData: r.settings.Front.MessageData,
 	}), nil
 }
 
@@ -65,9 +67,14 @@ func (r *relay) limit(desk *intake.Desk) {
 	}
 }
 
-// project keeps the read model of intents.
+// project maintains the read models.
 func (r *relay) project(ctx context.Context) {
-	r.in.Project(ctx, projector.Projector{
-		Name: intents.Name, Filter: intents.Filter(), Fold: intents.Projection{Codec: r.intents.Codec}.Fold,
-	})
+	var running sync.WaitGroup
+	defer running.Wait()
+	for _, p := range []projector.Projector{
+		{Name: intents.Name, Filter: intents.Filter(), Fold: intents.Projection{Codec: r.intents.Codec}.Fold},
+		{Name: intents.TermsName, Filter: intents.TermsFilter(), Fold: intents.Terms{Codec: r.intents.Codec}.Fold},
+	} {
+		running.Go(func() { r.in.Project(ctx, p) })
+	}
 }

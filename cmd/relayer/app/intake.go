@@ -21,7 +21,7 @@ func Desk(s settings.Settings, intents worker.Intents, now func() time.Time) *in
 	d := &intake.Desk{
 		Intents: intents, Chains: map[chain.ID]func(intent.Request) error{},
 		Most:   func(of chain.ID) intent.Amount { return intent.Amount(s.On(of).Fee.Most().MaxFee) },
-		AtOnce: batchAtOnce, Now: now,
+		AtOnce: batchAtOnce, Ahead: s.Delivery.MaxValidAfter, Now: now,
 	}
 	for _, c := range s.Delivery.Chains {
 		d.Chains[c.ID] = func(r intent.Request) error { return serves(s, r) }

@@ -17,7 +17,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/eventlog"
-	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/eventlog/lease"
 	"github.com/tempo-watchtower/watchtower/eventlog/pause"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
@@ -26,12 +25,7 @@ import (
 
 // observe installs the hooks that count every recorded event, in the replica that records it.
 func (r *relay) observe() {
-	r.intents.Told = func(t handler.Told[intent.State, intent.Event]) { r.metrics.Intent(t.Before, t.After, t.Facts) }
-	r.lanes.Told = func(t handler.Told[lane.State, lane.Event]) {
-		if id, err := lane.ParseStream(t.Stream); err == nil {
-			r.metrics.Lane(id, r.in.Settings.Holder, t.Before, t.Facts)
-		}
-	}
+	r.intents.Told, r.lanes.Told = r.observedIntent, r.observedLane
 	r.owner.Told = func(_ string, what lease.News) { r.metrics.Lease(string(what)) }
 }
 
@@ -170,7 +164,7 @@ func (r *relay) lookAtGuard(ctx context.Context) error {
 				seen = &balance
 			}
 			if state.Known {
-				r.metrics.Signer(c.Chain, a, state, seen)
+				r.metrics.Signer(c.Chain, a, state, seen, r.guard.Looked(c.Chain, a))
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 )
 
 // Front configures the API of intents.
@@ -11,6 +12,8 @@ type Front struct {
 	Listen string
 	// Address is the rate of requests without a valid key.
 	Address config.Rate
+	// MessageData is the most bytes of inputs of an intent's calls in an event for clients.
+	MessageData int
 }
 
 func (d *draft) front() []config.Row {
@@ -20,6 +23,9 @@ func (d *draft) front() []config.Row {
 				"An address other than loopback requires API keys (`relayer keys create`) or `open-access`. "+
 				"The limits, rates, origins, hosts and proxies of the watchtower's API apply here too. "+
 				"But requests without a valid API key have a rate limit as soon as this address is not loopback."),
+		config.NumberRow("messages.data-bytes", &d.Front.MessageData, intent.MessageDataStandard, 0, intent.MessageDataMost,
+			"How many bytes of input an intent's calls may have together, so that webhooks, the event stream and brokers carry it in full. "+
+				"Of a longer input they carry the Keccak-256 and the length."),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -49,9 +50,12 @@ type Broadcaster struct {
 	// records the verdict if there is one. client is the client whose transaction it is.
 	Look     func(ctx context.Context, s tx.State, client string) (Sight, error)
 	Schedule tx.Schedule
-	Now      func() time.Time
-	Crash    func(point string)
-	Log      *slog.Logger
+	// Submitted, when set, is called with the outcome of each attempt that sent bytes, for
+	// metrics. attempt is 1 for the transaction's first.
+	Submitted func(outcome tx.Class, attempt int)
+	Now       func() time.Time
+	Crash     func(point string)
+	Log       *slog.Logger
 
 	probes probes
 }
@@ -165,6 +169,9 @@ func (b *Broadcaster) send(ctx context.Context, w tx.Work, of tx.Sending, r hand
 	b.crash("send.after")
 	done.SentAt = b.Now()
 	outcome := tx.Summarise(answers, everyone)
+	if b.Submitted != nil {
+		b.Submitted(classOf(outcome, answers), done.Attempts)
+	}
 	if err := b.record(ctx, w, r, tx.Report{Attempt: done.Attempts, Answers: answers, Everyone: everyone, At: done.SentAt}); err != nil {
 		return b.later(done, "the attempt could not be recorded", err)
 	}
@@ -174,6 +181,15 @@ func (b *Broadcaster) send(ctx context.Context, w tx.Work, of tx.Sending, r hand
 		b.look(ctx, r.State, w, &done)
 	}
 	return done
+}
+
+// classOf is the class of an attempt's outcome: known if nodes had the bytes already and none accepted
+// them anew.
+func classOf(o tx.Outcome, answers []tx.Answer) tx.Class {
+	if o.Class == tx.Taken && !slices.ContainsFunc(answers, func(a tx.Answer) bool { return a.Class == tx.Taken }) {
+		return tx.Known
+	}
+	return o.Class
 }
 
 // unwanted reports whether a transaction was canceled in the meantime.

@@ -105,6 +105,7 @@ type key struct {
 	seen    sync.Mutex
 	failed  time.Time     // time of the last counted failure
 	balance *chain.Amount // last seen balance
+	looked  time.Time     // time of its reading
 	lanes   followed
 }
 

@@ -77,9 +77,18 @@ func (g *Guard) Lacks(ctx context.Context, id chain.Sequence, needed chain.Amoun
 func (g *Guard) Seen(ctx context.Context, on chain.ID, address chain.Address, balance chain.Amount) error {
 	k := g.signer(on, address)
 	k.seen.Lock()
-	k.balance = &balance
+	now := g.Now()
+	k.balance, k.looked = &balance, now
 	k.seen.Unlock()
-	return g.tell(ctx, k, signer.SeeBalance{Balance: balance, At: g.Now()})
+	return g.tell(ctx, k, signer.SeeBalance{Balance: balance, At: now})
+}
+
+// Looked returns when this process last read the signer's balance; zero if it never did.
+func (g *Guard) Looked(on chain.ID, address chain.Address) time.Time {
+	k := g.signer(on, address)
+	k.seen.Lock()
+	defer k.seen.Unlock()
+	return k.looked
 }
 
 // Balance returns the signer's balance last seen by this process.

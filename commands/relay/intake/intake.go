@@ -46,6 +46,8 @@ type Desk struct {
 	Deliveries *Quota
 	// WebhookQuota, when set, bounds how many webhooks each client uses, likewise.
 	WebhookQuota *WebhookQuota
+	// Ahead is how far in the future an intent may ask to begin.
+	Ahead time.Duration
 	// Most returns the highest price per unit of gas that any signer here offers on a chain
 	// for an intent; nil means no limit.
 	Most func(of chain.ID) intent.Amount
@@ -112,7 +114,7 @@ func (d *Desk) create(ctx context.Context, r intent.Request, meta eventlog.Meta)
 }
 
 func (d *Desk) accept(ctx context.Context, r intent.Request, meta eventlog.Meta) Answer {
-	wish := intent.Create{Request: r, At: d.Now()}
+	wish := intent.Create{Request: r, Origin: intent.OriginOf(meta), At: d.Now()}
 	if d.Seal != nil {
 		wish.Request = d.Seal.Request(r)
 	}
@@ -204,6 +206,9 @@ func (d *Desk) check(ctx context.Context, r intent.Request) error {
 		if err := able(r); err != nil {
 			return err
 		}
+	}
+	if last := d.Now().Add(d.Ahead).Unix(); r.NotBefore > uint64(max(last, 0)) {
+		return intent.ErrTooFarAhead.Because("notBefore is %d; max-valid-after allows %d, %s from now", r.NotBefore, last, d.Ahead)
 	}
 	if len(r.Webhooks) > 0 && (d.Webhooks == nil || d.Seal == nil) {
 		return intent.ErrWebhookURL.Because("webhooks are switched off here")

@@ -150,6 +150,10 @@ func (r *Relayer) crash(point string) {
 // byLane is the origin of a lane's commands.
 func byLane() eventlog.Meta { return eventlog.Meta{Actor: lane.Actor} }
 
+// aboutIntent is the metadata of a lane's events about an intent: they belong to the request that
+// caused the intent, and to its trace.
+func aboutIntent(it intent.State) eventlog.Meta { return it.Requested.Origin.Meta(lane.Actor) }
+
 // Run opens the lane and works on it until ctx ends, another process opens it
 // (lane.ErrFenced), or the log cannot be appended to. It logs and retries other errors. It
 // is the work of a lease.Owner.

@@ -309,7 +309,7 @@ func (a *actor) ruleOut(ctx context.Context, s standing, by chain.Block) error {
 	lost := intent.Requeue{
 		Assignment: s.job.intent.State.Assignment, Token: uint64(a.token), Evidence: intent.Evidence{Kind: intent.Rival, Block: by}, At: a.Now(),
 	}
-	s.job.intent, err = a.Intents.DoOnce(ctx, intent.Stream(s.id), s.job.intent, lost, byLane())
+	s.job.intent, err = a.Intents.DoOnce(ctx, intent.Stream(s.id), s.job.intent, lost, aboutIntent(s.job.intent.State))
 	return err
 }
 

@@ -130,7 +130,7 @@ func (a *actor) command(ctx context.Context, c lane.Command) error {
 
 // tellIntent handles a command on the intent of a job.
 func (a *actor) tellIntent(ctx context.Context, j *job, c intent.Command) error {
-	r, err := a.Intents.DoFrom(ctx, intent.Stream(j.id), j.intent, c, byLane())
+	r, err := a.Intents.DoFrom(ctx, intent.Stream(j.id), j.intent, c, aboutIntent(j.intent.State))
 	if err != nil && !commands.IsRefusal(err) {
 		return overError{fmt.Errorf("%T: %w", c, err)}
 	}

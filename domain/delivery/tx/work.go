@@ -212,6 +212,8 @@ type Depth struct {
 	// Open rows may be sent. Waiting is the part of Open that is known to wait for a lower nonce.
 	// Parked rows are in phase open too, but not counted in Open.
 	Open, Waiting, Parked int
+	// Sent counts rows in phase open of which a broadcast attempt began: their receipts are awaited.
+	Sent int
 	// Watched, Announced and Sealed count rows in those phases.
 	Watched, Announced, Sealed int
 	// Due counts open rows that are due and not leased. OldestDue is how long the first of them

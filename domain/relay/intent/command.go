@@ -17,6 +17,7 @@ type Command interface{ wish() }
 // ended or the request would no longer be allowed.
 type Create struct {
 	Request Request
+	Origin  Origin
 	At      time.Time
 }
 
@@ -144,6 +145,7 @@ const (
 	ErrWebhookURL     = eventlog.Refusal("webhook-url")
 	ErrInvalidKey     = eventlog.Refusal("invalid-idempotency-key") // shared by all requests with an idempotency key
 	ErrDiffers        = eventlog.Refusal("idempotency-conflict")    // shared too: the key belongs to another request
+	ErrTooFarAhead    = eventlog.Refusal("not-before-too-far")      // notBefore is too far in the future
 	ErrDeadlinePassed = eventlog.Refusal("deadline-passed")
 	ErrSettled        = eventlog.Refusal("intent-settled")
 	ErrCanceling      = eventlog.Refusal("intent-canceling")

@@ -25,7 +25,7 @@ func (s State) create(c Create) ([]Event, error) {
 	if c.Request.passed(secondsOf(c.At)) {
 		return nil, ErrDeadlinePassed.Because("the deadline %d is not after %d", c.Request.Deadline, secondsOf(c.At))
 	}
-	return []Event{Requested{id, digest, c.Request, c.At}}, nil
+	return []Event{Requested{id, digest, c.Request, c.Origin, c.At}}, nil
 }
 
 func (s State) assign(c Assign) ([]Event, error) {

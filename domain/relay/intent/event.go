@@ -18,7 +18,24 @@ type Requested struct {
 	ID      chain.IntentID `json:"id"`
 	Digest  chain.Hash     `json:"digest"` // of the request, by [Request.Digest]
 	Request Request        `json:"request"`
+	Origin  Origin         `json:"origin,omitzero"`
 	At      time.Time      `json:"at"`
+}
+
+// Origin is the client's request that caused an intent. The relay's later events about the intent
+// repeat it in their metadata. It is zero in events from before it existed.
+type Origin struct {
+	// Correlation is the request's id, or is derived from it: see [eventlog.Meta].
+	Correlation eventlog.ID `json:"correlation,omitzero"`
+	Trace       string      `json:"trace,omitempty"` // W3C traceparent
+}
+
+// OriginOf returns the origin that an event's metadata names.
+func OriginOf(m eventlog.Meta) Origin { return Origin{m.Correlation, m.Trace} }
+
+// Meta returns the metadata of an event that an actor adds to the intent.
+func (o Origin) Meta(actor string) eventlog.Meta {
+	return eventlog.Meta{Correlation: o.Correlation, Actor: actor, Trace: o.Trace}
 }
 
 // Place is a nonce in a lane on the request's chain.

@@ -33,7 +33,7 @@ func branch(fork string, from, to uint64) (list []chain.Block) {
 
 func hashOf(n int) chain.Hash { return chain.Keccak(fmt.Append(nil, "attempt ", n)) }
 
-func create() Create { return Create{asked(), epoch} }
+func create() Create { return Create{Request: asked(), At: epoch} }
 
 // assign, requeue and attempt are the n-th assignment, its end and its attempts.
 func assign(n int) Assign {
@@ -212,7 +212,7 @@ func TestRefusals(t *testing.T) {
 	headless.Confirmations = main[1:]
 	other := create()
 	other.Request.Deadline++
-	past := Create{asked(func(r *Request) { r.Deadline = uint64(epoch.Unix()) }), epoch}
+	past := Create{Request: asked(func(r *Request) { r.Deadline = uint64(epoch.Unix()) }), At: epoch}
 	if _, err := waiting.Decide(other); err == nil || !strings.Contains(err.Error(), asked().Key) || !strings.Contains(err.Error(), waiting.Requested.ID.String()) {
 		t.Errorf("of whom the key is, is not told: %v", err)
 	}
@@ -223,7 +223,7 @@ func TestRefusals(t *testing.T) {
 		want  eventlog.Refusal
 	}{
 		{"nobody's intent", State{}, Cancel{}, ErrUnknown},
-		{"a request that is none", State{}, Create{Request{}, epoch}, ErrInvalidKey},
+		{"a request that is none", State{}, Create{Request: Request{}, At: epoch}, ErrInvalidKey},
 		{"too late", State{}, past, ErrDeadlinePassed},
 		{"another request", waiting, other, ErrDiffers},
 		{"another request, when it is done", done, other, ErrDiffers},
@@ -249,7 +249,7 @@ func TestRefusals(t *testing.T) {
 		{"blocks of others", sent, headless, ErrBrokenList},
 		{"canceled too late", done, Cancel{"", epoch}, ErrSettled},
 		{"there is time", sent, Expire{asked().Deadline - 1, epoch}, ErrDeadlineOpen},
-		{"there is always time", state(Create{asked(func(r *Request) { r.Deadline = 0 }), epoch}), Expire{1 << 60, epoch}, ErrDeadlineOpen},
+		{"there is always time", state(Create{Request: asked(func(r *Request) { r.Deadline = 0 }), At: epoch}), Expire{1 << 60, epoch}, ErrDeadlineOpen},
 		{"to give back what it has not", state(create()), Yield{1, "", epoch}, ErrNotAssigned},
 		{"to give back what it had", state(create(), assign(1), requeue(1, Released), assign(2)), Yield{1, "", epoch}, ErrNotAssigned},
 		{"to give back what is signed", sent, Yield{1, "", epoch}, ErrLive},

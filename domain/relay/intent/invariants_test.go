@@ -26,7 +26,7 @@ func drawCommand(t *rapid.T, s State) Command {
 	}
 	switch drawn {
 	case 0:
-		return Create{asked(func(r *Request) { r.Simulate = rapid.Bool().Draw(t, "another") }), at}
+		return Create{Request: asked(func(r *Request) { r.Simulate = rapid.Bool().Draw(t, "another") }), At: at}
 	case 1, 2:
 		a := assign(n)
 		a.Place.Nonce, a.Token = rapid.Uint64Range(1, 2).Draw(t, "nonce"), rapid.Uint64Range(1, 3).Draw(t, "token")
@@ -164,7 +164,7 @@ func TestInvariants(t *testing.T) {
 }
 
 func requestedBy(c Create) Requested {
-	return Requested{c.Request.ID(), c.Request.Digest(), c.Request, c.At}
+	return Requested{c.Request.ID(), c.Request.Digest(), c.Request, c.Origin, c.At}
 }
 
 // fact checks one more event.

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/request"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
@@ -71,9 +72,13 @@ func TestBounds(t *testing.T) {
 		"no client":              {func(r *Request) { r.Client = "" }, ""},
 		"strange client":         {func(r *Request) { r.Client = "pay roll" }, ErrInvalid},
 		"long client":            {func(r *Request) { r.Client = long(NameMax + 1) }, ErrInvalid},
-		"longest key":            {func(r *Request) { r.Key = long(KeyMax) }, ""},
+		"longest key":            {func(r *Request) { r.Key = long(request.KeyMax) }, ""},
 		"no key":                 {func(r *Request) { r.Key = "" }, ErrInvalidKey},
-		"long key":               {func(r *Request) { r.Key = long(KeyMax + 1) }, ErrInvalidKey},
+		"long key":               {func(r *Request) { r.Key = long(request.KeyMax + 1) }, ErrInvalidKey},
+		"key of every character": {func(r *Request) { r.Key = "!\"#$%&'()*+,-./09:;<=>?@AZ[\\]^_`az{|}~" }, ""},
+		"key with a space":       {func(r *Request) { r.Key = "a b" }, ErrInvalidKey},
+		"key with a tab":         {func(r *Request) { r.Key = "a\tb" }, ErrInvalidKey},
+		"long order":             {func(r *Request) { r.Order = long(OrderMax + 1) }, ErrInvalid},
 		"key of other digits":    {func(r *Request) { r.Key = "salary-٣" }, ErrInvalidKey},
 		"key with nothing in it": {func(r *Request) { r.Key = "a\u200bb" }, ErrInvalidKey},
 		"no chain":               {func(r *Request) { r.Chain = 0 }, ErrInvalid},
@@ -95,6 +100,10 @@ func TestBounds(t *testing.T) {
 		"strange urgency":        {func(r *Request) { r.Gas.Urgency = "yesterday" }, ErrInvalid},
 		"tip above the fee":      {func(r *Request) { r.Gas.MaxPriorityFee = NewAmount(1 << 60) }, ErrInvalid},
 		"tip alone":              {func(r *Request) { r.Gas.MaxFee = Amount{} }, ""},
+		"far begin":              {func(r *Request) { r.Deadline, r.NotBefore = 0, deadlineSecs+1 }, ErrInvalid},
+		"begin at the deadline":  {func(r *Request) { r.NotBefore = r.Deadline }, ErrInvalid},
+		"begin in time":          {func(r *Request) { r.NotBefore = r.Deadline - 1 }, ""},
+		"begin, no deadline":     {func(r *Request) { r.Deadline, r.NotBefore = 0, deadlineSecs }, ""},
 		"far deadline":           {func(r *Request) { r.Deadline = deadlineSecs + 1 }, ErrInvalid},
 		"strange order":          {func(r *Request) { r.Order = "first, please" }, ErrInvalid},
 		"ordered":                {func(r *Request) { r.NonceKey = NoncePolicy{Mode: NonceOrdered} }, ""},
@@ -145,7 +154,7 @@ func TestWebhookURLs(t *testing.T) {
 // The largest accepted request fits into an event, with any escaping.
 func TestLargestFits(t *testing.T) {
 	r := asked(func(r *Request) {
-		r.Client, r.Key, r.Order = strings.Repeat("c", NameMax), strings.Repeat("k", KeyMax), strings.Repeat("o", KeyMax)
+		r.Client, r.Key, r.Order = strings.Repeat("c", NameMax), strings.Repeat("k", request.KeyMax), strings.Repeat("o", OrderMax)
 		r.Subject = strings.Repeat("<", SubjectMax)
 		r.Calls, r.Webhooks, r.Metadata = nil, nil, map[string]string{}
 		for i := range CallsMax {
@@ -162,7 +171,7 @@ func TestLargestFits(t *testing.T) {
 	if err := r.Check(); err != nil {
 		t.Fatal(err)
 	}
-	events, err := State{}.Decide(Create{r, epoch})
+	events, err := State{}.Decide(Create{Request: r, At: epoch})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,6 +217,7 @@ func TestEveryFieldCounts(t *testing.T) {
 		"ceilings swapped":      func(r *Request) { r.Gas.MaxFee, r.Gas.MaxPriorityFee = r.Gas.MaxPriorityFee, r.Gas.MaxFee },
 		"fee token":             func(r *Request) { r.Gas.FeeToken = &chain.Address{9} },
 		"sponsored":             func(r *Request) { r.Gas.Sponsored = false },
+		"begin":                 func(r *Request) { r.NotBefore++ },
 		"deadline":              func(r *Request) { r.Deadline++ },
 		"ordering key":          func(r *Request) { r.Order = "bob" },
 		"nonce mode":            func(r *Request) { r.NonceKey.Mode = NonceAny },

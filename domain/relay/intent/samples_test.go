@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/eventlog/eventtest"
 )
 
@@ -43,8 +44,9 @@ func samples() []Event {
 	next := chain.Block{Number: 8, Hash: chain.Keccak([]byte("block 8")), Parent: block.Hash, Time: 1_800_000_001}
 	receipt := chain.Receipt{Block: block, Index: 3, Status: 1, GasUsed: 50_000, EffectiveGasPrice: "20000000000", FeePayer: &chain.Address{4}, FeeToken: &chain.Address{3}}
 	request, fee := whole(), chain.Fee{MaxFee: chain.PriceOf(30_000_000_000), MaxPriorityFee: chain.PriceOf(1_000_000)}
+	origin := Origin{eventlog.ID{1, 15: 2}, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
 	return []Event{
-		Requested{ID: request.ID(), Digest: request.Digest(), Request: request, At: at},
+		Requested{ID: request.ID(), Digest: request.Digest(), Request: request, Origin: origin, At: at},
 		Assigned{Sequence: 1, Assignment: 2, Place: Place{chain.Address{1}, chain.NonceKey{31: 5}, 9}, Token: 3, At: at},
 		TakenOver{Assignment: 2, Token: 4, At: at},
 		Requeued{Sequence: 4, Assignment: 2, Evidence: Evidence{Rival, block, other}, Was: hash, At: at},

@@ -15,6 +15,9 @@ func scanRequested(s *eventlog.Scan) (r Requested) {
 	s.Hex(r.Digest[:])
 	s.Must(`"request":`)
 	scanRequest(s, &r.Request)
+	if s.Member(`"origin":`) {
+		r.Origin = scanOrigin(s)
+	}
 	r.At = s.At()
 	return r
 }
@@ -32,6 +35,9 @@ func scanRequest(s *eventlog.Scan, r *Request) {
 	scanList(s, func() { r.Calls = append(r.Calls, scanCall(s)) })
 	if s.Member(`"gas":`) {
 		r.Gas = scanGas(s)
+	}
+	if s.Member(`"notBefore":`) {
+		r.NotBefore = s.Uint(64)
 	}
 	if s.Member(`"deadline":`) {
 		r.Deadline = s.Uint(64)
@@ -51,6 +57,16 @@ func scanRequest(s *eventlog.Scan, r *Request) {
 		r.Simulate = s.Bool()
 	}
 	s.Close()
+}
+
+func scanOrigin(s *eventlog.Scan) (o Origin) {
+	s.Open()
+	if s.Member(`"correlation":`) && o.Correlation.UnmarshalText([]byte(s.Text())) != nil {
+		s.GiveUp()
+	}
+	o.Trace = eventlog.OptionalText[string](s, `"trace":`)
+	s.Close()
+	return o
 }
 
 func scanCall(s *eventlog.Scan) (c Call) {

@@ -19,10 +19,13 @@ func byTags() eventlog.Codec[Event] {
 func plainRequests() []Requested {
 	full := whole()
 	full.Subject, full.Metadata = "Alice", map[string]string{"invoice": "4711", "branch": "Zug"}
+	full.NotBefore = 1_800_000_000
 	full.Webhooks = []Webhook{{"https://hooks.example.com/watch"}, {"https://other.example.com/"}}
 	at := time.Date(2026, 11, 21, 3, 4, 5, 678901000, time.UTC)
 	return []Requested{
 		{ID: full.ID(), Digest: full.Digest(), Request: full, At: at},
+		{Request: Request{Calls: []Call{{}}}, Origin: Origin{eventlog.ID{1, 15: 2}, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, At: at},
+		{Request: Request{Calls: []Call{{}}}, Origin: Origin{Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}},
 		{Request: Request{Calls: []Call{{}}}},
 		{Request: Request{Key: "k", From: From{Pool: "hot"}, Calls: []Call{{Data: make(Data, 100)}, {To: &chain.Address{}}}, Metadata: map[string]string{"": ""}}},
 	}

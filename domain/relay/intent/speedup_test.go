@@ -20,7 +20,7 @@ func speedUps(n int) (all []Command) {
 // is an event that all requests about the intent and all turns of its lane read again. Repeating
 // a fee adds nothing.
 func TestSpeedUps(t *testing.T) {
-	s, _ := run(t, State{}, Create{asked(func(r *Request) { r.Gas.MaxFee = NewAmount(0) }), epoch})
+	s, _ := run(t, State{}, Create{Request: asked(func(r *Request) { r.Gas.MaxFee = NewAmount(0) }), At: epoch})
 	added := 0
 	ask := func(fee uint64) (err error) {
 		events, err := s.Decide(SpeedUp{NewAmount(fee), epoch})

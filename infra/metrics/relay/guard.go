@@ -19,6 +19,7 @@ type signers struct {
 	state      *prometheus.GaugeVec
 	failures   *prometheus.GaugeVec
 	balance    *prometheus.GaugeVec
+	looked     *prometheus.GaugeVec
 	threshold  *prometheus.GaugeVec
 }
 
@@ -30,6 +31,7 @@ func newSigners(of *metrics.Metrics) signers {
 		state:     of.Gauge(prefix+"signer_state", "1 for the state that a signer is in, 0 for the others; only a serving signer gets intents.", "chain", "signer", "state"),
 		failures:  of.Gauge(prefix+"signer_failures", "Consecutive failures of a signer; signers.failures of them disable it.", "chain", "signer"),
 		balance:   of.Gauge(prefix+"signer_balance", "Last known balance of a signer for fees, in the chain's smallest unit.", "chain", "signer"),
+		looked:    of.Gauge(prefix+"signer_checked_timestamp_seconds", "Time of the last health check of a signer by this process, which reads its balance, in Unix seconds.", "chain", "signer"),
 		threshold: of.Gauge(prefix+"signer_threshold", "Minimum balance with which a signer serves, in the chain's smallest unit.", "chain", "signer"),
 	}
 }
@@ -57,8 +59,8 @@ func (m *Metrics) Signature(of chain.Address, outcome string, took time.Duration
 	m.signers.seconds.WithLabelValues(of.String()).Observe(took.Seconds())
 }
 
-// Signer sets a signer's state; balance is nil if unknown.
-func (m *Metrics) Signer(on chain.ID, of chain.Address, s signer.State, balance *chain.Amount) {
+// Signer sets a signer's state. balance is nil if it is unknown; looked is when it was read.
+func (m *Metrics) Signer(on chain.ID, of chain.Address, s signer.State, balance *chain.Amount, looked time.Time) {
 	labels := []string{on.String(), of.String()}
 	for _, status := range signer.Statuses() {
 		value := 0.0
@@ -71,6 +73,7 @@ func (m *Metrics) Signer(on chain.ID, of chain.Address, s signer.State, balance 
 	m.signers.threshold.WithLabelValues(labels...).Set(s.Threshold.Int().Float64())
 	if balance != nil {
 		m.signers.balance.WithLabelValues(labels...).Set(balance.Int().Float64())
+		m.signers.looked.WithLabelValues(labels...).Set(float64(looked.UnixMilli()) / 1000)
 	}
 }
 

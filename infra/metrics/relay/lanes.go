@@ -26,6 +26,7 @@ type lanes struct {
 	leases   *prometheus.CounterVec
 	fenced   *prometheus.CounterVec
 	opened   *prometheus.CounterVec
+	found    *prometheus.CounterVec
 	filled   *prometheus.CounterVec
 	foreign  *prometheus.CounterVec
 	reclaims *prometheus.CounterVec
@@ -74,6 +75,7 @@ func newLanes(of *metrics.Metrics, now func() time.Time, stages *prometheus.Hist
 		leases:   counter("lane_leases_total", "Attempts to lease a lane: won, missed (another process has the lease), or failed (the lease store did not answer); and leases lost while held (lost).", "outcome"),
 		fenced:   counter("lane_fenced_total", "Writes to lanes and budgets that were refused because another holder had opened the lane.", "chain"),
 		opened:   counter("lane_opened_total", "Lanes opened, by the previous holder: none (nobody), this process (self), or another process (another).", "chain", "from"),
+		found:    counter("lane_recovered_nonces_total", "Nonces in flight that a new holder of a lane found in the log and continued: after a takeover, or after a restart.", "chain", "signer"),
 		filled:   counter("lane_filled_nonces_total", "Nonces for which a no-op was chosen, because no intent holds them.", "chain", "signer"),
 		foreign:  counter("lane_foreign_nonces_total", "Nonces that another user of the key has used: ahead of the cursor (skipped), or after they were assigned (lost).", "chain", "signer", "how"),
 		reclaims: counter("lane_reclaimed_nonces_total", "Nonces that the cursor had skipped and that the chain still expects.", "chain", "signer"),
@@ -111,6 +113,7 @@ func (m *Metrics) Expect(on chain.ID, signer chain.Address) {
 		m.signers.signatures.WithLabelValues(signer.String(), outcome)
 	}
 	m.lanes.stalls.WithLabelValues(on.String(), signer.String())
+	m.lanes.found.WithLabelValues(on.String(), signer.String())
 	for _, how := range []string{foreignSkipped, foreignLost} {
 		m.lanes.foreign.WithLabelValues(on.String(), signer.String(), how)
 	}
@@ -188,6 +191,7 @@ func (m *Metrics) Lane(id chain.Sequence, holder string, before lane.State, fact
 				from = "self"
 			}
 			l.opened.WithLabelValues(on, from).Inc()
+			l.found.WithLabelValues(on, of).Add(float64(before.InFlight()))
 		case lane.Advanced:
 			if before.Known {
 				l.foreign.WithLabelValues(on, of, foreignSkipped).Add(float64(e.Witness.Nonce - e.From))

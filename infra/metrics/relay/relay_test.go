@@ -3,6 +3,7 @@ package relay_test
 import (
 	"errors"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -147,6 +148,7 @@ func TestLanes(t *testing.T) {
 	run(lane.Reserve{Token: 3, Intents: []chain.IntentID{one, two}, Budget: 10, At: epoch}, sign(5, two, 1, 3))
 	run(lane.Fill{Token: 3, Nonces: []uint64{4}, At: epoch.Add(4 * time.Second)})
 	run(sign(4, chain.IntentID{}, 1, 10), sign(5, two, 2, 30), lane.Advance{Token: 3, Witness: witness(9)}, lane.Reclaim{Token: 3, Count: 2, Witness: witness(7)})
+	run(lane.Open{Holder: "next", Token: 4}) // which continues both nonces in flight
 	m.Turn(id, s, relay.Turn{Budget: 10, Drift: -2, Stalled: true, Took: 250 * time.Millisecond})
 	m.Turn(other, lane.State{}, relay.Turn{Budget: 3, Drift: 1, Troubled: true})
 	m.Lease("won")
@@ -161,7 +163,7 @@ func TestLanes(t *testing.T) {
 		`lanes_in_trouble{`+of+`} 1`, `lane_in_flight_nonces{`+of+`} 2`, `lane_budget_left_nonces{`+of+`} 3`, `lane_open_nonces{`+of+`} 4`, `lane_hole_nonces{`+of+`} 0`,
 		`lane_oldest_in_flight_seconds{`+of+`} 30`, `lane_next_nonce{`+of+`} 9`, `lane_drift_nonces{`+of+`} -2`, `lane_stalls_total{`+of+`} 1`,
 		`lane_turn_seconds_sum{chain="1"} 0.25`, `lane_leases_total{outcome="won"} 1`, `lane_fenced_total{chain="1"} 1`,
-		`lane_opened_total{chain="1",from="nobody"} 1`, `lane_opened_total{chain="1",from="another"} 1`, `lane_opened_total{chain="1",from="self"} 1`,
+		`lane_opened_total{chain="1",from="nobody"} 1`, `lane_opened_total{chain="1",from="another"} 1`, `lane_recovered_nonces_total{`+of+`} 2`, `lane_recovered_nonces_total{chain="1",signer="`+bob.String()+`"} 0`, `lane_opened_total{chain="1",from="self"} 2`,
 		`lane_filled_nonces_total{`+of+`} 1`, `lane_reclaimed_nonces_total{`+of+`} 2`,
 		`lane_foreign_nonces_total{chain="1",how="skipped",signer="`+alice.String()+`"} 3`,
 		`attempts_total{chain="1",kind="first",signer="`+alice.String()+`"} 1`, `attempts_total{chain="1",kind="bump",signer="`+alice.String()+`"} 1`,
@@ -179,7 +181,8 @@ func TestSignersAndSafeguards(t *testing.T) {
 	m.Signature(alice, "signed", 20*time.Millisecond)
 	m.Signature(alice, "busy", time.Second)
 	balance := chain.NewAmount(70)
-	m.Signer(1, alice, signer.State{Known: true, Stance: signer.Stance{Status: signer.StatusServing}, Low: true, Threshold: chain.NewAmount(80), Failures: make([]signer.Failure, 3)}, &balance)
+	m.Signer(1, alice, signer.State{Known: true, Stance: signer.Stance{Status: signer.StatusServing}, Low: true, Threshold: chain.NewAmount(80), Failures: make([]signer.Failure, 3)}, &balance, epoch.Add(1500*time.Millisecond))
+	m.Signer(1, bob, signer.State{Known: true}, nil, time.Time{})
 	m.Refusal(relay.AtAccept, safeguard.ErrHalted.Because("fire"))
 	m.Refusal(relay.AtSign, budget.ErrSpent)
 	m.Refusal(relay.AtSign, nil)
@@ -193,7 +196,8 @@ func TestSignersAndSafeguards(t *testing.T) {
 		`signatures_total{outcome="signed",signer="`+alice.String()+`"} 1`, `signatures_total{outcome="busy",signer="`+alice.String()+`"} 1`,
 		`signature_seconds_count{signer="`+alice.String()+`"} 2`,
 		`signer_state{`+of+`,state="low"} 1`, `signer_state{`+of+`,state="serving"} 0`, `signer_failures{`+of+`} 3`,
-		`signer_balance{`+of+`} 70`, `signer_threshold{`+of+`} 80`,
+		`signer_balance{`+of+`} 70`, `signer_checked_timestamp_seconds{`+of+`} `+strconv.FormatFloat(float64(epoch.UnixMilli()+1500)/1000, 'g', -1, 64),
+		`!signer_checked_timestamp_seconds{chain="1",signer="`+bob.String(), `signer_threshold{`+of+`} 80`,
 		`guard_refusals_total{at="accept",rule="halted"} 1`, `guard_refusals_total{at="sign",rule="budget-spent"} 1`,
 		`halts{scope="chain"} 1`, `halts{scope="deployment"} 0`,
 		`budget_used{chain="1",money="fee"} 25`, `budget_limit{chain="1",money="fee"} 100`, `!budget_limit{chain="1",money="value"}`,

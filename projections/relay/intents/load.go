@@ -12,7 +12,7 @@ import (
 )
 
 // version is the version of the rows: see [projections.Model].
-const version = 2
+const version = 3
 
 // Model describes this read model for a rebuild.
 func Model(codec eventlog.Codec[intent.Event]) projections.Model {

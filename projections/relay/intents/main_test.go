@@ -43,7 +43,11 @@ type engine struct {
 
 // engines runs a test on every engine for read models.
 func engines(t *testing.T, test func(t *testing.T, e engine)) {
-	model := intents.Model(intent.Codec())
+	enginesOf(t, intents.Model(intent.Codec()), test)
+}
+
+// enginesOf is engines for the shadows of a model.
+func enginesOf(t *testing.T, model projections.Model, test func(t *testing.T, e engine)) {
 	t.Run("embedded", func(t *testing.T) {
 		db, err := embedded.Open("", embedded.Options{})
 		check(t, err)
@@ -118,10 +122,16 @@ func asked(n int) intent.Request {
 // command executes commands for the n-th intent, one after the other.
 func (h *history) command(t testing.TB, n int, all ...intent.Command) {
 	t.Helper()
+	h.tell(t, asked(n).ID(), all...)
+}
+
+// tell executes commands for an intent, one after the other.
+func (h *history) tell(t testing.TB, id chain.IntentID, all ...intent.Command) {
+	t.Helper()
 	for _, c := range all {
 		o, err := handler.Begin(rand.Reader, eventlog.Meta{Actor: "test"})
 		check(t, err)
-		_, err = h.intents.Handle(t.Context(), intent.Stream(asked(n).ID()), c, o)
+		_, err = h.intents.Handle(t.Context(), intent.Stream(id), c, o)
 		check(t, err)
 	}
 }
@@ -173,9 +183,14 @@ func (h *history) project(t *testing.T, db *sql.DB) {
 	t.Helper()
 	head, err := h.log.Head(t.Context())
 	check(t, err)
+	run(t, h.projector(db), head)
+}
+
+// run runs a projector up to a position.
+func run(t *testing.T, p *projector.Projector, head eventlog.Position) {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	p := h.projector(db)
 	p.Moved = func(at eventlog.Position, _ bool) {
 		if at >= head {
 			stop()
@@ -187,10 +202,12 @@ func (h *history) project(t *testing.T, db *sql.DB) {
 }
 
 // dump is the tables as text, as exported.
-func dump(t *testing.T, db *sql.DB) string {
+func dump(t *testing.T, db *sql.DB) string { return dumpOf(t, db, intents.Model(intent.Codec())) }
+
+func dumpOf(t *testing.T, db *sql.DB, model projections.Model) string {
 	t.Helper()
 	var all strings.Builder
-	for _, table := range intents.Model(intent.Codec()).Tables {
+	for _, table := range model.Tables {
 		var failed error
 		for _, row := range table.Rows(t.Context(), db, "", &failed) {
 			fmt.Fprintf(&all, "%s\n", row)

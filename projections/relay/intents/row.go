@@ -47,6 +47,9 @@ func (r Row) Apply(recorded eventlog.Recorded, e intent.Event) (Row, error) {
 	}
 	if requested, ok := e.(intent.Requested); ok {
 		requested.Request = outline(requested.Request)
+		if requested.Origin == (intent.Origin{}) { // an event from before it existed
+			requested.Origin = intent.OriginOf(recorded.Meta)
+		}
 		e = requested
 	}
 	if r.Version == 0 {

@@ -187,6 +187,9 @@ func (s *Store) Depth(ctx context.Context, id chain.ID) (d tx.Depth, err error) 
 }
 
 func count(d *tx.Depth, r *row, now time.Time) {
+	if r.Phase == tx.Open && r.Attempts > 0 {
+		d.Sent++
+	}
 	switch {
 	case r.Phase == tx.Watched:
 		d.Watched++
