@@ -84,7 +84,16 @@ func (c caller) posted(ctx context.Context, path string, query url.Values, body,
 
 // text makes a request whose answer is text.
 func (c caller) text(ctx context.Context, path string) (string, error) {
-	_, body, err := c.answer(ctx, request{method: http.MethodGet, path: path, header: http.Header{"Accept": {"*/*"}}}, false)
+	return c.textOf(ctx, path, "*/*")
+}
+
+// page is text for browsers.
+func (c caller) page(ctx context.Context, path string) (string, error) {
+	return c.textOf(ctx, path, "text/html")
+}
+
+func (c caller) textOf(ctx context.Context, path, accept string) (string, error) {
+	_, body, err := c.answer(ctx, request{method: http.MethodGet, path: path, header: http.Header{"Accept": {accept}}}, false)
 	return string(body), err
 }
 

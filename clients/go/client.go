@@ -45,5 +45,10 @@ func (c *Client) ContractJSON(ctx context.Context) (string, error) {
 
 // Docs returns the service's OpenAPI document, as a web page.
 func (c *Client) Docs(ctx context.Context) (string, error) {
-	return c.caller().text(ctx, "/docs")
+	return c.caller().page(ctx, "/docs")
+}
+
+// Problem explains a code of a problem.
+func (c *Client) Problem(ctx context.Context, code string) (ProblemKind, error) {
+	return c.caller().problem(ctx, code)
 }

@@ -26,7 +26,7 @@ var deliveryTypes = map[string]reflect.Type{
 	"Health": reflect.TypeFor[Health](), "Dependency": reflect.TypeFor[Dependency](), "Endpoint": reflect.TypeFor[Endpoint](),
 	"Head": reflect.TypeFor[Head](), "Reader": reflect.TypeFor[Reader](), "RpcAnswer": reflect.TypeFor[RPCAnswer](), "RpcError": reflect.TypeFor[RPCError](),
 	// Requests, pages and probes, which the methods write and read themselves.
-	"Submission": nil, "Results": nil, "Page": nil, "TypedCancel": nil, "Trail": nil, "Mark": nil, "Contract": nil, "Probe": nil, "RpcCall": nil,
+	"Fault": reflect.TypeFor[Fault](), "ProblemKind": reflect.TypeFor[ProblemKind](), "GroupsPage": nil, "Submission": nil, "Results": nil, "Page": nil, "TypedCancel": nil, "Trail": nil, "Mark": nil, "Contract": nil, "Probe": nil, "RpcCall": nil,
 }
 
 var relayTypes = map[string]reflect.Type{
@@ -36,13 +36,16 @@ var relayTypes = map[string]reflect.Type{
 	"Stopping": reflect.TypeFor[Stopping](), "WaitingFor": reflect.TypeFor[WaitingFor](), "Outcome": reflect.TypeFor[IntentOutcome](),
 	"Waited": reflect.TypeFor[Waited](), "Event": reflect.TypeFor[IntentEvent](), "StreamedEvent": reflect.TypeFor[IntentEvent](), "Webhook": reflect.TypeFor[Webhook](), "Tried": reflect.TypeFor[TriedWebhook](),
 	"Problem": reflect.TypeFor[Problem](), "Taken": reflect.TypeFor[IntentResult](), "Refused": reflect.TypeFor[IntentResult](),
+	"Message": reflect.TypeFor[IntentEvent](), "MessageRequest": reflect.TypeFor[MessageRequest](), "MessageCall": reflect.TypeFor[MessageCall](),
+	"MessageState": reflect.TypeFor[MessageState](), "MessageReceipt": reflect.TypeFor[MessageReceipt](),
+	"Fault": reflect.TypeFor[Fault](), "ProblemKind": reflect.TypeFor[ProblemKind](), "Contract": nil,
 	"Cancel": nil, "SpeedUp": nil, "Results": nil, "Page": nil, "Trail": nil, "GivenURL": nil, "WebhooksPage": nil, "DeadPage": nil, "Redelivery": nil, "Mark": nil,
 }
 
 // hidden are members of a contract that a Go type does not have.
 var hidden = map[string]string{
 	"RpcAnswer.jsonrpc": "always 2.0", "RpcAnswer.id": "answers are in the order of the calls",
-	"Group.nextCursor": "Group returns all members",
+	"Group.nextCursor": "Group returns all members", "Group.hasMore": "Group returns all members",
 }
 
 // schema is the part of an OpenAPI schema that determines a Go type.

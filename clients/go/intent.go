@@ -31,6 +31,7 @@ type IntentRequest struct {
 	Data  string       `json:"data,omitempty"`
 
 	Gas         *IntentGas        `json:"gas,omitempty"`
+	NotBefore   int64             `json:"notBefore,omitempty"`   // Unix seconds at which the intent may get a nonce; 0 means at once
 	Deadline    int64             `json:"deadline,omitempty"`    // Unix seconds at which the intent expires; 0 means never
 	OrderingKey string            `json:"orderingKey,omitempty"` // intents with the same ordering key land in the order of their requests
 	NonceKey    *IntentNonceKey   `json:"nonceKey,omitempty"`
@@ -75,6 +76,7 @@ type Intent struct {
 	Pool        string            `json:"pool,omitempty"`   // as requested
 	Calls       []IntentCall      `json:"calls"`
 	Gas         *IntentGas        `json:"gas,omitempty"`
+	NotBefore   int64             `json:"notBefore,omitempty"`
 	Deadline    int64             `json:"deadline,omitempty"`
 	OrderingKey string            `json:"orderingKey,omitempty"`
 	NonceKey    *IntentNonceKey   `json:"nonceKey,omitempty"`
@@ -87,7 +89,8 @@ type Intent struct {
 	Place          *Place          `json:"place,omitempty"`          // nil until a nonce is assigned
 	LeastFeePerGas string          `json:"leastFeePerGas,omitempty"` // set by a speed-up
 	Attempts       []IntentAttempt `json:"attempts"`
-	TxHash         string          `json:"txHash,omitempty"` // of the attempt with the receipt
+	FirstTxHash    string          `json:"firstTxHash,omitempty"` // of the first attempt at the calls; a later one may be mined instead
+	TxHash         string          `json:"txHash,omitempty"`      // of the attempt with the receipt
 	Receipt        *IntentReceipt  `json:"receipt,omitempty"`
 	Confirmations  []Block         `json:"confirmations,omitempty"`
 	Stopping       *Stopping       `json:"stopping,omitempty"`
@@ -97,6 +100,8 @@ type Intent struct {
 
 	RequestedAt  int64   `json:"requestedAt"`
 	UpdatedAt    int64   `json:"updatedAt,omitempty"`    // 0 in answers to commands
+	RequestID    string  `json:"requestId,omitempty"`    // of the request that created the intent
+	TraceID      string  `json:"traceId,omitempty"`      // of that request
 	AlreadyKnown bool    `json:"alreadyKnown,omitempty"` // the intent had been requested before
 	Waited       *Waited `json:"waited,omitempty"`       // nil without a wait
 }

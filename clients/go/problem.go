@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -23,6 +24,8 @@ type Problem struct {
 	Reason    string `json:"reason"` // the fault in the bytes of a transaction
 	Retryable bool   `json:"retryable"`
 	RequestID string `json:"requestId"`
+	// Errors are the faults of the request that have places in it.
+	Errors []Fault `json:"errors,omitempty"`
 
 	// Unanswered means that an earlier try of the same request got no usable answer, so that
 	// the request may have been carried out although this try was refused.
@@ -30,6 +33,32 @@ type Problem struct {
 	// RetryAfter is the pause that the service demands before the next request; 0 for none. A
 	// call waits for up to a minute by itself.
 	RetryAfter time.Duration `json:"-"`
+}
+
+// Fault is a fault of a request. One of Pointer, Parameter and Header names its place.
+type Fault struct {
+	Pointer   string `json:"pointer,omitempty"` // into the body: a JSON pointer as a URI fragment (RFC 6901, section 6)
+	Parameter string `json:"parameter,omitempty"`
+	Header    string `json:"header,omitempty"`
+	Detail    string `json:"detail"`
+}
+
+// ProblemKind explains a code of a problem.
+type ProblemKind struct {
+	Type      string `json:"type"`
+	Code      string `json:"code"`
+	Title     string `json:"title"`
+	Status    int    `json:"status"`
+	Retryable bool   `json:"retryable"`
+	Meaning   string `json:"meaning"` // what happened and what to do
+}
+
+func (c caller) problem(ctx context.Context, code string) (ProblemKind, error) {
+	var kind ProblemKind
+	r := get("/problems/"+url.PathEscape(code), nil)
+	r.header = http.Header{"Accept": {"application/json"}}
+	err := c.call(ctx, r, &kind)
+	return kind, err
 }
 
 func (p *Problem) Error() string {

@@ -94,14 +94,31 @@ type IntentFilters struct {
 	Hash     string // of any attempt
 	Subject  string
 	Statuses []IntentStatus // any of these
+
+	Target   string  // of any of the calls
+	Selector string  // the first four bytes of the data of any of the calls
+	Metadata string  // an entry: its name, "=" and its value
+	Nonce    *uint64 // with Signer
+	NonceKey string  // of Nonce
+	Since    int64   // requested at this time or later; 0: at any time
+	Until    int64   // requested in this second or earlier; 0: at any time
 }
 
 func (f IntentFilters) query() url.Values {
 	query := url.Values{"limit": {"200"}}
 	for name, value := range map[string]string{
 		"client": f.Client, "chainId": string(f.ChainID), "signer": f.Signer, "pool": f.Pool, "key": f.Key, "hash": f.Hash, "subject": f.Subject,
+		"target": f.Target, "selector": f.Selector, "metadata": f.Metadata, "nonceKey": f.NonceKey,
 	} {
 		query = with(query, name, value)
+	}
+	if f.Nonce != nil {
+		query.Set("nonce", strconv.FormatUint(*f.Nonce, 10))
+	}
+	for name, at := range map[string]int64{"since": f.Since, "until": f.Until} {
+		if at != 0 {
+			query.Set(name, strconv.FormatInt(at, 10))
+		}
 	}
 	for _, s := range f.Statuses {
 		query.Add("status", string(s))
@@ -138,6 +155,11 @@ type IntentEvent struct {
 	At       time.Time       `json:"at"`
 	Data     json.RawMessage `json:"data"`
 	Position uint64          `json:"position,omitempty"` // in the log; only in events of [Relay.Follow]
+
+	// What a receiver needs to act on the event without a look-up: in webhook deliveries and in
+	// events of [Relay.Follow], not in those of [Relay.Events].
+	Request *MessageRequest `json:"request,omitempty"`
+	State   *MessageState   `json:"state,omitempty"`
 }
 
 // Events yields the events of one intent, by rising sequence. An error is the last value that it
@@ -214,6 +236,19 @@ func (r *Relay) Webhooks() Webhooks { return Webhooks{r.caller()} }
 // Contract returns the relay's OpenAPI document, as YAML.
 func (r *Relay) Contract(ctx context.Context) (string, error) {
 	return r.caller().text(ctx, "/openapi.yaml")
+}
+
+// ContractJSON returns the relay's OpenAPI document, as JSON.
+func (r *Relay) ContractJSON(ctx context.Context) (string, error) {
+	return r.caller().text(ctx, "/openapi.json")
+}
+
+// Docs returns the relay's OpenAPI document, as a web page.
+func (r *Relay) Docs(ctx context.Context) (string, error) { return r.caller().page(ctx, "/docs") }
+
+// Problem explains a code of a problem.
+func (r *Relay) Problem(ctx context.Context, code string) (ProblemKind, error) {
+	return r.caller().problem(ctx, code)
 }
 
 // between adds the positions after and until which events are wanted.

@@ -13,16 +13,27 @@ type Webhooks struct{ caller caller }
 
 // Webhook is the state of a webhook.
 type Webhook struct {
-	ID           string   `json:"id"`
-	Origin       string   `json:"origin"`            // of its URL, whose rest may be a secret
-	Secrets      []string `json:"secrets,omitempty"` // only from [Webhooks.Own]; newest first
-	Known        bool     `json:"known"`             // at least one delivery was due to it
-	Failures     int      `json:"failures"`          // since the last success
-	FailingSince int64    `json:"failingSince,omitempty"`
-	PausedUntil  int64    `json:"pausedUntil,omitempty"`
-	Disabled     string   `json:"disabled,omitempty"` // why nothing is sent: gone, failing or operator
-	DisabledAt   int64    `json:"disabledAt,omitempty"`
-	Notices      *int     `json:"notices,omitempty"` // number of deliveries that a command concerns
+	ID           string          `json:"id"`
+	Origin       string          `json:"origin"`            // of its URL, whose rest may be a secret
+	Secrets      []string        `json:"secrets,omitempty"` // only from [Webhooks.Own]; newest first
+	Known        bool            `json:"known"`             // at least one delivery was due to it
+	Failures     int             `json:"failures"`          // since the last success
+	FailingSince int64           `json:"failingSince,omitempty"`
+	PausedUntil  int64           `json:"pausedUntil,omitempty"`
+	Disabled     string          `json:"disabled,omitempty"` // why nothing is sent: gone, failing or operator
+	DisabledAt   int64           `json:"disabledAt,omitempty"`
+	Attempts     int64           `json:"attempts"`  // all
+	Delivered    int64           `json:"delivered"` // of these, the attempts that delivered an event
+	LastAttempt  *WebhookAttempt `json:"lastAttempt,omitempty"`
+	Notices      *int            `json:"notices,omitempty"` // number of deliveries that a command concerns
+}
+
+// WebhookAttempt is the result of an attempt to deliver an event.
+type WebhookAttempt struct {
+	At        int64  `json:"at"`
+	Delivered bool   `json:"delivered"`
+	Cause     string `json:"cause,omitempty"`
+	Status    int    `json:"status,omitempty"` // of the webhook's answer
 }
 
 // NoticeID names a webhook delivery.

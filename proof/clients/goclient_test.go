@@ -31,6 +31,7 @@ type arguments struct {
 	Key          string // an idempotency key
 	Sender       string
 	Group        string
+	Code         string
 	Signature    string
 	Expires      int64
 	Deployment   string
@@ -174,6 +175,10 @@ func (c goClient) serviceCalls() map[string]goCall {
 		"client.contract":     func(ctx context.Context, _ arguments) (any, error) { return parsed(c.client.ContractJSON(ctx)) },
 		"client.contractText": func(ctx context.Context, _ arguments) (any, error) { return c.client.Contract(ctx) },
 		"client.docs":         func(ctx context.Context, _ arguments) (any, error) { return c.client.Docs(ctx) },
+		"client.problem":      func(ctx context.Context, a arguments) (any, error) { return c.client.Problem(ctx, a.Code) },
+		"relay.problem":       func(ctx context.Context, a arguments) (any, error) { return c.relay.Problem(ctx, a.Code) },
+		"relay.contract":      func(ctx context.Context, _ arguments) (any, error) { return parsed(c.relay.ContractJSON(ctx)) },
+		"relay.docs":          func(ctx context.Context, _ arguments) (any, error) { return c.relay.Docs(ctx) },
 		"relay.contractText":  func(ctx context.Context, _ arguments) (any, error) { return c.relay.Contract(ctx) },
 		"verifyWebhook": func(_ context.Context, a arguments) (any, error) {
 			v, err := watchtower.NewWebhookVerifier(a.Secrets...)

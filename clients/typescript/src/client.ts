@@ -1,7 +1,7 @@
 import type { CancelProof } from './cancel.js'
 import { type ClientOptions, Connection, milliseconds, nextCursor, type RequestOptions } from './connection.js'
 import type {
-  Address, CanceledGroup, Contract, Event, FollowedEvent, Group, GroupId, Hash, Health, ListedGroup, operations, Page, Probe, Refused, Results, RpcAnswer, RpcCall, Taken, Trail, Transaction, Validated, Waited,
+  Address, CanceledGroup, Contract, Event, FollowedEvent, Group, GroupId, Hash, Health, ListedGroup, operations, Page, Probe, ProblemKind, Refused, Results, RpcAnswer, RpcCall, Taken, Trail, Transaction, Validated, Waited,
 } from './contract/delivery.js'
 import { follow } from './following.js'
 import { sendItems } from './items.js'
@@ -242,7 +242,12 @@ export class Client {
 
   /** The contract as a web page. */
   docs({ signal }: RequestOptions = {}): Promise<string> {
-    return this.#connection.text({ path: '/docs', headers: { Accept: '*/*' }, signal })
+    return this.#connection.text({ path: '/docs', headers: { Accept: 'text/html' }, signal })
+  }
+
+  /** Explains a code of a problem. */
+  problem(code: string, { signal }: RequestOptions = {}): Promise<ProblemKind> {
+    return this.#connection.json({ path: `/problems/${encodeURIComponent(code)}`, signal })
   }
 }
 

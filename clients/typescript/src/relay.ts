@@ -1,5 +1,5 @@
 import { type ClientOptions, Connection, milliseconds, type RequestOptions } from './connection.js'
-import type { Call, Event, Gas, Intent, operations, Page, Request, Results, StreamedEvent, Trail, Waited } from './contract/relay.js'
+import type { Call, Contract, Event, Gas, Intent, Message, operations, Page, ProblemKind, Request, Results, StreamedEvent, Trail, Waited } from './contract/relay.js'
 import { follow } from './following.js'
 import { sendItems } from './items.js'
 import { stringify } from './json.js'
@@ -27,7 +27,8 @@ export type IntentGas = Omit<Gas, 'maxFeePerGas' | 'maxPriorityFeePerGas'> & { m
  * An intent: calls to carry out, for a `signer` or a `pool`. `key` identifies it for the life of
  * the service: draw it from the business object, such as `payout:17`, not for each try.
  */
-export type IntentRequest = Omit<Request, 'chainId' | 'value' | 'calls' | 'gas'> & {
+export type IntentRequest = Omit<Request, 'chainId' | 'key' | 'value' | 'calls' | 'gas'> & {
+  key: string
   /** The number of an EVM chain, or a CAIP-2 text such as `near:mainnet`. */
   chainId: number | bigint | string
   value?: Amount
@@ -38,8 +39,11 @@ export type IntentRequest = Omit<Request, 'chainId' | 'value' | 'calls' | 'gas'>
 /** The result for one intent of a list. */
 export type IntentResult = Results['results'][number]
 
-/** An event of an intent, as a webhook delivers it. */
+/** An event of an intent. */
 export type IntentEvent = Event
+
+/** The body of a webhook: an event with the request and the intent's state after it. */
+export type IntentMessage = Message
 
 /** An event of the stream, with its place in the log. */
 export type FollowedIntentEvent = StreamedEvent
@@ -176,6 +180,21 @@ export class Relay {
   /** Raises the fee of an intent's next attempts: at least a tenth above the fee of the previous speed-up. */
   speedUp(id: string, feePerGas: Amount, { signal }: RequestOptions = {}): Promise<Intent> {
     return this.#connection.json({ method: 'POST', path: `${pathOf(id)}/speed-up`, body: stringify({ feePerGas }), signal })
+  }
+
+  /** The contract, as an OpenAPI document. */
+  contract({ signal }: RequestOptions = {}): Promise<Contract> {
+    return this.#connection.json({ path: '/openapi.json', signal })
+  }
+
+  /** The contract as a web page. */
+  docs({ signal }: RequestOptions = {}): Promise<string> {
+    return this.#connection.text({ path: '/docs', headers: { Accept: 'text/html' }, signal })
+  }
+
+  /** Explains a code of a problem. */
+  problem(code: string, { signal }: RequestOptions = {}): Promise<ProblemKind> {
+    return this.#connection.json({ path: `/problems/${encodeURIComponent(code)}`, signal })
   }
 
   /** The contract as YAML, with its comments and examples. */

@@ -337,6 +337,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/problems/{code}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Explain a code of a problem
+         * @description `type` of a problem leads here. The answer is a web page for clients that accept
+         *     `text/html`, as browsers do, and JSON for all others.
+         */
+        get: operations["getProblem"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/health": {
         parameters: {
             query?: never;
@@ -500,8 +521,8 @@ export interface components {
         };
         /** @description The result of the wait. */
         Waited: {
-            /** @enum {unknown} */
-            for: "accepted" | "broadcast" | "executed" | "final";
+            /** @enum {string} */
+            for: "accepted" | "submitted" | "mined" | "completed" | "broadcast" | "executed" | "final";
             reached: boolean;
             /**
              * @description Why the status is not reached. ended: the transaction ended otherwise, see
@@ -517,17 +538,62 @@ export interface components {
             problem: components["schemas"]["Problem"];
         };
         /**
+         * @description A fault of the request. One of pointer, parameter and header names its place.
+         * @example {
+         *       "pointer": "#/chainId",
+         *       "detail": "/chainId must be a number, not null"
+         *     }
+         */
+        Fault: {
+            /** @description The place in the body: a JSON pointer as a URI fragment (RFC 6901, section 6). */
+            pointer?: string;
+            /** @description A parameter of the query or the path. */
+            parameter?: string;
+            header?: string;
+            detail: string;
+        };
+        /**
+         * @example {
+         *       "type": "/problems/invalid-limit",
+         *       "code": "invalid-limit",
+         *       "title": "The limit is out of range",
+         *       "status": 400,
+         *       "retryable": false,
+         *       "meaning": "`limit` is not a number from 1 to 1000."
+         *     }
+         */
+        ProblemKind: {
+            type: string;
+            code: string;
+            title: string;
+            /**
+             * Format: int32
+             * @description The HTTP status.
+             */
+            status: number;
+            /** @description The same request may succeed later. */
+            retryable: boolean;
+            /** @description What happened and what to do. Code stands in backquotes. */
+            meaning: string;
+        };
+        /**
          * @example {
          *       "type": "/problems/invalid-request",
          *       "title": "The request does not have the expected form",
          *       "status": 400,
          *       "detail": "/chainId must be a number, not null",
          *       "code": "invalid-request",
-         *       "requestId": "0c8d0f0e-7c1e-4a5b-9c3f-0d4f5b8b2a11"
+         *       "requestId": "0c8d0f0e-7c1e-4a5b-9c3f-0d4f5b8b2a11",
+         *       "errors": [
+         *         {
+         *           "pointer": "#/chainId",
+         *           "detail": "/chainId must be a number, not null"
+         *         }
+         *       ]
          *     }
          */
         Problem: {
-            /** @description /problems/ and the code. */
+            /** @description A relative reference to the page of the code, which explains it: `/problems/` and the code. */
             type: string;
             title: string;
             /** Format: int64 */
@@ -540,6 +606,8 @@ export interface components {
             /** @description The same request may succeed later. */
             retryable?: boolean;
             requestId?: string;
+            /** @description The faults of the request that have places in it. */
+            errors?: components["schemas"]["Fault"][];
         };
         /**
          * @example {
@@ -732,6 +800,27 @@ export interface components {
             nextPaymentAt?: components["schemas"]["Time"];
         };
         /**
+         * @example {
+         *       "groups": [
+         *         {
+         *           "chainId": 42431,
+         *           "groupId": "0x5e2f91ab5e2f91ab5e2f91ab5e2f91ab",
+         *           "nonceKey": "0x8400000000000000000000000000000000000000000000000000000000000001",
+         *           "startAt": 1795230000,
+         *           "endAt": 1797822000,
+         *           "nextPaymentAt": 1795230000
+         *         }
+         *       ],
+         *       "hasMore": false
+         *     }
+         */
+        GroupsPage: {
+            groups: components["schemas"]["ListedGroup"][];
+            /** @description Continues the list. */
+            nextCursor?: string;
+            hasMore: boolean;
+        };
+        /**
          * @description startAt and endAt are the members' smallest and largest eligibleAt. nextPaymentAt is
          *     the smallest eligibleAt of the members that have not ended; it is left out when all
          *     have ended.
@@ -760,7 +849,8 @@ export interface components {
          *         ],
          *         "currentNonce": 0,
          *         "alreadyInvalidated": false
-         *       }
+         *       },
+         *       "hasMore": false
          *     }
          */
         Group: {
@@ -773,7 +863,9 @@ export interface components {
             endAt: components["schemas"]["Time"];
             nextPaymentAt?: components["schemas"]["Time"];
             members: components["schemas"]["GroupMember"][];
+            /** @description Continues the list of members. */
             nextCursor?: string;
+            hasMore: boolean;
             cancelPlan: components["schemas"]["CancelPlan"];
         };
         /** @description Transaction describes the fields. */
@@ -963,6 +1055,8 @@ export interface components {
             chainId: components["schemas"]["Uint64"];
             txHash: components["schemas"]["Hash"];
             events: components["schemas"]["Event"][];
+            /** @description Continues the list. */
+            nextCursor?: string;
             hasMore: boolean;
         };
         Event: {
@@ -1361,8 +1455,9 @@ export interface components {
     };
     parameters: {
         /**
-         * @description Any text of the form `[A-Za-z0-9._:-]{1,128}`, with or without quotes
-         *     (draft-ietf-httpapi-idempotency-key-header-07). The same request with the same key
+         * @description 1 to 256 bytes from 0x21 to 0x7E, compared byte by byte. A value that begins with a quote
+         *     is a string of RFC 8941: the quotes are not part of the key, and `\"` and `\\` stand for a
+         *     quote and a backslash (draft-ietf-httpapi-idempotency-key-header-07). The same request with the same key
          *     gets the first answer again, with `Idempotency-Replayed: true`. Another request with
          *     the key is `idempotency-conflict` (422). While the first request is in progress the
          *     answer is `idempotency-in-progress` (409). Each API key has idempotency keys of its
@@ -1377,12 +1472,16 @@ export interface components {
         Sender: components["schemas"]["Address"];
         /** @description Decimal. May be left out; a hash occurs on one chain only. */
         ChainId: number;
+        /** @description nextCursor of the previous page, with the same filters. */
+        Cursor: string;
         /**
-         * @description The status to wait for: accepted; broadcast, a node has accepted it; executed, it is
-         *     in a block; final, the block of its verdict, of any kind, can no longer leave the
-         *     chain.
+         * @description The milestone to wait for: accepted; submitted, a node has taken it; mined, it is in a
+         *     block; completed, it is in a block that can no longer leave the chain. Intents of the
+         *     relay have the same milestones. The names of version 0.1 stay: broadcast, a node has taken
+         *     it or its answer was lost; executed, as mined; final, the block of its verdict, of any
+         *     kind, can no longer leave the chain.
          */
-        Wait: "accepted" | "broadcast" | "executed" | "final";
+        Wait: "accepted" | "submitted" | "mined" | "completed" | "broadcast" | "executed" | "final";
         /** @description Maximum wait, in seconds or as a number with a unit (1.5s, 500ms). At most 55 seconds. */
         Timeout: string;
     };
@@ -1407,10 +1506,13 @@ export type Taken = components['schemas']['Taken'];
 export type Validated = components['schemas']['Validated'];
 export type Waited = components['schemas']['Waited'];
 export type Refused = components['schemas']['Refused'];
+export type Fault = components['schemas']['Fault'];
+export type ProblemKind = components['schemas']['ProblemKind'];
 export type Problem = components['schemas']['Problem'];
 export type Page = components['schemas']['Page'];
 export type Transaction = components['schemas']['Transaction'];
 export type ListedGroup = components['schemas']['ListedGroup'];
+export type GroupsPage = components['schemas']['GroupsPage'];
 export type Group = components['schemas']['Group'];
 export type GroupMember = components['schemas']['GroupMember'];
 export type CancelPlan = components['schemas']['CancelPlan'];
@@ -1451,6 +1553,7 @@ export type ParameterIdempotencyKey = components['parameters']['IdempotencyKey']
 export type ParameterHash = components['parameters']['Hash'];
 export type ParameterSender = components['parameters']['Sender'];
 export type ParameterChainId = components['parameters']['ChainId'];
+export type ParameterCursor = components['parameters']['Cursor'];
 export type ParameterWait = components['parameters']['Wait'];
 export type ParameterTimeout = components['parameters']['Timeout'];
 export type HeaderRequestId = components['headers']['RequestId'];
@@ -1472,7 +1575,7 @@ export interface operations {
                 status?: components["schemas"]["Status"][];
                 limit?: number;
                 /** @description nextCursor of the previous page, with the same filters. */
-                cursor?: string;
+                cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
             path?: never;
@@ -1503,9 +1606,11 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The status to wait for: accepted; broadcast, a node has accepted it; executed, it is
-                 *     in a block; final, the block of its verdict, of any kind, can no longer leave the
-                 *     chain.
+                 * @description The milestone to wait for: accepted; submitted, a node has taken it; mined, it is in a
+                 *     block; completed, it is in a block that can no longer leave the chain. Intents of the
+                 *     relay have the same milestones. The names of version 0.1 stay: broadcast, a node has taken
+                 *     it or its answer was lost; executed, as mined; final, the block of its verdict, of any
+                 *     kind, can no longer leave the chain.
                  */
                 wait?: components["parameters"]["Wait"];
                 /** @description Maximum wait, in seconds or as a number with a unit (1.5s, 500ms). At most 55 seconds. */
@@ -1520,8 +1625,9 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Any text of the form `[A-Za-z0-9._:-]{1,128}`, with or without quotes
-                 *     (draft-ietf-httpapi-idempotency-key-header-07). The same request with the same key
+                 * @description 1 to 256 bytes from 0x21 to 0x7E, compared byte by byte. A value that begins with a quote
+                 *     is a string of RFC 8941: the quotes are not part of the key, and `\"` and `\\` stand for a
+                 *     quote and a backslash (draft-ietf-httpapi-idempotency-key-header-07). The same request with the same key
                  *     gets the first answer again, with `Idempotency-Replayed: true`. Another request with
                  *     the key is `idempotency-conflict` (422). While the first request is in progress the
                  *     answer is `idempotency-in-progress` (409). Each API key has idempotency keys of its
@@ -1581,9 +1687,11 @@ export interface operations {
                 /** @description Decimal. May be left out; a hash occurs on one chain only. */
                 chainId?: components["parameters"]["ChainId"];
                 /**
-                 * @description The status to wait for: accepted; broadcast, a node has accepted it; executed, it is
-                 *     in a block; final, the block of its verdict, of any kind, can no longer leave the
-                 *     chain.
+                 * @description The milestone to wait for: accepted; submitted, a node has taken it; mined, it is in a
+                 *     block; completed, it is in a block that can no longer leave the chain. Intents of the
+                 *     relay have the same milestones. The names of version 0.1 stay: broadcast, a node has taken
+                 *     it or its answer was lost; executed, as mined; final, the block of its verdict, of any
+                 *     kind, can no longer leave the chain.
                  */
                 wait?: components["parameters"]["Wait"];
                 /** @description Maximum wait, in seconds or as a number with a unit (1.5s, 500ms). At most 55 seconds. */
@@ -1669,8 +1777,10 @@ export interface operations {
             query?: {
                 /** @description Decimal. May be left out; a hash occurs on one chain only. */
                 chainId?: components["parameters"]["ChainId"];
-                /** @description Only events whose version is greater. */
+                /** @description Only events whose version is greater. Excludes cursor. */
                 after?: number;
+                /** @description nextCursor of the previous page, with the same filters. */
+                cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
             path: {
@@ -1789,8 +1899,9 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Any text of the form `[A-Za-z0-9._:-]{1,128}`, with or without quotes
-                 *     (draft-ietf-httpapi-idempotency-key-header-07). The same request with the same key
+                 * @description 1 to 256 bytes from 0x21 to 0x7E, compared byte by byte. A value that begins with a quote
+                 *     is a string of RFC 8941: the quotes are not part of the key, and `\"` and `\\` stand for a
+                 *     quote and a backslash (draft-ietf-httpapi-idempotency-key-header-07). The same request with the same key
                  *     gets the first answer again, with `Idempotency-Replayed: true`. Another request with
                  *     the key is `idempotency-conflict` (422). While the first request is in progress the
                  *     answer is `idempotency-in-progress` (409). Each API key has idempotency keys of its
@@ -1848,8 +1959,13 @@ export interface operations {
                 /** @description Only groups whose endAt is in the future. */
                 active?: boolean;
                 limit?: number;
-                /** @description From the Link of the previous page, with the same filters. */
-                cursor?: string;
+                /** @description nextCursor of the previous page, with the same filters. */
+                cursor?: components["parameters"]["Cursor"];
+                /**
+                 * @description list: the answer is the list alone, and the next page's cursor is in `Link`. page: the
+                 *     answer is an object with `nextCursor`, as of all other lists.
+                 */
+                form?: "list" | "page";
             };
             header?: never;
             path: {
@@ -1867,7 +1983,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListedGroup"][];
+                    "application/json": components["schemas"]["ListedGroup"][] | components["schemas"]["GroupsPage"];
                 };
             };
             400: components["responses"]["Problem"];
@@ -1886,8 +2002,8 @@ export interface operations {
                 chainId?: number;
                 /** @description Maximum number of members. */
                 limit?: number;
-                /** @description nextCursor of the previous page. */
-                cursor?: string;
+                /** @description nextCursor of the previous page, with the same filters. */
+                cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
             path: {
@@ -2034,6 +2150,32 @@ export interface operations {
                 };
             };
             403: components["responses"]["Problem"];
+            429: components["responses"]["TooMany"];
+        };
+    };
+    getProblem: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                code: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The code's row in the table of problems. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemKind"];
+                    "text/html": string;
+                };
+            };
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
             429: components["responses"]["TooMany"];
         };
     };

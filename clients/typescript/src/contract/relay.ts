@@ -115,7 +115,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List all clients' webhooks by id */
+        /**
+         * List the client's webhooks by id, with their attempts
+         * @description With the scope audit or admin, the list has the webhooks of all clients.
+         */
         get: operations["listWebhooks"];
         put?: never;
         /**
@@ -269,7 +272,8 @@ export interface paths {
          *     the event's place in the log. A client that was cut continues with `Last-Event-ID`,
          *     or `after`, and misses nothing; a browser's EventSource does so by itself. Between
          *     events, at least every 15 seconds, the service sends a position up to which
-         *     everything was sent: an id without data, or a line with `position` alone.
+         *     everything was sent: an id without data, or a line with `position` alone. Each event
+         *     is a `Message`.
          */
         get: operations["followEvents"];
         put?: never;
@@ -297,10 +301,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show this contract as JSON */
+        get: operations["getContractJson"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/docs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show this contract as a web page */
+        get: operations["getDocs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/problems/{code}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Explain a code of a problem
+         * @description `type` of a problem leads here. The answer is a web page for clients that accept
+         *     `text/html`, as browsers do, and JSON for all others.
+         */
+        get: operations["getProblem"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * @description Identifies the request. Required unless the request has the header `Idempotency-Key`. Compared byte by byte.
+         * @example salary-2026-11
+         */
+        IdempotencyKey: string;
         /** @example 0x9c41d7e09c41d7e09c41d7e09c41d7e0 */
         IntentId: `0x${string}`;
         /** @example 0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d */
@@ -351,8 +415,7 @@ export interface components {
         Request: {
             /** Format: int64 */
             chainId: number;
-            /** @description The idempotency key. */
-            key: string;
+            key?: components["schemas"]["IdempotencyKey"];
             signer?: components["schemas"]["Address"];
             pool?: string;
             to?: components["schemas"]["Address"];
@@ -360,6 +423,11 @@ export interface components {
             data?: components["schemas"]["Data"];
             calls?: components["schemas"]["Call"][];
             gas?: components["schemas"]["Gas"];
+            /**
+             * Format: int64
+             * @description The earliest time at which the intent gets a nonce, in Unix seconds; 0 for at once. It is before the deadline. Later intents with the same ordering key wait for it.
+             */
+            notBefore?: number;
             /**
              * Format: int64
              * @description The time at which the intent expires, in Unix seconds; 0 for never.
@@ -569,6 +637,8 @@ export interface components {
             calls: components["schemas"]["Call"][];
             gas?: components["schemas"]["Gas"];
             /** Format: int64 */
+            notBefore?: number;
+            /** Format: int64 */
             deadline?: number;
             orderingKey?: string;
             nonceKey?: components["schemas"]["NonceKey"];
@@ -588,6 +658,9 @@ export interface components {
             place?: components["schemas"]["Place"];
             leastFeePerGas?: components["schemas"]["Amount"];
             attempts: components["schemas"]["Attempt"][];
+            /** @description The hash of the first attempt at the calls. A later attempt may be mined instead. */
+            firstTxHash?: components["schemas"]["Hash"];
+            /** @description The hash of the attempt that the receipt belongs to. */
             txHash?: components["schemas"]["Hash"];
             receipt?: components["schemas"]["Receipt"];
             confirmations?: components["schemas"]["Block"][];
@@ -599,6 +672,14 @@ export interface components {
              */
             waitingSince?: number;
             outcome?: components["schemas"]["Outcome"];
+            /**
+             * Format: uuid
+             * @description The request that created the intent: its `X-Request-Id` if that is a UUID, else a UUID
+             *     that follows from it. Logs have it as `request`, and events as `correlation`.
+             */
+            requestId?: string;
+            /** @description The W3C trace of that request. */
+            traceId?: string;
             /** Format: int64 */
             requestedAt: number;
             /**
@@ -662,7 +743,7 @@ export interface components {
          */
         WaitingFor: {
             /** @enum {string} */
-            code: "halted" | "signer-stopped" | "budget-spent" | "budget-over-limit" | "behind-another" | "lane-full" | "lane-stalled" | "market-above-ceiling";
+            code: "not-before" | "halted" | "signer-stopped" | "budget-spent" | "budget-over-limit" | "behind-another" | "lane-full" | "lane-stalled" | "market-above-ceiling";
             detail?: string;
         };
         /** @description How the intent ended. Of a completed intent, `reason` is why it should have been stopped. */
@@ -674,7 +755,7 @@ export interface components {
         };
         Waited: {
             /** @enum {string} */
-            for: "assigned" | "mined" | "completed";
+            for: "accepted" | "assigned" | "submitted" | "mined" | "completed";
             reached: boolean;
             /** @enum {string} */
             because?: "ended" | "timeout" | "stopping" | "busy" | "unavailable";
@@ -699,6 +780,8 @@ export interface components {
         Trail: {
             id: components["schemas"]["IntentId"];
             events: components["schemas"]["Event"][];
+            /** @description Continues the list. */
+            nextCursor?: string;
             hasMore: boolean;
         };
         Event: {
@@ -712,6 +795,109 @@ export interface components {
             data: Record<string, never>;
         };
         /**
+         * @description An event with all that a receiver needs to act on it without a look-up: the request,
+         *     and the intent's state right after the event. Webhooks and brokers carry it,
+         *     and `/v1/events` with its position. Only deliveries that an older version has queued lack `request` and `state`.
+         */
+        Message: {
+            intent: components["schemas"]["IntentId"];
+            /**
+             * Format: int64
+             * @description Number of the intent's event, from 1 without gaps.
+             */
+            sequence: number;
+            /** @enum {string} */
+            type: "TxAccepted" | "TxSubmitted" | "TxReplaced" | "TxReceiptUpdated" | "TxConfirmed" | "TxFailed";
+            /** Format: date-time */
+            at: string;
+            data: Record<string, never>;
+            request?: components["schemas"]["MessageRequest"];
+            state?: components["schemas"]["MessageState"];
+        };
+        MessageRequest: {
+            client?: string;
+            /** @description The idempotency key. */
+            key: string;
+            /** Format: int64 */
+            chainId: number;
+            signer?: components["schemas"]["Address"];
+            pool?: string;
+            orderingKey?: string;
+            /** Format: int64 */
+            notBefore?: number;
+            /** Format: int64 */
+            deadline?: number;
+            subject?: string;
+            metadata?: {
+                [key: string]: string;
+            };
+            calls: components["schemas"]["MessageCall"][];
+        };
+        MessageCall: {
+            /** @description Absent for the creation of a contract. */
+            to?: components["schemas"]["Address"];
+            value: components["schemas"]["Amount"];
+            /** @description The call's input, if the inputs of all calls together have at most `messages.data-bytes`. */
+            data?: components["schemas"]["Data"];
+            /** @description Keccak-256 of a longer input. Until the calls are mined, auditors and brokers get neither `data` nor `dataHash`. */
+            dataHash?: components["schemas"]["Hash"];
+            /**
+             * Format: int64
+             * @description Length of the input.
+             */
+            dataBytes?: number;
+        };
+        MessageState: {
+            status: components["schemas"]["Status"];
+            /** @description The account that signs; absent, like the nonce, while the intent has no nonce. */
+            signer?: components["schemas"]["Address"];
+            nonceKey?: components["schemas"]["NonceKeyText"];
+            /** Format: int64 */
+            nonce?: number | bigint;
+            /** @description The mined transaction, or else the last one that was signed for the nonce. */
+            hash?: components["schemas"]["Hash"];
+            /**
+             * @description A no-op carries out no calls.
+             * @enum {string}
+             */
+            kind?: "first" | "bump" | "no-op";
+            /** @description What the transaction offers per unit of gas. */
+            fee?: {
+                maxFee?: string;
+                maxPriorityFee?: string;
+            };
+            receipt?: components["schemas"]["MessageReceipt"];
+            /**
+             * Format: int64
+             * @description Number of blocks that confirm the receipt and were reported.
+             */
+            confirmations: number;
+            reason?: components["schemas"]["Reason"];
+            detail?: string;
+        };
+        MessageReceipt: {
+            block: {
+                /** Format: int64 */
+                number: number;
+                hash: components["schemas"]["Hash"];
+                parent: components["schemas"]["Hash"];
+                /** Format: int64 */
+                time: number;
+            };
+            /** Format: int64 */
+            index: number;
+            /**
+             * Format: int64
+             * @description 1, or 0 when a call reverted.
+             */
+            status: number;
+            /** Format: int64 */
+            gasUsed: number;
+            effectiveGasPrice?: string;
+            feePayer?: components["schemas"]["Address"];
+            feeToken?: components["schemas"]["Address"];
+        };
+        /**
          * @example {
          *       "position": 1204,
          *       "intent": "0x9c41d7e09c41d7e09c41d7e09c41d7e0",
@@ -719,7 +905,34 @@ export interface components {
          *       "type": "TxSubmitted",
          *       "at": "2026-11-20T08:00:01Z",
          *       "data": {
-         *         "txHash": "0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d"
+         *         "hash": "0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d",
+         *         "attempt": 1
+         *       },
+         *       "request": {
+         *         "client": "shop",
+         *         "key": "order-17",
+         *         "chainId": 42431,
+         *         "pool": "hot",
+         *         "metadata": {
+         *           "invoice": "4711"
+         *         },
+         *         "calls": [
+         *           {
+         *             "to": "0x20c0000000000000000000000000000000000001",
+         *             "value": "0",
+         *             "data": "0xa9059cbb",
+         *             "dataBytes": 4
+         *           }
+         *         ]
+         *       },
+         *       "state": {
+         *         "status": "submitted",
+         *         "signer": "0x70997970c51812dc3a010c7d01b50e0d17dc79c8",
+         *         "nonceKey": "0x0",
+         *         "nonce": 7,
+         *         "hash": "0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d",
+         *         "kind": "first",
+         *         "confirmations": 0
          *       }
          *     }
          */
@@ -737,6 +950,8 @@ export interface components {
             /** Format: date-time */
             at: string;
             data: Record<string, never>;
+            request: components["schemas"]["MessageRequest"];
+            state: components["schemas"]["MessageState"];
         };
         /**
          * @example {
@@ -768,7 +983,14 @@ export interface components {
          *       "id": "4b1f4b1f4b1f4b1f4b1f4b1f4b1f4b1f",
          *       "origin": "https://shop.example",
          *       "known": true,
-         *       "failures": 0
+         *       "failures": 0,
+         *       "attempts": 12,
+         *       "delivered": 12,
+         *       "lastAttempt": {
+         *         "at": 1795161601,
+         *         "delivered": true,
+         *         "status": 204
+         *       }
          *     }
          */
         Webhook: {
@@ -799,6 +1021,27 @@ export interface components {
             disabledAt?: number;
             /**
              * Format: int64
+             * @description Number of all attempts.
+             */
+            attempts: number;
+            /**
+             * Format: int64
+             * @description Number of the attempts that delivered an event.
+             */
+            delivered: number;
+            lastAttempt?: {
+                /** Format: int64 */
+                at: number;
+                delivered: boolean;
+                cause?: components["schemas"]["NoticeCause"];
+                /**
+                 * Format: int64
+                 * @description The HTTP status of the webhook's answer.
+                 */
+                status?: number;
+            };
+            /**
+             * Format: int64
              * @description Number of deliveries that the command concerns, counted up to the client's burst and 20,000. Only answers to `disable` and `redeliver` have it.
              */
             notices?: number;
@@ -810,7 +1053,14 @@ export interface components {
          *           "id": "4b1f4b1f4b1f4b1f4b1f4b1f4b1f4b1f",
          *           "origin": "https://shop.example",
          *           "known": true,
-         *           "failures": 0
+         *           "failures": 0,
+         *           "attempts": 12,
+         *           "delivered": 12,
+         *           "lastAttempt": {
+         *             "at": 1795161601,
+         *             "delivered": true,
+         *             "status": 204
+         *           }
          *         }
          *       ],
          *       "hasMore": false
@@ -818,6 +1068,8 @@ export interface components {
          */
         WebhooksPage: {
             webhooks: components["schemas"]["Webhook"][];
+            /** @description Continues the list. */
+            nextCursor?: string;
             hasMore: boolean;
         };
         /**
@@ -881,8 +1133,10 @@ export interface components {
                  * @description When the last attempt ended.
                  */
                 lastAt?: number;
-                event: components["schemas"]["Event"];
+                event: components["schemas"]["Message"];
             }[];
+            /** @description Continues the list. */
+            nextCursor?: string;
             hasMore: boolean;
         };
         /**
@@ -903,13 +1157,84 @@ export interface components {
             }[];
         };
         /**
+         * @description An OpenAPI document, version 3.1.
+         * @example {
+         *       "openapi": "3.1.0",
+         *       "info": {
+         *         "title": "Watchtower",
+         *         "version": "1"
+         *       },
+         *       "paths": {},
+         *       "components": {}
+         *     }
+         */
+        Contract: {
+            openapi: string;
+            info: {
+                [key: string]: unknown;
+            };
+            paths: {
+                [key: string]: unknown;
+            };
+            components: {
+                [key: string]: unknown;
+            };
+        } & {
+            [key: string]: unknown;
+        };
+        /**
+         * @description A fault of the request. One of pointer, parameter and header names its place.
+         * @example {
+         *       "pointer": "#/chainId",
+         *       "detail": "/chainId must be a number, not null"
+         *     }
+         */
+        Fault: {
+            /** @description The place in the body: a JSON pointer as a URI fragment (RFC 6901, section 6). */
+            pointer?: string;
+            /** @description A parameter of the query or the path. */
+            parameter?: string;
+            header?: string;
+            detail: string;
+        };
+        /**
+         * @example {
+         *       "type": "/problems/invalid-limit",
+         *       "code": "invalid-limit",
+         *       "title": "The limit is out of range",
+         *       "status": 400,
+         *       "retryable": false,
+         *       "meaning": "`limit` is not a number from 1 to 1000."
+         *     }
+         */
+        ProblemKind: {
+            type: string;
+            code: string;
+            title: string;
+            /**
+             * Format: int32
+             * @description The HTTP status.
+             */
+            status: number;
+            /** @description The same request may succeed later. */
+            retryable: boolean;
+            /** @description What happened and what to do. Code stands in backquotes. */
+            meaning: string;
+        };
+        /**
          * @example {
          *       "type": "/problems/invalid-request",
          *       "title": "The request does not have the expected form",
          *       "status": 400,
          *       "detail": "/chainId must be a number, not null",
          *       "code": "invalid-request",
-         *       "requestId": "0c8d0f0e-7c1e-4a5b-9c3f-0d4f5b8b2a11"
+         *       "requestId": "0c8d0f0e-7c1e-4a5b-9c3f-0d4f5b8b2a11",
+         *       "errors": [
+         *         {
+         *           "pointer": "#/chainId",
+         *           "detail": "/chainId must be a number, not null"
+         *         }
+         *       ]
          *     }
          */
         Problem: {
@@ -919,8 +1244,8 @@ export interface components {
             status: number;
             detail?: string;
             /**
-             * @description The codes of the API of delivery, and of intents: unknown-intent, invalid-intent, intent-too-large, webhook-url, deadline-
-             *     passed, intent-settled, intent-canceling, fee-over-ceiling,
+             * @description The codes of the API of delivery, and of intents: unknown-intent, invalid-intent, intent-too-large, webhook-url, not-before-too-far,
+             *     deadline-passed, intent-settled, intent-canceling, fee-over-ceiling,
              *     fee-raise-too-small, too-many-speed-ups,
              *     halted, target-not-allowed, budget-spent, budget-over-limit,
              *     signer-not-in-pool, target-not-of-signer, intent-not-served,
@@ -931,6 +1256,8 @@ export interface components {
             reason?: string;
             retryable?: boolean;
             requestId?: string;
+            /** @description The faults of the request that have places in it. */
+            errors?: components["schemas"]["Fault"][];
         };
     };
     responses: {
@@ -964,10 +1291,25 @@ export interface components {
         };
     };
     parameters: {
+        /**
+         * @description The intent's `key`, if the body has none; if it has one, both must be equal. An intent of
+         *     a list that has no `key` gets this one, `#` and its number in the list, from 0. A key is
+         *     1 to 256 bytes from 0x21 to 0x7E, compared byte by byte. A value that begins with a quote
+         *     is a string of RFC 8941: the quotes are not part of the key, and `\"` and `\\` stand for a
+         *     quote and a backslash (draft-ietf-httpapi-idempotency-key-header-07).
+         */
+        IdempotencyKey: string;
+        /** @description `nextCursor` of the previous page, with the same filters. */
+        Cursor: string;
         WebhookId: components["schemas"]["WebhookId"];
         IntentId: components["schemas"]["IntentId"];
-        /** @description assigned: the intent has a nonce; mined: a block contains one of its attempts other than a no-op; completed: it is carried out. */
-        Wait: "assigned" | "mined" | "completed";
+        /**
+         * @description The milestone to wait for: accepted; assigned, the intent has a nonce; submitted, a node has
+         *     taken one of its attempts other than a no-op, so that `attempts` and `firstTxHash` have
+         *     hashes; mined, a block contains one of these attempts; completed, it is carried out and the
+         *     block is final. All but assigned are milestones of transactions in the API of delivery too.
+         */
+        Wait: "accepted" | "assigned" | "submitted" | "mined" | "completed";
         /** @description Maximum wait, in seconds or with a unit, at most 55 s; 20 s unless given. */
         Timeout: string;
     };
@@ -975,6 +1317,7 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type IdempotencyKey = components['schemas']['IdempotencyKey'];
 export type IntentId = components['schemas']['IntentId'];
 export type Hash = components['schemas']['Hash'];
 export type Address = components['schemas']['Address'];
@@ -1006,6 +1349,11 @@ export type Outcome = components['schemas']['Outcome'];
 export type Waited = components['schemas']['Waited'];
 export type Trail = components['schemas']['Trail'];
 export type Event = components['schemas']['Event'];
+export type Message = components['schemas']['Message'];
+export type MessageRequest = components['schemas']['MessageRequest'];
+export type MessageCall = components['schemas']['MessageCall'];
+export type MessageState = components['schemas']['MessageState'];
+export type MessageReceipt = components['schemas']['MessageReceipt'];
 export type StreamedEvent = components['schemas']['StreamedEvent'];
 export type Mark = components['schemas']['Mark'];
 export type WebhookId = components['schemas']['WebhookId'];
@@ -1016,9 +1364,14 @@ export type Tried = components['schemas']['Tried'];
 export type NoticeCause = components['schemas']['NoticeCause'];
 export type DeadPage = components['schemas']['DeadPage'];
 export type Redelivery = components['schemas']['Redelivery'];
+export type Contract = components['schemas']['Contract'];
+export type Fault = components['schemas']['Fault'];
+export type ProblemKind = components['schemas']['ProblemKind'];
 export type Problem = components['schemas']['Problem'];
 export type ResponseProblem = components['responses']['Problem'];
 export type ResponseTooMany = components['responses']['TooMany'];
+export type ParameterIdempotencyKey = components['parameters']['IdempotencyKey'];
+export type ParameterCursor = components['parameters']['Cursor'];
 export type ParameterWebhookId = components['parameters']['WebhookId'];
 export type ParameterIntentId = components['parameters']['IntentId'];
 export type ParameterWait = components['parameters']['Wait'];
@@ -1040,11 +1393,31 @@ export interface operations {
                 /** @description The hash of any attempt. */
                 hash?: components["schemas"]["Hash"];
                 subject?: string;
+                /** @description The target of any of the calls. */
+                target?: components["schemas"]["Address"];
+                /**
+                 * @description The first four bytes of the data of any of the calls. Of other clients' intents, an
+                 *     auditor finds those with a receipt: until then only the client knows the data.
+                 */
+                selector?: `0x${string}`;
+                /**
+                 * @description An entry of the metadata: its name, `=` and its value.
+                 * @example order=17
+                 */
+                metadata?: string;
+                /** @description The nonce that the intent has. It needs `signer`. */
+                nonce?: number;
+                /** @description The nonce key of `nonce`; any, if it is missing. */
+                nonceKey?: string;
+                /** @description Requested at this time or later, in Unix seconds. */
+                since?: number;
+                /** @description Requested in this second or earlier, in Unix seconds. */
+                until?: number;
                 /** @description Intents with any of these statuses match. */
                 status?: components["schemas"]["Status"][];
                 limit?: number;
                 /** @description `nextCursor` of the previous page, with the same filters. */
-                cursor?: string;
+                cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
             path?: never;
@@ -1072,12 +1445,26 @@ export interface operations {
     createIntents: {
         parameters: {
             query?: {
-                /** @description assigned: the intent has a nonce; mined: a block contains one of its attempts other than a no-op; completed: it is carried out. */
+                /**
+                 * @description The milestone to wait for: accepted; assigned, the intent has a nonce; submitted, a node has
+                 *     taken one of its attempts other than a no-op, so that `attempts` and `firstTxHash` have
+                 *     hashes; mined, a block contains one of these attempts; completed, it is carried out and the
+                 *     block is final. All but assigned are milestones of transactions in the API of delivery too.
+                 */
                 wait?: components["parameters"]["Wait"];
                 /** @description Maximum wait, in seconds or with a unit, at most 55 s; 20 s unless given. */
                 timeout?: components["parameters"]["Timeout"];
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description The intent's `key`, if the body has none; if it has one, both must be equal. An intent of
+                 *     a list that has no `key` gets this one, `#` and its number in the list, from 0. A key is
+                 *     1 to 256 bytes from 0x21 to 0x7E, compared byte by byte. A value that begins with a quote
+                 *     is a string of RFC 8941: the quotes are not part of the key, and `\"` and `\\` stand for a
+                 *     quote and a backslash (draft-ietf-httpapi-idempotency-key-header-07).
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -1120,7 +1507,12 @@ export interface operations {
     getIntent: {
         parameters: {
             query?: {
-                /** @description assigned: the intent has a nonce; mined: a block contains one of its attempts other than a no-op; completed: it is carried out. */
+                /**
+                 * @description The milestone to wait for: accepted; assigned, the intent has a nonce; submitted, a node has
+                 *     taken one of its attempts other than a no-op, so that `attempts` and `firstTxHash` have
+                 *     hashes; mined, a block contains one of these attempts; completed, it is carried out and the
+                 *     block is final. All but assigned are milestones of transactions in the API of delivery too.
+                 */
                 wait?: components["parameters"]["Wait"];
                 /** @description Maximum wait, in seconds or with a unit, at most 55 s; 20 s unless given. */
                 timeout?: components["parameters"]["Timeout"];
@@ -1163,8 +1555,10 @@ export interface operations {
     listIntentEvents: {
         parameters: {
             query?: {
-                /** @description Only events whose sequence is greater. */
+                /** @description Only events whose sequence is greater. Excludes cursor. */
                 after?: number;
+                /** @description `nextCursor` of the previous page, with the same filters. */
+                cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
             path: {
@@ -1289,8 +1683,10 @@ export interface operations {
         parameters: {
             query?: {
                 limit?: number;
-                /** @description Only webhooks whose id is greater. */
+                /** @description Only webhooks whose id is greater. Excludes cursor. */
                 after?: components["schemas"]["WebhookId"];
+                /** @description `nextCursor` of the previous page, with the same filters. */
+                cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
             path?: never;
@@ -1419,9 +1815,11 @@ export interface operations {
         parameters: {
             query?: {
                 limit?: number;
-                /** @description With `sequence`, the delivery after which the page begins. */
+                /** @description With `sequence`, the delivery after which the page begins. Excludes cursor. */
                 intent?: components["schemas"]["IntentId"];
                 sequence?: number;
+                /** @description `nextCursor` of the previous page, with the same filters. */
+                cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
             path: {
@@ -1606,6 +2004,76 @@ export interface operations {
                 };
             };
             403: components["responses"]["Problem"];
+            429: components["responses"]["TooMany"];
+        };
+    };
+    getContractJson: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The contract as JSON. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Contract"];
+                };
+            };
+            403: components["responses"]["Problem"];
+            429: components["responses"]["TooMany"];
+        };
+    };
+    getDocs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page that loads no other resource. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            403: components["responses"]["Problem"];
+            429: components["responses"]["TooMany"];
+        };
+    };
+    getProblem: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                code: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The code's row in the table of problems. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProblemKind"];
+                    "text/html": string;
+                };
+            };
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
             429: components["responses"]["TooMany"];
         };
     };
