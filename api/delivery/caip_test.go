@@ -42,7 +42,7 @@ func TestChainsByCAIP2(t *testing.T) {
 		status int
 		code   error
 	}{
-		`"near:testnet"`: {422, commands.ErrUnsupportedChain}, `"eip155:5"`: {422, commands.ErrUnsupportedChain}, `"42431"`: {200, nil},
+		`"near:testnet"`: {422, commands.ErrUnsupportedChain}, `"eip155:5"`: {422, commands.ErrUnsupportedChain}, `"42431"`: {400, rest.ErrInvalidRequest},
 		`"eip155:0"`: {400, rest.ErrInvalidRequest}, `"near:"`: {400, rest.ErrInvalidRequest}, `""`: {400, rest.ErrInvalidRequest}, `["eip155:1"]`: {400, rest.ErrInvalidRequest},
 	} {
 		res := s.do(http.MethodPost, "/v1/transactions", bytes.Replace(body, []byte(`"chainId":42431`), []byte(`"chainId":`+name), 1))

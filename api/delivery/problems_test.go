@@ -39,7 +39,7 @@ func TestFaultsHavePlaces(t *testing.T) {
 		"body": {
 			s.do(http.MethodPost, "/v1/transactions", []byte(`{"chainId": null, "transactions": ["0x12", 7, {"a": [",}"]}, true], "a/b~ c": {"x": [1]}, "transactions": []}`)),
 			[]rest.Fault{
-				{Pointer: "#/chainId", Detail: "/chainId must be a number, not null"},
+				{Pointer: "#/chainId", Detail: "/chainId must be a number or a string such as eip155:1, not null"},
 				{Pointer: "#/transactions/1", Detail: "/transactions/1 must be a string, not a number"},
 				{Pointer: "#/transactions/2", Detail: "/transactions/2 must be a string, not an object"},
 				{Pointer: "#/transactions/3", Detail: "/transactions/3 must be a string, not a boolean"},

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -79,6 +80,8 @@ func (d *Document) Chain() (chain.ID, error) {
 	}
 	id, err := chain.ParseNamed(string(text))
 	switch {
+	case !bytes.Contains(text, []byte(":")): // a number in quotes is a mistake, as for every other number
+		return 0, d.r.wrong("must be a number, or a chain by CAIP-2 such as eip155:1, not %s", Quote(text))
 	case errors.Is(err, chain.ErrNoNumber):
 		return 0, commands.ErrUnsupportedChain.At(pointerOf(d.r.path), "chain %s is not served here", Quote(text))
 	case err != nil:

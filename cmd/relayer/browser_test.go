@@ -24,6 +24,7 @@ import (
 type browser struct {
 	*testing.T
 	ctx  context.Context
+	end  func() // closes the browser; it may be called again
 	base string
 	axe  string
 
@@ -44,12 +45,12 @@ func openBrowser(t *testing.T, base string) *browser {
 		options = append(options, chromedp.ExecPath(program))
 	}
 	allocated, endAll := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
-	ctx, end := chromedp.NewContext(allocated)
+	ctx, end := chromedp.NewContext(allocated, chromedp.WithErrorf(func(string, ...any) {})) // it does not know every event of the browser
 	b.ctx = ctx
 	chromedp.ListenTarget(ctx, b.heard)
+	b.end = func() { end(); endAll() }
 	t.Cleanup(func() {
-		end()
-		endAll()
+		b.end()
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, trouble := range b.troubles {

@@ -55,6 +55,7 @@ func TestConsolePages(t *testing.T) {
 			b.picture(page.name)
 		}
 		b.actions(w, door)
+		b.end() // before the service ends, which the page would notice
 		check(t, s.Stop(w.ctx))
 	})
 }

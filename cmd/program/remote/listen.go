@@ -32,7 +32,7 @@ It begins with the next event, or after the position in --after, and resumes whe
 Each event is posted once, in order, and the answer is printed. Unlike a webhook, an event that the URL
 does not accept is not posted again: start the command again with --after.
 
-The secret with which the requests are signed is made anew and printed at the start, unless --secret-file
+The secret with which the requests are signed is drawn and printed at the start, unless --secret-file
 or ` + secretVar + ` gives one.`
 
 // secretVar is a variable with the secret of listen.
@@ -121,7 +121,7 @@ func (l *listening) run(cmd *cobra.Command) error {
 	return f.run(cmd.Context())
 }
 
-// key is the key that signs; secret is its text if it was made anew.
+// key is the key that signs; secret is its text if it was drawn.
 func (l *listening) key() (key []byte, secret string, err error) {
 	text := os.Getenv(secretVar)
 	if l.secret != "" {
