@@ -167,7 +167,8 @@ func (b *browser) narrow(page string) {
 	b.run(chromedp.EmulateViewport(1280, 900))
 }
 
-// picture keeps a picture of the page, if the test is asked for pictures.
+// picture keeps a picture of the page in the folder WATCHTOWER_TEST_PICTURES, if there is one. The pictures of
+// docs/pictures are made so.
 func (b *browser) picture(name string) {
 	b.Helper()
 	folder := os.Getenv("WATCHTOWER_TEST_PICTURES")

@@ -52,7 +52,7 @@ func TestConsolePages(t *testing.T) {
 			b.visit(page.path, page.text)
 			b.accessible(page.path)
 			b.narrow(page.path)
-			b.picture(page.name)
+			b.picture("console-" + page.name)
 		}
 		b.actions(w, door)
 		b.end() // before the service ends, which the page would notice
@@ -85,7 +85,7 @@ func (b *browser) actions(w *world, door client) {
 		b.Fatalf("the intent: %d", status)
 	}
 	b.visit("/intents/"+paused.ID().String(), "signer-stopped")
-	b.picture("waits")
+	b.picture("console-waits")
 	b.order("cancel", "not needed any more")
 	b.shows("canceled")
 
