@@ -176,6 +176,39 @@ func TestWalletsUseTheRelay(t *testing.T) {
 	}
 }
 
+// viem's sendCalls, waitForCallsStatus and getCapabilities work by EIP-5792 on both kinds of chain.
+func TestCallsOfWallets(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, k, inFiles)
+			s := w.relayer(t)
+			check(t, s.Start(w.ctx))
+			c := w.client(t, s)
+			from := wallet.Dev(0).Address().String()
+			a := w.launch(t, "viem", w.rpc(c), nil, from, "calls", mark(0))
+			got := a.receipt(t).Receipt
+			if got.ID == "" || got.Status != "success" || !got.OK {
+				t.Errorf("the status is %+v", got)
+			}
+			check(t, a.wait())
+			id := w.held(t, c, got.Hash)
+			if found := c.found(t, "key="+got.ID); len(found) != 1 || found[0] != id {
+				t.Errorf("%s sent %s, and the id is of %s", id, got.Hash, found)
+			}
+			a = w.launch(t, "viem", w.rpc(c), nil, from, "capabilities")
+			want := map[string]string{"tempo": `{"atomic":{"status":"supported"}}`, "ethereum": `{"atomic":{"status":"unsupported"}}`}[w.name]
+			if got := a.next(t, "capabilities", func(s said) bool { return s.Capabilities != nil }).Capabilities; string(got) != want {
+				t.Errorf("the capabilities are %s, want %s", got, want)
+			}
+			check(t, a.wait())
+			w.accepted(t, s)
+			w.judge(t)
+		})
+	}
+}
+
 // replacedBelow has the transaction of an application replaced while the chain makes no blocks. The receipt
 // that the application waits for is the replacement's.
 func (w *world) replacedBelow(t *testing.T, c client, a *application) {
