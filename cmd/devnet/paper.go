@@ -53,6 +53,7 @@ func (p *paper) banner(o options, c *devChain, s *delivery) {
 	}
 	p.line("%s    %s", p.in(bold, "devnet"), p.in(red, "NOT FOR PRODUCTION: its keys are public"))
 	p.line("  API      %s/v1/transactions   health %s/health", s.url, s.url)
+	p.line("  Console  %s/console/", s.metricsURL)
 	p.line("  Metrics  %s/metrics", s.metricsURL)
 	p.line("  Chain    %d at %s", chainID, c.url)
 	p.line("           %s", c.about)
