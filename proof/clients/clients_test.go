@@ -31,15 +31,15 @@ func TestGo(t *testing.T) {
 func TestTypeScript(t *testing.T) {
 	t.Parallel()
 	app := packed(t)
-	for name, start := range map[string]func(w *world) client{
-		"import":   func(w *world) client { return w.nodeClient(t, app, "esm.mjs") },
-		"require":  func(w *world) client { return w.nodeClient(t, app, "cjs.cjs") },
-		"workerd":  func(w *world) client { return w.workerClient(t, app) },
-		"chromium": func(w *world) client { return w.pageClient(t, app) },
+	for name, start := range map[string]func(t *testing.T, w *world) client{
+		"import":   func(t *testing.T, w *world) client { return w.nodeClient(t, app, "esm.mjs") },
+		"require":  func(t *testing.T, w *world) client { return w.nodeClient(t, app, "cjs.cjs") },
+		"workerd":  func(t *testing.T, w *world) client { return w.workerClient(t, app) },
+		"chromium": func(t *testing.T, w *world) client { return w.pageClient(t, app) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.run(t, start(w), readScenario(t))
+			w.run(t, start(t, w), readScenario(t))
 			w.covered(t, asNamed)
 		})
 	}
