@@ -39,6 +39,7 @@ var relayTypes = map[string]reflect.Type{
 	"Message": reflect.TypeFor[IntentEvent](), "MessageRequest": reflect.TypeFor[MessageRequest](), "MessageCall": reflect.TypeFor[MessageCall](),
 	"MessageState": reflect.TypeFor[MessageState](), "MessageReceipt": reflect.TypeFor[MessageReceipt](),
 	"Fault": reflect.TypeFor[Fault](), "ProblemKind": reflect.TypeFor[ProblemKind](), "Contract": nil,
+	"RpcAnswer": reflect.TypeFor[RPCAnswer](), "RpcError": reflect.TypeFor[RPCError](), "RpcCall": nil,
 	"Cancel": nil, "SpeedUp": nil, "Results": nil, "Page": nil, "Trail": nil, "GivenURL": nil, "WebhooksPage": nil, "DeadPage": nil, "Redelivery": nil, "Mark": nil,
 }
 

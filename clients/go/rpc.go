@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strconv"
 	"time"
 )
@@ -40,14 +41,46 @@ func (c *Client) RPC(ctx context.Context, chainID uint64, into any, method strin
 	if err != nil {
 		return err
 	}
-	if e := answers[0].Error; e != nil {
-		return fmt.Errorf("watchtower: %s: %w", method, e)
+	return answers[0].into(into, method)
+}
+
+// into decodes the result, or returns the error.
+func (a RPCAnswer) into(into any, method string) error {
+	if a.Error != nil {
+		return fmt.Errorf("watchtower: %s: %w", method, a.Error)
 	}
-	return json.Unmarshal(answers[0].Result, into)
+	return json.Unmarshal(a.Result, into)
+}
+
+// RPC calls JSON-RPC as a wallet does on its node: eth_sendTransaction becomes an intent. With
+// chainID 0 the chain is the service's only one; pool, unless empty, chooses among its signers.
+// An error answer is an [RPCError]. A call that is repeated after a lost answer is one intent.
+func (r *Relay) RPC(ctx context.Context, chainID uint64, pool string, into any, method string, params ...any) error {
+	path := rpcPath(chainID)
+	if pool != "" {
+		path += "/" + url.PathEscape(pool)
+	}
+	answers, err := r.caller().rpc(ctx, path, []RPCCall{{Method: method, Params: params}})
+	if err != nil {
+		return err
+	}
+	return answers[0].into(into, method)
+}
+
+func rpcPath(chainID uint64) string {
+	if chainID == 0 {
+		return "/rpc"
+	}
+	return "/rpc/" + strconv.FormatUint(chainID, 10)
 }
 
 // RPCBatch is [Client.RPC] for several calls. Answers are in the order of the calls.
 func (c *Client) RPCBatch(ctx context.Context, chainID uint64, calls ...RPCCall) ([]RPCAnswer, error) {
+	return c.caller().rpc(ctx, rpcPath(chainID), calls)
+}
+
+// rpc makes the calls in one request.
+func (c caller) rpc(ctx context.Context, path string, calls []RPCCall) ([]RPCAnswer, error) {
 	type call struct {
 		Version string `json:"jsonrpc"`
 		ID      int    `json:"id"`
@@ -57,10 +90,6 @@ func (c *Client) RPCBatch(ctx context.Context, chainID uint64, calls ...RPCCall)
 	batch := make([]call, len(calls))
 	for i, one := range calls {
 		batch[i] = call{"2.0", i, one.Method, append([]any{}, one.Params...)}
-	}
-	path := "/rpc"
-	if chainID != 0 {
-		path += "/" + strconv.FormatUint(chainID, 10)
 	}
 	r, err := post(path, nil, batch)
 	if err != nil {

@@ -23,6 +23,7 @@ type goClient struct {
 // arguments has the arguments of all calls; each call reads some.
 type arguments struct {
 	Chain        uint64
+	Pool         string
 	Raws         []string
 	Hash         string
 	Hashes       []string
@@ -176,10 +177,15 @@ func (c goClient) serviceCalls() map[string]goCall {
 		"client.contractText": func(ctx context.Context, _ arguments) (any, error) { return c.client.Contract(ctx) },
 		"client.docs":         func(ctx context.Context, _ arguments) (any, error) { return c.client.Docs(ctx) },
 		"client.problem":      func(ctx context.Context, a arguments) (any, error) { return c.client.Problem(ctx, a.Code) },
-		"relay.problem":       func(ctx context.Context, a arguments) (any, error) { return c.relay.Problem(ctx, a.Code) },
-		"relay.contract":      func(ctx context.Context, _ arguments) (any, error) { return parsed(c.relay.ContractJSON(ctx)) },
-		"relay.docs":          func(ctx context.Context, _ arguments) (any, error) { return c.relay.Docs(ctx) },
-		"relay.contractText":  func(ctx context.Context, _ arguments) (any, error) { return c.relay.Contract(ctx) },
+		"relay.rpc": func(ctx context.Context, a arguments) (any, error) {
+			var value any
+			err := c.relay.RPC(ctx, a.Chain, a.Pool, &value, a.Method, a.Params...)
+			return value, err
+		},
+		"relay.problem":      func(ctx context.Context, a arguments) (any, error) { return c.relay.Problem(ctx, a.Code) },
+		"relay.contract":     func(ctx context.Context, _ arguments) (any, error) { return parsed(c.relay.ContractJSON(ctx)) },
+		"relay.docs":         func(ctx context.Context, _ arguments) (any, error) { return c.relay.Docs(ctx) },
+		"relay.contractText": func(ctx context.Context, _ arguments) (any, error) { return c.relay.Contract(ctx) },
 		"verifyWebhook": func(_ context.Context, a arguments) (any, error) {
 			v, err := watchtower.NewWebhookVerifier(a.Secrets...)
 			if err != nil {

@@ -6,7 +6,7 @@ import type {
 import { follow } from './following.js'
 import { sendItems } from './items.js'
 import { stringify } from './json.js'
-import { RpcCallError } from './rpc.js'
+import { callAll, callOne, rpcPath } from './rpc.js'
 import { waitFor } from './waiting.js'
 
 /** A stage of a transaction that a request can wait for. */
@@ -201,18 +201,12 @@ export class Client {
    * transaction again finds it. Rejects with an `RpcCallError` if the answer is an error.
    */
   async rpc<T = unknown>(method: string, params: readonly unknown[] = [], options: OnChain = {}): Promise<T> {
-    const [answer] = await this.rpcBatch([{ method, params: [...params] }], options)
-    if (answer?.error) throw new RpcCallError(answer.error)
-    return answer?.result as T
+    return callOne(this.#connection, rpcPath(options.chainId), method, params, options)
   }
 
   /** Calls JSON-RPC with a batch. Answers are in the order of the calls. */
-  async rpcBatch(calls: readonly Omit<RpcCall, 'jsonrpc' | 'id'>[], { chainId, signal }: OnChain = {}): Promise<RpcAnswer[]> {
-    const body = stringify(calls.map((call, id) => ({ jsonrpc: '2.0', id, ...call })))
-    const path = chainId === undefined ? '/rpc' : `/rpc/${chainId}`
-    // A call may wait for a transaction for up to a minute.
-    const answers = await this.#connection.json<RpcAnswer | RpcAnswer[]>({ method: 'POST', path, body, waitMs: 60_000, signal })
-    return Array.isArray(answers) ? answers : [answers] // a batch that is refused as a whole
+  async rpcBatch(calls: readonly Omit<RpcCall, 'jsonrpc' | 'id'>[], options: OnChain = {}): Promise<RpcAnswer[]> {
+    return callAll(this.#connection, rpcPath(options.chainId), calls, options)
   }
 
   /** The state of the service. A degraded service is no error. */

@@ -3,12 +3,14 @@ import type { Call, Contract, Event, Gas, Intent, Message, operations, Page, Pro
 import { follow } from './following.js'
 import { sendItems } from './items.js'
 import { stringify } from './json.js'
+import { callOne, rpcPath } from './rpc.js'
 import { waitFor } from './waiting.js'
 import { Webhooks } from './webhooks.js'
 
 export type { ClientOptions, RequestOptions } from './connection.js'
 export type { Attempt as IntentAttempt, Intent, Outcome as IntentOutcome, Status as IntentStatus, Tried as TriedWebhook, WaitingFor, Webhook } from './contract/relay.js'
 export { NoAnswerError, type Problem, type RequestOutcome, WatchtowerError } from './errors.js'
+export { RpcCallError } from './rpc.js'
 export { type DeadNotice, type NoticeId, Webhooks } from './webhooks.js'
 
 /** A status of an intent that a request can wait for. */
@@ -185,6 +187,15 @@ export class Relay {
   /** The contract, as an OpenAPI document. */
   contract({ signal }: RequestOptions = {}): Promise<Contract> {
     return this.#connection.json({ path: '/openapi.json', signal })
+  }
+
+  /**
+   * Calls JSON-RPC as a wallet does on its node: `eth_sendTransaction` becomes an intent, and a call that is
+   * repeated after a lost answer is one intent. Without `chainId`, of the only chain; `pool` chooses among a
+   * pool's signers. Rejects with an `RpcCallError` if the answer is an error.
+   */
+  async rpc<T = unknown>(method: string, params: readonly unknown[] = [], { chainId, pool, signal }: RequestOptions & { chainId?: number | bigint | string | undefined; pool?: string | undefined } = {}): Promise<T> {
+    return callOne(this.#connection, rpcPath(chainId) + (pool === undefined ? '' : '/' + encodeURIComponent(pool)), method, params, { signal })
   }
 
   /** The contract as a web page. */

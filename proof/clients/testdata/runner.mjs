@@ -37,6 +37,7 @@ export function performer(lib, { delivery, relay: relaying }) {
     'client.contractText': () => client.contractText(),
     'client.docs': () => client.docs(),
     'client.problem': (a) => client.problem(a.code),
+    'relay.rpc': (a) => relay.rpc(a.method, a.params, { chainId: a.chain, pool: a.pool }),
     'relay.problem': (a) => relay.problem(a.code),
     'relay.contract': () => relay.contract(),
     'relay.docs': () => relay.docs(),

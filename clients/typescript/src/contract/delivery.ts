@@ -417,6 +417,23 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * @description A chain: its EIP-155 number, or its name by CAIP-2, such as eip155:1. A name of another
+         *     namespace is accepted if such a chain is served.
+         * @example 42431
+         * @example eip155:42431
+         */
+        ChainId: number | string;
+        /**
+         * @description An account, in the form that its chain decides: on chains of eip155, 0x and 40 hex digits. Mixed case must be the checksum of EIP-55.
+         * @example 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266
+         */
+        AccountText: string;
+        /**
+         * @description The hash of a transaction, in the form that its chain decides: on chains of eip155, 0x and 64 hex digits.
+         * @example 0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d
+         */
+        HashText: string;
         /** @example 0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d */
         Hash: `0x${string}`;
         /** @example 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266 */
@@ -457,7 +474,7 @@ export interface components {
          *     }
          */
         Submission: {
-            chainId: components["schemas"]["Uint64"];
+            chainId: components["schemas"]["ChainId"];
             transactions: `0x${string}`[];
         };
         /**
@@ -541,7 +558,7 @@ export interface components {
          * @description A fault of the request. One of pointer, parameter and header names its place.
          * @example {
          *       "pointer": "#/chainId",
-         *       "detail": "/chainId must be a number, not null"
+         *       "detail": "/chainId must be a number or a string such as eip155:1, not null"
          *     }
          */
         Fault: {
@@ -581,13 +598,13 @@ export interface components {
          *       "type": "/problems/invalid-request",
          *       "title": "The request does not have the expected form",
          *       "status": 400,
-         *       "detail": "/chainId must be a number, not null",
+         *       "detail": "/chainId must be a number or a string such as eip155:1, not null",
          *       "code": "invalid-request",
          *       "requestId": "0c8d0f0e-7c1e-4a5b-9c3f-0d4f5b8b2a11",
          *       "errors": [
          *         {
          *           "pointer": "#/chainId",
-         *           "detail": "/chainId must be a number, not null"
+         *           "detail": "/chainId must be a number or a string such as eip155:1, not null"
          *         }
          *       ]
          *     }
@@ -1468,10 +1485,10 @@ export interface components {
          *     request.
          */
         IdempotencyKey: string;
-        Hash: components["schemas"]["Hash"];
-        Sender: components["schemas"]["Address"];
-        /** @description Decimal. May be left out; a hash occurs on one chain only. */
-        ChainId: number;
+        Hash: components["schemas"]["HashText"];
+        Sender: components["schemas"]["AccountText"];
+        /** @description May be left out; a hash occurs on one chain only. */
+        ChainId: components["schemas"]["ChainId"];
         /** @description nextCursor of the previous page, with the same filters. */
         Cursor: string;
         /**
@@ -1492,6 +1509,9 @@ export interface components {
     };
     pathItems: never;
 }
+export type ChainId = components['schemas']['ChainId'];
+export type AccountText = components['schemas']['AccountText'];
+export type HashText = components['schemas']['HashText'];
 export type Hash = components['schemas']['Hash'];
 export type Address = components['schemas']['Address'];
 export type GroupId = components['schemas']['GroupId'];
@@ -1562,9 +1582,9 @@ export interface operations {
     listTransactions: {
         parameters: {
             query?: {
-                /** @description Decimal. May be left out; a hash occurs on one chain only. */
+                /** @description May be left out; a hash occurs on one chain only. */
                 chainId?: components["parameters"]["ChainId"];
-                sender?: components["schemas"]["Address"];
+                sender?: components["schemas"]["AccountText"];
                 groupId?: components["schemas"]["GroupId"];
                 /**
                  * @description Only transactions whose nonce key makes no group, or whose group is pending.
@@ -1684,7 +1704,7 @@ export interface operations {
     getTransaction: {
         parameters: {
             query?: {
-                /** @description Decimal. May be left out; a hash occurs on one chain only. */
+                /** @description May be left out; a hash occurs on one chain only. */
                 chainId?: components["parameters"]["ChainId"];
                 /**
                  * @description The milestone to wait for: accepted; submitted, a node has taken it; mined, it is in a
@@ -1740,7 +1760,7 @@ export interface operations {
     markTransactionStale: {
         parameters: {
             query?: {
-                /** @description Decimal. May be left out; a hash occurs on one chain only. */
+                /** @description May be left out; a hash occurs on one chain only. */
                 chainId?: components["parameters"]["ChainId"];
             };
             header?: never;
@@ -1775,7 +1795,7 @@ export interface operations {
     getTransactionEvents: {
         parameters: {
             query?: {
-                /** @description Decimal. May be left out; a hash occurs on one chain only. */
+                /** @description May be left out; a hash occurs on one chain only. */
                 chainId?: components["parameters"]["ChainId"];
                 /** @description Only events whose version is greater. Excludes cursor. */
                 after?: number;
@@ -1857,6 +1877,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description A number, or a name by CAIP-2. */
                 chainId: string;
             };
             cookie?: never;
@@ -1894,8 +1915,8 @@ export interface operations {
     cancelGroup: {
         parameters: {
             query?: {
-                /** @description Decimal. Needed only when the group is on several chains. */
-                chainId?: number;
+                /** @description Needed only when the group is on several chains. */
+                chainId?: components["schemas"]["ChainId"];
             };
             header?: {
                 /**
@@ -1916,7 +1937,7 @@ export interface operations {
                 Authorization?: string;
             };
             path: {
-                sender: components["schemas"]["Address"];
+                sender: components["parameters"]["Sender"];
                 groupId: components["schemas"]["GroupId"];
             };
             cookie?: never;
@@ -1954,8 +1975,8 @@ export interface operations {
     listGroups: {
         parameters: {
             query?: {
-                /** @description Decimal. Without it, the groups on every chain. */
-                chainId?: number;
+                /** @description Without it, the groups on every chain. */
+                chainId?: components["schemas"]["ChainId"];
                 /** @description Only groups whose endAt is in the future. */
                 active?: boolean;
                 limit?: number;
@@ -1998,8 +2019,8 @@ export interface operations {
     getGroup: {
         parameters: {
             query?: {
-                /** @description Decimal. Needed when the group is on several chains. */
-                chainId?: number;
+                /** @description Needed when the group is on several chains. */
+                chainId?: components["schemas"]["ChainId"];
                 /** @description Maximum number of members. */
                 limit?: number;
                 /** @description nextCursor of the previous page, with the same filters. */
@@ -2037,12 +2058,12 @@ export interface operations {
     followEvents: {
         parameters: {
             query?: {
-                /** @description Decimal. May be left out; a hash occurs on one chain only. */
+                /** @description May be left out; a hash occurs on one chain only. */
                 chainId?: components["parameters"]["ChainId"];
-                sender?: components["schemas"]["Address"];
+                sender?: components["schemas"]["AccountText"];
                 groupId?: components["schemas"]["GroupId"];
                 /** @description A transaction's hash. */
-                hash?: components["schemas"]["Hash"];
+                hash?: components["schemas"]["HashText"];
                 /**
                  * @description Prefix of the event's name: tx.mined, or tx. for all events of transactions. Up
                  *     to 16 prefixes, separated by commas.

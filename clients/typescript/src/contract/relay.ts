@@ -284,6 +284,73 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/rpc": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Use the relay as a node of the only chain
+         * @description As /rpc/{chainId}, if the relay serves one chain. If it serves several chains, every call
+         *     is answered with an error that names them.
+         */
+        post: operations["rpc"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rpc/{chainId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Use the relay as a wallet's node of the chain
+         * @description JSON-RPC 2.0 for wallets and libraries. eth_accounts lists the signers that the key may
+         *     name. A transaction sent with eth_sendTransaction becomes an intent, and the answer is the
+         *     hash of its first attempt; this needs the scope submit too. Without an idempotency key (the
+         *     header, or the member idempotencyKey), the same call of the same client within the setting
+         *     rpc.repeat-window is the same transaction. Reads are passed on to a node.
+         *     docs/reference/relayer.md lists the methods and the errors.
+         */
+        post: operations["rpcOfChain"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rpc/{chainId}/{pool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Use a pool as a wallet's node of the chain
+         * @description As /rpc/{chainId}, for the signers of a pool. `from` may be any of them, or be left out:
+         *     the relay chooses the signer.
+         */
+        post: operations["rpcOfPool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/openapi.yaml": {
         parameters: {
             query?: never;
@@ -361,6 +428,23 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * @description A chain: its EIP-155 number, or its name by CAIP-2, such as eip155:1. A name of another
+         *     namespace is accepted if such a chain is served.
+         * @example 42431
+         * @example eip155:42431
+         */
+        ChainId: number | string;
+        /**
+         * @description An account, in the form that its chain decides: on chains of eip155, 0x and 40 hex digits. Mixed case must be the checksum of EIP-55.
+         * @example 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266
+         */
+        AccountText: string;
+        /**
+         * @description The hash of a transaction, in the form that its chain decides: on chains of eip155, 0x and 64 hex digits.
+         * @example 0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d
+         */
+        HashText: string;
+        /**
          * @description Identifies the request. Required unless the request has the header `Idempotency-Key`. Compared byte by byte.
          * @example salary-2026-11
          */
@@ -369,6 +453,50 @@ export interface components {
         IntentId: `0x${string}`;
         /** @example 0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d */
         Hash: `0x${string}`;
+        RpcError: {
+            /** Format: int64 */
+            code: number;
+            message: string;
+            /** @description The problem that the REST API would return; the node's own data; or a hash (code 4). */
+            data?: unknown;
+        };
+        /**
+         * @description A call, or a batch of at most 100.
+         * @example {
+         *       "jsonrpc": "2.0",
+         *       "id": 1,
+         *       "method": "eth_accounts",
+         *       "params": []
+         *     }
+         */
+        RpcRequest: components["schemas"]["RpcCall"] | components["schemas"]["RpcCall"][];
+        RpcCall: {
+            /** @constant */
+            jsonrpc: "2.0";
+            /** @description A string, a number or null; a call without an id is a notification and gets no answer. */
+            id?: unknown;
+            method: string;
+            params?: unknown[];
+        };
+        /**
+         * @example {
+         *       "jsonrpc": "2.0",
+         *       "id": 1,
+         *       "result": [
+         *         "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
+         *       ]
+         *     }
+         */
+        RpcAnswers: components["schemas"]["RpcAnswer"] | components["schemas"]["RpcAnswer"][];
+        RpcAnswer: {
+            /** @constant */
+            jsonrpc: "2.0";
+            /** @description As sent; null if it could not be read. */
+            id: unknown;
+            /** @description The method's result. */
+            result?: unknown;
+            error?: components["schemas"]["RpcError"];
+        };
         /**
          * @description Mixed case must be the checksum of EIP-55; without a checksum all letters have the same case.
          * @example 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266
@@ -413,12 +541,11 @@ export interface components {
          *     }
          */
         Request: {
-            /** Format: int64 */
-            chainId: number;
+            chainId: components["schemas"]["ChainId"];
             key?: components["schemas"]["IdempotencyKey"];
-            signer?: components["schemas"]["Address"];
+            signer?: components["schemas"]["AccountText"];
             pool?: string;
-            to?: components["schemas"]["Address"];
+            to?: components["schemas"]["AccountText"];
             value?: components["schemas"]["Amount"];
             data?: components["schemas"]["Data"];
             calls?: components["schemas"]["Call"][];
@@ -446,14 +573,14 @@ export interface components {
             simulate?: boolean;
         };
         Call: {
-            to?: components["schemas"]["Address"];
+            to?: components["schemas"]["AccountText"];
             value?: components["schemas"]["Amount"];
             data?: components["schemas"]["Data"];
         };
         Gas: {
             /**
              * Format: int64
-             * @description From 21000 to the limit that fee.gas-ceiling allows; 0 or none: the nodes' estimate, and a margin.
+             * @description From 21000, or what the calls need before any code runs, to the limit that fee.gas-ceiling allows; 0 or none: the nodes' estimate, and a margin.
              */
             limit?: number;
             /** @enum {string} */
@@ -630,7 +757,7 @@ export interface components {
             status: components["schemas"]["Status"];
             client?: string;
             key: string;
-            /** Format: int64 */
+            /** Format: uint64 */
             chainId: number;
             signer?: components["schemas"]["Address"];
             pool?: string;
@@ -1186,7 +1313,7 @@ export interface components {
          * @description A fault of the request. One of pointer, parameter and header names its place.
          * @example {
          *       "pointer": "#/chainId",
-         *       "detail": "/chainId must be a number, not null"
+         *       "detail": "/chainId must be a number or a string such as eip155:1, not null"
          *     }
          */
         Fault: {
@@ -1226,13 +1353,13 @@ export interface components {
          *       "type": "/problems/invalid-request",
          *       "title": "The request does not have the expected form",
          *       "status": 400,
-         *       "detail": "/chainId must be a number, not null",
+         *       "detail": "/chainId must be a number or a string such as eip155:1, not null",
          *       "code": "invalid-request",
          *       "requestId": "0c8d0f0e-7c1e-4a5b-9c3f-0d4f5b8b2a11",
          *       "errors": [
          *         {
          *           "pointer": "#/chainId",
-         *           "detail": "/chainId must be a number, not null"
+         *           "detail": "/chainId must be a number or a string such as eip155:1, not null"
          *         }
          *       ]
          *     }
@@ -1250,7 +1377,7 @@ export interface components {
              *     halted, target-not-allowed, budget-spent, budget-over-limit,
              *     signer-not-in-pool, target-not-of-signer, intent-not-served,
              *     unknown-webhook, endpoint-disabled, redelivery-too-large,
-             *     invalid-webhook-id, invalid-intent-id.
+             *     invalid-webhook-id, foreign-signer, invalid-intent-id.
              */
             code: string;
             reason?: string;
@@ -1317,9 +1444,17 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type ChainId = components['schemas']['ChainId'];
+export type AccountText = components['schemas']['AccountText'];
+export type HashText = components['schemas']['HashText'];
 export type IdempotencyKey = components['schemas']['IdempotencyKey'];
 export type IntentId = components['schemas']['IntentId'];
 export type Hash = components['schemas']['Hash'];
+export type RpcError = components['schemas']['RpcError'];
+export type RpcRequest = components['schemas']['RpcRequest'];
+export type RpcCall = components['schemas']['RpcCall'];
+export type RpcAnswers = components['schemas']['RpcAnswers'];
+export type RpcAnswer = components['schemas']['RpcAnswer'];
 export type Address = components['schemas']['Address'];
 export type NonceKeyText = components['schemas']['NonceKeyText'];
 export type Amount = components['schemas']['Amount'];
@@ -1383,15 +1518,15 @@ export interface operations {
             query?: {
                 /** @description Only this client's intents; another client's intents need the scope audit or admin. */
                 client?: string;
-                chainId?: number;
+                chainId?: components["schemas"]["ChainId"];
                 /** @description The signer that has signed or will sign the intents; with `key`, the requested signer. */
-                signer?: components["schemas"]["Address"];
+                signer?: components["schemas"]["AccountText"];
                 /** @description The requested pool. */
                 pool?: string;
                 /** @description The idempotency key. */
                 key?: string;
                 /** @description The hash of any attempt. */
-                hash?: components["schemas"]["Hash"];
+                hash?: components["schemas"]["HashText"];
                 subject?: string;
                 /** @description The target of any of the calls. */
                 target?: components["schemas"]["Address"];
@@ -1981,6 +2116,134 @@ export interface operations {
             401: components["responses"]["Problem"];
             403: components["responses"]["Problem"];
             429: components["responses"]["TooMany"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    rpc: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RpcRequest"];
+            };
+        };
+        responses: {
+            /** @description An answer. For a batch, one answer for each call that is not a notification, in order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RpcAnswers"];
+                };
+            };
+            /** @description All calls were notifications. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            408: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            415: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    rpcOfChain: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                chainId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RpcRequest"];
+            };
+        };
+        responses: {
+            /** @description An answer. For a batch, one answer for each call that is not a notification, in order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RpcAnswers"];
+                };
+            };
+            /** @description All calls were notifications. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            408: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            415: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    rpcOfPool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                chainId: string;
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RpcRequest"];
+            };
+        };
+        responses: {
+            /** @description An answer. For a batch, one answer for each call that is not a notification, in order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RpcAnswers"];
+                };
+            };
+            /** @description All calls were notifications. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            408: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            415: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];
         };
