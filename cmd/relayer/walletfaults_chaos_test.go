@@ -1,3 +1,5 @@
+//go:build chaos
+
 package main_test
 
 import (
