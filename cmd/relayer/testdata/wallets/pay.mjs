@@ -47,3 +47,5 @@ print({ accounts: (await again('accounts', async () => ({ all: await application
 if (how === 'capabilities') print({ capabilities: await application.capabilities(from) })
 else await Promise.all(marks.map(pay))
 application.close?.()
+// web3.js goes on looking for receipts for minutes, also after its promise was rejected.
+process.stdout.write('', () => process.exit())
