@@ -54,7 +54,7 @@ func TestKeysOfSigners(t *testing.T) {
 			Problem struct{ Code string }
 			Intent  struct{ Signer chain.Address }
 		}
-	}](t, res, http.StatusOK)
+	}](t, res, http.StatusAccepted)
 	if len(got.Results) != 2 || got.Results[0].OK || got.Results[0].Problem.Code != "foreign-signer" || !got.Results[1].OK || got.Results[1].Intent.Signer != alice {
 		t.Errorf("a list: %s", res.body)
 	}
