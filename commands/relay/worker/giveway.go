@@ -243,14 +243,18 @@ func (a *actor) allGiveWay(ctx context.Context, front standing) error {
 	if len(ways)+len(ends) > 0 {
 		a.penalize(front)
 	}
+	why := make(map[uint64]string, len(ends)+len(ways)) // by nonce, read before any of the jobs changes
+	for _, s := range slices.Concat(ends, ways) {
+		why[s.Nonce] = a.whyWay(s, front)
+	}
 	trouble := each(a, ends, func(s standing) error {
 		a.Log.Warn("an intent ends that is not mined, as later ones of its ordering group are signed", "lane", lane.Stream(a.ID), "nonce", s.Nonce, "intent", s.id)
-		return a.end(ctx, s, front)
+		return a.end(ctx, s, why[s.Nonce])
 	})
 	return errors.Join(trouble, each(a, ways, func(s standing) error {
 		a.Log.Warn("a no-op takes an intent's nonce", "lane", lane.Stream(a.ID), "nonce", s.Nonce, "intent", s.id)
 		return unlessRefused(a.tellIntent(ctx, s.job, intent.GiveWay{
-			Assignment: s.job.intent.State.Assignment, Detail: a.whyWay(s, front), At: a.Now(),
+			Assignment: s.job.intent.State.Assignment, Detail: why[s.Nonce], At: a.Now(),
 		}))
 	}))
 }

@@ -159,10 +159,10 @@ func (a *actor) isHopeless(ctx context.Context, s standing, why error) (bool, er
 // end fails an intent that no node takes or that blocks leave out, and that cannot wait for
 // another nonce, as later intents of its ordering group are signed: these would be mined before
 // it.
-func (a *actor) end(ctx context.Context, s, front standing) error {
+func (a *actor) end(ctx context.Context, s standing, whyNotMined string) error {
 	detail := fmt.Sprintf("no node has accepted it: %s", s.txs[s.last().Hash].refusal.Message)
 	if !s.isUntaken() {
-		detail = a.whyWay(s, front)
+		detail = whyNotMined
 	}
 	return unlessRefused(a.tellIntent(ctx, s.job, intent.Fail{Reason: intent.Refused, Detail: detail, At: a.Now()}))
 }

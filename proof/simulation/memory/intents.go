@@ -90,9 +90,10 @@ func (s Intents) Demand(ctx context.Context, id chain.ID) (all []intent.Demand, 
 	err = s.enter(ctx, func() {
 		for _, w := range s.intents {
 			switch {
-			case w.Chain != id, w.Asleep && w.NotBefore > unix(s.now()):
+			case w.Chain != id:
 			case w.Lane != nil && w.Holder == "":
 				all = append(all, intent.Demand{From: intent.From{Signer: &w.Lane.Sender}, Key: &w.Lane.Key, Client: w.Client, First: w.Position, Assigned: 1})
+			case w.Asleep && w.NotBefore > unix(s.now()):
 			default:
 				all = append(all, intent.Demand{From: w.From, Key: w.Key, Client: w.Client, First: w.Position, Waiting: 1})
 			}
