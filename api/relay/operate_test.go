@@ -173,3 +173,26 @@ func TestOperatesWrongly(t *testing.T) {
 	check(t, err)
 	s.problem(res, http.StatusForbidden, "origin-not-allowed")
 }
+
+// The operators' contract has the relay's routes with their scopes, and no others beside those of all
+// programs. TestOperatorsContractIsServed of package rest holds it to these.
+func TestOperatorsContractNamesEveryRoute(t *testing.T) {
+	doc, err := openapi3.NewLoader().LoadFromData(contracts.Operators())
+	check(t, err)
+	var promised, served []string
+	for path, item := range doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			if tag := operation.Tags[0]; tag == "safeguards" || tag == "signers" {
+				promised = append(promised, fmt.Sprint(method, " ", path, " ", operation.Extensions["x-scope"]))
+			}
+		}
+	}
+	for _, r := range (Operators{}).Routes() {
+		served = append(served, fmt.Sprint(r.Method, " ", r.Path, " ", r.Scope))
+	}
+	slices.Sort(promised)
+	slices.Sort(served)
+	if d := cmp.Diff(promised, served); d != "" {
+		t.Errorf("operators.yaml (-) and the router (+) differ:\n%s", d)
+	}
+}
