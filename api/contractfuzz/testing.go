@@ -42,8 +42,7 @@ func Check(t *testing.T, c *Contract, target Target) {
 		}
 	}
 	findings := map[string]int{}
-	tally := c.Run(t.Context(), target, seed, func(n int) bool { return more(n) && len(findings) < findingsMax }, func(finding string) {
-		kind, _, _ := strings.Cut(finding[strings.Index(finding, ": ")+2:], "\n")
+	tally := c.Run(t.Context(), target, seed, func(n int) bool { return more(n) && len(findings) < findingsMax }, func(kind, finding string) {
 		if findings[kind]++; findings[kind] == 1 {
 			t.Errorf("%s", finding)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
@@ -21,7 +22,8 @@ type maker struct {
 	*Contract
 	random *rand.Rand
 	// pool has values by the names under which answers and tests gave them.
-	pool map[string][]any
+	pool     map[string][]any
+	patterns map[string]*regexp.Regexp // compiled
 }
 
 func (m *maker) chance(percent int) bool { return m.random.IntN(100) < percent }
@@ -48,6 +50,9 @@ func (m *maker) remember(v any) {
 }
 
 func (m *maker) learn(name string, v any) {
+	if slices.Contains(m.pool[name], v) {
+		return
+	}
 	if len(m.pool[name]) < poolMax {
 		m.pool[name] = append(m.pool[name], v)
 		return
@@ -61,20 +66,29 @@ var otherNames = map[string][]string{
 	"until": {"position"}, "Last-Event-ID": {"position"}, "address": {"address", "signer"}, "chain": {"chainId"}, "transactions": {"raw"}, "If-None-Match": {"etag"},
 }
 
-// known returns a value that was seen under a name.
-func (m *maker) known(name string) (any, bool) {
+// known returns a value that was seen under a name and fits a schema.
+func (m *maker) known(name string, schema object) (any, bool) {
+	if !m.chance(80) {
+		return nil, false
+	}
+	var all []any
 	for _, n := range append([]string{name}, otherNames[name]...) {
-		if all := m.pool[n]; len(all) > 0 && m.chance(80) {
-			return pick(m, all), true
+		for _, v := range m.pool[n] {
+			if m.fits(schema, v) {
+				all = append(all, v)
+			}
 		}
 	}
-	return nil, false
+	if len(all) == 0 {
+		return nil, false
+	}
+	return pick(m, all), true
 }
 
 // value makes a value of a schema. name is the member or parameter that it is for.
 func (m *maker) value(name string, schema object, depth int) any {
 	schema = m.follow(schema)
-	if v, ok := m.known(name); ok && name != "id" && m.fits(schema, v) {
+	if v, ok := m.known(name, schema); ok {
 		return v
 	}
 	if examples := list(schema["examples"]); len(examples) > 0 && m.chance(40) {
@@ -119,13 +133,21 @@ func (m *maker) fits(schema object, v any) bool {
 			return true
 		}
 	}
-	switch v.(type) {
+	switch v := v.(type) {
 	case string:
-		return schema["type"] == "string"
+		pattern, has := schema["pattern"].(string)
+		return schema["type"] == "string" && (!has || m.pattern(pattern).MatchString(v))
 	case json.Number:
 		return schema["type"] == "integer"
 	}
 	return false
+}
+
+func (m *maker) pattern(text string) *regexp.Regexp {
+	if m.patterns[text] == nil {
+		m.patterns[text] = regexp.MustCompile(text)
+	}
+	return m.patterns[text]
 }
 
 func (m *maker) object(schema object, depth int) object {
