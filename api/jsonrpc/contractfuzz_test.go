@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	contracts "github.com/tempo-watchtower/watchtower/api"
-	"github.com/tempo-watchtower/watchtower/api/contractfuzz"
+	"github.com/tempo-watchtower/watchtower/api/rest/contractfuzz"
 )
 
 // No call that the contract describes, or almost describes, gets an answer that it does not.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	contracts "github.com/tempo-watchtower/watchtower/api"
-	"github.com/tempo-watchtower/watchtower/api/contractfuzz"
 	"github.com/tempo-watchtower/watchtower/api/rest"
+	"github.com/tempo-watchtower/watchtower/api/rest/contractfuzz"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
