@@ -2,7 +2,7 @@
 # Everything needs Go 1.26 and nothing else; npm, if it is there, brings anvil.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-quick chaos chaos-ci release check layering lint bench build man signers contract fuzz mutations simulate mutants vulncheck digests clean
+.PHONY: help run test test-quick chaos chaos-ci release check layering lint bench build man signers contract contract-fuzz fuzz mutations simulate mutants vulncheck digests clean
 
 # Flags and packages for go test: make test ARGS='-run TestFrozen ./domain/delivery/tx'
 ARGS ?=
@@ -11,6 +11,8 @@ SIGNERS := $(patsubst %/go.mod,%,$(wildcard cmd/signers/*/go.mod))
 MODULES := $(SIGNERS) $(patsubst %/go.mod,%,$(wildcard proof/*/go.mod))
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
+# How long make contract-fuzz runs each contract.
+DURATION ?= 30m
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +84,9 @@ signers: ## the signers for AWS KMS, GCP KMS and Vault (docs/howto/signers.md), 
 
 contract: ## bin/eventstoredb-contract/: tests against a real EventStoreDB or its cluster, for machines without Go
 	@sh deploy/contract.sh bin/eventstoredb-contract
+
+contract-fuzz: ## requests made from the contracts of all three APIs, for DURATION (30m) each, against running handlers
+	WATCHTOWER_TEST_CONTRACT=$(DURATION) go test -count=1 -timeout 0 -v -run 'ContractFuzz$$' ./api/delivery ./api/jsonrpc ./api/relay
 
 fuzz: ## each fuzz target for FUZZTIME (30s)
 	@go list -f '{{.ImportPath}}' ./... | while read -r package; do \

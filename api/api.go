@@ -1,4 +1,4 @@
-// Package api has the contract of delivery's API, openapi.yaml. The folders below it are the APIs:
+// Package api has the contracts of delivery's API, openapi.yaml, and of the operators' API, operators.yaml. The folders below it are the APIs:
 //
 //   - rest has what all of them share: server, keys, rates, problems, streams. It knows no routes of
 //     the others.
@@ -17,6 +17,15 @@ import _ "embed"
 //
 //go:embed openapi.yaml
 var delivery string
+
+// operators is the contract of the operators' API of both programs, as written.
+//
+//go:embed operators.yaml
+var operators string
+
+// Operators returns the contract of the operators' API, in YAML. It describes the routes of both
+// programs: see [github.com/tempo-watchtower/watchtower/api/rest.Admin].
+func Operators() []byte { return []byte(operators) }
 
 // Delivery returns the contract of delivery's API, in YAML.
 func Delivery() []byte { return []byte(delivery) }

@@ -136,7 +136,12 @@ func scoped(in reading, s *safeguard.Scope) rest.Member {
 	return rest.Member{Name: "scope", Read: func() error {
 		return in.Object(
 			rest.Member{Name: "kind", Read: func() error { return in.text((*string)(&s.Kind)) }},
-			rest.Member{Name: "chain", Optional: true, Read: func() (err error) { s.Chain, err = in.Chain(); return err }},
+			rest.Member{Name: "chain", Optional: true, Read: func() (err error) {
+				if s.Chain, err = in.Chain(); err == nil && s.Chain == 0 {
+					err = in.Wrong("must be a chain's number, from 1")
+				}
+				return err
+			}},
 			rest.Member{Name: "client", Optional: true, Read: func() error { return in.text(&s.Client) }},
 		)
 	}}

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
 
+	contracts "github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/relay/guard"
 	"github.com/tempo-watchtower/watchtower/commands/relay/worker"
@@ -172,4 +175,27 @@ func TestOperatesWrongly(t *testing.T) {
 	res, err = s.send("POST", "/admin/safeguards/halt", `{"scope": {"kind": "deployment"}, "reason": "fire"}`, "Origin", "http://evil.example")
 	check(t, err)
 	s.problem(res, http.StatusForbidden, "origin-not-allowed")
+}
+
+// The operators' contract has the relay's routes with their scopes, and no others beside those of all
+// programs. TestOperatorsContractIsServed of package rest holds it to these.
+func TestOperatorsContractNamesEveryRoute(t *testing.T) {
+	doc, err := openapi3.NewLoader().LoadFromData(contracts.Operators())
+	check(t, err)
+	var promised, served []string
+	for path, item := range doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			if tag := operation.Tags[0]; tag == "safeguards" || tag == "signers" {
+				promised = append(promised, fmt.Sprint(method, " ", path, " ", operation.Extensions["x-scope"]))
+			}
+		}
+	}
+	for _, r := range (Operators{}).Routes() {
+		served = append(served, fmt.Sprint(r.Method, " ", r.Path, " ", r.Scope))
+	}
+	slices.Sort(promised)
+	slices.Sort(served)
+	if d := cmp.Diff(promised, served); d != "" {
+		t.Errorf("operators.yaml (-) and the router (+) differ:\n%s", d)
+	}
 }

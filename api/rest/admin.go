@@ -30,6 +30,9 @@ type Admin struct {
 	// routes return: see [NewFront].
 	Routes []Route
 	Kinds  []Kind
+	// Contract is the contract of all operator routes, in YAML. The listener serves the part that
+	// describes its own routes. Nil serves none.
+	Contract []byte
 }
 
 func (a *api) adminRoutes() []route {

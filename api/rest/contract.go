@@ -8,8 +8,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// published holds the contract as JSON and as an HTML page.
-type published struct{ json, page []byte }
+// published holds the contract as YAML, as JSON and as an HTML page.
+type published struct{ yaml, json, page []byte }
 
 // contractCache lets caches keep the contract for five minutes. It changes only with a new
 // version of the program.
@@ -18,10 +18,19 @@ const contractCache = "public, max-age=300"
 // Contract returns the routes that show an API's contract, as it is written in YAML, as JSON and as an
 // HTML page. They are public.
 func (f *Front) Contract(written []byte) []Route {
-	rendered := publishing(written)
+	return contractOf(func() ([]byte, error) { return written, nil })
+}
+
+// contractOf is [Front.Contract] of a contract that write returns.
+func contractOf(write func() ([]byte, error)) []Route {
+	rendered := publishing(write)
 	return []Route{
 		{Method: http.MethodGet, Path: "/openapi.yaml", Scope: Public, Answer: func(r Request) error {
-			return r.Document("application/yaml", written) // RFC 9512
+			p, err := rendered()
+			if err != nil {
+				return err
+			}
+			return r.Document("application/yaml", p.yaml) // RFC 9512
 		}},
 		{Method: http.MethodGet, Path: "/openapi.json", Scope: Public, Answer: func(r Request) error {
 			p, err := rendered()
@@ -35,12 +44,15 @@ func (f *Front) Contract(written []byte) []Route {
 }
 
 // publishing returns a function that renders the contract on its first call.
-func publishing(written []byte) func() (published, error) {
+func publishing(write func() ([]byte, error)) func() (published, error) {
 	return sync.OnceValues(func() (p published, err error) {
-		if p.json, err = yaml.YAMLToJSON(written); err != nil {
+		if p.yaml, err = write(); err != nil {
 			return p, err
 		}
-		p.page, err = renderContract(written)
+		if p.json, err = yaml.YAMLToJSON(p.yaml); err != nil {
+			return p, err
+		}
+		p.page, err = renderContract(p.yaml)
 		return p, err
 	})
 }

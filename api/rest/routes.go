@@ -53,11 +53,28 @@ func Internal(c Config, exposition http.Handler) http.Handler {
 		a.add(c.Admin.Kinds)
 		routes = append(routes, a.adminRoutes()...)
 	}
+	if c.Admin.Contract != nil {
+		routes = append(routes, a.contractRoutes(routes)...)
+	}
 	return a.requests(a.guarded(func() bool {
 		// /metrics never needs a key. On an address that other machines can reach, monitors may
 		// use any host name once keys are in use.
 		return !c.Admin.Exposed || c.Access.keyless()
 	}, router(routes)))
+}
+
+// contractRoutes returns the routes that show the part of the operators' contract that describes
+// this listener.
+func (a *api) contractRoutes(others []route) []route {
+	var own []route
+	has := func(method, path string) bool {
+		is := func(r route) bool { return r.method == method && r.path == path }
+		return slices.ContainsFunc(others, is) || slices.ContainsFunc(own, is)
+	}
+	for _, r := range contractOf(func() ([]byte, error) { return narrowed(a.Admin.Contract, has) }) {
+		own = append(own, a.route(r))
+	}
+	return own
 }
 
 // router matches paths exactly as they were sent: it cleans no path and never redirects.

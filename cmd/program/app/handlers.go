@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 
+	contracts "github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/api/delivery"
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
@@ -30,6 +31,7 @@ func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool, level *slog.
 	}
 	internal.Admin = rest.Admin{
 		Keys: Keys(a.Store), Level: level, Drain: a.served.stop, Profiles: c.Profiling, Exposed: !config.IsLoopback(c.MetricsListen),
+		Contract: contracts.Operators(),
 	}
 	internal.Admin.Routes = append(internal.Admin.Routes, a.extension.Admin...)
 	internal.Admin.Kinds = append(internal.Admin.Kinds, a.extension.Kinds...)
