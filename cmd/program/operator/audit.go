@@ -79,7 +79,7 @@ func found(err error) error {
 
 // subjectHelp describes SUBJECT.
 func (p Program) subjectHelp() string {
-	return "SUBJECT is a transaction's hash, SENDER/GROUP of a group, " + p.FormsHelp + "or a stream's name.\n" +
+	return "SUBJECT is a transaction's hash, SENDER/GROUP of a group,\n" + p.FormsHelp + "or a stream's name.\n" +
 		"Without --chain, a hash or group is searched on the configured chains, or without any, in the\nwhole log."
 }
 

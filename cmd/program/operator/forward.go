@@ -1,15 +1,21 @@
 package operator
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tempo-watchtower/watchtower/api/webguard"
 	"github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
+	"github.com/tempo-watchtower/watchtower/domain/consumer"
 	"github.com/tempo-watchtower/watchtower/infra/broker"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
@@ -37,6 +43,7 @@ type forwarding struct {
 // Forward is the command "forward", which publishes events to a broker.
 func (p Program) Forward(what Forward) *cobra.Command {
 	var f forwarding
+	var progress func(unit string) *terminal.Progress
 	cmd := &cobra.Command{
 		Use: "forward --to URL", Short: what.Short, Args: cobra.NoArgs, Long: what.Long, Example: what.Example,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -47,10 +54,11 @@ func (p Program) Forward(what Forward) *cobra.Command {
 			if f.to == "" {
 				f.to = os.Getenv(toVar)
 			}
-			return f.run(cmd, c, what.Of, p.logger(c))
+			return f.run(cmd, c, what.Of, p.logger(c), progress("events"))
 		},
 	}
 	p.Settings(cmd)
+	progress = p.progressing(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.to, "to", "", "the broker: redis://…, rediss://…, nats://… or tls://… (NATS with TLS); or in "+toVar)
 	flags.StringVar(&f.topic, "topic", feed.All, what.Topics+": all, stream:PREFIX,… or name:PREFIX,…")
@@ -63,10 +71,10 @@ func (p Program) Forward(what Forward) *cobra.Command {
 	return cmd
 }
 
-func (f forwarding) run(cmd *cobra.Command, c config.Config, of func(*cobra.Command, feed.Log) (feed.Log, error), log *slog.Logger) (err error) {
+func (f forwarding) run(cmd *cobra.Command, c config.Config, of func(*cobra.Command, feed.Log) (feed.Log, error), log *slog.Logger, shown *terminal.Progress) (err error) {
 	ctx := cmd.Context()
 	if f.to == "" {
-		return errors.New("forward: --to must name a broker")
+		return terminal.Misuse("forward: --to must name a broker")
 	}
 	app.LogRedis(log)
 	source, err := app.OpenFeed(ctx, c, log)
@@ -97,5 +105,40 @@ func (f forwarding) run(cmd *cobra.Command, c config.Config, of func(*cobra.Comm
 	}
 	defer end()
 	log.Info("forwarding", "store", c.Store.String(), "to", config.NewSecret(f.to), "topic", f.topic, "as", f.as, "group", f.group)
+	watching, stop := context.WithCancel(ctx)
+	var showing sync.WaitGroup
+	showing.Go(func() { f.show(watching, source, shown) })
+	defer showing.Wait()
+	defer stop()
 	return forwarder.Run(ctx)
+}
+
+// Limits of the progress of forward.
+const (
+	showEvery  = time.Second
+	behindMost = 1000 // events; a group that is closer to the end of the log keeps up
+)
+
+// show prints the progress of the consumer group while it is far behind the log.
+func (f forwarding) show(ctx context.Context, source app.Feed, shown *terminal.Progress) {
+	defer shown.End()
+	name := f.group + "/" + f.topic
+	for tick := time.NewTicker(showEvery); ; {
+		select {
+		case <-ctx.Done():
+			tick.Stop()
+			return
+		case <-tick.C:
+		}
+		groups, err := source.Groups.Groups(ctx)
+		if err != nil {
+			continue // the forwarder logs it
+		}
+		head, err := source.Log.Head(ctx)
+		i := slices.IndexFunc(groups, func(g consumer.Group) bool { return g.Name == name })
+		if err != nil || i < 0 || head < groups[i].Position+behindMost {
+			continue
+		}
+		shown.Show("forwarded", uint64(groups[i].Position), uint64(head))
+	}
 }

@@ -174,6 +174,7 @@ func cancelGroup(at Listener, program string) *cobra.Command {
 		Long: "Stop sending a group's transactions and erase their bytes, with its owner's signature over the\n" +
 			"message that cancel-message prints. The chain may still include what nodes have already.",
 		Example: "  " + program + " groups cancel-message 0x… 0x… --chain 42431 > message.json\n" +
+			"  cast wallet sign --data --from-file message.json    # or eth_signTypedData_v4 of the owner's wallet\n" +
 			"  " + program + " groups cancel 0x… 0x… --chain 42431 --expires $(jq -r .message.expires message.json) --signature 0x…",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			signed, err := hex.DecodeString(strings.TrimPrefix(signature, "0x"))

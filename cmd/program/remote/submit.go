@@ -23,8 +23,8 @@ import (
 const submitMost = 1000
 
 const givenHelp = `Each argument is the bytes of a signed transaction in hex, with or without 0x; the name of a
-file with such bytes, one transaction a line; or - for standard input. Without an argument,
-standard input is read.`
+file with such bytes, one transaction a line or a JSON list of texts; or - for standard input.
+Without an argument, standard input is read.`
 
 // rawTxs reads the transactions that arguments name.
 func rawTxs(cmd *cobra.Command, args []string) (all [][]byte, err error) {
@@ -42,7 +42,7 @@ func rawTxs(cmd *cobra.Command, args []string) (all [][]byte, err error) {
 		if err != nil {
 			return nil, err
 		}
-		some, err := rawLines(arg, text)
+		some, err := rawLines(arg, listed(text))
 		if err != nil {
 			return nil, err
 		}
@@ -76,6 +76,15 @@ func shortened(text string) string {
 		return text[:most] + "…"
 	}
 	return strconv.Quote(text)
+}
+
+// listed returns the transactions of a JSON list of texts, one a line; other text as it is.
+func listed(text []byte) []byte {
+	var all []string
+	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) || json.Unmarshal(text, &all) != nil {
+		return text
+	}
+	return []byte(strings.Join(all, "\n"))
 }
 
 // rawLines reads transactions, one a line. Empty lines and lines that begin with # count for nothing.

@@ -175,7 +175,12 @@ func intents() *cobra.Command {
 			reason := cmd.Flags().String("reason", "", "the reason, for the log")
 			return func([]string) (string, any) { return "cancel", map[string]any{"reason": *reason} }
 		}),
-		wishIntent("speed-up ID FEE", "Make the next attempt offer at least FEE per unit of gas", cobra.ExactArgs(2), func(*cobra.Command) func([]string) (string, any) {
+		wishIntent("speed-up ID FEE", "Make the next attempt offer at least FEE per unit of gas", cobra.ExactArgs(2), func(cmd *cobra.Command) func([]string) (string, any) {
+			cmd.Long = "Make the next attempt offer at least FEE per unit of gas, in the chain's smallest unit (wei). get shows\n" +
+				"the offer of each attempt. FEE must be at least a tenth above an earlier speed-up, and within the\n" +
+				"ceilings of the intent and of the relayer. The attempt is made at once if the last one offered less."
+			cmd.Example = "  relayer intents get 0x…                     # attempt 1 … offers 1215733890 per unit of gas\n" +
+				"  relayer intents speed-up 0x… 2500000000"
 			return func(args []string) (string, any) { return "speed-up", map[string]any{"feePerGas": args[1]} }
 		}),
 	)
@@ -293,7 +298,7 @@ func tellBatch(to io.Writer, b batchShown) error {
 
 func getIntent() *cobra.Command {
 	var w waiting
-	return remote.Asks(front, w.flags(&cobra.Command{Use: "get ID", Short: "Show an intent", Args: cobra.ExactArgs(1)}),
+	return remote.Asks(front, w.flags(&cobra.Command{Use: "get ID", Aliases: []string{"show"}, Short: "Show an intent, what it waits for, and how it ended", Args: cobra.ExactArgs(1)}),
 		func(_ *cobra.Command, args []string) (remote.Request, error) {
 			return w.of(remote.Get("v1", "intents", args[0])), nil
 		}, tellIntent)
