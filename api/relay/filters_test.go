@@ -52,7 +52,7 @@ func TestFilters(t *testing.T) {
 			"metadata=invoice=4711&pool=hot":                                            {6},
 			"metadata=order=1&key=k2":                                                   {2},
 			"metadata=order=0&key=k2&signer=0x0100000000000000000000000000000000000000": nil,
-			nonce:                 {4},
+			nonce:                   {4},
 			nonce + "&nonceKey=0x1": nil,
 			fmt.Sprintf("since=%d", at.RequestedAt-3600): {6, 5, 4, 3, 2, 1, 0},
 			fmt.Sprintf("until=%d", at.RequestedAt-3600): nil,

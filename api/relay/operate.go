@@ -76,7 +76,6 @@ func (Operators) Kinds() []rest.Kind {
 		rest.Kind{Code: safeguard.ErrTooMany, Status: http.StatusConflict, Title: "There are too many safeguards"},
 		rest.Kind{Code: budget.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "The budget cannot have these properties"},
 		rest.Kind{Code: budget.ErrTooMany, Status: http.StatusConflict, Title: "There are too many budgets"},
-		rest.Kind{Code: lane.ErrUnknown, Status: http.StatusNotFound, Title: "There is no such lane"},
 		rest.Kind{Code: lane.ErrNoHole, Status: http.StatusConflict, Title: "This nonce does not need to be filled"},
 		rest.Kind{Code: intent.ErrNotAssigned, Status: http.StatusConflict, Title: "The intent does not have this nonce"},
 		rest.Kind{Code: intent.ErrLive, Status: http.StatusConflict, Title: "Something was signed for the intent"},

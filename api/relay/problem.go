@@ -8,6 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 	"github.com/tempo-watchtower/watchtower/eventlog"
@@ -40,6 +41,9 @@ func kinds() []rest.Kind {
 		{Code: notice.ErrEndpoint, Status: http.StatusNotFound, Title: "The webhook is not known"},
 		{Code: notice.ErrDisabled, Status: http.StatusConflict, Title: "The webhook is disabled"},
 		{Code: notice.ErrRedeliver, Status: http.StatusRequestEntityTooLarge, Title: "Too many webhook deliveries are named"},
+		{Code: ErrNoSigner, Status: http.StatusNotFound, Title: "There is no such signer"},
+		{Code: lane.ErrUnknown, Status: http.StatusNotFound, Title: "There is no such lane"},
+		{Code: ErrNoDiagnosis, Status: http.StatusServiceUnavailable, Title: "The lane could not be examined"},
 		{Code: ErrInvalidWebhookID, Status: http.StatusBadRequest, Title: "This is not the id of a webhook"},
 		{Code: ErrInvalidIntentID, Status: http.StatusBadRequest, Title: "This is not the id of an intent"},
 	}

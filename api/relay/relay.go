@@ -38,6 +38,8 @@ type Config struct {
 	// WaitsFor, when set, returns the reason why an intent is not signed yet; nil if none is
 	// known.
 	WaitsFor func(ctx context.Context, row intents.Row) (*WaitsFor, error)
+	// Fleet are the signers, pools and lanes.
+	Fleet *Fleet
 }
 
 // contractYAML is the contract as written.
@@ -51,6 +53,8 @@ type desk struct {
 	owners   rest.Recent[eventlog.Stream, string] // owner of each intent's stream
 	tellings tellings                             // public forms of the newest events
 	tries    *commands.Places[string]             // places of test deliveries
+	// diagnoses are the places of diagnoses of lanes.
+	diagnoses *rest.Places
 }
 
 // New returns the handler of the relay's listener. It panics if the configuration cannot work.
@@ -64,11 +68,15 @@ func New(c Config) http.Handler {
 	if c.Client == nil {
 		c.Client = access.Key.Owner
 	}
-	return rest.NewFront(c.API, kinds()...).Handler((&desk{Config: c, tries: commands.NewPlaces[string](tryPlaces, tryShare, tryQueue)}).routes())
+	if c.Fleet == nil {
+		panic("relay: the fleet is missing")
+	}
+	d := &desk{Config: c, tries: commands.NewPlaces[string](tryPlaces, tryShare, tryQueue), diagnoses: rest.NewPlaces(diagnosePlaces, diagnoseShare, diagnoseQueue)}
+	return rest.NewFront(c.API, kinds()...).Handler(d.routes())
 }
 
 func (d *desk) routes() []rest.Route {
-	return append(d.webhookRoutes(), []rest.Route{
+	return append(append(d.webhookRoutes(), d.fleetRoutes()...), []rest.Route{
 		{Method: http.MethodPost, Path: "/v1/intents", Scope: access.Submit, Answer: d.create},
 		{Method: http.MethodGet, Path: "/v1/intents", Scope: access.Read, Answer: d.list},
 		{Method: http.MethodGet, Path: "/v1/intents/{id}", Scope: access.Read, Answer: d.intent},

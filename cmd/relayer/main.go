@@ -22,9 +22,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/program/remote"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/cli"
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/history"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
+	"github.com/tempo-watchtower/watchtower/projections/relay/lanes"
 )
 
 // Set at build time by -ldflags "-X main.version=…".
@@ -88,7 +91,8 @@ func withSettings(cmd *cobra.Command) {
 // program describes the relayer to the shared operator commands.
 func program(stderr io.Writer) operator.Program {
 	return operator.Program{
-		Name: "relayer", Models: append(delivery.Models(), intents.Model(intent.Codec()), intents.TermsModel(intent.Codec())), Stderr: stderr,
+		Audited: history.Kinds(), AuditedHelp: history.Help,
+		Name: "relayer", Models: append(delivery.Models(), intents.Model(intent.Codec()), intents.TermsModel(intent.Codec()), lanes.Model(lane.Codec())), Stderr: stderr,
 		Settings: withSettings, Judges: judges, VerifyHelp: verifyHelp,
 		Resolve: func(cmd *cobra.Command) (config.Config, error) {
 			s, _, err := resolve(cmd)

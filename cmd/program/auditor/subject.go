@@ -16,9 +16,10 @@ import (
 var ErrUnknown = errors.New("the log has no event of it")
 
 // Subject finds the stream that a text names: the hash of a transaction, SENDER/GROUP of a
-// group, or the name of a stream. Hashes and groups are searched on these chains.
-func Subject(ctx context.Context, s Source, text string, chains []chain.ID) (eventlog.Stream, error) {
-	named, what, err := named(text, chains)
+// group, a name of one of the further kinds, or the name of a stream. Hashes and groups are searched on
+// these chains.
+func Subject(ctx context.Context, s Source, text string, chains []chain.ID, kinds ...Kind) (eventlog.Stream, error) {
+	named, what, err := named(text, chains, kinds)
 	if err != nil {
 		return "", err
 	}
@@ -42,7 +43,15 @@ func Subject(ctx context.Context, s Source, text string, chains []chain.ID) (eve
 }
 
 // named returns the streams that a text may name, and a description of them.
-func named(text string, chains []chain.ID) (names []eventlog.Stream, what string, err error) {
+func named(text string, chains []chain.ID, kinds []Kind) (names []eventlog.Stream, what string, err error) {
+	for _, k := range kinds {
+		if names, what := k.Named(text, chains); what != "" {
+			if len(names) == 0 {
+				return nil, "", errors.New("name the chain with --chain")
+			}
+			return names, what, nil
+		}
+	}
 	if sender, id, is := strings.Cut(text, "/"); is {
 		of := group.ID{}
 		if of.Sender, err = chain.ParseAddress(sender); err != nil {

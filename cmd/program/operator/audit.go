@@ -48,7 +48,7 @@ func (p Program) withLog(cmd *cobra.Command, do func(ctx context.Context, c conf
 }
 
 // subject finds the stream that text names, on the configured chains or on the chain of a flag.
-func subject(ctx context.Context, c config.Config, log auditor.Source, text, on string) (auditor.Life, error) {
+func (p Program) subject(ctx context.Context, c config.Config, log auditor.Source, text, on string) (auditor.Life, error) {
 	var chains []chain.ID
 	for _, configured := range c.Chains {
 		chains = append(chains, configured.ID)
@@ -60,21 +60,28 @@ func subject(ctx context.Context, c config.Config, log auditor.Source, text, on 
 		}
 		chains = []chain.ID{id}
 	}
-	name, err := auditor.Subject(ctx, log, text, chains)
-	return auditor.Life{Stream: name, Plan: c.Scheduler.Schedule}, err
+	name, err := auditor.Subject(ctx, log, text, chains, p.Audited...)
+	return auditor.Life{Stream: name, Plan: c.Scheduler.Schedule, Kinds: p.Audited}, err
 }
 
-const subjectHelp = "SUBJECT is a transaction's hash, SENDER/GROUP of a group, or a stream's name."
+// subjectHelp says what a SUBJECT is.
+func (p Program) subjectHelp() string {
+	help := "SUBJECT is a transaction's hash, SENDER/GROUP of a group, "
+	if p.AuditedHelp != "" {
+		help += p.AuditedHelp + ", "
+	}
+	return help + "or a stream's name."
+}
 
 func (p Program) showLife() *cobra.Command {
 	var on string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "show SUBJECT", Short: "Print the recorded history of a transaction or group", Args: cobra.ExactArgs(1),
-		Long: "Print the recorded history of a transaction or group: each event with its actor, cause,\nchanges, nodes' replies and reason.\n" + subjectHelp,
+		Long: "Print the recorded history of a transaction or group: each event with its actor, cause,\nchanges, nodes' replies and reason.\n" + p.subjectHelp(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withLog(cmd, func(ctx context.Context, c config.Config, log auditor.Source) error {
-				life, err := subject(ctx, c, log, args[0], on)
+				life, err := p.subject(ctx, c, log, args[0], on)
 				if err != nil {
 					return err
 				}
@@ -140,7 +147,7 @@ func (p Program) replayState() *cobra.Command {
 	var version, position uint64
 	cmd := &cobra.Command{
 		Use: "replay SUBJECT", Short: "Print the state of a transaction or group as of a version, position or time", Args: cobra.ExactArgs(1),
-		Long:    "Print the state of a transaction or group as of a version, position or time; of now unless\none is given. " + subjectHelp,
+		Long:    "Print the state of a transaction or group as of a version, position or time; of now unless\none is given. " + p.subjectHelp(),
 		Example: "  " + p.Name + " audit replay 0x… --at 2026-01-31T12:00:00Z",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for name, given := range map[string]uint64{"version": version, "position": position} {
@@ -153,7 +160,7 @@ func (p Program) replayState() *cobra.Command {
 				return err
 			}
 			return p.withLog(cmd, func(ctx context.Context, c config.Config, log auditor.Source) error {
-				life, err := subject(ctx, c, log, args[0], on)
+				life, err := p.subject(ctx, c, log, args[0], on)
 				if err != nil {
 					return err
 				}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/app"
+	"github.com/tempo-watchtower/watchtower/cmd/program/auditor"
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/cmd/program/verify"
 	"github.com/tempo-watchtower/watchtower/eventlog"
@@ -27,6 +28,10 @@ type Program struct {
 	Shown    func(*cobra.Command) ([]config.Setting, error) // every setting's value
 	Models   []projections.Model                            // in the order in which they are rebuilt
 	Stderr   io.Writer                                      // for reports of trouble with the store
+	// Audited are further kinds of streams that audit show and replay explain; AuditedHelp describes
+	// their names.
+	Audited     []auditor.Kind
+	AuditedHelp string
 	// Judges judge the log by the program's promises beyond delivery, when it is verified;
 	// VerifyHelp describes these promises. Both may be nil or empty.
 	Judges     func() []verify.Judge

@@ -178,4 +178,3 @@ func (r *relay) observedLane(t handler.Told[lane.State, lane.Event]) {
 	r.metrics.Lane(id, r.in.Settings.Holder, t.Before, t.Facts)
 	r.logLane(id, t)
 }
-
