@@ -27,6 +27,7 @@ ENV WATCHTOWER_LISTEN=0.0.0.0:8420 \
     WATCHTOWER_STORE=embedded:/var/lib/relayer \
     WATCHTOWER_VAULT_KEY_FILE=/var/lib/relayer/vault.key
 EXPOSE 8420 8421 8422
+HEALTHCHECK --interval=10s --timeout=6s --start-period=30s CMD ["/usr/local/bin/relayer", "healthcheck"]
 ENTRYPOINT ["/usr/local/bin/relayer"]
 CMD ["serve"]
 
@@ -45,5 +46,6 @@ ENV WATCHTOWER_LISTEN=0.0.0.0:8420 \
     WATCHTOWER_STORE=embedded:/var/lib/watchtower \
     WATCHTOWER_VAULT_KEY_FILE=/var/lib/watchtower/vault.key
 EXPOSE 8420 8421
+HEALTHCHECK --interval=10s --timeout=6s --start-period=30s CMD ["/usr/local/bin/watchtower", "healthcheck"]
 ENTRYPOINT ["/usr/local/bin/watchtower"]
 CMD ["serve"]

@@ -2,7 +2,7 @@
 # Everything needs Go 1.26 and nothing else; npm, if it is there, brings anvil.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-quick chaos chaos-ci release check layering lint bench build signers contract fuzz mutations simulate mutants vulncheck digests clean
+.PHONY: help run test test-quick chaos chaos-ci release check layering lint bench build man signers contract fuzz mutations simulate mutants vulncheck digests clean
 
 # Flags and packages for go test: make test ARGS='-run TestFrozen ./domain/delivery/tx'
 ARGS ?=
@@ -69,6 +69,10 @@ bench: ## measure throughput and latency on Postgres and embedded
 build: ## the programs, into bin/
 	@mkdir -p bin
 	go build -trimpath -o bin/ ./cmd/...
+
+man: ## man pages of watchtower and relayer, into bin/man
+	go run ./cmd/watchtower manual man bin/man/man1
+	go run ./cmd/relayer manual man bin/man/man1
 
 signers: ## the signers for AWS KMS, GCP KMS and Vault (docs/howto/signers.md), into bin/
 	@mkdir -p bin

@@ -99,7 +99,7 @@ func TestNothingHappensBeforeMain(t *testing.T) {
 }
 
 // somebodysMachine are paths that make sense on one machine only.
-var somebodysMachine = regexp.MustCompile(`(^|[^\w.])/(` + strings.Join([]string{"work", "tmp/", "Users/"}, "|") + `)`)
+var somebodysMachine = regexp.MustCompile(`(^|[^\w.])/(` + strings.Join([]string{`work\b`, "tmp/", "Users/"}, "|") + `)`)
 
 func TestNoPathOfSomebodysMachine(t *testing.T) {
 	for _, file := range files(t) {

@@ -39,6 +39,13 @@ func (k Keys) Revoke(ctx context.Context, id access.KeyID, reason string, meta e
 	return r.State.Keys[id], err
 }
 
+// EndSession ends a session at every replica. A session that is over or ended stays so.
+func (k Keys) EndSession(ctx context.Context, e access.SessionEnded, meta eventlog.Meta) error {
+	e.At = k.Now()
+	_, err := k.Do(ctx, access.Stream, access.EndSession(e), meta)
+	return err
+}
+
 // List returns every key ever created, the oldest first.
 func (k Keys) List(ctx context.Context) ([]access.Entry, error) {
 	r, err := k.Load(ctx, access.Stream)

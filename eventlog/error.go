@@ -14,6 +14,9 @@ func (r Refusal) Error() string { return string(r) }
 type Refused struct {
 	Refusal Refusal
 	Detail  string
+	// Pointer is the place of the refused value in the command: a JSON pointer in its form for URIs
+	// (RFC 6901, section 6), such as #/gas/limit. It is empty if no single value is at fault.
+	Pointer string
 }
 
 func (r *Refused) Error() string { return string(r.Refusal) + ": " + r.Detail }
@@ -22,6 +25,11 @@ func (r *Refused) Unwrap() error { return r.Refusal }
 // Because returns the refusal with details.
 func (r Refusal) Because(format string, args ...any) error {
 	return &Refused{Refusal: r, Detail: fmt.Sprintf(format, args...)}
+}
+
+// At returns the refusal with details, and the place of the refused value: see [Refused.Pointer].
+func (r Refusal) At(pointer, format string, args ...any) error {
+	return &Refused{Refusal: r, Detail: fmt.Sprintf(format, args...), Pointer: pointer}
 }
 
 // ConflictError reports that a stream is not at the version that an append expected.

@@ -1,5 +1,5 @@
-// Package examples holds three small programs that consume Watchtower's events, and the start
-// and stop code that they share. See docs/howto/watermill.md.
+// Package examples holds small programs that consume Watchtower's events, and the start and stop
+// code that they share. See docs/howto/watermill.md.
 package examples
 
 import (

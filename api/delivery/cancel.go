@@ -248,10 +248,10 @@ func groupOf(r rest.Request) (sender chain.Address, id chain.GroupID, err error)
 	}
 	text, err := url.PathUnescape(mux.Vars(r.Request)["groupId"])
 	if err != nil {
-		return sender, id, ErrInvalidGroupID.Because("the path is not well escaped")
+		return sender, id, rest.InParameter("groupId", ErrInvalidGroupID.Because("the path is not well escaped"))
 	}
 	if id, err = chain.ParseGroupID(text); err != nil {
-		return sender, id, ErrInvalidGroupID.Because("%v", err)
+		return sender, id, rest.InParameter("groupId", ErrInvalidGroupID.Because("%v", err))
 	}
 	return sender, id, nil
 }

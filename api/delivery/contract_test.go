@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
+	"github.com/tempo-watchtower/watchtower/api/rest/resttest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 )
@@ -232,11 +233,11 @@ func TestProblemsAreDocumented(t *testing.T) {
 		t.Fatal("docs/reference/problems.md has no table of reasons")
 	}
 	var documented, table []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([0-9]+) \\| .").FindAllStringSubmatch(codes, -1) {
-		documented = append(documented, row[1]+" "+row[2])
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([0-9]+) \\| (.*) \\|$").FindAllStringSubmatch(codes, -1) {
+		documented = append(documented, row[1]+" "+row[2]+" "+resttest.Unlinked(row[3]))
 	}
 	for _, k := range allKinds() {
-		table = append(table, fmt.Sprintf("%s %d", k.Code, k.Status))
+		table = append(table, fmt.Sprintf("%s %d %s", k.Code, k.Status, k.Meaning))
 	}
 	slices.Sort(documented)
 	slices.Sort(table)
@@ -265,7 +266,7 @@ func TestKinds(t *testing.T) {
 		switch {
 		case seen[string(k.Code)]:
 			t.Errorf("%s has two rows", k.Code)
-		case k.Title == "" || http.StatusText(k.Status) == "":
+		case k.Title == "" || !strings.HasSuffix(k.Meaning, ".") || http.StatusText(k.Status) == "":
 			t.Errorf("%s: status %d, title %q", k.Code, k.Status, k.Title)
 		}
 		seen[string(k.Code)] = true

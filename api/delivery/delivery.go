@@ -93,9 +93,9 @@ func New(c Config) http.Handler {
 	return front.Handler(newAPI(c).served(front))
 }
 
-// served returns all routes of the public listener: delivery's own, the contract's and the monitors'.
+// served returns all routes of the public listener: delivery's own, the documents' and the monitors'.
 func (a *api) served(front *rest.Front) []rest.Route {
-	return slices.Concat(a.kept(a.routes()), front.Contract(contracts.Delivery()), front.Health())
+	return slices.Concat(a.kept(a.routes()), front.Contract(contracts.Delivery()), front.Problems(), front.Health())
 }
 
 // kept returns routes that restrict a client to its own transactions.
@@ -138,11 +138,11 @@ func (a *api) routes() []route {
 func hashOf(r rest.Request) (chain.Hash, error) {
 	text, err := url.PathUnescape(mux.Vars(r.Request)["hash"])
 	if err != nil {
-		return chain.Hash{}, ErrInvalidHash.Because("the path is not well escaped")
+		return chain.Hash{}, rest.InParameter("hash", ErrInvalidHash.Because("the path is not well escaped"))
 	}
 	hash, err := chain.ParseHash(text)
 	if err != nil {
-		return hash, ErrInvalidHash.Because("%v", err)
+		return hash, rest.InParameter("hash", ErrInvalidHash.Because("%v", err))
 	}
 	return hash, nil
 }

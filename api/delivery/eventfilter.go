@@ -38,13 +38,13 @@ func (p parameters) eventFilter() (f eventFilter, err error) {
 	if p.values.Has("hash") {
 		hash, err := chain.ParseHash(p.one("hash"))
 		if err != nil {
-			return f, rest.ErrInvalidFilter.Because("hash: %v", err)
+			return f, rest.BadParameter("hash", "hash: %v", err)
 		}
 		f.hash = &hash
 	}
 	if p.values.Has("name") {
 		if f.names = strings.Split(p.one("name"), ","); len(f.names) > namesMax {
-			return f, rest.ErrInvalidFilter.Because("name lists %d prefixes, more than %d", len(f.names), namesMax)
+			return f, rest.BadParameter("name", "name lists %d prefixes, more than %d", len(f.names), namesMax)
 		}
 	}
 	return f, nil

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
@@ -22,7 +21,9 @@ type trail struct {
 	ChainID chain.ID        `json:"chainId"`
 	TxHash  chain.Hash      `json:"txHash"`
 	Events  []recordedEvent `json:"events"`
-	HasMore bool            `json:"hasMore"`
+	// NextCursor continues the list; empty on the last page.
+	NextCursor string `json:"nextCursor,omitempty"`
+	HasMore    bool   `json:"hasMore"`
 }
 
 // recordedEvent is an event as stored in the log.
@@ -40,11 +41,13 @@ type recordedEvent struct {
 // events answers GET /v1/transactions/{hash}/events. With after, it returns only events after
 // that version.
 func (a *api) events(r rest.Request) error {
-	hash, id, q, err := named(r, "chainId", "after")
+	hash, id, q, err := named(r, "chainId", "after", "cursor")
 	if err != nil {
 		return err
 	}
-	after, err := q.after()
+	v := a.viewer(r)
+	list := "events of " + hash.String() + v.list()
+	after, err := r.ReadAfter(q.values, "a version", list)
 	if err != nil {
 		return err
 	}
@@ -53,13 +56,12 @@ func (a *api) events(r rest.Request) error {
 	if id, err = a.locate(ctx, id, hash); err != nil {
 		return err
 	}
-	v := a.viewer(r)
 	whose, err := a.ownership(ctx, tx.Stream(id, hash), 0)
 	if err != nil {
 		return err
 	}
 	out := trail{ChainID: id, TxHash: hash, Events: []recordedEvent{}}
-	for recorded, err := range a.stream(ctx, tx.Stream(id, hash), v.recorded(whose, after)) {
+	for recorded, err := range a.stream(ctx, tx.Stream(id, hash), v.recorded(whose, eventlog.Version(after))) {
 		if err != nil {
 			return fmt.Errorf("read events: %w", err)
 		}
@@ -76,6 +78,7 @@ func (a *api) events(r rest.Request) error {
 	}
 	if out.HasMore {
 		last := out.Events[eventsMax-1].Version
+		out.NextCursor = r.Cursor(eventlog.Position(last), list)
 		r.Answering().Set("Link", fmt.Sprintf(`</v1/transactions/%s/events?chainId=%s&after=%d>; rel="next"`, hash, id, last))
 	}
 	return r.ReplyRead(http.StatusOK, out)
@@ -99,18 +102,6 @@ func (a *api) locate(ctx context.Context, id chain.ID, hash chain.Hash) (chain.I
 		}
 	}
 	return 0, tx.ErrUnknown
-}
-
-// after is the version after which the client wants events; 0 for all.
-func (p parameters) after() (eventlog.Version, error) {
-	if !p.values.Has("after") {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(p.one("after"), 10, 63)
-	if err != nil {
-		return 0, rest.ErrInvalidFilter.Because("after must be a version, not %s", rest.Quote(p.one("after")))
-	}
-	return eventlog.Version(n), nil
 }
 
 func recordedOf(r eventlog.Recorded) recordedEvent {

@@ -49,12 +49,20 @@ type listedGroup struct {
 	NextPaymentAt *uint64        `json:"nextPaymentAt,omitempty"`
 }
 
+// groupsPage is the answer to GET /v1/senders/{sender}/groups?form=page.
+type groupsPage struct {
+	Groups     []listedGroup `json:"groups"`
+	NextCursor string        `json:"nextCursor,omitempty"`
+	HasMore    bool          `json:"hasMore"`
+}
+
 // shownGroup is one group with a page of its members.
 type shownGroup struct {
 	listedGroup
 	Sender     chain.Address `json:"sender"`
 	Members    []groupMember `json:"members"`
 	NextCursor string        `json:"nextCursor,omitempty"`
+	HasMore    bool          `json:"hasMore"`
 	CancelPlan cancelPlan    `json:"cancelPlan"`
 }
 
@@ -91,7 +99,11 @@ func (a *api) listGroups(r rest.Request) error {
 	if err != nil {
 		return err
 	}
-	q, err := readParameters(r, "chainId", "limit", "active", "cursor")
+	q, err := readParameters(r, "chainId", "limit", "active", "cursor", "form")
+	if err != nil {
+		return err
+	}
+	paged, err := q.paged()
 	if err != nil {
 		return err
 	}
@@ -141,15 +153,36 @@ func (a *api) listGroups(r rest.Request) error {
 	if err != nil {
 		return err
 	}
-	if len(found) > limit {
-		found = found[:limit]
-		linkNext(r, path, next, limit, r.Cursor(found[limit-1].Position, bound))
+	out := groupsPage{Groups: make([]listedGroup, min(len(found), limit)), HasMore: len(found) > limit}
+	for i := range out.Groups {
+		out.Groups[i] = listedOf(found[i])
 	}
-	shown := make([]listedGroup, len(found))
-	for i, g := range found {
-		shown[i] = listedOf(g)
+	if paged {
+		next.Set("form", formPage)
 	}
-	return r.ReplyRead(http.StatusOK, shown)
+	if out.HasMore {
+		out.NextCursor = r.Cursor(found[limit-1].Position, bound)
+		linkNext(r, path, next, limit, out.NextCursor)
+	}
+	if !paged {
+		return r.ReplyRead(http.StatusOK, out.Groups)
+	}
+	return r.ReplyRead(http.StatusOK, out)
+}
+
+// The two forms of a list of groups: the list alone, as version 0.1 answers, or an object with the
+// next page's cursor, as all other lists.
+const (
+	formList = "list"
+	formPage = "page"
+)
+
+// paged reads whether the answer is to be a page.
+func (p parameters) paged() (bool, error) {
+	if form := p.one("form"); p.values.Has("form") && form != formList && form != formPage {
+		return false, rest.BadParameter("form", "form must be %s or %s, not %s", formList, formPage, rest.Quote(form))
+	}
+	return p.one("form") == formPage, nil
 }
 
 // group answers GET /v1/senders/{sender}/groups/{groupId}.
@@ -196,6 +229,7 @@ func (a *api) group(r rest.Request) error {
 	}
 	if more {
 		last := members[limit-1]
+		shown.HasMore = true
 		shown.NextCursor = r.PlaceCursor(bound, last.Nonce, uint64(last.Position))
 		linkNext(r, path, next, limit, shown.NextCursor)
 	}
@@ -361,11 +395,11 @@ func linkNext(r rest.Request, path string, filters url.Values, limit int, cursor
 func senderOf(r rest.Request) (chain.Address, error) {
 	text, err := url.PathUnescape(mux.Vars(r.Request)["sender"])
 	if err != nil {
-		return chain.Address{}, rest.ErrInvalidAddress.Because("the path is not well escaped")
+		return chain.Address{}, rest.InParameter("sender", rest.ErrInvalidAddress.Because("the path is not well escaped"))
 	}
 	sender, err := chain.ParseAddress(text)
 	if err != nil {
-		return sender, rest.ErrInvalidAddress.Because("%v", err)
+		return sender, rest.InParameter("sender", rest.ErrInvalidAddress.Because("%v", err))
 	}
 	return sender, nil
 }

@@ -107,6 +107,25 @@ func TestGroupPages(t *testing.T) {
 	if d := cmp.Diff(want, ids); d != "" {
 		t.Errorf("groups (-want +got):\n%s", d)
 	}
+	ids = nil
+	for target := groupsPath(owner) + "?limit=3&form=page"; target != ""; {
+		res := s.get(target)
+		var page groupsPage
+		unmarshal(t, res.body, &page)
+		for _, g := range page.Groups {
+			ids = append(ids, g.GroupID.String())
+		}
+		if page.HasMore != (page.NextCursor != "") || next(t, res) != "" && !strings.Contains(next(t, res), "form=page") {
+			t.Errorf("%s: %v, %s", target, page, next(t, res))
+		}
+		if target = ""; page.HasMore {
+			target = groupsPath(owner) + "?limit=3&form=page&cursor=" + page.NextCursor
+		}
+	}
+	if d := cmp.Diff(want, ids); d != "" {
+		t.Errorf("groups of pages (-want +got):\n%s", d)
+	}
+	wantProblem(t, "another form", s.get(groupsPath(owner)+"?form=table"), 400, rest.ErrInvalidFilter)
 	var nonces []uint64
 	for target := groupPath(payroll(0)) + "?limit=3"; target != ""; {
 		res := s.get(target)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -227,7 +228,8 @@ func strangeIdempotencyKeys(t *testing.T, _ *stack) int {
 	under := func(header string) string {
 		return post(fmt.Sprintf("%s%sConnection: close\r\nContent-Length: %d\r\n", jsonType, header, len(body)), string(body))
 	}
-	for _, key := range append(strange, `""`, `"a`) {
+	valid := []string{"a\"b", "a,b", strings.Repeat("a", 129)} // as keys, not as request ids
+	for _, key := range append(slices.DeleteFunc(slices.Clone(strange), func(s string) bool { return slices.Contains(valid, s) }), strings.Repeat("a", 257), `""`, `"a`) {
 		answers, closed := s.raw(under("Idempotency-Key: "+key+"\r\n"), patience)
 		refuses(400, rest.ErrInvalidIdempotencyKey)(t, answers, closed)
 	}

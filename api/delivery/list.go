@@ -90,16 +90,7 @@ func readParameters(r rest.Request, known ...string) (parameters, error) {
 func (p parameters) one(name string) string { return p.values.Get(name) }
 
 // chain is the chainId parameter; 0 if it is missing.
-func (p parameters) chain() (chain.ID, error) {
-	if !p.values.Has("chainId") {
-		return 0, nil
-	}
-	id, err := chain.ParseID(p.one("chainId"))
-	if err != nil {
-		return 0, rest.ErrInvalidFilter.Because("chainId %s is not a positive decimal number", rest.Quote(p.one("chainId")))
-	}
-	return id, nil
-}
+func (p parameters) chain() (chain.ID, error) { return rest.ReadChain(p.values) }
 
 func (p parameters) filters() (f transactions.Filters, err error) {
 	if f.Chain, err = p.chain(); err != nil {
@@ -108,14 +99,14 @@ func (p parameters) filters() (f transactions.Filters, err error) {
 	if p.values.Has("sender") {
 		sender, err := chain.ParseAddress(p.one("sender"))
 		if err != nil {
-			return f, rest.ErrInvalidFilter.Because("sender: %v", err)
+			return f, rest.BadParameter("sender", "sender: %v", err)
 		}
 		f.Sender = &sender
 	}
 	if p.values.Has("groupId") {
 		group, err := chain.ParseGroupID(p.one("groupId"))
 		if err != nil {
-			return f, rest.ErrInvalidFilter.Because("groupId: %v", err)
+			return f, rest.BadParameter("groupId", "groupId: %v", err)
 		}
 		f.Group = &group
 	}
@@ -123,7 +114,7 @@ func (p parameters) filters() (f transactions.Filters, err error) {
 		return f, err
 	}
 	if f.Ungrouped && f.Group != nil {
-		return f, rest.ErrInvalidFilter.Because("ungrouped=true and groupId exclude each other")
+		return f, rest.BadParameter("ungrouped", "ungrouped=true and groupId exclude each other")
 	}
 	f.Statuses, err = p.statuses()
 	return f, err
@@ -136,7 +127,7 @@ func (p parameters) flag(name string) (bool, error) {
 	}
 	text := p.one(name)
 	if text != "true" && text != "false" {
-		return false, rest.ErrInvalidFilter.Because("%s must be true or false, not %s", name, rest.Quote(text))
+		return false, rest.BadParameter(name, "%s must be true or false, not %s", name, rest.Quote(text))
 	}
 	return text == "true", nil
 }
@@ -144,12 +135,12 @@ func (p parameters) flag(name string) (bool, error) {
 func (p parameters) statuses() ([]tx.Status, error) {
 	given := p.values["status"]
 	if all := tx.Statuses(); len(given) > len(all) {
-		return nil, rest.ErrInvalidFilter.Because("status is given %d times, there are %d", len(given), len(all))
+		return nil, rest.BadParameter("status", "status is given %d times, there are %d", len(given), len(all))
 	}
 	var statuses []tx.Status
 	for _, text := range given {
 		if !slices.Contains(tx.Statuses(), tx.Status(text)) {
-			return nil, rest.ErrInvalidFilter.Because("there is no status %s, only: %s", rest.Quote(text), strings.Trim(fmt.Sprint(tx.Statuses()), "[]"))
+			return nil, rest.BadParameter("status", "there is no status %s, only: %s", rest.Quote(text), strings.Trim(fmt.Sprint(tx.Statuses()), "[]"))
 		}
 		statuses = append(statuses, tx.Status(text))
 	}
@@ -163,7 +154,7 @@ func (p parameters) limit() (int, error) {
 	}
 	n, err := strconv.ParseUint(p.one("limit"), 10, 64)
 	if err != nil || n < 1 || n > pageMax {
-		return 0, rest.ErrInvalidLimit.Because("limit must be a number from 1 to %d, not %s", pageMax, rest.Quote(p.one("limit")))
+		return 0, rest.InParameter("limit", rest.ErrInvalidLimit.Because("limit must be a number from 1 to %d, not %s", pageMax, rest.Quote(p.one("limit"))))
 	}
 	return int(n), nil
 }

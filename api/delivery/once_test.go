@@ -74,7 +74,7 @@ func TestIdempotencyKey(t *testing.T) {
 func TestIdempotencyKeyForm(t *testing.T) {
 	s := remembering(t, as)
 	body := submissionOf(testChain, signed(t, newKey(t), testChain, 0))
-	for _, bad := range []string{"", `""`, `"a`, "a b", "a\u200bb", "\u0661", strings.Repeat("a", 129), "a,b", "ａ"} {
+	for _, bad := range []string{"", `""`, `"a`, "a b", `"a"b`, "a\u200bb", "\u0661", strings.Repeat("a", 257), "ａ"} {
 		wantProblem(t, fmt.Sprintf("%q", bad), s.once(bad, body), 400, rest.ErrInvalidIdempotencyKey)
 	}
 	twice := post(fmt.Sprintf("%sConnection: close\r\nIdempotency-Key: a\r\nIdempotency-Key: a\r\nContent-Length: %d\r\n", jsonType, len(body)), string(body))
@@ -84,9 +84,13 @@ func TestIdempotencyKeyForm(t *testing.T) {
 	if n := len(s.recorded()); n != 0 {
 		t.Errorf("%d events", n)
 	}
-	for _, good := range []string{strings.Repeat("a", 128), "Az09._:-"} {
-		if res := s.once(good, body); res.status != 200 {
+	for _, good := range []string{strings.Repeat("a", 256), "Az09._:-", "!#%&'()*+,/;<=>?@[]^`{|}~$", "a\"b\\", "A"} {
+		if res := s.once(good, body); res.status != 200 || res.header.Get("Idempotency-Replayed") != "" {
 			t.Errorf("%q: %v", good, res)
+		}
+		quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(good) + `"`
+		if res := s.once(quoted, body); res.status != 200 || res.header.Get("Idempotency-Replayed") == "" {
+			t.Errorf("%q: %v", quoted, res)
 		}
 	}
 }

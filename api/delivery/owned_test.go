@@ -163,13 +163,14 @@ func (s *shared) probes() map[string]probed {
 		"POST /v1/senders/{sender}/groups/{groupId}/cancel": {
 			target: cancelPath(s.sender, groupID, ""), header: []string{"Authorization", sig}, open: true, // see TestGroupOfTwoClients
 		},
-		"GET /v1/events":    {target: "/v1/events?after=0&until=head", header: []string{"Accept", "application/x-ndjson"}},
-		"GET /openapi.yaml": {target: "/openapi.yaml", open: true},
-		"GET /openapi.json": {target: "/openapi.json", open: true},
-		"GET /docs":         {target: "/docs", open: true},
-		"GET /health":       {target: "/health", open: true},
-		"GET /livez":        {target: "/livez", open: true},
-		"GET /readyz":       {target: "/readyz", open: true},
+		"GET /v1/events":       {target: "/v1/events?after=0&until=head", header: []string{"Accept", "application/x-ndjson"}},
+		"GET /openapi.yaml":    {target: "/openapi.yaml", open: true},
+		"GET /openapi.json":    {target: "/openapi.json", open: true},
+		"GET /docs":            {target: "/docs", open: true},
+		"GET /problems/{code}": {target: "/problems/not-found", open: true},
+		"GET /health":          {target: "/health", open: true},
+		"GET /livez":           {target: "/livez", open: true},
+		"GET /readyz":          {target: "/readyz", open: true},
 	}
 }
 

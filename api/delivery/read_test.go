@@ -13,6 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
@@ -277,9 +278,18 @@ func TestEventsInPages(t *testing.T) {
 		for _, e := range out.Events {
 			versions = append(versions, e.Version)
 		}
-		target = next(t, res)
-		if (target != "") != out.HasMore {
-			t.Errorf("hasMore %v, next %q", out.HasMore, target)
+		link := next(t, res)
+		if (link != "") != out.HasMore || (out.NextCursor != "") != out.HasMore {
+			t.Errorf("hasMore %v, next %q, cursor %q", out.HasMore, link, out.NextCursor)
+		}
+		if target = ""; out.HasMore {
+			target = "/v1/transactions/" + hash.String() + "/events?cursor=" + out.NextCursor
+			if byLink, byCursor := s.get(link), s.get(target); !bytes.Equal(byLink.body, byCursor.body) {
+				t.Errorf("by Link %s\nby cursor %s", byLink.body, byCursor.body)
+			}
+			wantProblem(t, "both", s.get(target+"&after=1"), 400, rest.ErrInvalidFilter)
+			other := s.submit(signed(t, newKey(t), testChain, 0))[0].TxHash
+			wantProblem(t, "another list's", s.get("/v1/transactions/"+other.String()+"/events?cursor="+out.NextCursor), 400, rest.ErrInvalidCursor)
 		}
 		pages++
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 )
+
+// RPC returns the answer of the routes of /rpc for another listener than delivery's own, where a pool may
+// follow the chain in the path. A client's reads there show what delivery's own show. It uses the
+// limits, the access, the submitter and the endpoint of the configuration alone.
+func RPC(c Config) func(rest.Request) error { return newAPI(c).rpc }
 
 // counts returns which transactions of a sender count as the viewer's own.
 func (v viewer) counts(sender chain.Address) rpcroute.Counts {
@@ -39,7 +45,7 @@ func (a *api) shows(ctx context.Context, v viewer, held tx.State) (bool, error) 
 	return v.owns(o) || v.reads(o) && !secret(held), err
 }
 
-// rpc answers POST /rpc and POST /rpc/{chainId}.
+// rpc answers POST /rpc, POST /rpc/{chainId} and, on another listener, POST /rpc/{chainId}/{pool}.
 func (a *api) rpc(r rest.Request) error {
 	if a.RPC.Answer == nil {
 		return rest.ErrNotFound.Because("JSON-RPC is switched off here")
@@ -77,12 +83,17 @@ func (a *api) rpc(r rest.Request) error {
 // nonces that they read. Calls are answered concurrently.
 func (a *api) answerRPC(ctx context.Context, r rest.Request, body []byte) ([]byte, error) {
 	v := a.viewer(r)
+	pool, err := url.PathUnescape(mux.Vars(r.Request)["pool"])
+	if err != nil {
+		return nil, rest.ErrNotFound
+	}
 	var asked int         // in the request: each costs at least one unit
 	var more atomic.Int64 // units of calls beyond the first of each
 	var again sync.Mutex
 	defer func() { r.ChargeAfter(asked + int(more.Load())) }()
 	return a.RPC.Answer(ctx, rpcroute.Request{
-		Chain: mux.Vars(r.Request)["chainId"], Body: body, Meta: r.Meta(),
+		Chain: mux.Vars(r.Request)["chainId"], Pool: pool, Body: body, Meta: r.Meta(),
+		Key: r.Key, IdempotencyKeys: r.Header.Values("Idempotency-Key"),
 		Client: r.Client(), Submit: a.submitter(r),
 		Shows:  func(ctx context.Context, held tx.State) (bool, error) { return a.shows(ctx, v, held) },
 		Search: r.Search,
@@ -97,6 +108,7 @@ func (a *api) answerRPC(ctx context.Context, r rest.Request, body []byte) ([]byt
 			defer func() { more.Add(int64(max(nonceUnits(r, from, next)-1, 0))) }()
 			return read(ctx, func(ctx context.Context) (func(), error) { return a.noncePlace(ctx, r) })
 		},
+		List:  r.EnterList,
 		Weigh: func(bytes int) { more.Add(int64(max(r.ReadUnits(bytes)-1, 0))) },
 		Rest:  r.RestCall,
 		Again: func() bool {

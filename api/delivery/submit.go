@@ -178,9 +178,8 @@ func readSubmission(body []byte, limits rest.Limits, charge func(items int) erro
 	d := rest.NewDocument(body)
 	err := d.Whole(func() error {
 		return d.Object(
-			rest.Member{Name: "chainId", Read: func() error {
-				id, err := d.Number()
-				in.chain = chain.ID(id)
+			rest.Member{Name: "chainId", Read: func() (err error) {
+				in.chain, err = d.Chain()
 				return err
 			}},
 			rest.Member{Name: "transactions", Read: func() error {

@@ -22,9 +22,9 @@ func (p parameters) validateOnly() (bool, error) {
 	case !p.values.Has("validate"):
 		return false, nil
 	case p.one("validate") != "only":
-		return false, rest.ErrInvalidFilter.Because("validate must be only, not %s", rest.Quote(p.one("validate")))
+		return false, rest.BadParameter("validate", "validate must be only, not %s", rest.Quote(p.one("validate")))
 	case p.values.Has("wait"):
-		return false, rest.ErrInvalidFilter.Because("wait cannot be used with validate=only")
+		return false, rest.BadParameter("wait", "wait cannot be used with validate=only")
 	}
 	return true, nil
 }

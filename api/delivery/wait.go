@@ -20,29 +20,23 @@ type milestone struct {
 	hopeless func(tx.State) bool
 }
 
-// milestones are in the order of a transaction's life.
+// milestones are in the order of a transaction's life. accepted, submitted, mined and completed have
+// the same names and meanings for intents of the relay.
 var milestones = [...]milestone{
-	{
-		"accepted",
-		func(s tx.State) bool { return s.Status != tx.StatusAbsent },
-		func(tx.State) bool { return false },
-	},
-	{
-		"broadcast",
-		func(s tx.State) bool { return s.Handed || s.Verdict == tx.StatusExecuted },
-		func(s tx.State) bool { return s.Status != tx.StatusAbsent && !s.Sendable() },
-	},
-	{
-		"executed",
-		func(s tx.State) bool { return s.Verdict == tx.StatusExecuted },
-		func(s tx.State) bool { return s.Status != tx.StatusAbsent && !s.Sendable() },
-	},
-	{
-		"final", // with any verdict
-		func(s tx.State) bool { return s.Sealed },
-		func(s tx.State) bool { return s.Settled() },
-	},
+	{"accepted", func(s tx.State) bool { return s.Status != tx.StatusAbsent }, func(tx.State) bool { return false }},
+	{"submitted", tx.State.Taken, unsent},
+	{"mined", executed, unsent},
+	{"completed", func(s tx.State) bool { return s.Sealed && executed(s) }, tx.State.Settled},
+	// The names of version 0.1.
+	{"broadcast", func(s tx.State) bool { return s.Handed || executed(s) }, unsent},
+	{"executed", executed, unsent},
+	{"final", func(s tx.State) bool { return s.Sealed }, tx.State.Settled}, // with any verdict
 }
+
+func executed(s tx.State) bool { return s.Verdict == tx.StatusExecuted }
+
+// unsent reports whether the bytes are sent no more.
+func unsent(s tx.State) bool { return s.Status != tx.StatusAbsent && !s.Sendable() }
 
 // wait is the milestone to wait for, and the timeout.
 type wait struct {

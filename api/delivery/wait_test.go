@@ -31,6 +31,12 @@ func (s *stack) broadcast(hash chain.Hash) {
 }
 
 // asked sends a request in another goroutine.
+// unanswered is an attempt whose answer was lost.
+func (s *stack) unanswered(hash chain.Hash) {
+	s.t.Helper()
+	s.handle(hash, tx.Report{Attempt: 1, Answers: []tx.Answer{{Endpoint: "a", Class: tx.Unknown, Cause: tx.Unreachable}}, At: testTime})
+}
+
 func (s *stack) asked(method, target string, body []byte, header ...string) <-chan response {
 	answers := make(chan response, 1)
 	go func() {
@@ -56,14 +62,21 @@ func TestWait(t *testing.T) {
 	s := newStack(t)
 	hash := s.submit(signed(t, newKey(t), testChain, 0))[0].TxHash
 	target := "/v1/transactions/" + hash.String() + "?timeout=30s&wait="
+	nothing := func(chain.Hash) {}
 	for _, step := range []struct {
 		milestone, status string
 		reach             func(chain.Hash)
 	}{
-		{"accepted", "queued", func(chain.Hash) {}},
-		{"broadcast", "broadcasting", s.broadcast},
+		{"accepted", "queued", nothing},
+		{"broadcast", "retry_scheduled", s.unanswered},
+		{"submitted", "broadcasting", func(hash chain.Hash) {
+			s.handle(hash, tx.Report{Attempt: 2, At: testTime, Answers: []tx.Answer{{Endpoint: "a", Class: tx.Known}}})
+		}},
 		{"executed", "executed", s.mined},
+		{"mined", "executed", nothing},
+		{"submitted", "executed", nothing},
 		{"final", "executed", s.sealed},
+		{"completed", "executed", nothing},
 	} {
 		answers := s.asked(http.MethodGet, target+step.milestone, nil)
 		step.reach(hash)
@@ -71,6 +84,32 @@ func TestWait(t *testing.T) {
 		wantMembers(t, s.waitedOf(res), map[string]string{
 			"status": `"` + step.status + `"`, "waited": `{"for":"` + step.milestone + `","reached":true}`,
 		})
+	}
+}
+
+// A lost answer is no submission: the node may not have the bytes. A transaction whose end is final
+// without it is not completed.
+func TestWaitIsSure(t *testing.T) {
+	s := newStack(t)
+	hash := s.submit(signed(t, newKey(t), testChain, 0))[0].TxHash
+	at := "/v1/transactions/" + hash.String()
+	s.unanswered(hash)
+	for milestone, want := range map[string]string{
+		"broadcast": `{"for":"broadcast","reached":true}`, "submitted": `{"because":"timeout","for":"submitted","reached":false}`,
+	} {
+		wantMembers(t, s.waitedOf(s.get(at+"?timeout=0&wait="+milestone)), map[string]string{"waited": want})
+	}
+	stale := chain.Block{Number: 9, Hash: chain.Hash{9}, Time: uint64(testTime.Unix())}
+	s.handle(hash, tx.SeeNonce{Current: 1, Block: stale, At: testTime})
+	wantMembers(t, s.waitedOf(s.get(at+"?timeout=0&wait=completed")), map[string]string{
+		"status": `"stale_by_nonce"`, "waited": `{"because":"timeout","for":"completed","reached":false}`,
+	})
+	s.handle(hash, tx.Finalize{Final: stale, At: testTime})
+	for milestone, want := range map[string]string{
+		"final": `{"for":"final","reached":true}`, "completed": `{"because":"ended","for":"completed","reached":false}`,
+		"submitted": `{"because":"ended","for":"submitted","reached":false}`, "mined": `{"because":"ended","for":"mined","reached":false}`,
+	} {
+		wantMembers(t, s.waitedOf(s.get(at+"?wait="+milestone)), map[string]string{"status": `"stale_by_nonce"`, "waited": want})
 	}
 }
 
@@ -201,7 +240,7 @@ func TestWaitRefused(t *testing.T) {
 	s := newStack(t)
 	hash := s.submit(signed(t, newKey(t), testChain, 0))[0].TxHash
 	for _, q := range []string{
-		"wait=mined", "wait=", "wait=executed&wait=final", "timeout=5", "wait=executed&timeout=", "wait=executed&timeout=-1",
+		"wait=assigned", "wait=Mined", "wait=", "wait=executed&wait=final", "timeout=5", "wait=executed&timeout=", "wait=executed&timeout=-1",
 		"wait=executed&timeout=-1s", "wait=executed&timeout=56", "wait=executed&timeout=1h", "wait=executed&timeout=%2B1s",
 		"wait=executed&timeout=1,5s", "wait=executed&timeout=99999999999999999999", "wait=executed&for=5",
 	} {

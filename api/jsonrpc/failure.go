@@ -92,6 +92,9 @@ func withheld(err error) (limit string, limited bool) {
 
 // failureOf returns the JSON-RPC error for an error of the service.
 func (x *exchange) failureOf(err error) *failure {
+	if own := (*Error)(nil); errors.As(err, &own) {
+		return &failure{code: own.Code, message: own.Message, data: own.Data}
+	}
 	p := x.problem(err)
 	var malformed *chain.Malformed
 	switch {

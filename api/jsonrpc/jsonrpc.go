@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -51,6 +52,17 @@ type Config struct {
 	// Submitted, when set, is called for each raw transaction with its outcome: accepted,
 	// known, refused or failed.
 	Submitted func(outcome string)
+	// Methods are methods that another package answers. One with the name of a method of this package
+	// is answered instead.
+	Methods map[string]Method
+	// Admit, when set, returns why no call of a request is answered: the chain is served, but not the
+	// rest of the path, or not for this client.
+	Admit func(r rpcroute.Request, id chain.ID) error
+	// Show, when set, changes how eth_getTransactionByHash shows a transaction.
+	Show func(transaction json.RawMessage) json.RawMessage
+	// SentAs, when set, returns the hash of the transaction that was mined in place of a client's
+	// transaction, and has the same effect. ok is false if none is known.
+	SentAs func(ctx context.Context, r rpcroute.Request, id chain.ID, hash chain.Hash) (sent chain.Hash, ok bool, err error)
 }
 
 // Proxy sends a client's calls to a healthy node of one chain.
@@ -103,6 +115,8 @@ type server struct {
 
 // exchange is one request, with the state that its calls share.
 type exchange struct {
+	request  rpcroute.Request
+	batch    bool
 	chain    chain.ID
 	proxy    Proxy
 	err      error  // set if the chain of the path is not served
@@ -132,10 +146,13 @@ func (s *server) answer(ctx context.Context, r rpcroute.Request) ([]byte, error)
 	case refused != nil:
 		return encode(nil, nil, refused), nil
 	}
-	x := &exchange{client: r.Client, submit: r.Submit, shows: r.Shows, search: r.Search, counts: r.Counts, decode: r.Decode, nextFree: r.NextFree, weigh: r.Weigh, rest: r.Rest, again: r.Again, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}, held: s.held.hold(r.Client)}
+	x := &exchange{request: r, batch: batch, client: r.Client, submit: r.Submit, shows: r.Shows, search: r.Search, counts: r.Counts, decode: r.Decode, nextFree: r.NextFree, weigh: r.Weigh, rest: r.Rest, again: r.Again, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}, held: s.held.hold(r.Client)}
 	context.AfterFunc(ctx, x.held.release)
 	x.chain, x.err = s.chain(r.Chain)
 	x.proxy = s.Proxies[x.chain]
+	if x.err == nil && s.Admit != nil {
+		x.err = s.Admit(r, x.chain)
+	}
 	answers := make([][]byte, len(calls))
 	inParallel(len(calls), s.Limits.Parallel, func(i int) { answers[i] = s.one(ctx, x, calls[i]) })
 
@@ -184,7 +201,7 @@ func (s *server) chain(name string) (chain.ID, error) {
 		return ids[0], nil
 	}
 	if name != "" {
-		id, err := chain.ParseID(name)
+		id, err := chainOf(name)
 		if _, served := s.Proxies[id]; err == nil && served {
 			return id, nil
 		}
@@ -194,6 +211,15 @@ func (s *server) chain(name string) (chain.ID, error) {
 		return 0, commands.ErrUnsupportedChain.Because("several chains are served here: post to /rpc/{chainId} with one of %s", all)
 	}
 	return 0, commands.ErrUnsupportedChain.Because("the chain of this path is not served here; served: %s", all)
+}
+
+// chainOf reads the chain in a path: a number, or CAIP-2.
+func chainOf(name string) (chain.ID, error) {
+	text, err := url.PathUnescape(name)
+	if err != nil {
+		return 0, err
+	}
+	return chain.ParseNamed(text)
 }
 
 // inParallel calls do for 0 to n-1, at most atOnce concurrently. If a call panics, inParallel

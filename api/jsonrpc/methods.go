@@ -40,6 +40,14 @@ func own(name string) method {
 	return nil
 }
 
+// own returns the implementation of a method, of this package or of another; nil for others.
+func (s *server) own(name string) method {
+	if other, ok := s.Methods[name]; ok {
+		return other.method()
+	}
+	return own(name)
+}
+
 // ownMethods lists these methods, for the test of the documentation.
 func ownMethods() []string {
 	return []string{
@@ -63,7 +71,7 @@ func proxiedMethods() []string {
 
 // dispatch answers a call.
 func (s *server) dispatch(ctx context.Context, x *exchange, c call) (json.RawMessage, *failure) {
-	do := own(c.method)
+	do := s.own(c.method)
 	if _, proxied := slices.BinarySearch(proxiedMethods(), c.method); proxied {
 		do = (*server).pass
 	}

@@ -24,6 +24,14 @@ func (s *server) transactionReceipt(ctx context.Context, x *exchange, c call) (j
 // transactionByHash returns a node's answer. If no node knows the transaction but the service
 // holds it, it is shown like a pending one, so that it does not look lost to its sender.
 func (s *server) transactionByHash(ctx context.Context, x *exchange, c call) (json.RawMessage, *failure) {
+	result, f := s.shown(ctx, x, c)
+	if f == nil && isSomething(result) && s.Show != nil {
+		result = s.Show(result)
+	}
+	return result, f
+}
+
+func (s *server) shown(ctx context.Context, x *exchange, c call) (json.RawMessage, *failure) {
 	state, result, f := s.byHash(ctx, x, c)
 	if f != nil || isSomething(result) || !state.Sendable() || state.Erased {
 		return result, f
@@ -38,8 +46,8 @@ func (s *server) transactionByHash(ctx context.Context, x *exchange, c call) (js
 	return pending, nil
 }
 
-// byHash asks a node about a transaction. If the node has nothing, byHash reads the log; if the
-// log says that the transaction is mined, it asks all nodes. Another client's transaction is
+// byHash asks a node about a transaction. If no block contains it, it may have been replaced: see
+// [Config.SentAs]. If the node has nothing, byHash reads the log; if the log says that the transaction is mined, it asks all nodes. Another client's transaction is
 // treated as unknown.
 func (s *server) byHash(ctx context.Context, x *exchange, c call) (tx.State, json.RawMessage, *failure) {
 	if f := arguments(c, 1, 1); f != nil {
@@ -51,12 +59,25 @@ func (s *server) byHash(ctx context.Context, x *exchange, c call) (tx.State, jso
 		return tx.State{}, nil, invalidParams("invalid argument 0: a hash is 0x and 64 hex digits")
 	}
 	result, f := s.ask(ctx, x, c, nil)
-	if f == nil && isSomething(result) {
+	mined := f == nil && isMined(result)
+	if mined || f == nil && isSomething(result) && s.SentAs == nil {
 		return tx.State{}, result, nil
 	}
 	absent := x.search()
 	own, cancel := context.WithTimeout(ctx, s.Limits.CallTimeout)
 	defer cancel()
+	if s.SentAs != nil {
+		switch sent, ok, err := s.SentAs(own, x.request, x.chain, hash); {
+		case err != nil:
+			return tx.State{}, nil, x.failureOf(err)
+		case ok && sent != hash:
+			result, f = s.ask(ctx, x, call{method: c.method, params: []json.RawMessage{jsonOf(sent)}}, isSomething)
+			return tx.State{}, result, f
+		case f == nil && isSomething(result):
+			absent(ctx)
+			return tx.State{}, result, nil
+		}
+	}
 	known, err := s.Submit.Transactions.Load(own, tx.Stream(x.chain, hash))
 	if err != nil {
 		return tx.State{}, nil, x.failureOf(err)
@@ -73,6 +94,13 @@ func (s *server) byHash(ctx context.Context, x *exchange, c call) (tx.State, jso
 		result, f = s.ask(ctx, x, c, isSomething)
 	}
 	return known.State, result, f
+}
+
+// isMined reports whether a node's answer about a transaction names a block. A node may still show a
+// transaction as pending whose nonce another one has taken.
+func isMined(result json.RawMessage) bool {
+	var answer *struct{ BlockHash *string }
+	return json.Unmarshal(result, &answer) == nil && answer != nil && answer.BlockHash != nil
 }
 
 // pending shows a transaction that the service holds as a node shows a pending one.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
+	"github.com/tempo-watchtower/watchtower/api/rest/resttest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
@@ -61,11 +62,11 @@ func TestProblemsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/reference/relayer.md")
 	check(t, err)
 	var documented, table []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([0-9]+) \\| .").FindAllStringSubmatch(string(text), -1) {
-		documented = append(documented, row[1]+" "+row[2])
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([0-9]+) \\| (.*) \\|$").FindAllStringSubmatch(string(text), -1) {
+		documented = append(documented, row[1]+" "+row[2]+" "+resttest.Unlinked(row[3]))
 	}
 	for _, k := range (Operators{}).Kinds() {
-		table = append(table, fmt.Sprintf("%s %d", k.Code, k.Status))
+		table = append(table, fmt.Sprintf("%s %d %s", k.Code, k.Status, k.Meaning))
 	}
 	if d := cmp.Diff(documented, table); d != "" {
 		t.Errorf("docs/reference/relayer.md (-) and the table (+) differ:\n%s", d)
@@ -87,7 +88,8 @@ func TestContract(t *testing.T) {
 			promised = append(promised, fmt.Sprint(method, " ", path, " ", scope))
 		}
 	}
-	for _, r := range new(desk).routes() {
+	config := rest.Config{CursorKey: make([]byte, rest.CursorKeyBytes), Limits: rest.DefaultLimits()}
+	for _, r := range (&desk{Config: Config{RPC: func(rest.Request) error { return nil }}}).served(rest.NewFront(config, kinds()...)) {
 		served = append(served, fmt.Sprint(r.Method, " ", r.Path, " ", r.Scope))
 	}
 	slices.Sort(promised)

@@ -1,9 +1,11 @@
 package relay
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
@@ -44,14 +46,15 @@ func (d *desk) create(r rest.Request) error {
 	if err != nil {
 		return err
 	}
-	if len(r.Header["Idempotency-Key"]) > 0 {
-		return rest.ErrInvalidIdempotencyKey.Because("the key of an intent belongs into the body")
+	key, err := r.IdempotencyKey()
+	if err != nil {
+		return err
 	}
 	body, err := r.ReadBody()
 	if err != nil {
 		return err
 	}
-	requests, batch, err := readRequests(body, d.API.Limits.BatchItems, r.Charge)
+	requests, batch, err := readRequests(body, key, d.API.Limits.BatchItems, r.Charge)
 	if err != nil {
 		return err
 	}
@@ -64,7 +67,7 @@ func (d *desk) create(r rest.Request) error {
 	}
 	ctx, cancel := r.Work()
 	defer cancel()
-	answers := d.Intake.Create(ctx, requests, r.Meta())
+	answers := d.accept(ctx, r, requests)
 	for _, a := range answers {
 		r.ChargeRead(a.Read)
 	}
@@ -73,6 +76,36 @@ func (d *desk) create(r rest.Request) error {
 		return d.answerBatch(r, answers, waits)
 	}
 	return d.answerOne(r, answers[0], waits[0])
+}
+
+// accept has the intake accept the requests that the request's key may make, and refuses the others.
+func (d *desk) accept(ctx context.Context, r rest.Request, requests []intent.Request) []intake.Answer {
+	answers := make([]intake.Answer, len(requests))
+	var allowed []intent.Request
+	var places []int // of these in answers
+	for i := range requests {
+		if answers[i].Err = d.mayUse(r, requests[i].From); answers[i].Err == nil {
+			allowed, places = append(allowed, requests[i]), append(places, i)
+		}
+	}
+	for n, a := range d.Intake.Create(ctx, allowed, r.Meta()) {
+		answers[places[n]] = a
+	}
+	return answers
+}
+
+// mayUse refuses a signer or a pool that the request's key may not use. It does not look whether it is
+// served here.
+func (d *desk) mayUse(r rest.Request, from intent.From) error {
+	key, keyed := r.Key()
+	switch {
+	case !keyed:
+	case from.Signer != nil && !key.UsesSigner(*from.Signer):
+		return ErrForeignSigner.Because("the key may not use the signer %s", from.Signer)
+	case from.Pool != "" && !key.UsesPool(from.Pool):
+		return ErrForeignSigner.Because("the key may not use the pool %s", rest.Quote(from.Pool))
+	}
+	return nil
 }
 
 // unitsOf returns the units of rate that requests cost: an intent causes deliveries to each of its
@@ -111,7 +144,9 @@ func (d *desk) answerBatch(r rest.Request, answers []intake.Answer, waits []*res
 			done++
 			continue
 		}
-		out.Results[i] = refused{Problem: r.Problem(a.Err)}
+		p := r.Problem(a.Err)
+		p.Errors = rest.Under(strconv.Itoa(i), p.Errors)
+		out.Results[i] = refused{Problem: p}
 		if !commands.IsRefusal(a.Err) && (badLuck == nil || errors.Is(a.Err, eventlog.ErrUnknown)) {
 			badLuck = a.Err
 		}

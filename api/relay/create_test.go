@@ -109,7 +109,8 @@ func TestBadRequests(t *testing.T) {
 				t.Errorf("%s: the answer tells a secret: %s", name, res.body)
 			}
 		}
-		s.problem(s.do(http.MethodPost, "/v1/intents", good, "Idempotency-Key", "bad"), 400, "invalid-idempotency-key")
+		s.problem(s.do(http.MethodPost, "/v1/intents", good, "Idempotency-Key", "another"), 400, "invalid-idempotency-key")
+		s.problem(s.do(http.MethodPost, "/v1/intents", good, "Idempotency-Key", "a b"), 400, "invalid-idempotency-key")
 		s.problem(s.do(http.MethodPost, "/v1/intents?sync=1", good), 400, "invalid-filter")
 		if head, err := s.config.Intake.Intents.Store.Head(t.Context()); head != 0 || err != nil {
 			t.Errorf("%d events are recorded, %v", head, err)

@@ -90,18 +90,14 @@ func (s *stack) openLane(id chain.Sequence) {
 // A client sees the signers and pools that its key may use, and counts of its own intents. An auditor
 // sees the signers' state, and everybody's counts.
 func TestSignersAreSeen(t *testing.T) {
-	h := newHooked(t, func(c *Config) {
-		c.Fleet.MayUse = func(key access.Key, of intent.From) bool {
-			return key.Name != "bea" || of.Pool == "hot" || of.Signer != nil && *of.Signer == annie
-		}
-	})
+	h := newHooked(t)
 	g := h.config.Fleet.States.(*guard.Guard)
 	check(t, g.Register(t.Context(), testChain, annie, []string{"hot"}))
 	check(t, g.Seen(t.Context(), testChain, annie, chain.NewAmount(70)))
 	check(t, g.Failed(t.Context(), laneOf(annie), signer.NoSignature, "no such key"))
 	h.openLane(laneOf(annie))
 	h.project()
-	ann, bea, auditor := h.token("ann", access.Read), h.token("bea", access.Read), h.token("auditor", access.Audit)
+	ann, bea, auditor := h.token("ann", access.Read), h.create(access.Key{Name: "bea", Client: "bea", Scopes: []access.Scope{access.Read}, Signers: []chain.Address{annie}, Pools: []string{"hot"}}), h.token("auditor", access.Audit)
 	see := func(token string) fleetShown {
 		return into[fleetShown](t, h.do(http.MethodGet, "/v1/signers", "", "X-API-Key", token), http.StatusOK)
 	}

@@ -2,27 +2,15 @@ package relay
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
-	"time"
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/states"
 )
-
-// told is an event of an intent in the form of a webhook delivery, with its position in the
-// log.
-type told struct {
-	Position eventlog.Position `json:"position"`
-	Intent   chain.IntentID    `json:"intent"`
-	Sequence uint64            `json:"sequence"`
-	Type     string            `json:"type"`
-	At       time.Time         `json:"at"`
-	Data     json.RawMessage   `json:"data"`
-}
 
 // follow answers GET /v1/events. It streams the events that webhooks receive, as they happen,
 // for all intents that the client may see.
@@ -42,10 +30,11 @@ func (d *desk) follow(r rest.Request) error {
 	if s.Stored, err = wantedStream(q); err != nil {
 		return err
 	}
+	own := d.client(r)
 	if q.Has("intent") && client != nil {
 		s.Names = rest.NamesOne
 		s.Reaches = func(ctx context.Context) (bool, error) {
-			owner, known, err := d.owner(ctx, eventlog.Stream(s.Stored.Streams[0]))
+			owner, known, err := d.owner(ctx, eventlog.Stream(s.Stored.Streams[0]), client)
 			return known && owner == *client, err
 		}
 	}
@@ -58,7 +47,7 @@ func (d *desk) follow(r rest.Request) error {
 		if !wanted.Passes(e.Stream, "") || !public.Passes("", e.Name) {
 			return nil, nil // an intent's request, which may be large, is not decoded
 		}
-		return d.told(ctx, client, e)
+		return d.told(ctx, client, own, e)
 	}
 	return r.Stream(s)
 }
@@ -71,29 +60,28 @@ func wantedStream(q url.Values) (eventlog.Filter, error) {
 	}
 	id, err := chain.ParseIntentID(q.Get("intent"))
 	if err != nil {
-		return eventlog.Filter{}, rest.ErrInvalidFilter.Because("intent: %v", err)
+		return eventlog.Filter{}, rest.BadParameter("intent", "intent: %v", err)
 	}
 	return eventlog.Filter{Streams: []string{string(stream(id))}}, nil
 }
 
 // told returns an event as shown to a client; nil if the event is not public or another
 // client's. A nil client sees every client's events. The owner is looked up only of public events.
-func (d *desk) told(ctx context.Context, client *string, r eventlog.Recorded) (any, error) {
-	id, err := intent.ParseStream(r.Stream)
-	if err != nil {
-		return nil, err
-	}
+//
+// The inputs of calls that no block contains yet are shown to the client own alone.
+func (d *desk) told(ctx context.Context, client *string, own string, r eventlog.Recorded) (any, error) {
 	if client != nil {
 		if owner, known := d.owners.Recall(r.Stream); known && owner != *client {
 			return nil, nil
 		}
 	}
-	text, failed := d.tellings.of(r.Position, func() (rest.Encoded, error) { return d.tell(id, r) })
-	if failed == nil && text == nil {
+	public, failed := d.public(r)
+	if failed == nil && !public {
 		return nil, nil
 	}
+	viewer := intent.Others
 	if client != nil {
-		owner, known, err := d.owner(ctx, r.Stream)
+		owner, known, err := d.owner(ctx, r.Stream, client)
 		switch {
 		case err != nil:
 			return nil, err
@@ -106,35 +94,70 @@ func (d *desk) told(ctx context.Context, client *string, r eventlog.Recorded) (a
 	if failed != nil {
 		return nil, failed
 	}
+	if known, ok := d.owners.Recall(r.Stream); ok && known == own {
+		viewer = intent.Owner
+	}
+	text, err := d.tell(ctx, viewer, r)
+	if err != nil || text == nil {
+		return nil, err
+	}
 	return text, nil
 }
 
-// tell decodes an event, and encodes it in the form in which all clients get it; nil if the event
-// is not public.
-func (d *desk) tell(id chain.IntentID, r eventlog.Recorded) (rest.Encoded, error) {
+// public reports whether clients see an event, which passes [intent.NoticeNames].
+func (d *desk) public(r eventlog.Recorded) (bool, error) {
+	if !intent.MayHide(r.Name) {
+		return true, nil
+	}
 	e, err := d.Intake.Intents.Codec.Decode(r.Name, r.Data)
+	return err == nil && intent.SequenceOf(e) != 0, err
+}
+
+// tell returns an event in the form in which all viewers of a kind get it; nil if the event is not
+// public. The intent's stream is read outside the lock of the kept forms: clients that wait for
+// their turn to read would hold up others.
+func (d *desk) tell(ctx context.Context, viewer intent.Viewer, r eventlog.Recorded) (rest.Encoded, error) {
+	kept := &d.tellings[viewer]
+	if text, ok := kept.find(r.Position); ok {
+		return text, nil
+	}
+	story, err := d.stories.After(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	said, is := intent.Tell(id, e)
-	if !is {
-		return nil, nil
+	return kept.of(r.Position, func() (rest.Encoded, error) {
+		said, is := story.Message(viewer)
+		if !is {
+			return nil, nil
+		}
+		return rest.Encode(intent.Placed{Position: r.Position, Message: said})
+	})
+}
+
+// storiesMost bounds the memory for the states of intents that are followed.
+const storiesMost = 32 << 20
+
+func (d *desk) newStories() *states.States[intent.Story] {
+	return &states.States[intent.Story]{
+		Store: d.Intake.Intents.Store, Most: storiesMost, Size: intent.Story.Size, Ask: rest.LookUp,
+		Fold: func(s intent.Story, r eventlog.Recorded) (intent.Story, error) {
+			id, err := intent.ParseStream(r.Stream)
+			if err != nil {
+				return s, err
+			}
+			e, err := d.Intake.Intents.Codec.Decode(r.Name, r.Data)
+			if err != nil {
+				return s, err
+			}
+			return s.After(id, e, d.MessageData), nil
+		},
 	}
-	text, err := json.Marshal(said)
-	if err != nil {
-		return nil, err
-	}
-	shown := told{}
-	if err := json.Unmarshal(text, &shown); err != nil {
-		return nil, err
-	}
-	shown.Position = r.Position
-	return rest.Encode(shown)
 }
 
 // owner returns the client that owns the intent of a stream, if the stream exists. The stream's
-// first event names the owner, and it never changes.
-func (d *desk) owner(ctx context.Context, stream eventlog.Stream) (client string, known bool, err error) {
+// first event names the owner, and it never changes. If the owner is the wanted client, the event is
+// also remembered for the intent's messages.
+func (d *desk) owner(ctx context.Context, stream eventlog.Stream, wanted *string) (client string, known bool, err error) {
 	if client, known := d.owners.Recall(stream); known {
 		return client, true, nil
 	}
@@ -154,6 +177,12 @@ func (d *desk) owner(ctx context.Context, stream eventlog.Stream) (client string
 			return "", false, err
 		}
 		d.owners.Remember(stream, client, nil)
+		if client == *wanted {
+			// The caller's next read of the stream begins behind this event.
+			if _, err := d.stories.After(ctx, r); err != nil {
+				return "", false, err
+			}
+		}
 		return client, true, nil
 	}
 	return "", false, nil

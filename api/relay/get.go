@@ -6,7 +6,6 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/gorilla/mux"
 
@@ -113,10 +112,10 @@ func (d *desk) history(ctx context.Context, r rest.Request, id chain.IntentID) i
 func named(r rest.Request) (id chain.IntentID, err error) {
 	text, err := url.PathUnescape(mux.Vars(r.Request)["id"])
 	if err != nil {
-		return id, ErrInvalidIntentID.Because("the path is not well escaped")
+		return id, rest.InParameter("id", ErrInvalidIntentID.Because("the path is not well escaped"))
 	}
 	if id, err = chain.ParseIntentID(text); err != nil {
-		return id, ErrInvalidIntentID.Because("%v", err)
+		return id, rest.InParameter("id", ErrInvalidIntentID.Because("%v", err))
 	}
 	return id, nil
 }
@@ -126,9 +125,11 @@ const eventsMax = 1000
 
 // trail is the answer to GET /v1/intents/{id}/events, in order of sequence.
 type trail struct {
-	ID      chain.IntentID  `json:"id"`
-	Events  []intent.Notice `json:"events"`
-	HasMore bool            `json:"hasMore"`
+	ID     chain.IntentID  `json:"id"`
+	Events []intent.Notice `json:"events"`
+	// NextCursor continues the list; empty on the last page.
+	NextCursor string `json:"nextCursor,omitempty"`
+	HasMore    bool   `json:"hasMore"`
 }
 
 // events answers GET /v1/intents/{id}/events with the events that webhooks receive. With after,
@@ -138,15 +139,14 @@ func (d *desk) events(r rest.Request) error {
 	if err != nil {
 		return err
 	}
-	q, err := r.Query("after")
+	q, err := r.Query("after", "cursor")
 	if err != nil {
 		return err
 	}
-	var after uint64
-	if q.Has("after") {
-		if after, err = strconv.ParseUint(q.Get("after"), 10, 63); err != nil {
-			return rest.ErrInvalidFilter.Because("after must be the sequence of an event")
-		}
+	list := "events of " + id.String()
+	after, err := r.ReadAfter(q, "the sequence of an event", list)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := r.Work()
 	defer cancel()
@@ -174,6 +174,7 @@ func (d *desk) events(r rest.Request) error {
 	}
 	if out.HasMore {
 		last := out.Events[eventsMax-1].Sequence
+		out.NextCursor = r.Cursor(eventlog.Position(last), list)
 		r.Answering().Set("Link", fmt.Sprintf(`</v1/intents/%s/events?after=%d>; rel="next"`, id, last))
 	}
 	return r.ReplyRead(http.StatusOK, out)

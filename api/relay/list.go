@@ -124,15 +124,13 @@ func (d *desk) seen(r rest.Request, q url.Values) (*string, error) {
 // filters reads the filters of a list, except for the client.
 func filters(q url.Values) (f intents.Filters, err error) {
 	f.Key, f.Subject = q.Get("key"), q.Get("subject")
-	if q.Has("chainId") {
-		if f.Chain, err = chain.ParseID(q.Get("chainId")); err != nil {
-			return f, rest.ErrInvalidFilter.Because("chainId is not a positive decimal number")
-		}
+	if f.Chain, err = rest.ReadChain(q); err != nil {
+		return f, err
 	}
 	if q.Has("signer") {
 		signer, err := chain.ParseAddress(q.Get("signer"))
 		if err != nil {
-			return f, rest.ErrInvalidFilter.Because("signer: %v", err)
+			return f, rest.BadParameter("signer", "signer: %v", err)
 		}
 		// With a key, signer means the requested signer, which is part of the intent's
 		// identity.
@@ -142,29 +140,29 @@ func filters(q url.Values) (f intents.Filters, err error) {
 	}
 	if q.Has("pool") {
 		if f.From != nil {
-			return f, rest.ErrInvalidFilter.Because("with a key, signer and pool exclude each other")
+			return f, rest.BadParameter("pool", "with a key, signer and pool exclude each other")
 		}
 		f.From = &intent.From{Pool: q.Get("pool")}
 	}
 	if q.Has("hash") {
 		hash, err := chain.ParseHash(q.Get("hash"))
 		if err != nil {
-			return f, rest.ErrInvalidFilter.Because("hash: %v", err)
+			return f, rest.BadParameter("hash", "hash: %v", err)
 		}
 		f.Hash = &hash
 	}
 	for _, name := range []string{"key", "pool", "subject"} {
 		if q.Has(name) && q.Get(name) == "" {
-			return f, rest.ErrInvalidFilter.Because("%s is empty", name)
+			return f, rest.BadParameter(name, "%s is empty", name)
 		}
 	}
 	for _, text := range q["status"] {
 		s := intent.Status(text)
 		if !slices.Contains(intent.Statuses(), s) {
-			return f, rest.ErrInvalidFilter.Because("there is no status %.40q, only: %s", text, strings.Trim(fmt.Sprint(intent.Statuses()), "[]"))
+			return f, rest.BadParameter("status", "there is no status %.40q, only: %s", text, strings.Trim(fmt.Sprint(intent.Statuses()), "[]"))
 		}
 		if len(f.Statuses) == len(intent.Statuses()) {
-			return f, rest.ErrInvalidFilter.Because("more statuses than exist")
+			return f, rest.BadParameter("status", "more statuses than exist")
 		}
 		f.Statuses = append(f.Statuses, s)
 	}
@@ -243,7 +241,7 @@ func limitOf(q url.Values) (int, error) {
 	}
 	n, err := strconv.ParseUint(q.Get("limit"), 10, 64)
 	if err != nil || n < 1 || n > pageMax {
-		return 0, rest.ErrInvalidLimit.Because("limit must be a number from 1 to %d", pageMax)
+		return 0, rest.InParameter("limit", rest.ErrInvalidLimit.Because("limit must be a number from 1 to %d", pageMax))
 	}
 	return int(n), nil
 }

@@ -27,11 +27,11 @@ func (o Operators) fill(r rest.Request) error {
 	}
 	text, err := url.PathUnescape(mux.Vars(r.Request)["nonceKey"])
 	if err != nil {
-		return rest.ErrInvalidFilter.Because("the path is not well escaped")
+		return rest.BadParameter("nonceKey", "the path is not well escaped")
 	}
 	key, err := chain.ParseNonceKey(text)
 	if err != nil {
-		return rest.ErrInvalidFilter.Because("%v", err)
+		return rest.BadParameter("nonceKey", "%v", err)
 	}
 	var nonces []uint64
 	id := chain.Sequence{Chain: on, Sender: address, Key: key}

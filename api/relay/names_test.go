@@ -61,7 +61,7 @@ func (nobody) Endpoint(context.Context, notice.EndpointID) (e notice.Endpoint, k
 	return e, false, nil
 }
 
-func (nobody) Endpoints(context.Context, notice.EndpointID, int) ([]notice.Endpoint, error) {
+func (nobody) Endpoints(context.Context, *string, notice.EndpointID, int) ([]notice.Endpoint, error) {
 	return nil, nil
 }
 

@@ -72,15 +72,24 @@ func (o Operators) Routes() []rest.Route {
 // Kinds returns the problems that these routes can answer with.
 func (Operators) Kinds() []rest.Kind {
 	return append(kinds(),
-		rest.Kind{Code: safeguard.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "The safeguard cannot have these properties"},
-		rest.Kind{Code: safeguard.ErrTooMany, Status: http.StatusConflict, Title: "There are too many safeguards"},
-		rest.Kind{Code: budget.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "The budget cannot have these properties"},
-		rest.Kind{Code: budget.ErrTooMany, Status: http.StatusConflict, Title: "There are too many budgets"},
-		rest.Kind{Code: lane.ErrNoHole, Status: http.StatusConflict, Title: "This nonce does not need to be filled"},
-		rest.Kind{Code: intent.ErrNotAssigned, Status: http.StatusConflict, Title: "The intent does not have this nonce"},
-		rest.Kind{Code: intent.ErrLive, Status: http.StatusConflict, Title: "Something was signed for the intent"},
-		rest.Kind{Code: signer.ErrUnknown, Status: http.StatusUnprocessableEntity, Title: "The signer is not known"},
-		rest.Kind{Code: signer.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "The signer cannot carry out this command"},
+		rest.Kind{Code: safeguard.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "The safeguard cannot have these properties",
+			Meaning: "Such a halt, list or rate is invalid, or the reason is missing."},
+		rest.Kind{Code: safeguard.ErrTooMany, Status: http.StatusConflict, Title: "There are too many safeguards",
+			Meaning: "The number of halts, lists or rates is at its limit."},
+		rest.Kind{Code: budget.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "The budget cannot have these properties",
+			Meaning: "Such an account is invalid, or the reason is missing."},
+		rest.Kind{Code: budget.ErrTooMany, Status: http.StatusConflict, Title: "There are too many budgets",
+			Meaning: "1000 accounts have limits already."},
+		rest.Kind{Code: lane.ErrNoHole, Status: http.StatusConflict, Title: "This nonce does not need to be filled",
+			Meaning: "A transaction is signed for this nonce, or no transaction is signed above it."},
+		rest.Kind{Code: intent.ErrNotAssigned, Status: http.StatusConflict, Title: "The intent does not have this nonce",
+			Meaning: "The intent does not have this nonce."},
+		rest.Kind{Code: intent.ErrLive, Status: http.StatusConflict, Title: "Something was signed for the intent",
+			Meaning: "A transaction is signed for the intent, or for later intents of its ordering group."},
+		rest.Kind{Code: signer.ErrUnknown, Status: http.StatusUnprocessableEntity, Title: "The signer is not known",
+			Meaning: "The relay has never had the key of this signer on this chain."},
+		rest.Kind{Code: signer.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "The signer cannot carry out this command",
+			Meaning: "The command is invalid for a signer, or the reason is missing."},
 	)
 }
 
@@ -125,7 +134,7 @@ func scoped(in reading, s *safeguard.Scope) rest.Member {
 	return rest.Member{Name: "scope", Read: func() error {
 		return in.Object(
 			rest.Member{Name: "kind", Read: func() error { return in.text((*string)(&s.Kind)) }},
-			rest.Member{Name: "chain", Optional: true, Read: func() error { return in.number((*uint64)(&s.Chain)) }},
+			rest.Member{Name: "chain", Optional: true, Read: func() (err error) { s.Chain, err = in.Chain(); return err }},
 			rest.Member{Name: "client", Optional: true, Read: func() error { return in.text(&s.Client) }},
 		)
 	}}
@@ -229,7 +238,7 @@ func (o Operators) on(r rest.Request) (chain.ID, error) {
 	if err != nil {
 		return 0, rest.ErrInvalidRequest.Because("the path is not well escaped")
 	}
-	id, err := chain.ParseID(text)
+	id, err := chain.ParseNamed(text)
 	if err != nil || !slices.Contains(o.Chains, id) {
 		return 0, commands.ErrUnsupportedChain.Because("chain %.80q is not served here; served: %s", text, commands.Listed(slices.Values(o.Chains)))
 	}

@@ -57,8 +57,8 @@ func (h *hooked) probesOf(id chain.IntentID, to notice.EndpointID) map[string]pr
 	}
 }
 
-// On every route, an intent and a webhook exist only for their client and for auditors. A new
-// route without an entry fails here.
+// On every route, an intent and a webhook exist only for their client and for auditors, and an
+// unmined intent's input for its client alone. A new route without an entry fails here.
 func TestOwnedOnEveryRoute(t *testing.T) {
 	clients := []access.Scope{access.Submit, access.Read, access.Cancel}
 	for _, a := range []asker{
@@ -124,6 +124,9 @@ func (h *hooked) probe(t *testing.T, method string, scope access.Scope, p probed
 		// The conflict with its state is reported only to clients that may see it.
 	case res.status >= http.StatusMultipleChoices || strings.Contains(said, p.names) != reach:
 		t.Errorf("reached: %t; it answers %d %s", reach, res.status, said)
+	}
+	if a.name != "ann" && !p.stays && strings.Contains(said, "cafe") {
+		t.Errorf("it shows the input of a call that no node may have seen: %s", said)
 	}
 	if a.name == "ann" || reach && !p.stays {
 		return

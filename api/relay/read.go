@@ -1,18 +1,21 @@
 package relay
 
 import (
+	"strconv"
+
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 )
 
 // readRequests reads the body of POST /v1/intents: one intent or a list. A list is counted and
-// charged before its first item is decoded.
-func readRequests(body []byte, most int, charge func(n int) error) (all []intent.Request, batch bool, err error) {
+// charged before its first item is decoded. key is the request's Idempotency-Key; empty if it has
+// none.
+func readRequests(body []byte, key string, most int, charge func(n int) error) (all []intent.Request, batch bool, err error) {
 	d := reading{rest.NewDocument(body)}
 	err = d.Whole(func() error {
 		if batch = d.IsList(); !batch {
-			r, err := d.request()
+			r, err := d.keyed(key)
 			all = []intent.Request{r}
 			return err
 		}
@@ -23,8 +26,12 @@ func readRequests(body []byte, most int, charge func(n int) error) (all []intent
 		if err := charge(n); err != nil {
 			return err
 		}
-		return d.List(func(int) error {
-			r, err := d.request()
+		return d.List(func(i int) error {
+			of := key
+			if key != "" {
+				of = key + itemMark + strconv.Itoa(i)
+			}
+			r, err := d.keyed(of)
 			all = append(all, r)
 			return err
 		})
@@ -34,15 +41,36 @@ func readRequests(body []byte, most int, charge func(n int) error) (all []intent
 		return nil, batch, err
 	case len(all) == 0:
 		return nil, batch, rest.ErrEmptyBatch
+	case !batch && key != "" && all[0].Key != key:
+		return nil, batch, rest.ErrInvalidIdempotencyKey.At("#/key", "the header Idempotency-Key and the member key differ")
 	}
 	return all, batch, nil
+}
+
+// itemMark separates the Idempotency-Key of a list from the number of an item, from 0. Together they
+// are the key of an intent that has no key of its own, so that the same list sent again requests the
+// same intents.
+const itemMark = "#"
+
+// keyed reads one intent. key is its idempotency key if it has none of its own; if key is empty, the
+// intent needs one.
+func (d reading) keyed(key string) (intent.Request, error) {
+	r, given, err := d.request()
+	switch {
+	case err != nil || given:
+		return r, err
+	case key == "":
+		return r, d.Wrong(`lacks the member "key", and the request has no Idempotency-Key`)
+	}
+	r.Key = key
+	return r, nil
 }
 
 // ReadRequest reads one intent in the form of POST /v1/intents. It does not set the client.
 func ReadRequest(body []byte) (r intent.Request, err error) {
 	d := reading{rest.NewDocument(body)}
 	err = d.Whole(func() error {
-		r, err = d.request()
+		r, err = d.keyed("")
 		return err
 	})
 	return r, err
@@ -51,8 +79,8 @@ func ReadRequest(body []byte) (r intent.Request, err error) {
 // reading reads the parts of an intent.
 type reading struct{ *rest.Document }
 
-// request reads one intent.
-func (d reading) request() (r intent.Request, err error) {
+// request reads one intent, and reports whether it has an idempotency key of its own.
+func (d reading) request() (r intent.Request, keyed bool, err error) {
 	var plain intent.Call
 	one := false // to, value or data is given
 	member := func(name string, read func() error) rest.Member {
@@ -62,8 +90,8 @@ func (d reading) request() (r intent.Request, err error) {
 		return member(name, func() error { one = true; return read() })
 	}
 	err = d.Object(
-		rest.Member{Name: "chainId", Read: func() error { return d.number((*uint64)(&r.Chain)) }},
-		rest.Member{Name: "key", Read: func() error { return d.text(&r.Key) }},
+		rest.Member{Name: "chainId", Read: func() (err error) { r.Chain, err = d.Chain(); return err }},
+		member("key", func() error { keyed = true; return d.text(&r.Key) }),
 		member("signer", func() (err error) { r.Signer, err = d.address(); return err }),
 		member("pool", func() error { return d.text(&r.Pool) }),
 		of("to", func() (err error) { plain.To, err = d.address(); return err }),
@@ -80,6 +108,7 @@ func (d reading) request() (r intent.Request, err error) {
 			})
 		}),
 		member("gas", func() error { return d.gas(&r.Gas) }),
+		member("notBefore", func() error { return d.number(&r.NotBefore) }),
 		member("deadline", func() error { return d.number(&r.Deadline) }),
 		member("orderingKey", func() error { return d.text(&r.Order) }),
 		member("nonceKey", func() error { return d.nonceKey(&r.NonceKey) }),
@@ -90,13 +119,13 @@ func (d reading) request() (r intent.Request, err error) {
 	)
 	switch {
 	case err != nil:
-		return r, err
+		return r, keyed, err
 	case one && r.Calls != nil:
-		return r, d.Wrong("has calls and also to, value or data")
+		return r, keyed, d.Wrong("has calls and also to, value or data")
 	case one:
 		r.Calls = []intent.Call{plain}
 	}
-	return r, nil
+	return r, keyed, nil
 }
 
 func (d reading) call() (c intent.Call, err error) {

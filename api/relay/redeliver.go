@@ -3,30 +3,11 @@ package relay
 import (
 	"context"
 	"net/http"
-	"net/url"
-	"strconv"
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
-
-// afterNotice reads the webhook delivery after which a list begins.
-func afterNotice(q url.Values) (after notice.Key, err error) {
-	if q.Has("intent") != q.Has("sequence") {
-		return after, rest.ErrInvalidFilter.Because("intent and sequence must be given together to name a webhook delivery")
-	}
-	if !q.Has("intent") {
-		return after, nil
-	}
-	if after.Intent, err = chain.ParseIntentID(q.Get("intent")); err != nil {
-		return after, rest.ErrInvalidFilter.Because("intent: %v", err)
-	}
-	if after.Seq, err = strconv.ParseUint(q.Get("sequence"), 10, 63); err != nil {
-		return after, rest.ErrInvalidFilter.Because("sequence must be the sequence of an event")
-	}
-	return after, nil
-}
 
 // redeliver answers POST /v1/webhooks/{endpoint}/redeliver. Without a list in the body it
 // redelivers all dead letters.

@@ -11,13 +11,16 @@ import (
 	"context"
 	_ "embed"
 	"net/http"
+	"slices"
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/states"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
 )
 
@@ -35,11 +38,15 @@ type Config struct {
 	Client func(access.Key) string
 	// Webhooks is nil if webhook delivery is off. With it, the intake checks webhooks' URLs.
 	Webhooks *Webhooks
+	// MessageData is the most bytes of inputs of an intent's calls in an event.
+	MessageData int
 	// WaitsFor, when set, returns the reason why an intent is not signed yet; nil if none is
 	// known.
 	WaitsFor func(ctx context.Context, row intents.Row) (*WaitsFor, error)
 	// Fleet are the signers, pools and lanes.
 	Fleet *Fleet
+	// RPC answers the routes of /rpc, by which wallets use the relay as their node; nil: there are none.
+	RPC func(rest.Request) error
 }
 
 // contractYAML is the contract as written.
@@ -51,7 +58,8 @@ var contractYAML []byte
 type desk struct {
 	Config
 	owners   rest.Recent[eventlog.Stream, string] // owner of each intent's stream
-	tellings tellings                             // public forms of the newest events
+	tellings [2]tellings                          // public forms of the newest events, by viewer
+	stories  *states.States[intent.Story]         // of intents that are followed
 	tries    *commands.Places[string]             // places of test deliveries
 	// diagnoses are the places of diagnoses of lanes.
 	diagnoses *rest.Places
@@ -71,12 +79,19 @@ func New(c Config) http.Handler {
 	if c.Fleet == nil {
 		panic("relay: the fleet is missing")
 	}
+	front := rest.NewFront(c.API, kinds()...)
 	d := &desk{Config: c, tries: commands.NewPlaces[string](tryPlaces, tryShare, tryQueue), diagnoses: rest.NewPlaces(diagnosePlaces, diagnoseShare, diagnoseQueue)}
-	return rest.NewFront(c.API, kinds()...).Handler(d.routes())
+	d.stories = d.newStories()
+	return front.Handler(d.served(front))
+}
+
+// served returns all routes of the relay's listener.
+func (d *desk) served(front *rest.Front) []rest.Route {
+	return slices.Concat(d.routes(), front.Contract(contractYAML), front.Problems())
 }
 
 func (d *desk) routes() []rest.Route {
-	return append(append(d.webhookRoutes(), d.fleetRoutes()...), []rest.Route{
+	return slices.Concat(d.webhookRoutes(), d.fleetRoutes(), d.rpcRoutes(), []rest.Route{
 		{Method: http.MethodPost, Path: "/v1/intents", Scope: access.Submit, Answer: d.create},
 		{Method: http.MethodGet, Path: "/v1/intents", Scope: access.Read, Answer: d.list},
 		{Method: http.MethodGet, Path: "/v1/intents/{id}", Scope: access.Read, Answer: d.intent},
@@ -84,10 +99,17 @@ func (d *desk) routes() []rest.Route {
 		{Method: http.MethodPost, Path: "/v1/intents/{id}/cancel", Scope: access.Cancel, Answer: d.cancel},
 		{Method: http.MethodPost, Path: "/v1/intents/{id}/speed-up", Scope: access.Submit, Answer: d.speedUp},
 		{Method: http.MethodGet, Path: "/v1/events", Scope: access.Read, Answer: d.follow},
-		{Method: http.MethodGet, Path: "/openapi.yaml", Scope: rest.Public, Answer: func(r rest.Request) error {
-			return r.Document("application/yaml", contractYAML)
-		}},
-	}...)
+	})
+}
+
+func (d *desk) rpcRoutes() (all []rest.Route) {
+	if d.RPC == nil {
+		return nil
+	}
+	for _, path := range []string{"/rpc", "/rpc/{chainId}", "/rpc/{chainId}/{pool}"} {
+		all = append(all, rest.Route{Method: http.MethodPost, Path: path, Scope: access.RPC, Answer: d.RPC})
+	}
+	return all
 }
 
 // client returns the owner of the intents of a request. All requests without a key belong to

@@ -28,7 +28,7 @@ const whole = `{"chainId": 42431, "key": "%s", "pool": "hot", "calls": [
   {"to": "0x0900000000000000000000000000000000000000", "value": "115792089237316195423570985008687907853269984665640564039457584007913129639935", "data": "0xCAFE"},
   {"to": "0x0900000000000000000000000000000000000000"}],
   "gas": {"limit": 90000, "urgency": "fast", "maxFeePerGas": "20000000000", "maxPriorityFeePerGas": "1", "feeToken": "0x0300000000000000000000000000000000000000", "sponsored": true},
-  "deadline": 1800003600, "orderingKey": "alice", "nonceKey": {"mode": "ordered"}, "subject": "Alice & Söhne",
+  "notBefore": 1800000060, "deadline": 1800003600, "orderingKey": "alice", "nonceKey": {"mode": "ordered"}, "subject": "Alice & Söhne",
   "webhooks": ["https://127.0.0.1/` + secret + `?token=` + secret + `"], "metadata": {"invoice": "4711"}, "simulate": true}`
 
 func txHash(n int) chain.Hash { return chain.Keccak(fmt.Append(nil, "attempt ", n)) }
@@ -68,7 +68,7 @@ func TestLife(t *testing.T) {
 			t.Error(d)
 		}
 		if len(got.Calls) != 2 || got.Calls[0].Data.String() != "0xcafe" || got.Gas.MaxFee.String() != "20000000000" || got.NonceKey.Mode != intent.NonceOrdered ||
-			got.Metadata["invoice"] != "4711" || !got.Simulate || got.Deadline != 1800003600 || got.Subject != "Alice & Söhne" || got.Order != "alice" {
+			got.Metadata["invoice"] != "4711" || !got.Simulate || got.Deadline != 1800003600 || got.NotBefore != 1800000060 || got.Subject != "Alice & Söhne" || got.Order != "alice" {
 			t.Errorf("%+v", got)
 		}
 		s.command(made.ID, assign(), attempted(1), seen(1, false))
@@ -142,6 +142,12 @@ func TestWaits(t *testing.T) {
 			t.Errorf("%+v", done)
 		}
 		if done := into[shown](t, s.do(http.MethodGet, at+"?wait=completed", ""), http.StatusOK); done.Waited.Reached || done.Waited.Because != "ended" {
+			t.Errorf("%+v", done.Waited)
+		}
+		if done := into[shown](t, s.do(http.MethodGet, at+"?wait=submitted", ""), http.StatusOK); done.Waited.Reached || done.Waited.Because != "ended" {
+			t.Errorf("%+v", done.Waited)
+		}
+		if done := into[shown](t, s.do(http.MethodPost, "/v1/intents?wait=accepted", fmt.Sprintf(plain, "accepted")), http.StatusOK); !done.Waited.Reached {
 			t.Errorf("%+v", done.Waited)
 		}
 		s.problem(s.do(http.MethodGet, at+"?wait=final", ""), 400, "invalid-filter")

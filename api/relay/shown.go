@@ -21,22 +21,24 @@ type shown struct {
 	Signer  *chain.Address `json:"signer,omitempty"` // as requested
 	Pool    string         `json:"pool,omitempty"`
 
-	Calls    []call            `json:"calls"`
-	Gas      *gas              `json:"gas,omitempty"`
-	Deadline uint64            `json:"deadline,omitempty"`
-	Order    string            `json:"orderingKey,omitempty"`
-	NonceKey *nonceKey         `json:"nonceKey,omitempty"`
-	Subject  string            `json:"subject,omitempty"`
-	Webhooks []webhook         `json:"webhooks,omitempty"`
-	Metadata map[string]string `json:"metadata,omitempty"`
-	Simulate bool              `json:"simulate,omitempty"`
+	Calls     []call            `json:"calls"`
+	Gas       *gas              `json:"gas,omitempty"`
+	NotBefore uint64            `json:"notBefore,omitempty"`
+	Deadline  uint64            `json:"deadline,omitempty"`
+	Order     string            `json:"orderingKey,omitempty"`
+	NonceKey  *nonceKey         `json:"nonceKey,omitempty"`
+	Subject   string            `json:"subject,omitempty"`
+	Webhooks  []webhook         `json:"webhooks,omitempty"`
+	Metadata  map[string]string `json:"metadata,omitempty"`
+	Simulate  bool              `json:"simulate,omitempty"`
 
 	// Sequence is the sequence of the last event.
 	Sequence      uint64      `json:"sequence"`
 	Place         *place      `json:"place,omitempty"`
 	LeastFee      string      `json:"leastFeePerGas,omitempty"` // set by a speed-up
 	Attempts      []attempt   `json:"attempts"`
-	TxHash        *chain.Hash `json:"txHash,omitempty"` // of the transaction with the receipt
+	FirstTxHash   *chain.Hash `json:"firstTxHash,omitempty"` // of the first attempt at the calls
+	TxHash        *chain.Hash `json:"txHash,omitempty"`      // of the transaction with the receipt
 	Receipt       *receipt    `json:"receipt,omitempty"`
 	Confirmations []block     `json:"confirmations,omitempty"`
 	Stopping      *stopping   `json:"stopping,omitempty"`
@@ -132,7 +134,7 @@ func shownOf(row intents.Row) *shown {
 	s, r := row.State, row.State.Requested.Request
 	out := &shown{
 		ID: s.Requested.ID, Status: s.Status(), Client: r.Client, Key: r.Key, ChainID: r.Chain, Signer: r.Signer, Pool: r.Pool,
-		Calls: []call{}, Deadline: r.Deadline, Order: r.Order, Subject: r.Subject, Metadata: r.Metadata, Simulate: r.Simulate,
+		Calls: []call{}, NotBefore: r.NotBefore, Deadline: r.Deadline, Order: r.Order, Subject: r.Subject, Metadata: r.Metadata, Simulate: r.Simulate,
 		Sequence: s.Sequence, Attempts: []attempt{},
 		RequestedAt: unix(s.Requested.At), UpdatedAt: unix(row.UpdatedAt),
 	}
@@ -179,6 +181,9 @@ func (out *shown) addCourse(s intent.State) {
 			one.MaxFee, one.MaxPriorityFee = made.Fee.MaxFee.String(), made.Fee.MaxPriorityFee.String()
 		}
 		out.Attempts = append(out.Attempts, one)
+		if out.FirstTxHash == nil && made.Kind != intent.NoOp {
+			out.FirstTxHash = hashOf(made.Hash)
+		}
 	}
 	if r := s.Receipt; r != nil {
 		out.TxHash = hashOf(s.Mined)

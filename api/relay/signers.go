@@ -11,7 +11,6 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
-	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
@@ -99,7 +98,7 @@ func (d *desk) listSigners(r rest.Request) error {
 	counted := d.count(r, on)
 	out.CountedAt = unix(counted.at)
 	for _, a := range d.Fleet.Signers {
-		if !d.mayUse(r, intent.From{Signer: &a}) {
+		if !d.shows(r, intent.From{Signer: &a}) {
 			continue
 		}
 		one, err := d.signerSeen(ctx, r, a, on, counted)
@@ -109,7 +108,7 @@ func (d *desk) listSigners(r rest.Request) error {
 		out.Signers = append(out.Signers, one)
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Fleet.Pools)) {
-		if from := (intent.From{Pool: name}); d.mayUse(r, from) {
+		if from := (intent.From{Pool: name}); d.shows(r, from) {
 			out.Pools = append(out.Pools, poolSeen{name, d.Fleet.Pools[name], counted.waiting(0, from)})
 		}
 	}
@@ -130,7 +129,7 @@ func (d *desk) signer(r rest.Request) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(d.Fleet.Signers, a) || !d.mayUse(r, intent.From{Signer: &a}) {
+	if !slices.Contains(d.Fleet.Signers, a) || !d.shows(r, intent.From{Signer: &a}) {
 		return ErrNoSigner
 	}
 	ctx, cancel := r.Work()
@@ -158,7 +157,7 @@ func addressIn(r rest.Request) (a chain.Address, err error) {
 func (d *desk) signerSeen(ctx context.Context, r rest.Request, a chain.Address, on []chain.ID, counted counts) (signerSeen, error) {
 	out := signerSeen{Address: a, Pools: []string{}, Chains: []onChain{}}
 	for _, name := range slices.Sorted(maps.Keys(d.Fleet.Pools)) {
-		if slices.Contains(d.Fleet.Pools[name], a) && d.mayUse(r, intent.From{Pool: name}) {
+		if slices.Contains(d.Fleet.Pools[name], a) && d.shows(r, intent.From{Pool: name}) {
 			out.Pools = append(out.Pools, name)
 		}
 	}
@@ -214,10 +213,16 @@ func (d *desk) audits(r rest.Request) bool {
 	return !d.API.Access.Current().Closed()
 }
 
-// mayUse reports whether a request's key may use a signer or pool.
-func (d *desk) mayUse(r rest.Request, of intent.From) bool {
+// shows reports whether a request sees a signer or pool: its key may use it, or it audits.
+func (d *desk) shows(r rest.Request, of intent.From) bool {
 	key, ok := r.Key()
-	return !ok || key.Audits() || d.Fleet.MayUse == nil || d.Fleet.MayUse(key, of)
+	if !ok || key.Audits() {
+		return true
+	}
+	if of.Signer != nil {
+		return key.UsesSigner(*of.Signer)
+	}
+	return key.UsesPool(of.Pool)
 }
 
 // counts are numbers of open intents, by chain.
@@ -283,8 +288,6 @@ type Fleet struct {
 	Next NextNonce
 	// Diagnose examines a lane. Its answer is the JSON of relayer doctor. nil: it cannot here.
 	Diagnose func(ctx context.Context, id chain.Sequence) (any, error)
-	// MayUse reports whether a key may use a signer or pool; nil: each key may use all of them.
-	MayUse func(key access.Key, of intent.From) bool
 }
 
 // chainsOf reads the filter by chain. Without it, all chains are meant.

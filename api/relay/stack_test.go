@@ -28,6 +28,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/eventlog"
@@ -92,7 +93,7 @@ func newStack(t testing.TB, log port.Store, view *sql.DB, change ...func(*Config
 	t.Helper()
 	guard, err := hooks.NewGuard(hooks.Rules{Hosts: []string{"127.0.0.1"}, Development: true})
 	check(t, err)
-	seal, err := intent.NewSealer(bytes.Repeat([]byte{5}, intent.SealKeyBytes))
+	seal, err := notice.NewSealer(bytes.Repeat([]byte{5}, notice.SealKeyBytes))
 	check(t, err)
 	s := &stack{t: t, log: new(logged)}
 	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -102,6 +103,7 @@ func newStack(t testing.TB, log port.Store, view *sql.DB, change ...func(*Config
 			Limits: rest.DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, rest.CursorKeyBytes), Now: now, Random: rand.Reader, Log: logger,
 		},
 		Intake: &intake.Desk{
+			Ahead:   time.Hour,
 			Intents: intake.Intents{Store: log, Codec: intent.Codec(), Random: rand.Reader}, Chains: map[chain.ID]func(intent.Request) error{testChain: nil},
 			Webhooks: intake.NewWebhookChecks(guard), Seal: &seal, AtOnce: 16, Now: now,
 		},

@@ -30,6 +30,14 @@ type telling struct {
 	text     rest.Encoded      // nil if the event is not public
 }
 
+// find returns the public form of the event at a position, if it is kept.
+func (t *tellings) find(position eventlog.Position) (rest.Encoded, bool) {
+	kept := &t.at[position%tellingsMax]
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	return kept.text, kept.position == position && position != 0
+}
+
 // of returns the public form of the event at a position, and calls encode if it is not kept.
 // Callers with the same event wait for the first of them.
 func (t *tellings) of(position eventlog.Position, encode func() (rest.Encoded, error)) (rest.Encoded, error) {

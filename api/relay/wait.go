@@ -9,7 +9,11 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // A milestone is a stage in an intent's life that a request can wait for.
@@ -17,15 +21,20 @@ type milestone struct {
 	name string
 	// reached reports whether the intent has reached the milestone.
 	reached func(intent.State) bool
+	// taken, when true, also needs an attempt that a node has taken.
+	taken bool
 }
 
 // milestones are in the order of an intent's life. An intent that ended without reaching a
-// milestone never reaches it.
+// milestone never reaches it. All but assigned have the same names and meanings for transactions of
+// delivery.
 func milestones() []milestone {
 	return []milestone{
-		{"assigned", func(s intent.State) bool { return s.Place != nil }},
-		{"mined", intent.State.Landed},
-		{"completed", func(s intent.State) bool { return s.End != nil && s.End.Status == intent.StatusCompleted }},
+		{name: "accepted", reached: func(intent.State) bool { return true }},
+		{name: "assigned", reached: func(s intent.State) bool { return s.Place != nil }},
+		{name: "submitted", reached: intent.State.Landed, taken: true},
+		{name: "mined", reached: intent.State.Landed},
+		{name: "completed", reached: func(s intent.State) bool { return s.End != nil && s.End.Status == intent.StatusCompleted }},
 	}
 }
 
@@ -48,8 +57,6 @@ func readWait(q url.Values) (*wait, error) {
 	return &wait{milestones()[slices.Index(names, name)], timeout}, nil
 }
 
-func (w wait) over(s intent.State) bool { return w.reached(s) || s.End != nil }
-
 // waitForAll waits for every accepted intent in turn, and stores the states that it has seen in
 // all. This takes as long as the longest wait.
 func (d *desk) waitForAll(r rest.Request, wanted *wait, all []intake.Answer) []*rest.Waited {
@@ -69,7 +76,7 @@ func (d *desk) waitForAll(r rest.Request, wanted *wait, all []intake.Answer) []*
 		out[i] = &rest.Waited{For: wanted.name}
 		if !room {
 			out[i].Because = rest.WaitBusy
-		} else if err := d.Tail.Until(ctx, stream(all[i].State.Requested.ID), d.look(*wanted, &all[i])); err != nil {
+		} else if err := d.Tail.UntilAny(ctx, stream(all[i].State.Requested.ID), d.look(*wanted, &all[i], out[i])); err != nil {
 			out[i].Because = rest.WaitEnded(err)
 		}
 	}
@@ -79,11 +86,30 @@ func (d *desk) waitForAll(r rest.Request, wanted *wait, all []intake.Answer) []*
 }
 
 // look returns a function that brings an intent's state up to date, and reports whether the wait is
-// over. It reads the intent's new events alone.
-func (d *desk) look(wanted wait, seen *intake.Answer) func(context.Context) (bool, error) {
-	return func(ctx context.Context) (bool, error) {
-		err := d.Intake.Refresh(ctx, seen)
-		return err == nil && wanted.over(seen.State), err
+// over, and which transactions it depends on. It reads the intent's new events alone. It sets
+// w.Reached.
+func (d *desk) look(wanted wait, seen *intake.Answer, w *rest.Waited) func(context.Context) (bool, []eventlog.Stream, error) {
+	delivered := map[chain.Hash]*handler.Result[tx.State]{}
+	return func(ctx context.Context) (bool, []eventlog.Stream, error) {
+		if err := d.Intake.Refresh(ctx, seen); err != nil {
+			return false, nil, err
+		}
+		s := seen.State
+		var sent []eventlog.Stream
+		if w.Reached = wanted.reached(s); !w.Reached && wanted.taken {
+			for _, hash := range s.Sent() {
+				if delivered[hash] == nil {
+					delivered[hash] = new(handler.Result[tx.State])
+				}
+				stream := tx.Stream(s.Requested.Request.Chain, hash)
+				if err := d.Tail.Refresh(ctx, stream, delivered[hash]); err != nil {
+					return false, nil, err
+				}
+				w.Reached = w.Reached || delivered[hash].State.Taken()
+				sent = append(sent, stream)
+			}
+		}
+		return w.Reached || s.End != nil, sent, nil
 	}
 }
 
@@ -97,14 +123,14 @@ func (d *desk) lookAgain(r rest.Request, wanted wait, all []intake.Answer, out [
 			continue
 		}
 		if w.Because != "" {
-			if _, err := d.look(wanted, &all[i])(ctx); err != nil {
+			if _, _, err := d.look(wanted, &all[i], w)(ctx); err != nil {
 				d.API.Log.WarnContext(ctx, "the intent could not be read after a wait", "request", r.ID(), "intent", all[i].State.Requested.ID.String(), "err", err)
 			}
 		}
-		switch s := all[i].State; {
-		case wanted.reached(s):
-			w.Reached, w.Because = true, ""
-		case s.End != nil:
+		switch {
+		case w.Reached:
+			w.Because = ""
+		case all[i].State.End != nil:
 			w.Because = rest.WaitHopeless
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 // Reasons why an intent is not signed yet, beside the refusals in [WaitCodes].
 const (
+	ErrEarly   = eventlog.Refusal("not-before")     // it asked for a later time
 	ErrBehind  = eventlog.Refusal("behind-another") // an earlier intent of its ordering group gets its nonce first
 	ErrFull    = eventlog.Refusal("lane-full")      // the lane has the maximum of nonces in flight
 	ErrStalled = eventlog.Refusal("lane-stalled")   // an earlier transaction has waited long for a block
@@ -20,7 +21,7 @@ const (
 // WaitCodes lists every code of a [WaitsFor].
 func WaitCodes() []eventlog.Refusal {
 	return []eventlog.Refusal{
-		safeguard.ErrHalted, guard.ErrStopped, budget.ErrSpent, budget.ErrOverLimit, ErrBehind, ErrFull, ErrStalled, fee.ErrMarket,
+		safeguard.ErrHalted, guard.ErrStopped, budget.ErrSpent, budget.ErrOverLimit, ErrEarly, ErrBehind, ErrFull, ErrStalled, fee.ErrMarket,
 	}
 }
 

@@ -25,7 +25,7 @@ import (
 type Webhooks struct {
 	Rows interface {
 		Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error)
-		Endpoints(ctx context.Context, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
+		Endpoints(ctx context.Context, client *string, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
 		Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) ([]notice.Notice, error)
 		Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage, most int) (int, error)
 	}
@@ -51,7 +51,7 @@ func (d *desk) webhookRoutes() []rest.Route {
 		}
 	}
 	return []rest.Route{
-		{Method: http.MethodGet, Path: "/v1/webhooks", Scope: access.Audit, Answer: on(d.listWebhooks)},
+		{Method: http.MethodGet, Path: "/v1/webhooks", Scope: access.Read, Answer: on(d.listWebhooks)},
 		{Method: http.MethodPost, Path: "/v1/webhooks", Scope: access.Submit, Answer: on(d.ownWebhook)},
 		{Method: http.MethodPost, Path: "/v1/webhooks/try", Scope: access.Submit, Answer: on(d.tryWebhook)},
 		{Method: http.MethodGet, Path: "/v1/webhooks/{endpoint}", Scope: access.Read, Answer: on(d.webhook)},
@@ -75,27 +75,46 @@ type shownWebhook struct {
 	PausedUntil  int64         `json:"pausedUntil,omitempty"`
 	Disabled     notice.Reason `json:"disabled,omitempty"`
 	DisabledAt   int64         `json:"disabledAt,omitempty"`
+	// Attempts and Delivered are the numbers of all attempts and of the successful ones.
+	Attempts    int          `json:"attempts"`
+	Delivered   int          `json:"delivered"`
+	LastAttempt *lastAttempt `json:"lastAttempt,omitempty"`
 	// Notices is the number of webhook deliveries that a command concerns, as far as they are
 	// counted and charged; only the answer to a command has it.
 	Notices *int `json:"notices,omitempty"`
 }
 
+// lastAttempt is the result of an endpoint's last attempt.
+type lastAttempt struct {
+	At        int64        `json:"at"`
+	Delivered bool         `json:"delivered"`
+	Cause     notice.Cause `json:"cause,omitempty"`
+	Status    int          `json:"status,omitempty"` // the endpoint's HTTP status
+}
+
 func shownWebhookOf(e notice.Endpoint) shownWebhook {
-	return shownWebhook{
+	out := shownWebhook{
 		ID: e.ID, Origin: intent.Webhook{URL: e.URL}.Origin(), Known: true, Failures: e.Failures, FailingSince: unix(e.FailingSince),
 		PausedUntil: unix(e.PausedUntil), Disabled: e.Disabled, DisabledAt: unix(e.DisabledAt),
+		Attempts: e.Attempts, Delivered: e.Delivered,
 	}
+	if !e.LastAt.IsZero() {
+		out.LastAttempt = &lastAttempt{unix(e.LastAt), e.Last.Class == notice.Delivered, e.Last.Cause, e.Last.Status}
+	}
+	return out
 }
 
 // webhooksPage is the answer to GET /v1/webhooks, in order of id.
 type webhooksPage struct {
-	Webhooks []shownWebhook `json:"webhooks"`
-	HasMore  bool           `json:"hasMore"`
+	Webhooks   []shownWebhook `json:"webhooks"`
+	NextCursor string         `json:"nextCursor,omitempty"`
+	HasMore    bool           `json:"hasMore"`
 }
 
-// listWebhooks answers GET /v1/webhooks.
+// listWebhooks answers GET /v1/webhooks with the client's endpoints; with the scope audit or admin,
+// with those of all clients.
 func (d *desk) listWebhooks(r rest.Request) error {
-	q, err := r.Query("limit", "after")
+	q, err := r.Query("limit", "after", "cursor")
 	if err != nil {
 		return err
 	}
@@ -103,15 +122,13 @@ func (d *desk) listWebhooks(r rest.Request) error {
 	if err != nil {
 		return err
 	}
-	var after notice.EndpointID
-	if q.Has("after") {
-		if after, err = notice.ParseEndpointID(q.Get("after")); err != nil {
-			return rest.ErrInvalidFilter.Because("after: %v", err)
-		}
+	after, err := afterWebhook(r, q)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := r.Work()
 	defer cancel()
-	found, err := d.Webhooks.Rows.Endpoints(ctx, after, limit+1)
+	found, err := d.Webhooks.Rows.Endpoints(ctx, d.reach(r), after, limit+1)
 	if err != nil {
 		return err
 	}
@@ -120,6 +137,7 @@ func (d *desk) listWebhooks(r rest.Request) error {
 		out.Webhooks = append(out.Webhooks, shownWebhookOf(e))
 	}
 	if out.HasMore {
+		out.NextCursor = r.PlaceCursor(webhooksList, halves(found[limit-1].ID[:])...)
 		r.Answering().Set("Link", fmt.Sprintf(`</v1/webhooks?limit=%d&after=%s>; rel="next"`, limit, found[limit-1].ID))
 	}
 	return r.Reply(http.StatusOK, out)
@@ -220,13 +238,9 @@ func (d *desk) tryWebhook(r rest.Request) error {
 // found returns the endpoint that a request names, if it belongs to the client reach. The
 // endpoint's id is derived from its client and URL.
 func (d *desk) found(ctx context.Context, r rest.Request, reach *string) (notice.Endpoint, error) {
-	text, err := url.PathUnescape(mux.Vars(r.Request)["endpoint"])
+	id, err := namedWebhook(r)
 	if err != nil {
-		return notice.Endpoint{}, ErrInvalidWebhookID.Because("the path is not well escaped")
-	}
-	id, err := notice.ParseEndpointID(text)
-	if err != nil {
-		return notice.Endpoint{}, ErrInvalidWebhookID.Because("%v", err)
+		return notice.Endpoint{}, err
 	}
 	e, known, err := d.Webhooks.Rows.Endpoint(ctx, id)
 	if err != nil {
@@ -236,6 +250,18 @@ func (d *desk) found(ctx context.Context, r rest.Request, reach *string) (notice
 		return e, notice.ErrEndpoint
 	}
 	return e, nil
+}
+
+// namedWebhook reads the id of the endpoint that a request is about.
+func namedWebhook(r rest.Request) (id notice.EndpointID, err error) {
+	text, err := url.PathUnescape(mux.Vars(r.Request)["endpoint"])
+	if err != nil {
+		return id, rest.InParameter("endpoint", ErrInvalidWebhookID.Because("the path is not well escaped"))
+	}
+	if id, err = notice.ParseEndpointID(text); err != nil {
+		return id, rest.InParameter("endpoint", ErrInvalidWebhookID.Because("%v", err))
+	}
+	return id, nil
 }
 
 // webhook answers GET /v1/webhooks/{endpoint}.
@@ -265,13 +291,14 @@ type deadNotice struct {
 
 // deadPage is the answer to GET /v1/webhooks/{endpoint}/dead, in order of intent and sequence.
 type deadPage struct {
-	Notices []deadNotice `json:"notices"`
-	HasMore bool         `json:"hasMore"`
+	Notices    []deadNotice `json:"notices"`
+	NextCursor string       `json:"nextCursor,omitempty"`
+	HasMore    bool         `json:"hasMore"`
 }
 
 // deadNotices answers GET /v1/webhooks/{endpoint}/dead.
 func (d *desk) deadNotices(r rest.Request) error {
-	q, err := r.Query("limit", "intent", "sequence")
+	q, err := r.Query("limit", "intent", "sequence", "cursor")
 	if err != nil {
 		return err
 	}
@@ -279,7 +306,11 @@ func (d *desk) deadNotices(r rest.Request) error {
 	if err != nil {
 		return err
 	}
-	after, err := afterNotice(q)
+	id, err := namedWebhook(r)
+	if err != nil {
+		return err
+	}
+	after, err := afterNotice(r, q, id)
 	if err != nil {
 		return err
 	}
@@ -294,12 +325,33 @@ func (d *desk) deadNotices(r rest.Request) error {
 		return err
 	}
 	out := deadPage{Notices: []deadNotice{}, HasMore: len(dead) > limit}
+	own := notice.EndpointOf(d.client(r), e.URL) == e.ID
 	for _, n := range dead[:min(len(dead), limit)] {
-		out.Notices = append(out.Notices, deadNotice{n.Intent, n.Seq, n.Attempts, n.Last.Cause, n.Last.Status, unix(n.LastAt), n.Body})
+		body, err := shownBody(n.Body, own)
+		if err != nil {
+			return fmt.Errorf("read a webhook delivery: %w", err)
+		}
+		out.Notices = append(out.Notices, deadNotice{n.Intent, n.Seq, n.Attempts, n.Last.Cause, n.Last.Status, unix(n.LastAt), body})
 	}
 	if out.HasMore {
 		last := out.Notices[limit-1]
+		out.NextCursor = r.PlaceCursor(deadList(e.ID), append(halves(last.Intent[:]), last.Sequence)...)
 		r.Answering().Set("Link", fmt.Sprintf(`</v1/webhooks/%s/dead?limit=%d&intent=%s&sequence=%d>; rel="next"`, e.ID, limit, last.Intent, last.Sequence))
 	}
 	return r.ReplyRead(http.StatusOK, out)
+}
+
+// shownBody returns a delivery's body as its reader may see it.
+func shownBody(body []byte, own bool) (json.RawMessage, error) {
+	if own {
+		return body, nil
+	}
+	var m intent.Message
+	if err := json.Unmarshal(body, &m); err != nil {
+		return nil, err
+	}
+	if m.Request.Key == "" { // a body from before bodies had requests
+		return body, nil
+	}
+	return json.Marshal(m.ForOthers())
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
+	"github.com/tempo-watchtower/watchtower/commands/relay/messages"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
@@ -97,7 +98,8 @@ func (h *hooked) feed() {
 	ctx, stop := context.WithCancel(h.t.Context())
 	ended := make(chan error, 1)
 	feeder := &notifier.Feeder{
-		Store: h.db.Log(), Rows: h.rows, Checkpoints: h.db.Work(), Intents: intent.Codec(), Wishes: notice.Codec(), Log: h.config.API.Log,
+		Store: h.db.Log(), Rows: h.rows, Checkpoints: h.db.Work(),
+		Reader: notifier.Reader, Sources: []notifier.Source{{Prefix: intent.StreamPrefix, News: messages.New(h.db.Log(), 1000).News}}, Wishes: notice.Codec(), Log: h.config.API.Log,
 	}
 	go func() { ended <- feeder.Run(ctx) }()
 	check(h.t, follower.Reached(ctx, head, func(ctx context.Context) (eventlog.Position, error) {
@@ -175,6 +177,13 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("%s: %+v", next, page)
 	}
 
+	cursor := into[deadPage](t, first, http.StatusOK).NextCursor
+	if page := into[deadPage](t, do(http.MethodGet, at+"/dead?limit=1&cursor="+cursor, "", shop), http.StatusOK); page.HasMore || len(page.Notices) != 1 || page.Notices[0].Sequence != 2 {
+		t.Errorf("%s: %+v", cursor, page)
+	}
+	h.problem(do(http.MethodGet, "/v1/webhooks/"+notice.EndpointID{1}.String()+"/dead?cursor="+cursor, "", shop), 400, "invalid-cursor")
+	h.problem(do(http.MethodGet, "/v1/webhooks?cursor="+cursor, "", operator), 400, "invalid-cursor")
+
 	h.problem(do(http.MethodPost, at+"/redeliver", "", shop), 409, "endpoint-disabled")
 	into[shownWebhook](t, do(http.MethodPost, at+"/enable", "", shop), http.StatusAccepted)
 	h.feed()
@@ -192,7 +201,12 @@ func TestWebhooks(t *testing.T) {
 	}
 	h.wished(own.ID, "enabled", "redelivery_asked", "redelivery_asked", "disabled")
 
-	h.problem(do(http.MethodGet, "/v1/webhooks", "", shop), 403, "forbidden")
+	for key, want := range map[string]int{shop: 1, other: 0} {
+		got := into[webhooksPage](t, do(http.MethodGet, "/v1/webhooks", "", key), http.StatusOK)
+		if len(got.Webhooks) != want || want > 0 && (got.Webhooks[0].ID != own.ID || got.Webhooks[0].Attempts == 0 || got.Webhooks[0].LastAttempt == nil || !got.Webhooks[0].LastAttempt.Delivered) {
+			t.Errorf("a client lists %+v", got.Webhooks)
+		}
+	}
 	if all := into[webhooksPage](t, do(http.MethodGet, "/v1/webhooks?limit=1", "", operator), http.StatusOK); len(all.Webhooks) != 1 || all.HasMore || all.Webhooks[0].ID != own.ID {
 		t.Errorf("%+v", all)
 	}
@@ -204,6 +218,14 @@ func TestWebhooks(t *testing.T) {
 	}
 	for _, path := range []string{"/redeliver", "/enable", "/disable"} {
 		h.problem(do(http.MethodPost, at+path, "", other), 404, "unknown-webhook")
+	}
+	second := into[shown](t, do(http.MethodPost, "/v1/intents", fmt.Sprintf(whole, "other's"), other), http.StatusAccepted)
+	h.command(second.ID, assign())
+	h.feed()
+	page := into[webhooksPage](t, do(http.MethodGet, "/v1/webhooks?limit=1", "", operator), http.StatusOK)
+	last := into[webhooksPage](t, do(http.MethodGet, "/v1/webhooks?cursor="+page.NextCursor, "", operator), http.StatusOK)
+	if len(page.Webhooks) != 1 || !page.HasMore || len(last.Webhooks) != 1 || last.HasMore || last.NextCursor != "" || page.Webhooks[0].ID == last.Webhooks[0].ID {
+		t.Errorf("%+v, then %+v", page, last)
 	}
 	if strings.Contains(h.log.String(), secret) {
 		t.Error("the log tells the secret of a webhook")
@@ -320,7 +342,9 @@ func TestBadWebhookRequests(t *testing.T) {
 		"/v1/webhooks?limit=0": "invalid-limit", "/v1/webhooks?after=x": "invalid-filter", "/v1/webhooks/12": "invalid-webhook-id",
 		"/v1/webhooks/" + strings.ToUpper(notice.EndpointID{0xab}.String()): "invalid-webhook-id",
 		some + "/dead?intent=" + chain.IntentID{1}.String():                 "invalid-filter", some + "/dead?sequence=1": "invalid-filter",
-		some + "/dead?sequence=x&intent=" + chain.IntentID{1}.String(): "invalid-filter",
+		some + "/dead?sequence=x&intent=" + chain.IntentID{1}.String(): "invalid-filter", some + "/dead?cursor=x": "invalid-cursor",
+		some + "/dead?sequence=1&cursor=x&intent=" + chain.IntentID{1}.String(): "invalid-filter",
+		"/v1/webhooks?cursor=x": "invalid-cursor", "/v1/webhooks?cursor=x&after=" + notice.EndpointID{1}.String(): "invalid-filter",
 	} {
 		h.problem(h.do(http.MethodGet, target, "", "X-API-Key", operator), 400, code)
 	}

@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
@@ -67,5 +68,19 @@ func (d *desk) wish(r rest.Request, bare bool, read func(reading) (carry, error)
 	if a.State.End != nil {
 		status = http.StatusOK
 	}
-	return r.Reply(status, shownOf(intents.Row{State: a.State}))
+	return r.Reply(status, shownOf(intents.Row{State: d.seenBy(r, a.State)}))
+}
+
+// seenBy returns an intent's state as the request may see it. Until the intent is mined, perhaps no
+// node has seen the calls' data. Another client's keys see it only afterwards.
+func (d *desk) seenBy(r rest.Request, s intent.State) intent.State {
+	asked := &s.Requested.Request
+	if d.client(r) == asked.Client || s.Receipt != nil {
+		return s
+	}
+	asked.Calls = slices.Clone(asked.Calls)
+	for i := range asked.Calls {
+		asked.Calls[i].Data = nil
+	}
+	return s
 }

@@ -72,6 +72,8 @@ type keyShown struct {
 	Client    string          `json:"client"`
 	Scopes    []access.Scope  `json:"scopes"`
 	Senders   []chain.Address `json:"senders,omitempty"`
+	Signers   []chain.Address `json:"signers,omitempty"`
+	Pools     []string        `json:"pools,omitempty"`
 	Rate      *access.Rate    `json:"rate,omitempty"`
 	ExpiresAt uint64          `json:"expiresAt,omitempty"`
 	CreatedAt int64           `json:"createdAt,omitempty"`
@@ -81,7 +83,7 @@ type keyShown struct {
 }
 
 func keyShownOf(k access.Key) keyShown {
-	return keyShown{ID: k.ID, Name: k.Name, Client: k.Owner(), Scopes: k.Scopes, Senders: k.Senders, Rate: k.Rate, ExpiresAt: k.ExpiresAt}
+	return keyShown{ID: k.ID, Name: k.Name, Client: k.Owner(), Scopes: k.Scopes, Senders: k.Senders, Signers: k.Signers, Pools: k.Pools, Rate: k.Rate, ExpiresAt: k.ExpiresAt}
 }
 
 // listKeys answers GET /admin/keys, oldest key first.
@@ -103,8 +105,8 @@ func (a *api) listKeys(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusOK, map[string]any{"keys": shown})
 }
 
-// createKey answers POST /admin/keys. Every member but client is required. An empty list of
-// senders allows every sender; 0 for the rate or the expiry means none.
+// createKey answers POST /admin/keys. Every member but client, signers and pools is required. An
+// empty list of senders allows every sender; 0 for the rate or the expiry means none.
 func (a *api) createKey(w http.ResponseWriter, r *http.Request) error {
 	body, err := a.readBody(w, r)
 	if err != nil {
@@ -148,18 +150,13 @@ func readKey(body []byte) (key access.Key, err error) {
 				return err
 			})
 		}},
-		{"senders", func() error {
+		{"senders", func() error { return r.addresses("sender", &key.Senders) }},
+		{"signers", func() error { return r.addresses("signer", &key.Signers) }},
+		{"pools", func() error {
 			return r.list(func(int) error {
 				text, err := r.string()
-				if err != nil {
-					return err
-				}
-				sender, err := chain.ParseAddress(string(text))
-				if err != nil {
-					return access.ErrInvalidKey.Because("sender: %v", err)
-				}
-				key.Senders = append(key.Senders, sender)
-				return nil
+				key.Pools = append(key.Pools, string(text))
+				return err
 			})
 		}},
 		{"ratePerSecond", number(&rate.PerSecond)},
@@ -168,13 +165,30 @@ func readKey(body []byte) (key access.Key, err error) {
 	}
 	needed := make([]bool, len(members))
 	for i, m := range members {
-		needed[i] = m.name != "client" // clients of older releases do not send it
+		// Operators' programs written for older releases do not send these.
+		needed[i] = m.name != "client" && m.name != "signers" && m.name != "pools"
 	}
 	err = r.whole(func() error { return r.members(members, needed) })
 	if rate != (access.Rate{}) {
 		key.Rate = &rate
 	}
 	return key, err
+}
+
+// addresses reads a list of addresses of a key.
+func (r *reader) addresses(what string, into *[]chain.Address) error {
+	return r.list(func(int) error {
+		text, err := r.string()
+		if err != nil {
+			return err
+		}
+		a, err := chain.ParseAddress(string(text))
+		if err != nil {
+			return access.ErrInvalidKey.Because("%s: %v", what, err)
+		}
+		*into = append(*into, a)
+		return nil
+	})
 }
 
 // revokeKey answers DELETE /admin/keys/{id}.

@@ -52,11 +52,15 @@ func (r Request) page(rendered func() (published, error)) error {
 	if err != nil {
 		return err
 	}
-	header := r.Answering()
+	ownStyleOnly(r.Answering())
+	return r.Document("text/html; charset=utf-8", p.page)
+}
+
+// ownStyleOnly sets the policy of a page that loads nothing and has the style of package rest.
+func ownStyleOnly(header http.Header) {
 	header.Set("Content-Security-Policy",
 		"default-src 'none'; style-src '"+pageStyleHash()+"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	header.Set("Referrer-Policy", "no-referrer")
-	return r.Document("text/html; charset=utf-8", p.page)
 }
 
 func document(w http.ResponseWriter, contentType string, content []byte) error {

@@ -42,7 +42,7 @@ func readCursor(key []byte, cursor, filters string) (eventlog.Position, error) {
 func readPlace(key []byte, cursor, filters string, numbers int) ([]uint64, error) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(b) != 1+8*numbers+macBytes {
-		return nil, ErrInvalidCursor.Because("the cursor must come from an earlier page of the same list")
+		return nil, InParameter("cursor", ErrInvalidCursor.Because("the cursor must come from an earlier page of the same list"))
 	}
 	place := make([]uint64, numbers)
 	for i := range place {
@@ -51,7 +51,7 @@ func readPlace(key []byte, cursor, filters string, numbers int) ([]uint64, error
 	// base64 can encode the same bytes in several ways. Comparing the text allows only one
 	// cursor for a place.
 	if !hmac.Equal([]byte(cursor), []byte(cursorOf(key, filters, place...))) {
-		return nil, ErrInvalidCursor.Because("the cursor belongs to a list with other filters, or was altered")
+		return nil, InParameter("cursor", ErrInvalidCursor.Because("the cursor belongs to a list with other filters, or was altered"))
 	}
 	return place, nil
 }

@@ -1,5 +1,13 @@
 package rest
 
+import (
+	"bytes"
+	"errors"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
 // Document reads one JSON document in one pass, and is told at each place which value to
 // expect. Unlike encoding/json it refuses a name that occurs twice or in another case, an
 // unknown name, null for a value, and invalid UTF-8.
@@ -54,6 +62,33 @@ func (d *Document) Bytes() ([]byte, error) { return d.r.string() }
 
 // Number reads a whole number of up to 64 bits, in plain digits.
 func (d *Document) Number() (uint64, error) { return d.r.uint64() }
+
+// Chain reads a chain as clients name it: by its number, or by CAIP-2 in a string. A chain without a
+// number is refused as not served.
+func (d *Document) Chain() (chain.ID, error) {
+	d.r.skipSpace()
+	switch c := d.r.peek(); {
+	case c == '-' || c >= '0' && c <= '9':
+		n, err := d.r.uint64()
+		return chain.ID(n), err
+	case c != '"':
+		return 0, d.r.unlike("a number or a string such as eip155:1")
+	}
+	text, err := d.r.string()
+	if err != nil {
+		return 0, err
+	}
+	id, err := chain.ParseNamed(string(text))
+	switch {
+	case !bytes.Contains(text, []byte(":")): // a number in quotes is a mistake, as for every other number
+		return 0, d.r.wrong("must be a number, or a chain by CAIP-2 such as eip155:1, not %s", Quote(text))
+	case errors.Is(err, chain.ErrNoNumber):
+		return 0, commands.ErrUnsupportedChain.At(pointerOf(d.r.path), "chain %s is not served here", Quote(text))
+	case err != nil:
+		return 0, d.r.wrong("must be a number, or a chain by CAIP-2 such as eip155:1, not %s", Quote(text))
+	}
+	return id, nil
+}
 
 // Flag reads true or false.
 func (d *Document) Flag() (bool, error) { return d.r.bool() }

@@ -73,7 +73,7 @@ func (a *api) streamed(w http.ResponseWriter, r *http.Request, s Stream) error {
 	case s.After == nil:
 		s.After = &head
 	case *s.After > head:
-		return ErrInvalidFilter.Because("the log ends at position %d", head)
+		return BadParameter("after", "the log ends at position %d", head)
 	}
 	if s.UntilHead {
 		s.Until = &head

@@ -2,11 +2,16 @@ package rest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // A reader reads one JSON document (RFC 8259) in one pass, and is told at each place which
@@ -20,6 +25,8 @@ type reader struct {
 	data []byte
 	at   int
 	path []string // of the value being read, as the parts of a JSON pointer (RFC 6901)
+	// faults are the values so far that do not fit the request, at most [faultsMax].
+	faults []Fault
 }
 
 // member reads the value of one member of an object.
@@ -45,8 +52,11 @@ func (r *reader) whole(read func() error) error {
 	if r.skipSpace(); r.at == len(r.data) {
 		return ErrMalformedJSON.Because("the body is empty")
 	}
-	if err := read(); err != nil {
+	if err := read(); err != nil && !r.noted(err) {
 		return err
+	}
+	if len(r.faults) > 0 {
+		return &faulted{ErrInvalidRequest.Because("%s", r.faults[0].Detail), r.faults}
 	}
 	if r.skipSpace(); r.at != len(r.data) {
 		return r.malformed("data after the end of the document")
@@ -78,9 +88,9 @@ func (r *reader) members(members []member, needed []bool) error {
 		i := indexOf(members, string(name))
 		switch {
 		case i < 0:
-			return r.wrong("has an unknown member %s", Quote(name))
+			return r.refuse(string(name), r.wrong("has an unknown member %s", Quote(name)))
 		case read[i]:
-			return r.wrong("has the member %s twice", Quote(name))
+			return r.refuse(string(name), r.wrong("has the member %s twice", Quote(name)))
 		}
 		read[i] = true
 		return r.valued(members[i].name, members[i].read)
@@ -109,10 +119,10 @@ func (r *reader) entries(read func(name string) error) error {
 		}
 		name := string(text)
 		if seen[name] {
-			return r.wrong("has the member %s twice", Quote(name))
+			return r.refuse(name, r.wrong("has the member %s twice", Quote(name)))
 		}
 		seen[name] = true
-		return r.valued("*", func() error { return read(name) })
+		return r.valued(name, func() error { return read(name) })
 	})
 }
 
@@ -300,11 +310,78 @@ func (r *reader) expect(c byte, what string) error {
 	return nil
 }
 
+// inside reads a value with read, which may find that the value does not fit the request. The
+// document is read on behind it, so that the client learns of all such values at once.
 func (r *reader) inside(name string, read func() error) error {
+	from := r.at
 	r.path = append(r.path, name)
 	err := read()
 	r.path = r.path[:len(r.path)-1]
-	return err
+	if err == nil || !r.noted(err) {
+		return err
+	}
+	if r.at = from; len(r.faults) == faultsMax || !r.skip() {
+		return err
+	}
+	return nil
+}
+
+// refuse notes a fault of the member whose name was just read, and reads its value.
+func (r *reader) refuse(name string, fault error) error {
+	if len(name) <= quotedMax {
+		var refused *eventlog.Refused
+		if errors.As(fault, &refused) {
+			refused.Pointer = pointerOf(append(slices.Clip(r.path), name))
+		}
+	}
+	return r.valued(name, func() error { return fault })
+}
+
+// faultsMax is the most faults of one document that an answer lists.
+const faultsMax = 16
+
+// noted notes the fault that an error made by wrong reports, once. It reports whether err is such an
+// error.
+func (r *reader) noted(err error) bool {
+	var refused *eventlog.Refused
+	if !errors.As(err, &refused) || refused.Refusal != ErrInvalidRequest || refused.Pointer == "" {
+		return false
+	}
+	if f := (Fault{Pointer: refused.Pointer, Detail: refused.Detail}); len(r.faults) < faultsMax && !slices.Contains(r.faults, f) {
+		r.faults = append(r.faults, f)
+	}
+	return true
+}
+
+// skip moves past a value of a document that is refused anyway, so it checks only strings and the
+// number of brackets. It reports whether the value has an end.
+func (r *reader) skip() bool {
+	r.skipSpace()
+	for depth := 0; r.at < len(r.data); {
+		switch r.data[r.at] {
+		case '"':
+			if _, err := r.text(); err != nil {
+				return false
+			}
+			r.at--
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return true // of the object or list that holds the value
+			}
+			depth--
+		case ',':
+			if depth == 0 {
+				return true
+			}
+		}
+		r.at++
+		if depth == 0 && r.at < len(r.data) && strings.IndexByte(",}] \t\r\n", r.data[r.at]) >= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // peek returns the next byte, or 0 at the end; no token begins with NUL.
@@ -352,11 +429,27 @@ func (r *reader) malformed(format string, args ...any) error {
 
 // wrong refuses valid JSON that does not fit the request, and says where.
 func (r *reader) wrong(format string, args ...any) error {
+	pointer := pointerOf(r.path)
 	place := "the document"
 	if len(r.path) > 0 {
-		place = "/" + strings.Join(r.path, "/")
+		place = strings.TrimPrefix(pointer, "#")
 	}
-	return ErrInvalidRequest.Because("%s %s", place, fmt.Sprintf(format, args...))
+	return ErrInvalidRequest.At(pointer, "%s %s", place, fmt.Sprintf(format, args...))
+}
+
+// pointerOf returns a path as a JSON pointer in its form for URIs (RFC 6901, section 6). A name that
+// is too long to be repeated ends the pointer.
+func pointerOf(path []string) string {
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	var out strings.Builder
+	out.WriteByte('#')
+	for _, name := range path {
+		if len(name) > quotedMax {
+			break
+		}
+		out.WriteString("/" + url.PathEscape(escape.Replace(name)))
+	}
+	return out.String()
 }
 
 func indexOf(members []member, name string) int {
@@ -366,6 +459,11 @@ func indexOf(members []member, name string) int {
 		}
 	}
 	return -1
+}
+
+// cut returns a client's text, or its beginning if it is long.
+func cut(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), quotedMax)], "\uFFFD")
 }
 
 // quotedMax is how many bytes of the client's text an answer repeats.

@@ -143,14 +143,11 @@ func again(w http.ResponseWriter, answer request.Answer) error {
 	return nil
 }
 
-// readIdempotencyKey reads the key. The draft requires quotes; most clients omit them.
+// readIdempotencyKey reads the values of a request's Idempotency-Key header.
 func readIdempotencyKey(given []string) (string, error) {
-	key := given[0]
-	if len(key) > 2 && strings.HasPrefix(key, `"`) && strings.HasSuffix(key, `"`) {
-		key = key[1 : len(key)-1]
-	}
-	if len(given) > 1 || !isRequestID(key) {
-		return "", ErrInvalidIdempotencyKey.Because("an Idempotency-Key is 1 to %d of A-Z, a-z, 0-9 and ._:-", requestIDMax)
+	key, ok := request.ParseKeyHeader(given[0])
+	if len(given) > 1 || !ok {
+		return "", inHeader("Idempotency-Key", ErrInvalidIdempotencyKey.Because("an Idempotency-Key is %s, sent once", request.KeyForm))
 	}
 	return key, nil
 }

@@ -47,6 +47,15 @@ func (r Request) Query(known ...string) (url.Values, error) {
 	return readQuery(r.Request, known...)
 }
 
+// IdempotencyKey is the request's Idempotency-Key; empty if it has none.
+func (r Request) IdempotencyKey() (string, error) {
+	given := r.Header["Idempotency-Key"]
+	if len(given) == 0 {
+		return "", nil
+	}
+	return readIdempotencyKey(given)
+}
+
 // HasBody reports whether the request has a body.
 func (r Request) HasBody() bool { return hasBody(r.Request) }
 

@@ -44,7 +44,10 @@ func Internal(c Config, exposition http.Handler) http.Handler {
 		exposition.ServeHTTP(w, r)
 		return nil
 	}
-	routes := []route{{http.MethodGet, "/metrics", probing, nobody, metrics}}
+	routes := []route{
+		{http.MethodGet, "/metrics", probing, nobody, metrics},
+		{http.MethodGet, problemPath, public, nobody, a.showProblem},
+	}
 	if c.Admin.Level != nil {
 		a.Access = Access{Keys: c.Access.Keys, Always: c.Admin.Exposed}
 		a.add(c.Admin.Kinds)

@@ -43,19 +43,19 @@ const (
 func ReadWait(q url.Values, names ...string) (name string, timeout time.Duration, err error) {
 	if !q.Has("wait") {
 		if q.Has("timeout") {
-			return "", 0, ErrInvalidFilter.Because("timeout without wait")
+			return "", 0, BadParameter("timeout", "timeout without wait")
 		}
 		return "", 0, nil
 	}
 	name, timeout = q.Get("wait"), waitDefault
 	if !slices.Contains(names, name) {
 		last := len(names) - 1
-		return "", 0, ErrInvalidFilter.Because("wait must be %s or %s, not %s", strings.Join(names[:last], ", "), names[last], Quote(name))
+		return "", 0, BadParameter("wait", "wait must be %s or %s, not %s", strings.Join(names[:last], ", "), names[last], Quote(name))
 	}
 	if q.Has("timeout") {
 		d, ok := readTimeout(q.Get("timeout"))
 		if !ok || d < 0 || d > waitMax {
-			return "", 0, ErrInvalidFilter.Because("timeout must be from 0 to %d seconds, such as 20 or 1.5s, not %s",
+			return "", 0, BadParameter("timeout", "timeout must be from 0 to %d seconds, such as 20 or 1.5s, not %s",
 				waitMax/time.Second, Quote(q.Get("timeout")))
 		}
 		timeout = d

@@ -1,5 +1,5 @@
-// Package rpcroute has what delivery's route /rpc and the package that answers its calls say to each other.
-// So neither imports the other. It imports api/rest, and no other package of api.
+// Package rpcroute has what delivery's routes of /rpc and the packages that answer their calls say to each
+// other. So none imports another. It imports api/rest, and no other package of api.
 package rpcroute
 
 import (
@@ -8,6 +8,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
@@ -25,8 +26,13 @@ type Endpoint struct {
 // Request is one request to /rpc.
 type Request struct {
 	Chain string // from the path; empty if the path has none
+	Pool  string // from the path; empty if the path has none
 	Body  []byte
-	Meta  eventlog.Meta // for the events that the request causes
+	// Key is the request's API key; ok is false if it has none.
+	Key func() (key access.Key, ok bool)
+	// IdempotencyKeys are the values of the header Idempotency-Key.
+	IdempotencyKeys []string
+	Meta            eventlog.Meta // for the events that the request causes
 	// Client is the client that sent the request.
 	Client string
 	// Submit accepts the transactions that the client may submit.
@@ -48,6 +54,8 @@ type Request struct {
 	// NextFree has read find the next free nonce of a sequence, at or after from; each of its
 	// queries takes a place. The call costs one unit for each hundred nonces in between.
 	NextFree func(ctx context.Context, from uint64, read func(ctx context.Context, place rest.Place) (next uint64, err error)) (next uint64, err error)
+	// List takes a place among the reads of lists, for each query of a read model.
+	List rest.Place
 	// Weigh charges one unit for each 16 KiB of a node's answer, beyond the first.
 	Weigh func(bytes int)
 	// Rest lets a call wait, unless the client's share of waiting requests is used up. leave

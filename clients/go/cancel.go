@@ -12,16 +12,21 @@ import (
 
 // CanceledGroup is the result of canceling a group.
 type CanceledGroup struct {
-	ChainID  uint64 `json:"chainId"`
-	Sender   string `json:"sender"`
-	GroupID  string `json:"groupId"`
-	Canceled int    `json:"canceled"` // number of canceled members
-	Members  []struct {
-		TxHash   string `json:"txHash"`
-		Nonce    uint64 `json:"nonce"`
-		Status   Status `json:"status"`
-		Canceled bool   `json:"canceled"`
-	} `json:"members"`
+	ChainID  uint64           `json:"chainId"`
+	Sender   string           `json:"sender"`
+	GroupID  string           `json:"groupId"`
+	NonceKey string           `json:"nonceKey"`
+	Canceled int              `json:"canceled"` // number of canceled members
+	Members  []CanceledMember `json:"members"`  // the client's own
+}
+
+// CanceledMember is a member of a canceled group.
+type CanceledMember struct {
+	TxHash   string `json:"txHash"`
+	Nonce    uint64 `json:"nonce"`
+	Status   Status `json:"status"`
+	Canceled bool   `json:"canceled"` // false for a member that had ended before
+	Erased   bool   `json:"payloadErased"`
 }
 
 // Cancel is an owner's request to stop delivering a group's transactions.
@@ -31,6 +36,9 @@ type Cancel struct {
 	Sender     string
 	GroupID    string
 	Expires    time.Time // the signature is invalid from then on; at most 24 hours ahead
+	// IdempotencyKey makes the service answer a repeated request as it answered the first;
+	// optional, because a repeated cancel changes nothing anyway.
+	IdempotencyKey string
 }
 
 // TypedData is the message that the owner signs, in the form of eth_signTypedData_v4 (EIP-712).
@@ -66,13 +74,13 @@ func (c *Client) CancelGroup(ctx context.Context, wish Cancel, sign func(typedDa
 	if err != nil {
 		return canceled, fmt.Errorf("watchtower: sign the cancel: %w", err)
 	}
-	body, err := json.Marshal(map[string]any{"expires": wish.Expires.Unix(), "signature": "0x" + hex.EncodeToString(signature)})
+	r, err := post(groupPath(wish.Sender, wish.GroupID)+"/cancel", onChain(wish.ChainID),
+		map[string]any{"expires": wish.Expires.Unix(), "signature": "0x" + hex.EncodeToString(signature)})
 	if err != nil {
 		return canceled, err
 	}
-	err = c.call(ctx, request{
-		method: http.MethodPost, path: groupPath(wish.Sender, wish.GroupID) + "/cancel", query: onChain(wish.ChainID), body: body,
-	}, &canceled)
+	r.header = keyed(wish.IdempotencyKey)
+	err = c.call(ctx, r, &canceled)
 	return canceled, err
 }
 

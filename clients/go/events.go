@@ -1,14 +1,9 @@
 package watchtower
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"iter"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -56,82 +51,14 @@ type EventFilter struct {
 	UntilHead bool
 }
 
-// silenceMost is the silence after which a stream counts as dead. The service writes at least
-// every 15 seconds.
-const silenceMost = 60 * time.Second
-
 // Events yields events as they are recorded. It ends after all requested events, when the
 // service refuses, or when ctx ends; then the error is the last value that it yields. After a
 // lost connection it resumes where it was, without missing or repeating events.
 func (c *Client) Events(ctx context.Context, f EventFilter) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		at := f.After
-		for try := 1; ; try++ {
-			before := at
-			rest, err := c.follow(ctx, f, &at, yield)
-			if at != nil && (before == nil || *at != *before) {
-				try = 1
-			}
-			switch {
-			case errors.Is(err, errEnough):
-				return
-			case ctx.Err() != nil:
-				yield(Event{}, ctx.Err())
-				return
-			case !repeatable(err):
-				yield(Event{}, fmt.Errorf("watchtower: events: %w", err))
-				return
-			}
-			_ = pause(ctx, max(rest, backoff(try))) // the loop checks ctx next
-		}
-	}
-}
-
-// errEnough means that the caller stopped the iteration, or that all requested events were
-// yielded.
-var errEnough = errors.New("enough")
-
-// follow reads one stream until it ends, and advances at. rest is the wait that the service
-// demands before the next request.
-func (c *Client) follow(ctx context.Context, f EventFilter, at **uint64, yield func(Event, error) bool) (rest time.Duration, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	silence := time.AfterFunc(silenceMost, cancel)
-	defer silence.Stop()
-	res, err := c.send(ctx, request{
-		method: http.MethodGet, path: "/v1/events", query: f.query(*at),
-		header: http.Header{"Accept": {"application/x-ndjson"}},
+	return follow(ctx, c.caller(), f.After, f.query, func(line []byte) (e Event, isEvent bool, err error) {
+		err = json.Unmarshal(line, &e)
+		return e, e.Name != "", err // a mark has no name
 	})
-	if err != nil {
-		return 0, err
-	}
-	defer res.Body.Close() //nolint:errcheck // it is of no more use
-	if res.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(res.Body, answerMost))
-		return retryAfter(res.Header), problemOf(res.StatusCode, body)
-	}
-	lines := bufio.NewReader(res.Body)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return 0, err
-		}
-		silence.Reset(silenceMost)
-		var e struct {
-			Event
-			End bool `json:"end"`
-		}
-		if err := json.Unmarshal(line, &e); err != nil {
-			return 0, &misuse{fmt.Errorf("decode the event: %w", err)}
-		}
-		if e.End {
-			return 0, errEnough
-		}
-		if e.Name != "" && !yield(e.Event, nil) { // otherwise it is a mark
-			return 0, errEnough
-		}
-		*at = &e.Position
-	}
 }
 
 func (f EventFilter) query(at *uint64) url.Values {
@@ -146,46 +73,29 @@ func (f EventFilter) query(at *uint64) url.Values {
 	if f.ChainID != 0 {
 		query.Set("chainId", strconv.FormatUint(f.ChainID, 10))
 	}
-	if f.UntilHead {
-		query.Set("until", "head")
-	} else if f.Until != nil {
-		query.Set("until", strconv.FormatUint(*f.Until, 10))
-	}
-	if at != nil {
-		query.Set("after", strconv.FormatUint(*at, 10))
-	}
-	return query
+	return between(query, at, f.Until, f.UntilHead)
 }
 
 // Trail yields the recorded events of one transaction, oldest first.
 func (c *Client) Trail(ctx context.Context, hash string) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		after := uint64(0)
-		for {
-			var page struct {
-				ChainID uint64
-				TxHash  string
-				Events  []Event
-				HasMore bool
-			}
-			r := request{
-				method: http.MethodGet, path: pathOf(hash) + "/events",
-				query: url.Values{"after": {strconv.FormatUint(after, 10)}},
-			}
-			if err := c.call(ctx, r, &page); err != nil {
-				yield(Event{}, err)
-				return
-			}
-			for _, e := range page.Events {
-				e.ChainID, e.TxHash = page.ChainID, page.TxHash
-				after = e.Version
-				if !yield(e, nil) {
-					return
-				}
-			}
-			if !page.HasMore {
-				return
-			}
+	return pages(after(0), func(query url.Values) (events []Event, next url.Values, err error) {
+		var page struct {
+			ChainID uint64
+			TxHash  string
+			Events  []Event
+			HasMore bool
 		}
-	}
+		if err := c.call(ctx, get(pathOf(hash)+"/events", query), &page); err != nil {
+			return nil, nil, err
+		}
+		for i := range page.Events {
+			page.Events[i].ChainID, page.Events[i].TxHash = page.ChainID, page.TxHash
+		}
+		if n := len(page.Events); n > 0 && page.HasMore {
+			next = after(page.Events[n-1].Version)
+		}
+		return page.Events, next, nil
+	})
 }
+
+func after(n uint64) url.Values { return url.Values{"after": {strconv.FormatUint(n, 10)}} }

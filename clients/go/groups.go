@@ -11,12 +11,13 @@ import (
 
 // Group is a group of one sender's transactions with the same nonce key.
 type Group struct {
-	ChainID       uint64 `json:"chainId"`
-	GroupID       string `json:"groupId"`
-	NonceKey      string `json:"nonceKey"`
-	StartAt       int64  `json:"startAt"`
-	EndAt         int64  `json:"endAt"`
-	NextPaymentAt *int64 `json:"nextPaymentAt"` // nil if no payment is left
+	ChainID       uint64        `json:"chainId"`
+	GroupID       string        `json:"groupId"`
+	NonceKey      string        `json:"nonceKey"`
+	Display       *NonceKeyInfo `json:"display"` // nil unless the nonce key has the explicit grouping format
+	StartAt       int64         `json:"startAt"`
+	EndAt         int64         `json:"endAt"`
+	NextPaymentAt *int64        `json:"nextPaymentAt"` // nil if no payment is left
 }
 
 // GroupPlan is a group with its members and its cancel plan.
@@ -37,7 +38,18 @@ type Member struct {
 	Canceled        bool    `json:"canceled"`
 	EligibleAt      int64   `json:"eligibleAt"`
 	ExpiresAt       int64   `json:"expiresAt"` // 0 means never
+	NextActionAt    int64   `json:"nextActionAt"`
+	Parked          bool    `json:"parked"` // too many open transactions with lower nonces come first
 	WaitingForNonce *uint64 `json:"waitingForNonce"`
+	WaitingSince    int64   `json:"waitingSince"`
+}
+
+// NonceKeyInfo is the parts of a nonce key of the explicit grouping format.
+type NonceKeyInfo struct {
+	Kind  string `json:"kind"`
+	Scope string `json:"scope"`
+	Group string `json:"group"`
+	Memo  string `json:"memo"`
 }
 
 // Invalidation lists the nonces that the owner must use up on chain to make the group's
@@ -45,6 +57,10 @@ type Member struct {
 type Invalidation struct {
 	NonceKey string   `json:"nonceKey"`
 	Nonces   []uint64 `json:"nonces"`
+	// Truncated means that there are more nonces; Nonces are the highest 10,000.
+	Truncated bool `json:"truncated"`
+	// CurrentNonce is the nonce key's next nonce on the chain; nil if it is not known.
+	CurrentNonce *uint64 `json:"currentNonce"`
 	// AlreadyInvalidated is nil if the chain could not be asked; Reason then says why.
 	AlreadyInvalidated *bool  `json:"alreadyInvalidated"`
 	Reason             string `json:"reason"`
@@ -58,27 +74,19 @@ type GroupFilters struct {
 
 // Groups yields a sender's groups, page by page. An error is the last value that it yields.
 func (c *Client) Groups(ctx context.Context, sender string, f GroupFilters) iter.Seq2[Group, error] {
-	return func(yield func(Group, error) bool) {
-		r := request{method: http.MethodGet, path: groupsPath(sender), query: onChain(f.ChainID)}
-		r.query.Set("limit", "500")
-		if f.Active {
-			r.query.Set("active", "true")
-		}
-		for more := true; more; {
-			var page []Group
-			header, err := c.callFor(ctx, r, &page)
-			if err != nil {
-				yield(Group{}, err)
-				return
-			}
-			for _, g := range page {
-				if !yield(g, nil) {
-					return
-				}
-			}
-			r.query, more = nextPage(header)
-		}
+	query := with(onChain(f.ChainID), "limit", "500")
+	if f.Active {
+		query.Set("active", "true")
 	}
+	return pages(query, func(query url.Values) (page []Group, next url.Values, err error) {
+		r := get(groupsPath(sender), query)
+		header, body, err := c.caller().answer(ctx, r, true)
+		if err == nil {
+			err = decode(r, body, &page)
+		}
+		next, _ = nextPage(header)
+		return page, next, err
+	})
 }
 
 // nextPage returns the query of the next page from the Link header (RFC 8288).
@@ -112,15 +120,12 @@ func onChain(id uint64) url.Values {
 // several chains.
 func (c *Client) Group(ctx context.Context, chainID uint64, sender, groupID string) (GroupPlan, error) {
 	var whole GroupPlan
-	query := onChain(chainID)
-	query.Set("limit", "1000")
-	for {
+	for query := with(onChain(chainID), "limit", "1000"); ; {
 		var page struct {
 			GroupPlan
 			NextCursor string
 		}
-		r := request{method: http.MethodGet, path: groupPath(sender, groupID), query: query}
-		if err := c.call(ctx, r, &page); err != nil {
+		if err := c.call(ctx, get(groupPath(sender, groupID), query), &page); err != nil {
 			return GroupPlan{}, err
 		}
 		page.Members = append(whole.Members, page.Members...)

@@ -1,12 +1,13 @@
 package watchtower
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 )
 
 // Result is the answer to one raw transaction: its acceptance, or a problem.
@@ -21,8 +22,30 @@ type Result struct {
 	ExpiresAt    int64    `json:"expiresAt"` // 0 means never
 	Status       Status   `json:"status"`
 	AlreadyKnown bool     `json:"alreadyKnown"`
+	ValidateOnly bool     `json:"validateOnly"`
+	Finalized    bool     `json:"finalized"`
+	Block        *Block   `json:"block"`
+	Receipt      *Receipt `json:"receipt"`
+	Waited       *Waited  `json:"waited"` // nil without a wait
 	Problem      *Problem `json:"problem"`
 }
+
+// Submission is a request to submit at most 1000 signed transactions for one chain.
+type Submission struct {
+	ChainID      uint64
+	Transactions [][]byte
+	// IdempotencyKey makes the service answer a repeated request as it answered the first;
+	// optional, because a transaction is identified by its hash anyway. Under a key, the
+	// transactions with a temporary problem are not submitted again.
+	IdempotencyKey string
+	// Wait makes the service answer when every accepted transaction has reached the milestone,
+	// or Timeout is over; at most 55 seconds, 0 means 20. Optional.
+	Wait    Milestone
+	Timeout time.Duration
+}
+
+// defaultWait is the timeout that the services take for a wait without one.
+const defaultWait = 20 * time.Second
 
 // Submit submits at most 1000 signed transactions for one chain. Results are in the order of
 // raws. A result that is OK is durable: the service will deliver the transaction, even if the
@@ -32,30 +55,56 @@ type Result struct {
 // transaction that still fails in the end has its problem in its result. With an error, which
 // concerns the whole request, there are no results.
 func (c *Client) Submit(ctx context.Context, chainID uint64, raws ...[]byte) ([]Result, error) {
-	results := make([]Result, len(raws))
-	left := make([]int, len(raws)) // indexes of raws without a lasting answer
+	return c.SubmitAll(ctx, Submission{ChainID: chainID, Transactions: raws})
+}
+
+// SubmitAll is [Client.Submit] with options.
+func (c *Client) SubmitAll(ctx context.Context, s Submission) ([]Result, error) {
+	send := func(some [][]byte) ([]Result, error) {
+		s := s
+		s.Transactions = some
+		return c.submit(ctx, s, nil)
+	}
+	if s.IdempotencyKey != "" {
+		return send(s.Transactions)
+	}
+	return sendItems(ctx, c.tries(), s.Transactions, send, func(r Result) *Problem { return r.Problem })
+}
+
+// sendItems sends items, and sends items with a temporary problem again. Results are
+// in the items' order; an item that fails to the end has its last problem.
+func sendItems[I, R any](ctx context.Context, tries int, items []I, send func([]I) ([]R, error), problem func(R) *Problem) ([]R, error) {
+	results := make([]R, len(items))
+	left := make([]int, len(items)) // indexes of items without a lasting answer
 	for i := range left {
 		left[i] = i
 	}
 	for try := 1; len(left) > 0; try++ {
-		var again []int
-		answers, err := c.submit(ctx, chainID, pick(raws, left), nil)
+		some := make([]I, len(left))
+		for i, place := range left {
+			some[i] = items[place]
+		}
+		answers, err := send(some)
 		switch {
 		case err != nil && try == 1:
 			return nil, err
 		case err != nil:
 			return results, nil //nolint:nilerr // the other items have their problems; accepted items stay accepted
+		case len(answers) != len(some):
+			return nil, fmt.Errorf("watchtower: %d results for %d items", len(answers), len(some))
 		}
+		var again []int
 		for i, place := range left {
-			if results[place] = answers[i]; !answers[i].OK && answers[i].Problem != nil && answers[i].Problem.Temporary() {
+			results[place] = answers[i]
+			if p := problem(answers[i]); p != nil && p.Temporary() {
 				again = append(again, place)
 			}
 		}
-		if left = again; len(left) == 0 || try >= c.tries() || pause(ctx, backoff(try)) != nil {
+		if left = again; len(left) == 0 || try >= tries || pause(ctx, backoff(try)) != nil {
 			break
 		}
 	}
-	return results, nil //nolint:nilerr // a pause that was cut short leaves each result to say what it is
+	return results, nil //nolint:nilerr // after a pause that was cut short each result has its own problem
 }
 
 // Validate answers like Submit and records nothing. It does not check nonce, balance, fees and
@@ -64,33 +113,55 @@ func (c *Client) Validate(ctx context.Context, chainID uint64, raws ...[]byte) (
 	if len(raws) == 0 {
 		return nil, nil
 	}
-	return c.submit(ctx, chainID, raws, url.Values{"validate": {"only"}})
+	return c.submit(ctx, Submission{ChainID: chainID, Transactions: raws}, url.Values{"validate": {"only"}})
 }
 
-func (c *Client) submit(ctx context.Context, chainID uint64, raws [][]byte, query url.Values) ([]Result, error) {
-	texts := make([]string, len(raws))
-	for i, raw := range raws {
+func (c *Client) submit(ctx context.Context, s Submission, query url.Values) ([]Result, error) {
+	texts := make([]string, len(s.Transactions))
+	for i, raw := range s.Transactions {
 		texts[i] = "0x" + hex.EncodeToString(raw)
 	}
-	body, err := json.Marshal(map[string]any{"chainId": chainID, "transactions": texts})
+	if s.Wait != "" {
+		query = waiting(s.Wait, s.Timeout)
+	}
+	r, err := post("/v1/transactions", query, map[string]any{"chainId": s.ChainID, "transactions": texts})
 	if err != nil {
 		return nil, err
 	}
+	r.header, r.wait = keyed(s.IdempotencyKey), waitOf(s.Wait, s.Timeout)
 	var answer struct{ Results []Result }
-	r := request{method: http.MethodPost, path: "/v1/transactions", query: query, body: body}
 	if err := c.call(ctx, r, &answer); err != nil {
 		return nil, err
 	}
-	if len(answer.Results) != len(raws) {
-		return nil, fmt.Errorf("watchtower: %d results for %d transactions", len(answer.Results), len(raws))
+	if len(answer.Results) != len(s.Transactions) {
+		return nil, fmt.Errorf("watchtower: %d results for %d transactions", len(answer.Results), len(s.Transactions))
 	}
 	return answer.Results, nil
 }
 
-func pick(raws [][]byte, places []int) [][]byte {
-	picked := make([][]byte, len(places))
-	for i, place := range places {
-		picked[i] = raws[place]
+// waiting is the query of a wait; empty for no milestone.
+func waiting(m Milestone, timeout time.Duration) url.Values {
+	query := url.Values{}
+	if m != "" {
+		query.Set("wait", string(m))
 	}
-	return picked
+	if m != "" && timeout != 0 {
+		query.Set("timeout", fmt.Sprintf("%dms", timeout.Milliseconds()))
+	}
+	return query
+}
+
+// waitOf is how long the service may wait.
+func waitOf(m Milestone, timeout time.Duration) time.Duration {
+	if m == "" {
+		return 0
+	}
+	return cmp.Or(timeout, defaultWait)
+}
+
+func keyed(idempotencyKey string) http.Header {
+	if idempotencyKey == "" {
+		return nil
+	}
+	return http.Header{"Idempotency-Key": {idempotencyKey}}
 }

@@ -1,13 +1,12 @@
 package watchtower
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
-	"strconv"
-	"time"
 )
 
 // Status is the status of a transaction.
@@ -26,17 +25,22 @@ const (
 
 // Transaction is a transaction with its schedule, attempts and receipt.
 type Transaction struct {
-	ChainID     uint64 `json:"chainId"`
-	TxHash      string `json:"txHash"`
-	Type        uint8  `json:"type"`
-	Sender      string `json:"sender"`
-	NonceKey    string `json:"nonceKey"`
-	Nonce       uint64 `json:"nonce"`
-	GroupID     string `json:"groupId"`
-	ValidAfter  int64  `json:"validAfter"`
-	ValidBefore int64  `json:"validBefore"`
-	EligibleAt  int64  `json:"eligibleAt"`
-	ExpiresAt   int64  `json:"expiresAt"` // 0 means never
+	ChainID      uint64        `json:"chainId"`
+	TxHash       string        `json:"txHash"`
+	Type         uint8         `json:"type"`
+	Sender       string        `json:"sender"`
+	Signature    string        `json:"signature"` // of the sender: secp256k1, p256, webauthn or keychain
+	AccessKey    string        `json:"accessKey"`
+	FeePayer     string        `json:"feePayer"`
+	NonceKey     string        `json:"nonceKey"`
+	Nonce        uint64        `json:"nonce"`
+	GroupID      string        `json:"groupId"`
+	GroupPending *GroupPending `json:"groupPending"` // nil unless the sender is only claimed
+	NonceKeyInfo *NonceKeyInfo `json:"nonceKeyInfo"` // nil unless the nonce key has the explicit grouping format
+	ValidAfter   int64         `json:"validAfter"`
+	ValidBefore  int64         `json:"validBefore"`
+	EligibleAt   int64         `json:"eligibleAt"`
+	ExpiresAt    int64         `json:"expiresAt"` // 0 means never
 
 	Status    Status `json:"status"`
 	Finalized bool   `json:"finalized"` // the verdict's block can no longer leave the chain
@@ -44,19 +48,76 @@ type Transaction struct {
 	Violated  bool   `json:"violated"`
 	Erased    bool   `json:"payloadErased"`
 
-	NextActionAt    int64   `json:"nextActionAt"`
-	WaitingForNonce *uint64 `json:"waitingForNonce"`
-	Attempts        int     `json:"attempts"`
-	LastBroadcastAt int64   `json:"lastBroadcastAt"`
-	LastError       string  `json:"lastError"`
-	Note            string  `json:"note"`
+	NextActionAt    int64     `json:"nextActionAt"`
+	Parked          bool      `json:"parked"` // too many open transactions with lower nonces come first
+	WaitingForNonce *uint64   `json:"waitingForNonce"`
+	WaitingSince    int64     `json:"waitingSince"`
+	AccountHeldAt   int64     `json:"accountHeldAt"` // since then the account cannot pay; 0: it is not on hold
+	Attempts        int       `json:"attempts"`
+	AttemptsSummary []Outcome `json:"attemptsSummary"`
+	LastAttempt     *Attempt  `json:"lastAttempt"`
+	LastBroadcastAt int64     `json:"lastBroadcastAt"`
+	LastError       string    `json:"lastError"`
+	Note            string    `json:"note"`
 
 	Block   *Block   `json:"block"`
 	Receipt *Receipt `json:"receipt"`
 
+	// Contents of the signed bytes; only for the owners until a node may have the bytes.
+	Gas   uint64 `json:"gas"`
+	Fees  *Fees  `json:"fees"`
+	Calls []Call `json:"calls"`
+
 	AcceptedAt int64  `json:"acceptedAt"`
 	UpdatedAt  int64  `json:"updatedAt"`
 	Version    uint64 `json:"version"` // number of its events
+
+	Waited *Waited `json:"waited"` // nil without a wait
+}
+
+// GroupPending is why a transaction is in no group yet: the chain has not confirmed the access
+// key that signed it.
+type GroupPending struct {
+	Reason string `json:"reason"`
+	Since  int64  `json:"since"`
+}
+
+// Outcome is an outcome of attempts, with the last attempt at which it was recorded.
+type Outcome struct {
+	Outcome string `json:"outcome"`
+	Attempt int    `json:"attempt"`
+}
+
+// Attempt is one recorded broadcast, with the nodes' answers.
+type Attempt struct {
+	Attempt int      `json:"attempt"`
+	At      int64    `json:"at"`
+	Answers []Answer `json:"answers"`
+}
+
+// Answer is one node's answer to a broadcast.
+type Answer struct {
+	Endpoint string `json:"endpoint"`
+	Class    string `json:"class"` // taken, known, retry, permanent or unknown
+	Cause    string `json:"cause"`
+	Code     int    `json:"code"`
+	Message  string `json:"message"` // cut at 512 bytes
+	Millis   int64  `json:"ms"`
+}
+
+// Fees are prices of one unit of gas, in decimal.
+type Fees struct {
+	GasPrice             string `json:"gasPrice"`
+	MaxFeePerGas         string `json:"maxFeePerGas"`
+	MaxPriorityFeePerGas string `json:"maxPriorityFeePerGas"`
+	FeeToken             string `json:"feeToken"`
+}
+
+// Call is one call of a transaction.
+type Call struct {
+	To    string `json:"to"` // empty: a contract is created
+	Value string `json:"value"`
+	Input string `json:"input"`
 }
 
 // Block is the block that a verdict is based on.
@@ -90,51 +151,35 @@ func pathOf(hash string) string { return "/v1/transactions/" + url.PathEscape(ha
 // Milestone is a stage of a transaction for which Wait can wait.
 type Milestone string
 
+// Submitted, Mined and Completed are milestones of the relay's intents too.
 const (
-	Broadcast Milestone = "broadcast" // a node has accepted it
-	Executed  Milestone = "executed"  // it is in a block
+	Submitted Milestone = "submitted" // a node has taken it
+	Mined     Milestone = "mined"     // it is in a block
+	Completed Milestone = "completed" // it is in a block that can no longer leave the chain
+
+	Broadcast Milestone = "broadcast" // a node has taken it, or its answer was lost
+	Executed  Milestone = "executed"  // as Mined
 	Final     Milestone = "final"     // the block of its verdict, of any kind, can no longer leave the chain
 )
 
-// waitEach is how long one request waits. The service allows 55 seconds.
-const waitEach = 50 * time.Second
+// Waited is the result of a wait.
+type Waited struct {
+	For     Milestone `json:"for"`
+	Reached bool      `json:"reached"`
+	// Because says why the milestone is not reached. ended: it can no longer be reached.
+	// timeout: not yet. stopping, busy, unavailable: the service could not continue to wait.
+	Because string `json:"because"`
+}
 
 // Wait returns when a transaction has reached the milestone, or when, as things are, it will
-// not: check its Status. If ctx ends first, Wait returns its error with the transaction as last
-// seen.
+// not: check its Status. It retries temporary failures, such as a restart of the service, as every
+// call does. If ctx ends first, Wait returns its error with the transaction as last seen.
 func (c *Client) Wait(ctx context.Context, hash string, m Milestone) (Transaction, error) {
-	var seen Transaction
-	for try := 1; ; {
-		wait := waitEach
-		if deadline, ok := ctx.Deadline(); ok {
-			wait = min(wait, max(time.Until(deadline)/10*9, 0)) // so the answer arrives in time
-		}
-		var answer struct {
-			Transaction
-			Waited struct {
-				Reached bool
-				Because string
-			}
-		}
-		err := c.call(ctx, request{
-			method: http.MethodGet, path: pathOf(hash), wait: wait,
-			query: url.Values{"wait": {string(m)}, "timeout": {fmt.Sprintf("%dms", wait.Milliseconds())}},
-		}, &answer)
-		if err != nil {
-			return seen, err
-		}
-		switch seen = answer.Transaction; {
-		case answer.Waited.Reached, answer.Waited.Because == "ended":
-			return seen, nil
-		case answer.Waited.Because == "timeout" && wait == waitEach:
-			try = 1
-			continue
-		}
-		if err := pause(ctx, backoff(try)); err != nil {
-			return seen, fmt.Errorf("watchtower: %s is %s: %w", hash, seen.Status, err)
-		}
-		try++
+	seen, err := await(ctx, c.caller(), pathOf(hash), cmp.Or(m, Executed), func(t Transaction) *Waited { return t.Waited })
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("watchtower: %s is %s: %w", hash, cmp.Or(seen.Status, "not seen yet"), err)
 	}
+	return seen, err
 }
 
 // Filters restrict a list; the zero value lists everything.
@@ -149,39 +194,34 @@ type Filters struct {
 // List yields transactions, newest acceptance first, page by page. An error is the last value
 // that it yields.
 func (c *Client) List(ctx context.Context, f Filters) iter.Seq2[Transaction, error] {
-	return func(yield func(Transaction, error) bool) {
-		query := url.Values{"limit": {"500"}}
-		set := func(name, value string) {
-			if value != "" && value != "0" && value != "false" {
-				query.Set(name, value)
-			}
-		}
-		set("chainId", strconv.FormatUint(f.ChainID, 10))
-		set("sender", f.Sender)
-		set("groupId", f.GroupID)
-		set("ungrouped", strconv.FormatBool(f.Ungrouped))
-		for _, s := range f.Statuses {
-			query.Add("status", string(s))
-		}
-		for {
-			var page struct {
-				Transactions []Transaction
-				NextCursor   string
-				HasMore      bool
-			}
-			if err := c.call(ctx, request{method: http.MethodGet, path: "/v1/transactions", query: query}, &page); err != nil {
-				yield(Transaction{}, err)
-				return
-			}
-			for _, t := range page.Transactions {
-				if !yield(t, nil) {
-					return
-				}
-			}
-			if !page.HasMore {
-				return
-			}
-			query.Set("cursor", page.NextCursor)
-		}
+	query := with(onChain(f.ChainID), "limit", "500")
+	query = with(with(query, "sender", f.Sender), "groupId", f.GroupID)
+	if f.Ungrouped {
+		query.Set("ungrouped", "true")
 	}
+	for _, s := range f.Statuses {
+		query.Add("status", string(s))
+	}
+	return pages(query, func(query url.Values) ([]Transaction, url.Values, error) {
+		var page struct {
+			Transactions []Transaction
+			cursor
+		}
+		err := c.call(ctx, get("/v1/transactions", query), &page)
+		return page.Transactions, page.next(query), err
+	})
+}
+
+// cursor is the part of a page that leads to the next.
+type cursor struct {
+	NextCursor string
+	HasMore    bool
+}
+
+// next is the query of the next page; nil if there is none.
+func (c cursor) next(query url.Values) url.Values {
+	if !c.HasMore || c.NextCursor == "" {
+		return nil
+	}
+	return with(query, "cursor", c.NextCursor)
 }

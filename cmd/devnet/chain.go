@@ -50,27 +50,52 @@ type devChain struct {
 	stop  func() error
 }
 
+// standardNode is the address of a chain's node: where programs look for anvil.
+const standardNode = "127.0.0.1:8545"
+
+// nodeListener returns a listener on the wanted address of the chain. If it is taken, and the user has
+// not named it, it is on another port.
+func nodeListener(ctx context.Context, o options) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(o.node)
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+		return nil, fmt.Errorf("--chain-listen must be an address of this machine with a port, such as %s: the chain obeys everybody who reaches it", standardNode)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.node)
+	if err != nil && o.anyNode {
+		return new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	}
+	return listener, err
+}
+
 func startChain(ctx context.Context, o options, stderr io.Writer) (*devChain, error) {
+	listener, err := nodeListener(ctx, o)
+	if err != nil {
+		return nil, err
+	}
 	if o.chain == simulatedChain {
-		return simulate(ctx, "as requested")
+		return simulate(listener, "as requested"), nil
 	}
 	fetching, cancel := context.WithTimeout(ctx, fetchPatience)
 	defer cancel()
 	anvil, err := tools.Box{Dir: o.tools, Say: stderr}.Anvil(fetching)
 	switch {
 	case err == nil:
-		return startAnvil(ctx, anvil, o.data)
+		port := listener.Addr().(*net.TCPAddr).Port //nolint:errcheck,forcetypeassert // it listens on TCP
+		if err := listener.Close(); err != nil {    // anvil listens there itself
+			return nil, err
+		}
+		return startAnvil(ctx, anvil, o.data, port)
 	case ctx.Err() != nil:
-		return nil, ctx.Err()
+		return nil, errors.Join(ctx.Err(), listener.Close())
 	case o.chain == anvilChain || o.data != "":
-		return nil, fmt.Errorf("anvil is not available: %w", err)
+		return nil, errors.Join(fmt.Errorf("anvil is not available: %w", err), listener.Close())
 	}
-	return simulate(ctx, "because anvil is not available: "+err.Error())
+	return simulate(listener, "because anvil is not available: "+err.Error()), nil
 }
 
 // startAnvil keeps the chain in the folder data, if given: the service's log is of no use
 // without its chain.
-func startAnvil(ctx context.Context, program tools.Tool, data string) (*devChain, error) {
+func startAnvil(ctx context.Context, program tools.Tool, data string, port int) (*devChain, error) {
 	flags := append(server.TempoFlags(), "--no-cors", "--block-time", fmt.Sprint(blockTime.Seconds()))
 	if data != "" {
 		if err := os.MkdirAll(data, 0o700); err != nil {
@@ -82,6 +107,7 @@ func startAnvil(ctx context.Context, program tools.Tool, data string) (*devChain
 	if err != nil {
 		return nil, err
 	}
+	anvil.At(port)
 	if err := anvil.Start(ctx); err != nil {
 		return nil, errors.Join(err, anvil.Remove())
 	}
@@ -93,14 +119,10 @@ func startAnvil(ctx context.Context, program tools.Tool, data string) (*devChain
 
 // simulate starts the built-in chain. It has Tempo's rules for nonces and windows, and runs no
 // contract code.
-func simulate(ctx context.Context, why string) (*devChain, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
+func simulate(listener net.Listener, why string) *devChain {
 	c := chaintest.New(chaintest.Options{Chain: chainID, Decode: app.Decode})
 	node := &http.Server{Handler: webguard.Guard{}.Handler(c.Node("simulated")), ReadHeaderTimeout: time.Second}
-	mining, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	mining, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { c.Run(mining, blockTime) })
 	running.Go(func() { node.Serve(listener) }) //nolint:errcheck // it ends when it is closed
@@ -113,5 +135,5 @@ func simulate(ctx context.Context, why string) (*devChain, error) {
 			running.Wait()
 			return err
 		},
-	}, nil
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 // bring starts a simulated chain and the service for one test.
 func bring(t *testing.T) (*devChain, *delivery) {
 	t.Helper()
-	o := options{chain: simulatedChain, listen: "127.0.0.1:0", metrics: "127.0.0.1:0"}
+	o := options{chain: simulatedChain, node: "127.0.0.1:0", listen: "127.0.0.1:0", metrics: "127.0.0.1:0"}
 	c, err := startChain(t.Context(), o, t.Output())
 	if err != nil {
 		t.Fatal(err)
@@ -106,13 +107,15 @@ func TestDemoOnAnvil(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	for _, c := range []struct {
 		args   []string
+		until  string
 		status int
 	}{
-		{[]string{"--chain=simulated", "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0"}, 0},
-		{[]string{"--chain=simulated", "--demo", "--exit"}, statusInterrupted},
+		{[]string{"--chain=simulated", "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0"}, "API ", 0},
+		{[]string{"--chain=simulated", "--demo", "--exit"}, "API ", statusInterrupted},
+		{[]string{"--chain=simulated", "--chain-only", "--chain-listen=127.0.0.1:0"}, "watchtower serve --chains 42431=http://127.0.0.1:", 0},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		out := newWatched("API ", cancel)
+		out := newWatched(c.until, cancel)
 		if status := run(ctx, c.args, out, t.Output()); status != c.status {
 			t.Errorf("%v: status %d, want %d", c.args, status, c.status)
 		}
@@ -137,7 +140,7 @@ func (w *watched) Write(b []byte) (int, error) {
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{
 		{"--exit"}, {"--group"}, {"--chain=mainnet"}, {"extra"}, {"--log-level=loud"},
-		{"--chain=simulated", "--data=x"}, {"--nonsense"},
+		{"--chain=simulated", "--data=x"}, {"--nonsense"}, {"--chain-only", "--demo"},
 	} {
 		var out, log bytes.Buffer
 		if status := run(t.Context(), args, &out, &log); status != statusUsage || log.Len() == 0 || out.Len() != 0 {
@@ -153,6 +156,33 @@ func TestPortTaken(t *testing.T) {
 	status := run(t.Context(), []string{"--chain=simulated", "--listen=" + taken, "--metrics-listen=127.0.0.1:0"}, t.Output(), &log)
 	if status != statusFailed || !strings.Contains(log.String(), "choose other ports with --listen and --metrics-listen") {
 		t.Errorf("status %d, log %q", status, log.String())
+	}
+}
+
+// The chain listens where programs look for it, on another port if that is taken, and on no other if the
+// user has named it. It is never open to other machines.
+func TestChainsPort(t *testing.T) {
+	taken, err := nodeListener(t.Context(), options{node: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close() //nolint:errcheck // a test's own
+	at := taken.Addr().String()
+	if _, err := nodeListener(t.Context(), options{node: at}); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("a taken port: %v", err)
+	}
+	other, err := nodeListener(t.Context(), options{node: at, anyNode: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close() //nolint:errcheck // a test's own
+	for _, bad := range []string{"0.0.0.0:0", "localhost:0", "127.0.0.1", ":0"} {
+		if _, err := nodeListener(t.Context(), options{node: bad}); err == nil {
+			t.Errorf("%s is taken", bad)
+		}
+	}
+	if o, err := parse(nil, t.Output()); err != nil || o.node != standardNode || !o.anyNode {
+		t.Errorf("%+v, %v", o, err)
 	}
 }
 
@@ -290,10 +320,11 @@ func get(t *testing.T, url string, into any) {
 // A web page in a browser on this machine cannot call the simulated chain.
 func TestPagesReachNoChain(t *testing.T) {
 	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-	c, err := simulate(t.Context(), "for a test")
+	listener, err := nodeListener(t.Context(), options{node: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	c := simulate(listener, "for a test")
 	defer func() {
 		if err := c.stop(); err != nil {
 			t.Error(err)

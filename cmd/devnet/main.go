@@ -4,6 +4,7 @@
 //	devnet                 chain and service, until Ctrl-C
 //	devnet --demo          also signs three transactions and shows their progress
 //	devnet --demo --exit   then ends: with status 0 only if all three were executed
+//	devnet --chain-only    a chain alone, for a service or relayer that you start yourself
 //	devnet --sign          prints a signed payment, to submit to a running service
 //	devnet --sign --group  prints three that make a group, as a list
 package main
@@ -42,7 +43,10 @@ type options struct {
 	demo, exit bool
 	sign       bool
 	group      bool // sign a group
+	alone      bool // the chain alone
 	chain      chainKind
+	node       string // address of the chain
+	anyNode    bool   // another one will do if it is taken
 	data       string // folder for all data; empty: in memory
 	tools      string // folder for fetched programs
 	listen     string
@@ -96,6 +100,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.BoolVar(&o.sign, "sign", false, "only print a signed payment in hex, a new payment each time")
 	flags.BoolVar(&o.group, "group", false, "with --sign: print a JSON list of three payments of one group, a minute apart")
 	kind := flags.String("chain", string(autoChain), "anvil, simulated, or auto: anvil if it is installed or can be fetched")
+	flags.BoolVar(&o.alone, "chain-only", false, "start only the chain, for a service or relayer that you start yourself")
+	flags.StringVar(&o.node, "chain-listen", standardNode, "the address of the chain, on 127.0.0.1; by default another port if this one is taken, and any free port with --exit")
 	flags.StringVar(&o.data, "data", "", "keep log, read models and chain in this folder; anvil only (default: keep nothing)")
 	flags.StringVar(&o.tools, "tools", ".tools", "the folder for anvil, if it is fetched from npm")
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:8420", "the address of the API; any free port with --exit")
@@ -105,6 +111,9 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		return o, err
 	}
 	const freePort = "127.0.0.1:0"
+	if o.anyNode = !flags.Changed("chain-listen"); o.exit && o.anyNode {
+		o.node = freePort
+	}
 	if o.exit && !flags.Changed("listen") {
 		o.listen = freePort
 	}
@@ -119,6 +128,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.exit && !o.demo:
 		return o, errors.New("--exit needs --demo")
+	case o.alone && (o.demo || o.sign):
+		return o, errors.New("--chain-only excludes --demo and --sign")
 	case o.group && !o.sign:
 		return o, errors.New("--group needs --sign")
 	case o.data != "" && o.chain == simulatedChain:
@@ -137,6 +148,11 @@ func play(ctx context.Context, o options, stdout, stderr io.Writer) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, chain.stop()) }()
+	if o.alone {
+		newPaper(stdout).chainAlone(chain)
+		<-ctx.Done()
+		return nil
+	}
 	s, err := startDelivery(ctx, o, chain, stderr)
 	if err != nil {
 		return err

@@ -53,6 +53,7 @@ func (p *paper) banner(o options, c *devChain, s *delivery) {
 	}
 	p.line("%s    %s", p.in(bold, "devnet"), p.in(red, "NOT FOR PRODUCTION: its keys are public"))
 	p.line("  API      %s/v1/transactions   health %s/health", s.url, s.url)
+	p.line("  Console  %s/console/", s.metricsURL)
 	p.line("  Metrics  %s/metrics", s.metricsURL)
 	p.line("  Chain    %d at %s", chainID, c.url)
 	p.line("           %s", c.about)
@@ -60,12 +61,22 @@ func (p *paper) banner(o options, c *devChain, s *delivery) {
 	p.line("")
 }
 
+// chainAlone tells where a chain without a service is, and how to use it.
+func (p *paper) chainAlone(c *devChain) {
+	p.line("%s    %s", p.in(bold, "devnet"), p.in(red, "NOT FOR PRODUCTION: its keys are public"))
+	p.line("  Chain    %d at %s", chainID, c.url)
+	p.line("           %s", c.about)
+	p.line("")
+	p.line("  Try  go run ./cmd/watchtower serve --chains %d=%s", chainID, c.url)
+	p.line("  Ctrl-C stops it.")
+}
+
 // hints prints suggestions; example is the hash of a transaction to look at, if any.
 func (p *paper) hints(s *delivery, example string) {
 	p.line("")
-	p.line("  Try  curl %s/v1/transactions", s.url)
+	p.line("  Try  go run ./cmd/watchtower tx list --url %s", s.url)
 	if example != "" {
-		p.line("       curl %s/v1/transactions/%s/events", s.url, example)
+		p.line("       go run ./cmd/watchtower tx events %s --url %s", example, s.url)
 	}
 	p.line("       curl %s/v1/transactions -H 'content-type: application/json' \\", s.url)
 	p.line("         -d '{\"chainId\":%d,\"transactions\":[\"'$(go run ./cmd/devnet --sign)'\"]}'", chainID)

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -12,6 +10,7 @@ import (
 
 	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/program/operator"
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/cli"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/doctor"
@@ -38,7 +37,7 @@ var errUnwell = errors.New("problems were found")
 type examining struct {
 	chains   []string
 	nonceKey string
-	asJSON   bool
+	output   terminal.Output
 	fill     bool
 	dry      bool
 	reason   string
@@ -60,20 +59,20 @@ func examine(stderr io.Writer) *cobra.Command {
 				return operator.Unchecked{Err: err}
 			}
 			if x.fill && !x.dry {
-				return x.mend(cmd.Context(), cmd.OutOrStdout(), found)
+				return x.mend(cmd, found)
 			}
-			return x.tell(cmd.OutOrStdout(), found)
+			return x.tell(cmd, found)
 		},
 	}
 	withSettings(cmd)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&x.chains, "chain", nil, "only lanes on these `chains`")
 	flags.StringVar(&x.nonceKey, "nonce-key", "", "only the lane under this nonce `key`")
-	flags.BoolVar(&x.asJSON, "json", false, "print JSON")
 	flags.BoolVar(&x.fill, "fill", false, "show how nonce gaps would be filled")
 	flags.BoolVar(&x.dry, "dry-run", true, "only show; with --dry-run=false nonce gaps are filled")
 	flags.StringVar(&x.reason, "reason", "", "the reason for filling them, for the log")
-	x.mender.Flags(flags)
+	x.mender.Flags(cmd)
+	x.output.Report(cmd)
 	return cmd
 }
 
@@ -138,19 +137,12 @@ func (x examining) lanes(ctx context.Context, e *app.Examination, on []chain.ID,
 	return chosen, nil
 }
 
-func (x examining) tell(to io.Writer, found []doctor.Diagnosis) error {
+func (x examining) tell(cmd *cobra.Command, found []doctor.Diagnosis) error {
 	well := true
 	for _, d := range found {
 		well = well && d.Well
 	}
-	if x.asJSON {
-		e := json.NewEncoder(to)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		if err := e.Encode(found); err != nil {
-			return err
-		}
-	} else {
+	err := terminal.Tell(cmd, &x.output, "", found, func(to io.Writer, found []doctor.Diagnosis) error {
 		for _, d := range found {
 			if err := doctor.Tell(to, d); err != nil {
 				return err
@@ -161,19 +153,25 @@ func (x examining) tell(to io.Writer, found []doctor.Diagnosis) error {
 				}
 			}
 		}
-	}
+		return nil
+	})
 	if !well {
-		return errUnwell
+		return errors.Join(errUnwell, err)
 	}
-	return nil
+	return err
+}
+
+// filled is the answer about the nonces that were asked to be filled.
+type filled struct {
+	Asked []doctor.Filling `json:"asked"`
 }
 
 // mend fills the holes found. Run the examination again for the result.
-func (x examining) mend(ctx context.Context, to io.Writer, found []doctor.Diagnosis) error {
+func (x examining) mend(cmd *cobra.Command, found []doctor.Diagnosis) error {
 	if x.reason == "" {
-		return operator.Unchecked{Err: errors.New("--reason is required: it is recorded in the log")}
+		return terminal.Misuse("--reason is required: it is recorded in the log")
 	}
-	asked := []doctor.Filling{}
+	done := filled{[]doctor.Filling{}}
 	for _, d := range found {
 		all := d.Fillings()
 		if len(all) == 0 {
@@ -184,22 +182,20 @@ func (x examining) mend(ctx context.Context, to io.Writer, found []doctor.Diagno
 			nonces[i] = f.Nonce
 		}
 		id := chain.Sequence{Chain: d.Chain, Sender: d.Signer, Key: d.NonceKey}
-		if _, err := x.mender.Fill(ctx, id, nonces, x.reason); err != nil {
-			return operator.Unchecked{Err: err}
-		}
-		asked = append(asked, all...)
-	}
-	if x.asJSON {
-		return json.NewEncoder(to).Encode(map[string]any{"asked": asked})
-	}
-	if len(asked) == 0 {
-		_, err := fmt.Fprintln(to, "There is nothing to fill.")
-		return err
-	}
-	for _, f := range asked {
-		if _, err := fmt.Fprintf(to, "nonce %d: intent %s gives it back, as requested; then the lane's holder fills it\n", f.Nonce, f.Intent); err != nil {
+		if _, err := x.mender.Fill(cmd.Context(), id, nonces, x.reason); err != nil {
 			return err
 		}
+		done.Asked = append(done.Asked, all...)
 	}
-	return nil
+	return terminal.Tell(cmd, &x.output, "asked", done, func(to io.Writer, done filled) error {
+		if len(done.Asked) == 0 {
+			return terminal.Remark(to, "There is nothing to fill.")
+		}
+		for _, f := range done.Asked {
+			if err := terminal.Remark(to, "nonce %d: intent %s gives it back, as requested; then the lane's holder fills it", f.Nonce, f.Intent); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

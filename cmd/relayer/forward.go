@@ -20,6 +20,9 @@ func forward(p operator.Program) *cobra.Command {
 		Short: "Publish the public events of intents to Redis Streams or NATS JetStream", Long: forwardHelp, Topics: "the events to publish",
 		Example: "  relayer forward --store postgres://… --to redis://localhost:6379 --topic name:TxConfirmed,TxFailed",
 		As:      "relayer-events", Group: "outward",
-		Of: func(log feed.Log) feed.Log { return outward.New(log) },
+		Of: func(cmd *cobra.Command, log feed.Log) (feed.Log, error) {
+			s, _, err := resolve(cmd)
+			return outward.New(log, s.Front.MessageData), err
+		},
 	})
 }

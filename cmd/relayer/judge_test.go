@@ -61,7 +61,7 @@ func (w *world) judge(t *testing.T) {
 		}
 	}
 	w.inOrder(t, states)
-	if got, want := w.paid(t), uint64(len(w.asked)-len(w.canceled)); got != want {
+	if got, want := w.paid(t), uint64(len(w.asked)-len(w.canceled)+w.beside); got != want {
 		t.Errorf("%d payments were executed for %d intents", got, want)
 	}
 }

@@ -6,20 +6,20 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
+	"github.com/tempo-watchtower/watchtower/cmd/program/check"
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/cmd/program/operator"
 	"github.com/tempo-watchtower/watchtower/cmd/program/remote"
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/cli"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/history"
@@ -35,48 +35,33 @@ var version, gitSHA, buildTimestamp string //nolint:gochecknoglobals // the link
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := command(os.Stdin, os.Stdout, os.Stderr).ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "relayer:", err)
-		stop()
-		os.Exit(exitCode(err)) //nolint:gocritic // the deferred calls have run
-	}
-}
-
-const (
-	exitFailed = 1
-	exitUsage  = 2 // also: the command could not finish
-)
-
-func exitCode(err error) int {
-	var problems config.Problems
-	var unchecked operator.Unchecked
-	if errors.As(err, &problems) || errors.As(err, &unchecked) {
-		return exitUsage
-	}
-	return exitFailed
+	status := terminal.Run(ctx, command(os.Stdin, os.Stdout, os.Stderr))
+	stop()
+	os.Exit(int(status))
 }
 
 func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use: "relayer", Short: "Carry out intents: sign them, and deliver each exactly once",
-		SilenceUsage: true, SilenceErrors: true,
+		Long: "Carry out intents: sign them, and deliver each exactly once.\n\n" +
+			"Commands for clients and operators call a running relayer (--url, --context). Commands for the\n" +
+			"store open the store of the configuration themselves (--config, --store).",
 	}
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	p := program(stderr)
-	root.AddCommand(serve(stderr), request(stderr), forward(p), p.Migrate(), p.Keys(), p.Consumers(), p.Verify(), p.Projections(), p.Archive(), p.Audit(), p.Tail(), p.Configuration(), versionCommand())
-	root.AddCommand(examine(stderr))
-	root.AddCommand(cli.Commands()...)
-	root.AddCommand(remote.Transactions(deliveryAPI(), "relayer"), remote.Groups(deliveryAPI(), "relayer"))
-	operator.Called(root)
+	operator.Group(root, operator.Clients, cli.Intents(), cli.Webhooks(), cli.Listen(), remote.Transactions(deliveryAPI(), p.Name), remote.Groups(deliveryAPI(), p.Name), remote.Tail(deliveryAPI(), p.Name), remote.Contexts(p.Name))
+	operator.Group(root, operator.Operators, cli.Operators()...)
+	operator.Group(root, operator.Service, serve(stderr), examine(stderr), p.Doctor("delivery-doctor [HASH]..."), check.Command(deliveryAPI(), cli.Internal(), p.Name), remote.HealthCheck(deliveryAPI(), p.Name), p.Configuration(), p.Version(build()))
+	operator.Group(root, operator.Store, request(stderr), p.Audit(), p.Verify(), p.Projections(), p.Archive(), p.Keys(), p.Migrate(), p.Consumers(), forward(p))
+	operator.Finish(root)
 	return root
 }
 
 // deliveryAPI is the listener of delivery's API, which a relayer serves too.
 func deliveryAPI() remote.Listener {
-	return remote.Listener{Name: "delivery's API (listen)", Variable: "WATCHTOWER_URL", Standard: "http://127.0.0.1:8420", Keys: []string{"RELAYER_API_KEY", "WATCHTOWER_API_KEY"}}
+	return remote.Listener{Name: "delivery's API (listen)", Variable: "WATCHTOWER_URL", Standard: "http://127.0.0.1:8420", Keys: []string{"RELAYER_API_KEY", "WATCHTOWER_API_KEY"}, Member: remote.Delivery}
 }
 
 func resolve(cmd *cobra.Command) (settings.Settings, []config.Setting, error) {
@@ -91,8 +76,8 @@ func withSettings(cmd *cobra.Command) {
 // program describes the relayer to the shared operator commands.
 func program(stderr io.Writer) operator.Program {
 	return operator.Program{
-		Audited: history.Kinds(), AuditedHelp: history.Help,
-		Name: "relayer", Models: append(delivery.Models(), intents.Model(intent.Codec()), intents.TermsModel(intent.Codec()), lanes.Model(lane.Codec())), Stderr: stderr,
+		Audited: history.Kinds(),
+		Name:    "relayer", Models: append(delivery.Models(), intents.Model(intent.Codec()), intents.TermsModel(intent.Codec()), lanes.Model(lane.Codec())), Stderr: stderr,
 		Settings: withSettings, Judges: judges, VerifyHelp: verifyHelp,
 		Resolve: func(cmd *cobra.Command) (config.Config, error) {
 			s, _, err := resolve(cmd)
@@ -102,6 +87,16 @@ func program(stderr io.Writer) operator.Program {
 			_, shown, err := resolve(cmd)
 			return shown, err
 		},
+		Servable: func(cmd *cobra.Command) error {
+			s, _, err := resolve(cmd)
+			if err != nil {
+				return err
+			}
+			return errors.Join(s.Delivery.CheckServe(), s.CheckServe())
+		},
+		Schema: settings.Schema,
+		Forms:  subjects, FormsHelp: "an intent's id, CHAIN/SIGNER[/NONCEKEY] of a lane, " +
+			"signer/ADDRESS, budget (of a chain), safeguards, ",
 	}
 }
 
@@ -121,20 +116,8 @@ func serve(stderr io.Writer) *cobra.Command {
 			})
 		},
 	}
-	settings.Flags(cmd.Flags())
+	operator.AllSettings(cmd, settings.Flags)
 	return cmd
-}
-
-func versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			b := build()
-			known := strings.Fields(strings.Join([]string{"relayer", b.Version, b.GitSHA, b.Timestamp}, " "))
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.Join(known, " "))
-			return err
-		},
-	}
 }
 
 func build() delivery.Build {

@@ -104,6 +104,7 @@ type world struct {
 	canceled map[chain.IntentID]bool // of these, intents that must not be carried out
 	// strangers are transactions of the signers that were made elsewhere.
 	strangers map[chain.Hash]bool
+	beside    int // payments that were made without the relay
 }
 
 // engines runs a process test on each store, in parallel.

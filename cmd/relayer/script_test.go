@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -39,11 +42,11 @@ func TestScripts(t *testing.T) {
 	url, operator := w.client(t, s).url, w.operator(s)
 
 	stranger := wallet.Dev(5).Address()
-	first, second, third, other, elsewhere, hooked := w.one(0, "first"), w.one(0, "second"), w.one(0, "third"), w.one(0, "first"), w.one(0, "other"), w.one(2, "hooked")
+	first, second, third, fourth, other, elsewhere, hooked := w.one(0, "first"), w.one(0, "second"), w.one(0, "third"), w.one(0, "fourth"), w.one(0, "first"), w.one(0, "other"), w.one(2, "hooked")
 	other.Calls = []intent.Call{{To: &stranger, Value: intent.NewAmount(2)}}
 	elsewhere.Signer = &stranger
 	given := map[string]any{
-		"wish.json": wish(first), "second.json": wish(second), "third.json": wish(third), "other.json": wish(other),
+		"wish.json": wish(first), "second.json": wish(second), "third.json": wish(third), "fourth.json": wish(fourth), "other.json": wish(other),
 		"list.json": []any{wish(first), wish(elsewhere)}, "hooked.json": hookedWish(hooked, hook.URL),
 	}
 	stories := testscript.Params{
@@ -51,6 +54,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"until":   until,
 			"capture": capture,
+			"status":  status,
 			"back":    func(*testscript.TestScript, bool, []string) { gone.Store(false) },
 			"makekey": func(ts *testscript.TestScript, _ bool, _ []string) {
 				ts.Check(os.WriteFile(ts.MkAbs("admin.key"), []byte(operator.makeKey(t, "admin")), 0o600))
@@ -65,9 +69,9 @@ func TestScripts(t *testing.T) {
 			}
 			check(t, os.WriteFile(env.Cd+"/gone.url", []byte(hook.URL+"\n"), 0o600))
 			for name, value := range map[string]string{
-				"relayer": program, "RELAYER_URL": url, "RELAYER_ADMIN_URL": operator.url,
+				"relayer": program, "XDG_CONFIG_HOME": env.WorkDir + "/config", "RELAYER_URL": url, "RELAYER_ADMIN_URL": operator.url,
 				"alice": wallet.Dev(0).Address().String(), "bob": wallet.Dev(1).Address().String(),
-				"first": first.ID().String(), "second": second.ID().String(), "hooked": hooked.ID().String(),
+				"first": first.ID().String(), "second": second.ID().String(), "fourth": fourth.ID().String(), "hooked": hooked.ID().String(),
 			} {
 				env.Setenv(name, value)
 			}
@@ -112,6 +116,20 @@ func capture(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("%q is not in the output", args[1])
 	}
 	ts.Setenv(args[0], found)
+}
+
+// status runs a command, and expects it to end with an exit status.
+func status(ts *testscript.TestScript, _ bool, args []string) {
+	got := 0
+	err := ts.Exec(args[1], args[2:]...)
+	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) {
+		got = ended.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if strconv.Itoa(got) != args[0] {
+		ts.Fatalf("%v ended with %d, want %s\n%s%s", args[1:], got, args[0], ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
 }
 
 // makeKey creates an API key with some scopes at the internal listener.

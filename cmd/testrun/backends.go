@@ -56,8 +56,13 @@ func bringUp(ctx context.Context, place string, say io.Writer) (*backends, error
 	all.program(ctx, "nats", testenv.NATSVar, box.NATS)
 	all.program(ctx, "chromium", testenv.ChromiumVar, box.Chromium)
 	all.program(ctx, "viem", testenv.ViemVar, box.Viem)
+	all.program(ctx, "axe", testenv.AxeVar, box.Axe)
 	all.program(ctx, "near-api-js", testenv.NEARVar, box.NEAR)
+	all.program(ctx, "wallets", testenv.WalletsVar, box.Wallets)
+	all.program(ctx, "cast", testenv.CastVar, box.Cast)
 	all.program(ctx, "typescript", testenv.TypeScriptVar, box.TypeScript)
+	all.program(ctx, "esbuild", testenv.EsbuildVar, box.Esbuild)
+	all.program(ctx, "workerd", testenv.WorkerdVar, box.Workerd)
 	all.program(ctx, "redocly", testenv.RedoclyVar, box.Redocly)
 	return all, ctx.Err()
 }

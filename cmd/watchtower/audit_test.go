@@ -16,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
@@ -52,10 +53,10 @@ func accept(t *testing.T, log port.Store, hash chain.Hash) {
 func asking(t *testing.T, store ...string) (audit func(args ...string) (string, int), expect func(status int, says string, args ...string)) {
 	audit = func(args ...string) (string, int) {
 		var out, log bytes.Buffer
-		c := command(&out, &log)
+		c := command(strings.NewReader(""), &out, &log)
 		c.SetArgs(append(append([]string{"audit"}, args...), store...))
-		if err := c.ExecuteContext(t.Context()); err != nil {
-			return out.String() + err.Error(), exitCode(err)
+		if status := terminal.Run(t.Context(), c); status != terminal.OK {
+			return out.String() + log.String(), int(status)
 		}
 		return out.String(), 0
 	}
@@ -74,17 +75,18 @@ func TestAuditCommands(t *testing.T) {
 	audit, expect := asking(t, "--store", "embedded:"+dir)
 	expect(0, "1  tx.accepted.v1", "show", hash.String(), "--chain", "42431")
 	expect(0, `"why": `, "show", hash.String(), "--chain", "42431", "--json")
-	expect(1, "transaction "+hash.String()+" on chain 1: the log has no event of it", "show", hash.String(), "--chain", "1")
-	expect(1, "0x07 is not a transaction's hash: hash must be 0x and 64 hex digits", "show", "0x07")
-	expect(1, `stream "0707", because it is neither a 0x hash nor SENDER/GROUP: the log has no event of it`, "show", "0707")
-	expect(1, "0x07/1 is not SENDER/GROUP: address must be 0x and 40 hex digits", "show", "0x07/1")
-	expect(1, "name the chain with --chain", "show", hash.String())
+	expect(4, "transaction "+hash.String()+" on chain 1: the log has no event of it", "show", hash.String(), "--chain", "1")
+	expect(2, "0x07 is not a transaction's hash: hash must be 0x and 64 hex digits", "show", "0x07")
+	expect(4, `stream "0707", because it is neither a 0x hash nor SENDER/GROUP: the log has no event of it`, "show", "0707")
+	expect(2, "0x07/1 is not SENDER/GROUP: address must be 0x and 40 hex digits", "show", "0x07/1")
+	expect(0, "1  tx.accepted.v1", "show", hash.String()) // the log has it on one chain
+	expect(4, "on any chain: the log has no event of it", "show", chain.Hash{9}.String())
 	expect(0, `"Status": "queued"`, "replay", hash.String(), "--chain", "42431", "--version", "1")
-	expect(1, "did not exist at that point: it begins at position 1, at 20", "replay", hash.String(), "--chain", "42431", "--at", "2001-01-01T00:00:00Z")
-	expect(1, "has no version 99 yet: its last is 1", "replay", hash.String(), "--chain", "42431", "--version", "99")
-	expect(1, "position 99 does not exist yet: the log ends at 1", "replay", hash.String(), "--chain", "42431", "--position", "99")
-	expect(1, "--version 0 does not exist", "replay", hash.String(), "--chain", "42431", "--version", "0")
-	expect(1, "the log has no seal", "seal")
+	expect(4, "did not exist at that point: it begins at position 1, at 20", "replay", hash.String(), "--chain", "42431", "--at", "2001-01-01T00:00:00Z")
+	expect(4, "has no version 99 yet: its last is 1", "replay", hash.String(), "--chain", "42431", "--version", "99")
+	expect(4, "position 99 does not exist yet: the log ends at 1", "replay", hash.String(), "--chain", "42431", "--position", "99")
+	expect(2, "--version 0 does not exist", "replay", hash.String(), "--chain", "42431", "--version", "0")
+	expect(4, "the log has no seal", "seal")
 	expect(1, "no such file", "key")
 	must(t, os.WriteFile(filepath.Join(dir, "audit.key"), []byte(hex.EncodeToString(make([]byte, 32))), 0o600))
 	const public = "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29" // of 32 zeros
@@ -118,12 +120,12 @@ func TestAuditCommands(t *testing.T) {
 		t.Errorf("zstd: %v\n%s", err, text)
 	}
 	expect(1, "file exists", "export", "--out", file)
-	expect(1, "neither jsonl nor csv", "export", "--format", "xml")
-	expect(1, "--to must be a position", "export", "--to", "0")
+	expect(2, "neither jsonl nor csv", "export", "--format", "xml")
+	expect(2, "--to must be a position", "export", "--to", "0")
 	if same, status := audit("export", "--from", "1", "--to", "1"); status != 0 || same != plain {
 		t.Errorf("of one position export ends with %d: %s", status, same)
 	}
-	expect(1, "exclude each other", "export", "--gzip", "--zstd")
+	expect(2, "exclude each other", "export", "--gzip", "--zstd")
 
 	damage(t, dir)
 	expect(1, "position 1, tx-42431-"+hash.String()+" version 1: tx.accepted.v1 does not match its link", "verify")

@@ -31,7 +31,7 @@ func TestConsumersGoOn(t *testing.T) {
 	expect := func(says string, fails bool, wish consumer.Wish, args ...string) {
 		t.Helper()
 		var out, log bytes.Buffer
-		cmd := command(&out, &log)
+		cmd := command(strings.NewReader(""), &out, &log)
 		cmd.SetArgs(append(append([]string{"consumers"}, args...), "--store", "embedded:"+dir))
 		err := cmd.ExecuteContext(t.Context())
 		if err != nil {

@@ -3,22 +3,21 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/app"
+	"github.com/tempo-watchtower/watchtower/cmd/program/check"
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/cmd/program/operator"
 	"github.com/tempo-watchtower/watchtower/cmd/program/remote"
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 )
 
 // Set at build time by -ldflags "-X main.version=…".
@@ -26,51 +25,42 @@ var version, gitSHA, buildTimestamp string //nolint:gochecknoglobals // the link
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := command(os.Stdout, os.Stderr).ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "watchtower:", strings.TrimPrefix(err.Error(), "watchtower: ")) // the client's errors have this prefix
-		stop()
-		os.Exit(exitCode(err)) //nolint:gocritic // the deferred calls have run
-	}
-}
-
-const (
-	exitFailed = 1
-	exitUsage  = 2 // also: a verification could not finish
-)
-
-func exitCode(err error) int {
-	var problems config.Problems
-	var unchecked operator.Unchecked
-	if errors.As(err, &problems) || errors.As(err, &unchecked) {
-		return exitUsage
-	}
-	return exitFailed
+	status := terminal.Run(ctx, command(os.Stdin, os.Stdout, os.Stderr))
+	stop()
+	os.Exit(int(status))
 }
 
 func build() app.Build {
 	return app.Build{Version: version, GitSHA: gitSHA, Timestamp: buildTimestamp}.Complete()
 }
 
-func command(stdout, stderr io.Writer) *cobra.Command {
+func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "watchtower",
-		Short:         "Deliver signed transactions exactly once, or report the exact reason why not",
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Use:   "watchtower",
+		Short: "Deliver signed transactions exactly once, or report the exact reason why not",
+		Long: "Deliver signed transactions exactly once, or report the exact reason why not.\n\n" +
+			"Commands for clients call a running service (--url, --context). Commands for the store open the\n" +
+			"store of the configuration themselves (--config, --store).",
 	}
+	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	p := program(stderr)
-	root.AddCommand(remote.Transactions(service(), "watchtower"), remote.Groups(service(), "watchtower"))
-	root.AddCommand(serve(stderr), p.Migrate(), p.Keys(), forward(p), p.Consumers(), p.Verify(), p.Archive(), p.Projections(), p.Audit(), p.Tail(), p.Configuration(), versionCommand())
-	operator.Called(root)
+	operator.Group(root, operator.Clients, remote.Transactions(service(), p.Name), remote.Groups(service(), p.Name), remote.Tail(service(), p.Name), remote.Listen(service(), p.Name, nil, remote.EventPosting), remote.Contexts(p.Name))
+	operator.Group(root, operator.Service, serve(stderr), p.Doctor("doctor [HASH]..."), check.Command(service(), internal(), p.Name), remote.HealthCheck(service(), p.Name), p.Configuration(), p.Version(build()))
+	operator.Group(root, operator.Store, p.Audit(), p.Verify(), p.Projections(), p.Archive(), p.Keys(), p.Migrate(), p.Consumers(), forward(p))
+	operator.Finish(root)
 	return root
 }
 
 // service is the listener that clients' commands call.
 func service() remote.Listener {
-	return remote.Listener{Name: "the service", Variable: "WATCHTOWER_URL", Standard: "http://127.0.0.1:8420", Keys: []string{"WATCHTOWER_API_KEY"}}
+	return remote.Listener{Name: "the service", Variable: "WATCHTOWER_URL", Standard: "http://127.0.0.1:8420", Keys: []string{"WATCHTOWER_API_KEY"}, Member: remote.Delivery}
+}
+
+// internal is the listener with the metrics.
+func internal() remote.Listener {
+	return remote.Listener{Name: "the internal listener (metrics-listen)", Variable: "WATCHTOWER_ADMIN_URL", Standard: "http://127.0.0.1:8421", Keys: []string{"WATCHTOWER_API_KEY"}, Member: remote.Internal}
 }
 
 // resolve reads the configuration of a command.
@@ -95,6 +85,14 @@ func program(stderr io.Writer) operator.Program {
 			_, shown, err := resolve(cmd)
 			return shown, err
 		},
+		Servable: func(cmd *cobra.Command) error {
+			c, _, err := resolve(cmd)
+			if err != nil {
+				return err
+			}
+			return c.CheckServe()
+		},
+		Schema: func() []byte { return config.Schema("watchtower") },
 	}
 }
 
@@ -111,18 +109,6 @@ func serve(stderr io.Writer) *cobra.Command {
 			return app.Serve(cmd.Context(), c, app.Options{Build: build(), Log: app.Logger(c.Log.Format, stderr, level), Level: level, Crash: app.Crash()})
 		},
 	}
-	config.Flags(cmd.Flags())
+	operator.AllSettings(cmd, func(flags *pflag.FlagSet) { config.Flags(flags) })
 	return cmd
-}
-
-func versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			b := build()
-			known := strings.Fields(strings.Join([]string{"watchtower", b.Version, b.GitSHA, b.Timestamp}, " "))
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.Join(known, " "))
-			return err
-		},
-	}
 }

@@ -54,18 +54,20 @@ func TestTransactionsByCommand(t *testing.T) {
 			{"validated", lines[0], []string{"tx", "validate", "--chain", on}, 0, []string{hash}},
 			{"submitted", lines[0], []string{"tx", "submit", "--chain", on, file, "-"}, 0, []string{"NUMBER", hash, payments[2].Hash.String()}},
 			{"submitted again", "", []string{"tx", "submit", "--chain", on, lines[0], "-o", "csv"}, 0, []string{"number,hash,status,", ",known already"}},
-			{"of another chain", "", []string{"tx", "submit", "--chain", "1", lines[0]}, 1, []string{"unsupported-chain"}},
-			{"one is refused", "", []string{"tx", "submit", "--chain", on, lines[0], "0x7601"}, 1, []string{"1 of 2 were refused", "invalid-transaction"}},
+			{"of another chain", "", []string{"tx", "submit", "--chain", "1", lines[0]}, 3, []string{"unsupported-chain"}},
+			{"one is refused", "", []string{"tx", "submit", "--chain", on, lines[0], "0x7601"}, 3, []string{"1 of 2 were refused", "invalid-transaction"}},
 			{"awaited", "", []string{"tx", "wait", hash, "--for", "final", "--timeout", "2m"}, 0, []string{"executed, final", "mined"}},
-			{"never final again", "", []string{"tx", "wait", "0x" + strings.Repeat("11", 32), "--timeout", "1s"}, 1, []string{"unknown"}},
+			{"awaited on its chain", "", []string{"tx", "wait", hash, "--chain", on, "--timeout", "1s"}, 0, []string{"executed"}},
+			{"awaited on another", "", []string{"tx", "wait", hash, "--chain", "1", "--timeout", "1s"}, 4, []string{"unknown-transaction"}},
+			{"never final again", "", []string{"tx", "wait", "0x" + strings.Repeat("11", 32), "--timeout", "1s"}, 4, []string{"unknown"}},
 			{"shown", "", []string{"tx", "get", hash}, 0, []string{"status", "executed, final"}},
 			{"its events", "", []string{"tx", "events", hash}, 0, []string{"tx.accepted.v1", "tx.mined.v1"}},
 			{"listed", "", []string{"tx", "list", "--status", "executed", "--limit", "1", "-o", "jsonl"}, 0, []string{`"status":"executed"`}},
-			{"its nonce is used", "", []string{"tx", "cancel", hash}, 1, []string{"already-settled"}},
-			{"no such page", "", []string{"tx", "list", "--cursor", "x"}, 1, []string{"invalid-cursor"}},
+			{"its nonce is used", "", []string{"tx", "cancel", hash}, 3, []string{"already-settled"}},
+			{"no such page", "", []string{"tx", "list", "--cursor", "x"}, 3, []string{"invalid-cursor"}},
 			{"inspected", "", []string{"tx", "inspect", lines[0]}, 0, []string{hash, "call 1"}},
 			{"no transaction", "", []string{"tx", "inspect", "0x76c0"}, 1, []string{"no transaction that can be delivered"}},
-			{"no service", "", []string{"tx", "get", hash, "--url", "http://127.0.0.1:1"}, 1, []string{"cannot be reached"}},
+			{"no service", "", []string{"tx", "get", hash, "--url", "http://127.0.0.1:1"}, 5, []string{"cannot be reached"}},
 		} {
 			out, status := w.told(t, s.URL, c.in, c.args...)
 			for _, want := range c.want {
@@ -119,7 +121,7 @@ func TestGroupsByCommand(t *testing.T) {
 			by     wallet.Key
 			status int
 			want   string
-		}{"a stranger's signature": {wallet.Dev(5), 1, "watchtower:"}, "the owner's": {account, 0, "5 transactions were canceled"}} {
+		}{"a stranger's signature": {wallet.Dev(5), 3, "watchtower:"}, "the owner's": {account, 0, "5 transactions were canceled"}} {
 			signature, err := typedBy(c.by)([]byte(out))
 			check(t, err)
 			said, status := w.told(t, s.URL, "", "groups", "cancel", sender, id, "--chain", on,

@@ -71,6 +71,9 @@ type Archiver struct {
 	Random   io.Reader
 	Logger   *slog.Logger
 	Actor    eventlog.Meta
+	// OnRead is called while events are read for a segment, or restored: the range begins with first,
+	// and has been read up to at, of past. It may be nil.
+	OnRead func(first, at, past eventlog.Position)
 	// Told is called after each pass of Run with the archive's state, Failed with the error
 	// of a failed pass. Both may be nil.
 	Told   func(Standing)
@@ -252,6 +255,24 @@ func (a *Archiver) page(ctx context.Context, after eventlog.Position, most int) 
 // readMax is how many events are read at once for a segment.
 const readMax = 1000
 
+// reading reads the log from a position on, and reports the progress up to past.
+func (a *Archiver) reading(ctx context.Context, first, past eventlog.Position) iter.Seq2[eventlog.Batch, error] {
+	all := a.Log.ReadAll(ctx, first-1, eventlog.Filter{}, readMax)
+	if a.OnRead == nil {
+		return all
+	}
+	return func(yield func(eventlog.Batch, error) bool) {
+		for batch, err := range all {
+			if n := len(batch.Events); n > 0 {
+				a.OnRead(first, min(batch.Events[n-1].Position+1, past), past)
+			}
+			if !yield(batch, err) {
+				return
+			}
+		}
+	}
+}
+
 // store writes one segment, and records it.
 func (a *Archiver) store(ctx context.Context, plan Plan, first, past eventlog.Position) (archive.State, error) {
 	state := plan.State
@@ -259,7 +280,7 @@ func (a *Archiver) store(ctx context.Context, plan Plan, first, past eventlog.Po
 	if err != nil {
 		return state, err
 	}
-	segment, err := a.Files.Write(ctx, one.ID, first, past, a.Log.ReadAll(ctx, first-1, eventlog.Filter{}, readMax))
+	segment, err := a.Files.Write(ctx, one.ID, first, past, a.reading(ctx, first, past))
 	if err != nil {
 		return state, err
 	}
@@ -374,7 +395,7 @@ func (a *Archiver) Restore(ctx context.Context, position eventlog.Position) (fro
 		return 0, 0, err
 	}
 	past = plan.Begins
-	if err := a.Store.Restore(ctx, from, a.Log.ReadAll(ctx, from-1, eventlog.Filter{}, readMax)); err != nil {
+	if err := a.Store.Restore(ctx, from, a.reading(ctx, from, past)); err != nil {
 		return from, past, err
 	}
 	a.crash("restore.returned")

@@ -2,23 +2,24 @@ package notifier
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/notice"
-	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/eventlog/follower"
 	"github.com/tempo-watchtower/watchtower/eventlog/pause"
 	"github.com/tempo-watchtower/watchtower/eventlog/port"
 )
 
-// Reader is the name of the feeder's checkpoint and lease.
-const Reader = "notifier"
+// Reader is the name of the checkpoint and lease of the feeder of intents. Delivery is its reader's
+// name for transactions: the two programs may feed one queue at once.
+const (
+	Reader   = "notifier"
+	Delivery = "delivery-notifier"
+)
 
 // Rows is the queue of webhook deliveries (notices) as the feeder changes it. Every queue
 // promises:
@@ -37,19 +38,26 @@ type Rows interface {
 	Sweep(ctx context.Context, turn string, most int) (client string, found bool, err error)
 }
 
-// Feeder folds events of intents into deliveries to the webhooks that the intents were
-// requested with. It also executes operators' commands about endpoints, in the order of the
-// log. One replica at a time should run it. A crash between any two steps loses no delivery
-// and doubles none: each step moves the checkpoint or records its progress.
+// Source is a kind of streams whose public events are sent to webhooks.
+type Source struct {
+	Prefix string // of the streams' names
+	// News returns the deliveries that an event causes, each with its whole body.
+	News func(ctx context.Context, r eventlog.Recorded) ([]notice.News, error)
+}
+
+// Feeder folds events into deliveries to webhooks. It also executes operators' commands about
+// endpoints, in the order of the log. One replica at a time should run it. A crash between any two
+// steps loses no delivery and doubles none: each step moves the checkpoint or records its progress.
 //
 // The changes of many events are one transaction, in which commands come before deliveries. So
 // a delivery may be queued to an endpoint that was disabled when it was recorded, if the
 // endpoint is enabled in the same transaction.
 type Feeder struct {
+	Reader      string // name of the checkpoint
 	Store       port.Store
 	Rows        Rows
 	Checkpoints port.Checkpoints
-	Intents     eventlog.Codec[intent.Event]
+	Sources     []Source
 	Wishes      eventlog.Codec[notice.Event]
 	// Fed is called when there may be deliveries to send, to wake this process's worker.
 	Fed func()
@@ -59,19 +67,8 @@ type Feeder struct {
 	Crash func(point string)
 	Log   *slog.Logger
 
-	targets map[eventlog.Stream][]target
 	toSweep chan struct{}
 }
-
-// target is the endpoint of an intent's deliveries.
-type target struct {
-	endpoint notice.EndpointID
-	client   string
-	url      string // as recorded
-}
-
-// targetsMax bounds the intents whose webhooks are remembered.
-const targetsMax = 1 << 14
 
 // Run feeds the queue until ctx ends, another replica moves the checkpoint, or an event
 // cannot be read.
@@ -82,10 +79,13 @@ func (f *Feeder) Run(ctx context.Context) error {
 	sweeping.Go(func() { f.sweep(ctx) })
 	defer sweeping.Wait()
 	defer cancel()
+	streams := []string{notice.StreamPrefix}
+	for _, s := range f.Sources {
+		streams = append(streams, s.Prefix)
+	}
 	return follower.Feeding[step]{
-		Store: f.Store, Checkpoints: f.Checkpoints, Reader: Reader,
-		Filter: eventlog.Filter{Streams: []string{intent.StreamPrefix, notice.StreamPrefix}},
-		Plan:   f.plan, Apply: f.apply, Moved: f.Moved, Log: f.Log,
+		Store: f.Store, Checkpoints: f.Checkpoints, Reader: f.Reader, Filter: eventlog.Filter{Streams: streams},
+		Plan: f.plan, Apply: f.apply, Moved: f.Moved, Log: f.Log,
 	}.Run(ctx)
 }
 
@@ -134,74 +134,17 @@ func (f *Feeder) plan(ctx context.Context, r eventlog.Recorded) ([]step, error) 
 		}
 		return []step{{at: r.Position, wish: e}}, nil
 	}
-	id, err := intent.ParseStream(r.Stream)
-	if err != nil {
-		return nil, err
-	}
-	e, err := f.Intents.Decode(r.Name, r.Data)
-	if err != nil {
-		return nil, err
-	}
-	if asked, ok := e.(intent.Requested); ok {
-		s := step{at: r.Position}
-		for _, t := range f.remember(r.Stream, asked) {
-			s.news = append(s.news, notice.News{Key: notice.Key{Endpoint: t.endpoint}, Client: t.client, URL: t.url})
+	for _, source := range f.Sources {
+		if !strings.HasPrefix(string(r.Stream), source.Prefix) {
+			continue
 		}
-		if len(s.news) == 0 {
-			return nil, nil
-		}
-		return []step{s}, nil
-	}
-	said, told := intent.Tell(id, e)
-	if !told {
-		return nil, nil
-	}
-	targets, err := f.of(ctx, r.Stream)
-	if err != nil || len(targets) == 0 {
-		return nil, err
-	}
-	body, err := json.Marshal(said)
-	if err != nil {
-		return nil, err
-	}
-	s := step{at: r.Position}
-	for _, t := range targets {
-		key := notice.Key{Endpoint: t.endpoint, Intent: id, Seq: said.Sequence}
-		s.news = append(s.news, notice.News{Key: key, Client: t.client, URL: t.url, Body: body})
-	}
-	return []step{s}, nil
-}
-
-// of returns the targets of an intent, which its first event fixes for ever.
-func (f *Feeder) of(ctx context.Context, stream eventlog.Stream) ([]target, error) {
-	if known, ok := f.targets[stream]; ok {
-		return known, nil
-	}
-	for r, err := range f.Store.ReadStream(ctx, stream, 0) {
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", stream, err)
-		}
-		e, err := f.Intents.Decode(r.Name, r.Data)
-		if err != nil {
+		news, err := source.News(ctx, r)
+		if err != nil || len(news) == 0 {
 			return nil, err
 		}
-		asked, _ := e.(intent.Requested)
-		return f.remember(stream, asked), nil
+		return []step{{at: r.Position, news: news}}, nil
 	}
-	return nil, fmt.Errorf("%s has no first event", stream)
-}
-
-// remember remembers the targets of an intent. It forgets all others when there is no room:
-// they can be read again.
-func (f *Feeder) remember(stream eventlog.Stream, asked intent.Requested) (targets []target) {
-	for _, w := range asked.Request.Webhooks {
-		targets = append(targets, target{notice.EndpointOf(asked.Request.Client, w.URL), asked.Request.Client, w.URL})
-	}
-	if f.targets == nil || len(f.targets) >= targetsMax {
-		f.targets = map[eventlog.Stream][]target{}
-	}
-	f.targets[stream] = targets
-	return targets
+	return nil, nil
 }
 
 // apply makes the changes in as few transactions as partMost allows: a client that records many
@@ -231,7 +174,7 @@ func (f *Feeder) change(ctx context.Context, from, to eventlog.Position, p part)
 }
 
 func (f *Feeder) enqueue(ctx context.Context, from, to eventlog.Position, news []notice.News) error {
-	if err := f.Rows.Enqueue(ctx, Reader, from, to, news); err != nil {
+	if err := f.Rows.Enqueue(ctx, f.Reader, from, to, news); err != nil {
 		return err
 	}
 	f.enqueued(news)
@@ -248,7 +191,7 @@ func (f *Feeder) enqueued(news []notice.News) {
 // carryOut executes commands. If an endpoint was disabled for its own answers, the event is
 // only a record: the queue has done it already.
 func (f *Feeder) carryOut(ctx context.Context, from, to eventlog.Position, p part) error {
-	if err := f.Rows.CarryOut(ctx, Reader, from, to, p.wishes, p.news); err != nil {
+	if err := f.Rows.CarryOut(ctx, f.Reader, from, to, p.wishes, p.news); err != nil {
 		return err
 	}
 	f.crash(crashWished)

@@ -49,7 +49,7 @@ func TestTold(t *testing.T) {
 			}
 		}
 	}
-	found, err := w.rows.Endpoints(w.ctx, notice.EndpointID{}, 10)
+	found, err := w.rows.Endpoints(w.ctx, nil, notice.EndpointID{}, 10)
 	check(t, err)
 	for _, e := range found {
 		if strings.Contains(e.URL, "hush") {

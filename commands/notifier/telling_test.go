@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
+	"github.com/tempo-watchtower/watchtower/commands/relay/messages"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
@@ -84,7 +85,7 @@ func newTelling(t *testing.T, rules webhook.Rules, more func(*webhook.Options)) 
 	sender, err := webhook.New(o)
 	check(t, err)
 	t.Cleanup(sender.Close)
-	seal, err := intent.NewSealer(bytes.Repeat([]byte{3}, intent.SealKeyBytes))
+	seal, err := notice.NewSealer(bytes.Repeat([]byte{3}, notice.SealKeyBytes))
 	check(t, err)
 	seed, err := webhook.NewSecret(rand.Reader)
 	check(t, err)
@@ -107,7 +108,7 @@ func (w *telling) ask(key string, urls ...string) chain.IntentID {
 		check(w.t, w.guard.CheckNow(w.ctx, u))
 		r.Webhooks = append(r.Webhooks, intent.Webhook{URL: u})
 	}
-	w.command(r.ID(), intent.Create{Request: w.caller.Seal.Request(r)})
+	w.command(r.ID(), intent.Create{Request: intent.Sealed(w.caller.Seal, r)})
 	return r.ID()
 }
 
@@ -144,7 +145,8 @@ const lifeNotices = 5
 
 func (w *telling) feeder() *notifier.Feeder {
 	return &notifier.Feeder{
-		Store: w.db.Log(), Rows: w.rows, Checkpoints: w.db.Work(), Intents: intent.Codec(), Wishes: notice.Codec(),
+		Store: w.db.Log(), Rows: w.rows, Checkpoints: w.db.Work(),
+		Reader: notifier.Reader, Sources: []notifier.Source{{Prefix: intent.StreamPrefix, News: messages.New(w.db.Log(), 1000).News}}, Wishes: notice.Codec(),
 		Log: slog.New(slog.DiscardHandler),
 	}
 }

@@ -23,7 +23,7 @@ func (t *Tail) Await(ctx context.Context, id chain.ID, hash chain.Hash, done fun
 	stream := tx.Stream(id, hash)
 	var seen handler.Result[tx.State]
 	err := t.Until(ctx, stream, func(ctx context.Context) (bool, error) {
-		if err := t.read(ctx, stream, &seen); err != nil {
+		if err := t.Refresh(ctx, stream, &seen); err != nil {
 			return false, err
 		}
 		return done(seen.State), nil
@@ -31,8 +31,8 @@ func (t *Tail) Await(ctx context.Context, id chain.ID, hash chain.Hash, done fun
 	return seen.State, err
 }
 
-// read adds the events of a stream after those already seen.
-func (t *Tail) read(ctx context.Context, stream eventlog.Stream, seen *handler.Result[tx.State]) error {
+// Refresh applies the events of a transaction's stream that seen does not contain yet.
+func (t *Tail) Refresh(ctx context.Context, stream eventlog.Stream, seen *handler.Result[tx.State]) error {
 	for recorded, err := range t.store.ReadStream(ctx, stream, seen.Version) {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", stream, err)

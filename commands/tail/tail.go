@@ -176,21 +176,20 @@ func (t *Tail) Leave() { t.once.Do(func() { close(t.leaving) }) }
 // Leaving is closed by [Tail.Leave].
 func (t *Tail) Leaving() <-chan struct{} { return t.leaving }
 
-// join makes a waiter for a stream's next event; leave ends it.
-func (t *Tail) join(stream eventlog.Stream) (w chan struct{}, leave func(), err error) {
+// join has a waiter woken by a stream's next events, until it parts.
+func (t *Tail) join(stream eventlog.Stream, w chan struct{}) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.waiters >= WaitersMax {
-		return nil, func() {}, ErrTooManyWaiters
+		return ErrTooManyWaiters
 	}
-	w = make(chan struct{}, 1)
 	if t.waiting[stream] == nil {
 		t.waiting[stream] = map[chan struct{}]struct{}{}
 	}
 	t.waiting[stream][w] = struct{}{}
 	t.waiters++
 	t.listen()
-	return w, func() { t.part(stream, w) }, nil
+	return nil
 }
 
 func (t *Tail) part(stream eventlog.Stream, w chan struct{}) {

@@ -34,14 +34,16 @@ type KeyRevoked struct {
 	At     time.Time `json:"at"`
 }
 
-func (KeyCreated) fact() {}
-func (KeyRevoked) fact() {}
+func (KeyCreated) fact()   {}
+func (KeyRevoked) fact()   {}
+func (SessionEnded) fact() {}
 
 // Codec maps event types to stored names, which never change.
 func Codec() eventlog.Codec[Event] {
 	return eventlog.NewCodec(
 		eventlog.As[Event, KeyCreated]("access.key_created.v1"),
 		eventlog.As[Event, KeyRevoked]("access.key_revoked.v1"),
+		eventlog.As[Event, SessionEnded]("access.session_ended.v1"),
 	)
 }
 
@@ -56,8 +58,9 @@ type Create KeyCreated
 // Revoke requests that a key be disabled.
 type Revoke KeyRevoked
 
-func (Create) wish() {}
-func (Revoke) wish() {}
+func (Create) wish()     {}
+func (Revoke) wish()     {}
+func (EndSession) wish() {}
 
 // Refusals of key commands and quotas.
 const (
@@ -75,11 +78,17 @@ const (
 	SendersMax = 256
 	textMax    = 128 // bytes of a name or a reason
 	clientMax  = 64  // bytes of a client's name, as in intents
+	poolMax    = 64  // bytes of a pool's name, as in intents
+	// SignersMax and PoolsMax bound what a key names of the relay.
+	SignersMax = 256
+	PoolsMax   = 64
 )
 
 // State is all keys ever created.
 type State struct {
 	Keys map[KeyID]Entry
+	// Ended are the sessions that were ended before their time, with that time.
+	Ended map[SessionID]time.Time
 }
 
 // Entry is a key with its history.
@@ -107,6 +116,8 @@ func (s State) Decide(c Command) ([]Event, error) {
 		return s.create(c)
 	case Revoke:
 		return s.revoke(c)
+	case EndSession:
+		return s.endSession(c)
 	}
 	panic(fmt.Sprintf("access: unknown command %T", c))
 }
@@ -135,9 +146,14 @@ func (s State) create(c Create) ([]Event, error) {
 		return nil, ErrTooManyKeys.Because("%d keys are in force", inForce)
 	}
 	c.Scopes = slices.Compact(slices.Sorted(slices.Values(c.Scopes)))
-	c.Senders = slices.SortedFunc(slices.Values(c.Senders), func(a, b chain.Address) int { return slices.Compare(a[:], b[:]) })
-	c.Senders = slices.Compact(c.Senders)
+	c.Senders, c.Signers = sorted(c.Senders), sorted(c.Signers)
+	c.Pools = slices.Compact(slices.Sorted(slices.Values(c.Pools)))
 	return []Event{KeyCreated(c)}, nil
+}
+
+// sorted returns addresses in order, each once; nil for none.
+func sorted(all []chain.Address) []chain.Address {
+	return slices.Compact(slices.SortedFunc(slices.Values(all), func(a, b chain.Address) int { return slices.Compare(a[:], b[:]) }))
 }
 
 // clientNamed returns the client of a new key. An older key's id stands for that key's client; an
@@ -164,6 +180,10 @@ func (k Key) check(now time.Time) error {
 		return ErrInvalidKey.Because("a key needs a scope")
 	case len(k.Senders) > SendersMax:
 		return ErrInvalidKey.Because("at most %d senders can be listed", SendersMax)
+	case len(k.Signers) > SignersMax || len(k.Pools) > PoolsMax:
+		return ErrInvalidKey.Because("at most %d signers and %d pools can be listed", SignersMax, PoolsMax)
+	case slices.ContainsFunc(k.Pools, func(name string) bool { return name == "" || len(name) > poolMax || !isName(name) }):
+		return ErrInvalidKey.Because("a pool's name is 1 to %d of A-Z, a-z, 0-9 and ._:-", poolMax)
 	case k.ExpiresAt != 0 && int64(k.ExpiresAt) <= now.Unix():
 		return ErrInvalidKey.Because("its expiry is in the past")
 	case k.Rate != nil && (k.Rate.PerSecond < 1 || k.Rate.PerSecond > RateMax || k.Rate.Burst < 1 || k.Rate.Burst > BurstMax):
@@ -191,8 +211,11 @@ func (s State) revoke(c Revoke) ([]Event, error) {
 }
 
 // isClient reports whether s is empty or a client's name as intents accept it.
-func isClient(s string) bool {
-	return len(s) <= clientMax && !strings.ContainsFunc(s, func(c rune) bool {
+func isClient(s string) bool { return len(s) <= clientMax && isName(s) }
+
+// isName reports whether s has only characters of names.
+func isName(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool {
 		return (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9') && !strings.ContainsRune("._:-", c)
 	})
 }
@@ -222,8 +245,10 @@ func (s State) Evolve(e Event) State {
 		entry := keys[e.ID]
 		entry.RevokedAt, entry.Reason = e.At, e.Reason
 		keys[e.ID] = entry
+	case SessionEnded:
+		s.Ended = s.withEnded(e)
 	default:
 		panic(fmt.Sprintf("access: unknown event %T", e))
 	}
-	return State{keys}
+	return State{keys, s.Ended}
 }

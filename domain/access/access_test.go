@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"flag"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ var (
 func sound() Create {
 	return Create{Key: Key{
 		ID: KeyID{1}, Name: "payroll", Client: "shop", Digest: Digest{2}, Scopes: []Scope{Read, Submit},
-		Senders: []chain.Address{{3}}, Rate: &Rate{10, 100}, ExpiresAt: uint64(now.Unix()) + 60,
+		Senders: []chain.Address{{3}}, Signers: []chain.Address{{4}}, Pools: []string{"hot"}, Rate: &Rate{10, 100}, ExpiresAt: uint64(now.Unix()) + 60,
 	}, At: now}
 }
 
@@ -47,6 +48,11 @@ func TestCreate(t *testing.T) {
 		"no scope":         {func(c *Create) { c.Scopes = nil }, ErrInvalidKey},
 		"unknown scope":    {func(c *Create) { c.Scopes = []Scope{"everything"} }, ErrInvalidKey},
 		"many senders":     {func(c *Create) { c.Senders = make([]chain.Address, SendersMax+1) }, ErrInvalidKey},
+		"many signers":     {func(c *Create) { c.Signers = make([]chain.Address, SignersMax+1) }, ErrInvalidKey},
+		"many pools":       {func(c *Create) { c.Pools = slices.Repeat([]string{"hot"}, PoolsMax+1) }, ErrInvalidKey},
+		"no pool's name":   {func(c *Create) { c.Pools = []string{"hot", ""} }, ErrInvalidKey},
+		"long pool":        {func(c *Create) { c.Pools = []string{strings.Repeat("p", 65)} }, ErrInvalidKey},
+		"pool of words":    {func(c *Create) { c.Pools = []string{"hot & cold"} }, ErrInvalidKey},
 		"expired":          {func(c *Create) { c.ExpiresAt = uint64(now.Unix()) }, ErrInvalidKey},
 		"rate without end": {func(c *Create) { c.Rate = &Rate{RateMax + 1, 1} }, ErrInvalidKey},
 		"rate of nothing":  {func(c *Create) { c.Rate = &Rate{0, 1} }, ErrInvalidKey},
@@ -68,6 +74,7 @@ func TestDecide(t *testing.T) {
 	c := sound()
 	c.Scopes = []Scope{Submit, Read, Submit}
 	c.Senders = []chain.Address{{5}, {3}, {5}}
+	c.Signers, c.Pools = []chain.Address{{6}, {4}, {6}}, []string{"hot", "cold", "hot"}
 	s := State{}
 	do := func(c Command, added int, want error) {
 		t.Helper()
@@ -86,6 +93,9 @@ func TestDecide(t *testing.T) {
 	do(c, 0, nil)
 	if k := s.Keys[c.ID].Key; !cmp.Equal(k.Scopes, []Scope{Read, Submit}) || !cmp.Equal(k.Senders, []chain.Address{{3}, {5}}) {
 		t.Errorf("kept as %v, %v", k.Scopes, k.Senders)
+	}
+	if k := s.Keys[c.ID].Key; !cmp.Equal(k.Signers, []chain.Address{{4}, {6}}) || !cmp.Equal(k.Pools, []string{"cold", "hot"}) {
+		t.Errorf("kept as %v, %v", k.Signers, k.Pools)
 	}
 	taken := sound()
 	taken.Digest = Digest{9}
@@ -187,9 +197,28 @@ func TestOwns(t *testing.T) {
 	}
 }
 
+// A key that names signers or pools may use nothing else; a key that names none may use all.
+func TestUses(t *testing.T) {
+	alice, bob := chain.Address{1}, chain.Address{2}
+	for name, tt := range map[string]struct {
+		key                   Key
+		alice, bob, hot, cold bool
+	}{
+		"names none":  {Key{}, true, true, true, true},
+		"a signer":    {Key{Signers: []chain.Address{alice}}, true, false, false, false},
+		"a pool":      {Key{Pools: []string{"hot"}}, false, false, true, false},
+		"one of each": {Key{Signers: []chain.Address{bob}, Pools: []string{"cold"}}, false, true, false, true},
+	} {
+		k := tt.key
+		if k.UsesSigner(alice) != tt.alice || k.UsesSigner(bob) != tt.bob || k.UsesPool("hot") != tt.hot || k.UsesPool("cold") != tt.cold {
+			t.Errorf("%s: %t %t %t %t", name, k.UsesSigner(alice), k.UsesSigner(bob), k.UsesPool("hot"), k.UsesPool("cold"))
+		}
+	}
+}
+
 // Current events encode to their frozen samples, and every name ever written still decodes.
 func TestFrozenSamples(t *testing.T) {
-	eventtest.Frozen(t, Codec(), []Event{KeyCreated(sound()), KeyRevoked{ID: KeyID{1}, Reason: "leaked", At: now}}, *update)
+	eventtest.Frozen(t, Codec(), []Event{KeyCreated(sound()), KeyRevoked{ID: KeyID{1}, Reason: "leaked", At: now}, SessionEnded{ID: SessionID{4}, Key: KeyID{1}, Until: now.Add(time.Hour), At: now}}, *update)
 	if len(Stream) > eventlog.MaxStreamBytes {
 		t.Error("the stream's name is too long")
 	}

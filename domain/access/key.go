@@ -64,7 +64,11 @@ type Key struct {
 	Scopes []Scope `json:"scopes"` // sorted
 	// Senders, unless empty, restrict the key: it may submit and see only their transactions.
 	// Sorted.
-	Senders   []chain.Address `json:"senders,omitempty"`
+	Senders []chain.Address `json:"senders,omitempty"`
+	// Signers and Pools, unless both are empty, restrict the key at the relay: its intents may name only
+	// these signers and pools. A pool's signers may not be named by themselves. Sorted.
+	Signers   []chain.Address `json:"signers,omitempty"`
+	Pools     []string        `json:"pools,omitempty"`
 	Rate      *Rate           `json:"rate,omitempty"`
 	ExpiresAt uint64          `json:"expiresAt,omitempty"` // Unix seconds; 0: never
 }
@@ -97,6 +101,16 @@ func (k Key) May(s Scope) bool { return slices.Contains(k.Scopes, s) }
 // Sees reports whether a key may submit for a sender and see its transactions.
 func (k Key) Sees(sender chain.Address) bool {
 	return len(k.Senders) == 0 || slices.Contains(k.Senders, sender)
+}
+
+// UsesSigner reports whether a key may name a signer of the relay.
+func (k Key) UsesSigner(signer chain.Address) bool {
+	return len(k.Signers)+len(k.Pools) == 0 || slices.Contains(k.Signers, signer)
+}
+
+// UsesPool reports whether a key may name a pool of the relay's signers.
+func (k Key) UsesPool(pool string) bool {
+	return len(k.Signers)+len(k.Pools) == 0 || slices.Contains(k.Pools, pool)
 }
 
 // The text form of a key: wt_, the id, _, the secret.

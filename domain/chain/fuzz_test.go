@@ -53,6 +53,7 @@ func FuzzParse(f *testing.F) {
 			"address": func(s string) (string, error) { v, err := ParseAddress(s); return v.String(), err },
 			"group":   func(s string) (string, error) { v, err := ParseGroupID(s); return v.String(), err },
 			"chain":   func(s string) (string, error) { v, err := ParseID(s); return v.String(), err },
+			"caip-2":  func(s string) (string, error) { v, err := ParseReference(s); return v.String(), err },
 		} {
 			if got, err := parse(text); err == nil && got != strings.ToLower(text) {
 				t.Fatalf("%q is taken for the %s %s", text, kind, got)

@@ -115,6 +115,11 @@ type Endpoint struct {
 	PausedUntil  time.Time // earliest time of the next attempt; zero: not paused
 	Disabled     Reason    // nothing is sent, and queued notices become dead
 	DisabledAt   time.Time
+	// Attempts and Delivered are the numbers of all attempts, and of the successful ones. Last is
+	// the outcome of the last one, without RetryAfter, and LastAt its time; zero: no attempt yet.
+	Attempts, Delivered int
+	Last                Outcome
+	LastAt              time.Time
 }
 
 // Redeliverable refuses a redelivery ([ErrDisabled]) while the endpoint is disabled.

@@ -85,8 +85,11 @@ func (p Policy) After(n Notice, e Endpoint, o Outcome, at time.Time) (Notice, En
 	n.Attempts++
 	n.Last, n.LastAt = o, at
 	n.Last.RetryAfter = 0
+	e.Attempts++
+	e.Last, e.LastAt = n.Last, at
 	if o.Class == Delivered {
 		n.Stage = Settled
+		e.Delivered++
 		e.Failures, e.FailingSince, e.PausedUntil = 0, time.Time{}, time.Time{}
 		return n, e
 	}
@@ -145,8 +148,10 @@ func jitter(k Key, n int) float64 {
 	return float64(binary.BigEndian.Uint64(digest[:8])>>11) / (1 << 53)
 }
 
-// Enable returns the endpoint enabled, without its failures.
-func (e Endpoint) Enable() Endpoint { return Endpoint{ID: e.ID, Client: e.Client, URL: e.URL} }
+// Enable returns the endpoint enabled, without its failures. Its attempts stay counted.
+func (e Endpoint) Enable() Endpoint {
+	return Endpoint{ID: e.ID, Client: e.Client, URL: e.URL, Attempts: e.Attempts, Delivered: e.Delivered, Last: e.Last, LastAt: e.LastAt}
+}
 
 // Disable returns the endpoint disabled. An earlier reason stays.
 func (e Endpoint) Disable(r Reason, at time.Time) Endpoint {

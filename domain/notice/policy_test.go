@@ -83,6 +83,10 @@ func TestAfter(t *testing.T) {
 		want := queued(1)
 		want.Stage, want.Attempts, want.NextAt, want.Last, want.LastAt = c.stage, 1, start.Add(c.pause), c.o, start
 		want.Last.RetryAfter = 0
+		c.e.Attempts, c.e.Last, c.e.LastAt = 1, want.Last, start
+		if c.o.Class == notice.Delivered {
+			c.e.Delivered = 1
+		}
 		if diff := cmp.Diff(want, n); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
 		}
@@ -109,7 +113,7 @@ func TestEndpointFails(t *testing.T) {
 	if diff := cmp.Diff([]time.Duration{0, 0, 0, 0, 10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 320 * s, 10 * m, 10 * m, 10 * m}, pauses); diff != "" {
 		t.Error(diff)
 	}
-	if _, healed := p.After(queued(1), e, good, at); healed != (notice.Endpoint{}) {
+	if _, healed := p.After(queued(1), e, good, at); healed != (notice.Endpoint{Attempts: 14, Delivered: 1, Last: good, LastAt: at}) {
 		t.Errorf("after a success: %+v", healed)
 	}
 	e.Failures = 1 << 40

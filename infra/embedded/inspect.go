@@ -196,6 +196,16 @@ func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most
 	return names, next, err
 }
 
+// Ending lists up to most streams by the end of their names. It reads the names of all streams.
+func (i *Inspection) Ending(ctx context.Context, ending string, most int) (names []eventlog.Stream, err error) {
+	defer reading(ctx, i.log)()
+	err = query(i.log, `SELECT name FROM streams WHERE substr(name, ?) = ? LIMIT ?`, func(s *sqlite.Stmt) bool {
+		names = append(names, eventlog.Stream(s.ColumnText(0)))
+		return true
+	}, -int64(len(ending)), ending, int64(most))
+	return names, err
+}
+
 // Stream returns up to most events of a stream after a version, without archived events. A
 // restore that did not finish may have put back some of these.
 func (i *Inspection) Stream(ctx context.Context, stream eventlog.Stream, after eventlog.Version, most int) (page []eventlog.Recorded, err error) {

@@ -39,6 +39,9 @@ func (l *intentClaim) run() ([]intent.Claimed, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := awaken(l.conn, l.now.Unix()); err != nil {
+		return nil, err
+	}
 	if err := l.find(); err != nil {
 		return nil, err
 	}
@@ -115,7 +118,7 @@ func (l *intentClaim) follow(groups []string) error {
 		if err != nil {
 			return err
 		}
-		if len(first) > 0 && l.Fits(first[0].Waiting) {
+		if len(first) > 0 && !first[0].Asleep && l.Fits(first[0].Waiting) {
 			firsts = append(firsts, first[0])
 		}
 	}
@@ -161,7 +164,7 @@ func (l *intentClaim) ask(index, where string, args ...any) (found []intent.Entr
 	return scanIntents(l.conn, "SELECT "+intentColumns+", "+behind+" FROM intents i INDEXED BY "+index+" WHERE "+where, args...)
 }
 
-const intentColumns = `intent, pos, chain, client, wants, nonce_key, in_row, deadline, lane, holder, claimed_until, max_fee, size`
+const intentColumns = `intent, pos, chain, client, wants, nonce_key, in_row, deadline, lane, holder, claimed_until, max_fee, size, not_before, asleep`
 
 func intents(conn *sqlite.Conn, where string, args ...any) ([]intent.Entry, error) {
 	return scanIntents(conn, "SELECT "+intentColumns+", NULL FROM intents WHERE "+where, args...)
@@ -177,7 +180,8 @@ func scanIntents(conn *sqlite.Conn, text string, args ...any) (found []intent.En
 		e.Key, e.Row = keyOf(columnBytes(s, 5)), intent.ParseRow(e.Chain, s.ColumnText(6))
 		e.Lane, e.Holder, e.Until = laneAt(e.Chain, columnBytes(s, 8)), s.ColumnText(9), timeAt(s, 10)
 		e.Size = s.ColumnInt(12)
-		s.ColumnBytes(13, e.Behind[:])
+		e.NotBefore, e.Asleep = uint64(s.ColumnInt64(13)), s.ColumnBool(14) //nolint:gosec // stored from a time
+		s.ColumnBytes(15, e.Behind[:])
 		var unpaid error
 		e.From, bad = intent.ParseFrom(s.ColumnText(4))
 		e.MaxFee, unpaid = feeOf(s.ColumnText(11))

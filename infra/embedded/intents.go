@@ -25,12 +25,12 @@ func (s *Intents) Apply(ctx context.Context, reader string, from, to eventlog.Po
 		if err := moveCheckpoint(conn, reader, from, to); err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, foldIntents(conn, changes)
+		return struct{}{}, foldIntents(conn, s.work.now().Unix(), changes)
 	})
 	return err
 }
 
-func foldIntents(conn *sqlite.Conn, changes []intent.Change) error {
+func foldIntents(conn *sqlite.Conn, now int64, changes []intent.Change) error {
 	var stored []intent.Entry
 	known := map[chain.IntentID]bool{}
 	for _, c := range changes {
@@ -49,7 +49,7 @@ func foldIntents(conn *sqlite.Conn, changes []intent.Change) error {
 		f.Apply(c)
 	}
 	for _, r := range f.Rows() {
-		if err := writeIntent(conn, r); err != nil {
+		if err := writeIntent(conn, now, r); err != nil {
 			return err
 		}
 	}
@@ -57,7 +57,7 @@ func foldIntents(conn *sqlite.Conn, changes []intent.Change) error {
 }
 
 // writeIntent stores a changed intent.
-func writeIntent(conn *sqlite.Conn, r intent.Folded) error {
+func writeIntent(conn *sqlite.Conn, now int64, r intent.Folded) error {
 	if r.Was != nil && (r.Is == nil || r.Opened) {
 		if err := exec(conn, "DELETE FROM intents WHERE intent = ?", r.Was.ID[:]); err != nil {
 			return err
@@ -68,25 +68,42 @@ func writeIntent(conn *sqlite.Conn, r intent.Folded) error {
 	}
 	switch {
 	case r.Opened:
-		return insertIntent(conn, *r.Is)
+		return insertIntent(conn, now, *r.Is)
 	case r.Moved: // changes never make a claim
 		return exec(conn, "UPDATE intents SET lane = ?, holder = NULL, claimed_until = NULL WHERE intent = ?", laneColumn(r.Is.Lane), r.Is.ID[:])
 	}
 	return nil
 }
 
-func insertIntent(conn *sqlite.Conn, e intent.Entry) error {
-	err := exec(conn, `INSERT INTO intents (intent, pos, chain, client, wants, nonce_key, in_row, deadline, head, lane, max_fee, size)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?7 IS NULL, ?9, ?10, ?11)`,
+func insertIntent(conn *sqlite.Conn, now int64, e intent.Entry) error {
+	err := exec(conn, `INSERT INTO intents (intent, pos, chain, client, wants, nonce_key, in_row, deadline, head, lane, max_fee, size, not_before, asleep)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?7 IS NULL AND ?12 <= ?13, ?9, ?10, ?11, ?12, ?12 > ?13)`,
 		e.ID[:], int64(e.Position), int64(e.Chain), e.Client, e.From.Name(), keyColumn(e.Key), textOrNull(e.Row.Name()), int64(e.Deadline), laneColumn(e.Lane),
-		feeColumn(e.MaxFee), int64(e.Size))
+		feeColumn(e.MaxFee), int64(e.Size), int64(e.NotBefore), now)
 	if err != nil {
 		return err
 	}
 	return moveHead(conn, e.Row)
 }
 
-// moveHead marks the first queued intent of an ordering group as its head.
+// awaken wakes sleeping intents whose time has come.
+func awaken(conn *sqlite.Conn, now int64) error {
+	due, err := scanIntents(conn, "SELECT "+intentColumns+", NULL FROM intents INDEXED BY intents_asleep WHERE asleep = 1 AND not_before <= ? ORDER BY not_before LIMIT 0 + ?", now, int64(intent.AwakenMost))
+	if err != nil {
+		return err
+	}
+	for _, e := range due {
+		if err := exec(conn, "UPDATE intents SET asleep = 0, head = in_row IS NULL WHERE intent = ?", e.ID[:]); err != nil {
+			return err
+		}
+		if err := moveHead(conn, e.Row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moveHead marks the first queued intent of an ordering group as its head, unless it sleeps.
 func moveHead(conn *sqlite.Conn, row intent.Row) error {
 	name := row.Name()
 	if name == "" {
@@ -110,7 +127,7 @@ func moveHead(conn *sqlite.Conn, row intent.Row) error {
 			return err
 		}
 	}
-	return exec(conn, "UPDATE intents SET head = 1 WHERE intent = ?", first)
+	return exec(conn, "UPDATE intents SET head = 1 WHERE intent = ? AND asleep = 0", first)
 }
 
 // laneOf encodes a lane, unique within its chain.
@@ -187,12 +204,12 @@ func (s *Intents) Demand(ctx context.Context, id chain.ID) (found []intent.Deman
 	var bad error
 	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) error {
 		err := query(conn, `SELECT wants, nonce_key, client, count(*), min(pos) FROM intents
-			WHERE chain = ? AND (lane IS NULL OR holder IS NOT NULL) GROUP BY 1, 2, 3`, func(s *sqlite.Stmt) bool {
+			WHERE chain = ? AND (lane IS NULL OR holder IS NOT NULL) AND (asleep = 0 OR not_before <= ?) GROUP BY 1, 2, 3`, func(s *sqlite.Stmt) bool {
 			d := intent.Demand{Key: keyOf(columnBytes(s, 1)), Client: s.ColumnText(2), Waiting: s.ColumnInt(3), First: eventlog.Position(s.ColumnInt64(4))}
 			d.From, bad = intent.ParseFrom(s.ColumnText(0))
 			found = append(found, d)
 			return bad == nil
-		}, int64(id))
+		}, int64(id), s.work.now().Unix())
 		if err = cmp.Or(err, bad); err != nil {
 			return err
 		}

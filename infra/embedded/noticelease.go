@@ -224,7 +224,9 @@ func (c *noticeChange) done(holder string, r notice.Report) (notice.Endpoint, er
 // disabled. If it is enabled before Sweep has finished, the rest stays queued.
 func (c *noticeChange) put(e notice.Endpoint) error {
 	return exec(c.conn, `UPDATE notice_endpoints SET failures = ?2, failing_since = ?3, paused_until = ?4, disabled = ?5, disabled_at = ?6,
+		attempts = ?7, delivered = ?8, last_at = ?9, last_class = ?10, last_cause = ?11, last_status = ?12,
 		sweep = CASE WHEN ?5 <> '' AND disabled = '' THEN 'give-up' WHEN ?5 = '' AND sweep = 'give-up' THEN '' ELSE sweep END,
 		sweep_intent = CASE WHEN ?5 <> '' AND disabled = '' THEN zeroblob(16) ELSE sweep_intent END WHERE endpoint = ?1`,
-		e.ID[:], int64(e.Failures), microsOrNull(e.FailingSince), microsOrNull(e.PausedUntil), string(e.Disabled), microsOrNull(e.DisabledAt))
+		e.ID[:], int64(e.Failures), microsOrNull(e.FailingSince), microsOrNull(e.PausedUntil), string(e.Disabled), microsOrNull(e.DisabledAt),
+		int64(e.Attempts), int64(e.Delivered), microsOrNull(e.LastAt), string(e.Last.Class), string(e.Last.Cause), int64(e.Last.Status))
 }

@@ -249,10 +249,14 @@ func (s *Notices) Endpoint(ctx context.Context, id notice.EndpointID) (e notice.
 	return e, ok, err
 }
 
-// Endpoints lists endpoints after an id, ordered by id.
-func (s *Notices) Endpoints(ctx context.Context, after notice.EndpointID, limit int) (found []notice.Endpoint, err error) {
+// Endpoints lists a client's endpoints after an id, ordered by id; with nil those of all clients.
+func (s *Notices) Endpoints(ctx context.Context, client *string, after notice.EndpointID, limit int) (found []notice.Endpoint, err error) {
 	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
-		found, err = endpoints(conn, "endpoint > ? ORDER BY endpoint LIMIT ?", after[:], int64(limit))
+		if client == nil {
+			found, err = endpoints(conn, "endpoint > ? ORDER BY endpoint LIMIT ?", after[:], int64(limit))
+			return err
+		}
+		found, err = endpoints(conn, "client = ? AND endpoint > ? ORDER BY endpoint LIMIT ?", *client, after[:], int64(limit))
 		return err
 	})
 	return found, err
@@ -267,10 +271,12 @@ func endpointOf(conn *sqlite.Conn, id notice.EndpointID) (e notice.Endpoint, ok 
 }
 
 func endpoints(conn *sqlite.Conn, where string, args ...any) (found []notice.Endpoint, err error) {
-	err = query(conn, "SELECT endpoint, url, failures, failing_since, paused_until, disabled, disabled_at, client FROM notice_endpoints WHERE "+where, func(row *sqlite.Stmt) bool {
+	err = query(conn, "SELECT endpoint, url, failures, failing_since, paused_until, disabled, disabled_at, client, attempts, delivered, last_at, last_class, last_cause, last_status FROM notice_endpoints WHERE "+where, func(row *sqlite.Stmt) bool {
 		e := notice.Endpoint{
 			URL: row.ColumnText(1), Failures: row.ColumnInt(2), FailingSince: timeAt(row, 3), PausedUntil: timeAt(row, 4),
 			Disabled: notice.Reason(row.ColumnText(5)), DisabledAt: timeAt(row, 6), Client: row.ColumnText(7),
+			Attempts: row.ColumnInt(8), Delivered: row.ColumnInt(9), LastAt: timeAt(row, 10),
+			Last: notice.Outcome{Class: notice.Class(row.ColumnText(11)), Cause: notice.Cause(row.ColumnText(12)), Status: row.ColumnInt(13)},
 		}
 		row.ColumnBytes(0, e.ID[:])
 		found = append(found, e)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/states"
 )
 
 // Source is the recorded log.
@@ -25,12 +26,32 @@ type Source interface {
 // is the public type, such as TxConfirmed, and its data is a webhook's body, with the gapless
 // sequence. Versions of events without a public form are missing from a stream.
 type Log struct {
-	source Source
-	codec  eventlog.Codec[intent.Event]
+	source  Source
+	stories *states.States[intent.Story]
 }
 
-// New returns the clients' view of a log.
-func New(source Source) Log { return Log{source, intent.Codec()} }
+// storiesMost bounds the memory for the states of intents.
+const storiesMost = 64 << 20
+
+// New returns the clients' view of a log. Inputs of an intent's calls are in it if they have at
+// most data bytes together, from the event on with which a block contains the calls.
+func New(source Source, data int) Log {
+	codec := intent.Codec()
+	return Log{source, &states.States[intent.Story]{
+		Store: source, Most: storiesMost, Size: intent.Story.Size,
+		Fold: func(s intent.Story, r eventlog.Recorded) (intent.Story, error) {
+			id, err := intent.ParseStream(r.Stream)
+			if err != nil {
+				return s, err
+			}
+			e, err := codec.Decode(r.Name, r.Data)
+			if err != nil {
+				return s, err
+			}
+			return s.After(id, e, data), nil
+		},
+	}}
+}
 
 // Head is the position of the last recorded event, public or not.
 func (l Log) Head(ctx context.Context) (eventlog.Position, error) { return l.source.Head(ctx) }
@@ -41,7 +62,7 @@ func (l Log) ReadStream(ctx context.Context, stream eventlog.Stream, after event
 		for r, err := range l.source.ReadStream(ctx, stream, after) {
 			told := err == nil
 			if told {
-				r, told, err = l.tell(r)
+				r, told, err = l.tell(ctx, r)
 			}
 			if (told || err != nil) && !yield(r, err) || err != nil {
 				return
@@ -59,7 +80,7 @@ func (l Log) Subscribe(ctx context.Context, after eventlog.Position, f eventlog.
 				yield(eventlog.Batch{}, err)
 				return
 			}
-			told, stuck := l.tellAll(batch, f)
+			told, stuck := l.tellAll(ctx, batch, f)
 			if stuck == nil {
 				if !yield(told, nil) {
 					return
@@ -76,10 +97,10 @@ func (l Log) Subscribe(ctx context.Context, after eventlog.Position, f eventlog.
 
 // tellAll returns a batch's public events that pass, up to the first unreadable event, if there
 // is one.
-func (l Log) tellAll(batch eventlog.Batch, f eventlog.Filter) (eventlog.Batch, error) {
+func (l Log) tellAll(ctx context.Context, batch eventlog.Batch, f eventlog.Filter) (eventlog.Batch, error) {
 	told := eventlog.Batch{Next: batch.Next, Live: batch.Live}
 	for _, r := range batch.Events {
-		shown, ok, err := l.tell(r)
+		shown, ok, err := l.tell(ctx, r)
 		if err != nil {
 			return told, &eventlog.Stuck{At: r.Position, Err: err}
 		}
@@ -91,28 +112,19 @@ func (l Log) tellAll(batch eventlog.Batch, f eventlog.Filter) (eventlog.Batch, e
 }
 
 // tell converts a recorded event to its public form, if it has one.
-func (l Log) tell(r eventlog.Recorded) (eventlog.Recorded, bool, error) {
-	id, err := intent.ParseStream(r.Stream)
+func (l Log) tell(ctx context.Context, r eventlog.Recorded) (eventlog.Recorded, bool, error) {
+	story, err := l.stories.After(ctx, r)
 	if err != nil {
 		return r, false, err
 	}
-	e, err := l.codec.Decode(r.Name, r.Data)
-	if err != nil {
-		return r, false, err
-	}
-	said, ok := intent.Tell(id, e)
+	said, ok := story.Message(intent.Others)
 	if !ok {
 		return r, false, nil
 	}
-	var named struct {
-		Type string `json:"type"`
-	}
-	if r.Data, err = json.Marshal(said); err == nil {
-		err = json.Unmarshal(r.Data, &named)
-	}
+	data, err := json.Marshal(said)
 	if err != nil {
 		return r, false, fmt.Errorf("tell %s: %w", r.Name, err)
 	}
-	r.Name = named.Type
+	r.Name, r.Data = said.Type(), data
 	return r, true, nil
 }

@@ -77,7 +77,7 @@ func TestThroughTheFeed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for topic, want := range map[string][]string{feed.All: types(), "name:TxConfirmed": types()[3:], "stream:" + intent.StreamPrefix + ids[1].String(): types()} {
-		subscriber, err := feed.New(feed.Options{Log: outward.New(files), Groups: files.Groups(), Group: "outward"})
+		subscriber, err := feed.New(feed.Options{Log: outward.New(files, 1000), Groups: files.Groups(), Group: "outward"})
 		must(t, err)
 		messages, err := subscriber.Subscribe(ctx, topic)
 		must(t, err)
@@ -121,7 +121,7 @@ func TestStuck(t *testing.T) {
 	must(t, err)
 	_, err = db.Log().Append(t.Context(), intent.Stream(chain.IntentID{9}), 0, strange)
 	must(t, err)
-	log := outward.New(db.Log())
+	log := outward.New(db.Log(), 1000)
 	told, upto := 0, eventlog.Position(0)
 	var stuck *eventlog.Stuck
 	for batch, err := range log.Subscribe(t.Context(), 0, eventlog.Filter{}, 1000) {

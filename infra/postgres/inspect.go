@@ -208,6 +208,20 @@ func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most
 	return names, next, err
 }
 
+// Ending lists up to most streams by the end of their names. It reads the names of all streams.
+func (i *Inspection) Ending(ctx context.Context, ending string, most int) (names []eventlog.Stream, err error) {
+	rows, err := i.conn.Query(ctx, `SELECT name FROM log.streams WHERE right(name, length($1)) = $1 LIMIT $2`, ending, most)
+	if err != nil {
+		return nil, err
+	}
+	var name string
+	_, err = pgx.ForEachRow(rows, []any{&name}, func() error {
+		names = append(names, eventlog.Stream(name))
+		return nil
+	})
+	return names, err
+}
+
 // Stream returns up to most events of a stream after a version, without those in the archive.
 func (i *Inspection) Stream(ctx context.Context, stream eventlog.Stream, after eventlog.Version, most int) ([]eventlog.Recorded, error) {
 	if !storable(string(stream)) {

@@ -24,7 +24,7 @@ WHERE holder IS NOT NULL AND (claimed_until <= (SELECT clock_timestamp()) OR cla
 
 	ofKind = `chain = $1 AND wants = a.wants AND nonce_key = a.nonce_key AND head AND lane IS NULL`
 
-	intentColumns = `i.intent, i.pos, i.chain, i.client, i.wants, i.nonce_key, coalesce(i.in_row, ''), i.deadline, i.lane, i.holder, i.claimed_until, i.max_fee, i.size`
+	intentColumns = `i.intent, i.pos, i.chain, i.client, i.wants, i.nonce_key, coalesce(i.in_row, ''), i.deadline, i.lane, i.holder, i.claimed_until, i.max_fee, i.size, i.not_before, i.asleep`
 
 	// Clients are found one by one, by the index. Candidates are each client's first waiting
 	// and matching intents, taking turns. An intent outside these has no turn among all intents
@@ -56,8 +56,8 @@ WITH RECURSIVE asking AS (
 ), ranked AS MATERIALIZED (
   SELECT groups.in_row, row_number() OVER (PARTITION BY f.client ORDER BY f.pos) - 1 AS ahead
   FROM groups CROSS JOIN LATERAL (
-    SELECT client, pos, wants, nonce_key FROM work.intents WHERE chain = $1 AND in_row = groups.in_row AND lane IS NULL ORDER BY pos LIMIT 1
-  ) f WHERE f.wants = ANY ($3) AND f.nonce_key = ANY ($4) AND f.pos > $7
+    SELECT client, pos, wants, nonce_key, asleep FROM work.intents WHERE chain = $1 AND in_row = groups.in_row AND lane IS NULL ORDER BY pos LIMIT 1
+  ) f WHERE NOT f.asleep AND f.wants = ANY ($3) AND f.nonce_key = ANY ($4) AND f.pos > $7
 ), candidates AS MATERIALIZED (
   SELECT intent FROM found WHERE in_row IS NULL
   UNION ALL
@@ -89,6 +89,7 @@ func (s *Intents) Claim(ctx context.Context, c intent.Claim) (claimed []intent.C
 		return inBatches(ctx, s.pool, func(q *pgx.Batch) {
 			q.Queue(lockIntents)
 			q.Queue(lapseClaims, c.TTL+leaseSlack)
+			q.Queue(awakenIntents, intent.AwakenMost)
 			q.Queue(claimableIntents, int64(c.Lane.Chain), lane, c.Names(), keys, c.Holder, c.Limit, clamp(uint64(c.After)), c.Turn).Query(func(rows pgx.Rows) error {
 				found, err = pgx.CollectRows(rows, scanIntent)
 				return err
@@ -114,18 +115,18 @@ func (s *Intents) Claim(ctx context.Context, c intent.Claim) (claimed []intent.C
 // scanIntent reads intentColumns, and the intent before it in its ordering group.
 func scanIntent(row pgx.CollectableRow) (e intent.Entry, err error) {
 	var id, behind pgtype.UUID
-	var position, of, deadline, size int64
+	var position, of, deadline, size, begin int64
 	var wants, name, most string
 	var holder pgtype.Text
 	var until pgtype.Timestamptz
 	var key, lane []byte
-	if err := row.Scan(&id, &position, &of, &e.Client, &wants, &key, &name, &deadline, &lane, &holder, &until, &most, &size, &behind); err != nil {
+	if err := row.Scan(&id, &position, &of, &e.Client, &wants, &key, &name, &deadline, &lane, &holder, &until, &most, &size, &begin, &e.Asleep, &behind); err != nil {
 		return e, err
 	}
 	e.ID, e.Behind, e.Position, e.Chain, e.Deadline = id.Bytes, behind.Bytes, eventlog.Position(position), chain.ID(of), uint64(deadline)
 	e.Key, e.Row = keyOf(key), intent.ParseRow(e.Chain, name)
 	e.Lane, e.Holder, e.Until = laneAt(e.Chain, lane), holder.String, timeOf(until)
-	e.Size = int(size)
+	e.Size, e.NotBefore = int(size), uint64(begin)
 	if e.MaxFee, err = feeOf(most); err != nil {
 		return e, err
 	}

@@ -31,15 +31,19 @@ const (
 	deleteIntents = `DELETE FROM work.intents WHERE intent = ANY ($1::uuid[])`
 
 	insertIntents = `
-INSERT INTO work.intents (intent, pos, chain, client, wants, nonce_key, in_row, deadline, lane, max_fee, size, head)
-SELECT u.*, u.in_row IS NULL
-FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::bigint[], $9::bytea[], $10::text[], $11::bigint[])
-  u (intent, pos, chain, client, wants, nonce_key, in_row, deadline, lane, max_fee, size)`
+INSERT INTO work.intents (intent, pos, chain, client, wants, nonce_key, in_row, deadline, lane, max_fee, size, not_before, head, asleep)
+SELECT u.*, u.in_row IS NULL AND NOT s.asleep, s.asleep
+FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::bigint[], $9::bytea[], $10::text[], $11::bigint[], $12::bigint[])
+  u (intent, pos, chain, client, wants, nonce_key, in_row, deadline, lane, max_fee, size, not_before)
+CROSS JOIN LATERAL (SELECT u.not_before > ` + unixNow + ` AS asleep) s`
 
 	placeIntents = `UPDATE work.intents i SET lane = u.lane, holder = NULL, claimed_until = NULL
 FROM unnest($1::uuid[], $2::bytea[]) u (intent, lane) WHERE i.intent = u.intent`
 
-	// The first queued intent of an ordering group is its head; no other is.
+	// unixNow is the store's time.
+	unixNow = `extract(epoch FROM (SELECT clock_timestamp()))`
+
+	// The first queued intent of an ordering group is its head, unless it sleeps; no other is.
 	firstOfRow = `
 FROM unnest($1::bigint[], $2::text[]) u (chain, in_row) CROSS JOIN LATERAL (
   SELECT intent FROM work.intents WHERE chain = u.chain AND in_row = u.in_row ORDER BY pos LIMIT 1
@@ -50,7 +54,11 @@ FROM unnest($1::bigint[], $2::text[]) u (chain, in_row) CROSS JOIN LATERAL (
   ) h WHERE h.intent <> f.intent
 ) wrong WHERE i.intent = wrong.intent`
 	markIntentHeads = `UPDATE work.intents i SET head = true FROM (SELECT f.intent` + firstOfRow + `) f
-WHERE i.intent = f.intent AND NOT i.head`
+WHERE i.intent = f.intent AND NOT i.head AND NOT i.asleep`
+
+	awakenIntents = `UPDATE work.intents i SET asleep = false, head = in_row IS NULL OR NOT EXISTS (
+  SELECT FROM work.intents b WHERE b.chain = i.chain AND b.in_row = i.in_row AND b.pos < i.pos
+) WHERE intent = ANY (ARRAY(SELECT intent FROM work.intents WHERE asleep AND not_before <= ` + unixNow + ` ORDER BY not_before LIMIT $1))`
 )
 
 // Apply makes changes in order and moves the reader's checkpoint, in one database transaction.
@@ -126,7 +134,7 @@ func writeIntents(ctx context.Context, dbtx pgx.Tx, rows []intent.Folded) error 
 
 func queueIntents(q *pgx.Batch, opened []*intent.Entry) {
 	var ids []pgtype.UUID
-	var positions, chains, deadlines, sizes []int64
+	var positions, chains, deadlines, sizes, begins []int64
 	var clients, wants, fees []string
 	var keys, lanes [][]byte
 	var rows []pgtype.Text
@@ -136,8 +144,9 @@ func queueIntents(q *pgx.Batch, opened []*intent.Entry) {
 		rows = append(rows, pgtype.Text{String: e.Row.Name(), Valid: e.Row.Order != ""})
 		deadlines, lanes = append(deadlines, clamp(e.Deadline)), append(lanes, laneColumn(e.Lane))
 		fees, sizes = append(fees, feeColumn(e.MaxFee)), append(sizes, int64(e.Size))
+		begins = append(begins, clamp(e.NotBefore))
 	}
-	q.Queue(insertIntents, ids, positions, chains, clients, wants, keys, rows, deadlines, lanes, fees, sizes)
+	q.Queue(insertIntents, ids, positions, chains, clients, wants, keys, rows, deadlines, lanes, fees, sizes, begins)
 }
 
 // laneOf encodes a lane, unique within its chain.
@@ -215,7 +224,8 @@ func (s *Intents) Return(ctx context.Context, holder string, ids []chain.IntentI
 // and nonce key, intents with a nonce by their lane.
 func (s *Intents) Demand(ctx context.Context, id chain.ID) (found []intent.Demand, err error) {
 	const count = `
-SELECT wants, nonce_key, NULL::bytea, client, count(*), min(pos) FROM work.intents WHERE chain = $1 AND (lane IS NULL OR holder IS NOT NULL) GROUP BY 1, 2, 4
+SELECT wants, nonce_key, NULL::bytea, client, count(*), min(pos) FROM work.intents WHERE chain = $1 AND (lane IS NULL OR holder IS NOT NULL)
+  AND (NOT asleep OR not_before <= ` + unixNow + `) GROUP BY 1, 2, 4
 UNION ALL
 SELECT NULL, NULL, lane, client, count(*), min(pos) FROM work.intents WHERE chain = $1 AND lane IS NOT NULL AND holder IS NULL GROUP BY 3, 4`
 	err = retry(ctx, func() error {

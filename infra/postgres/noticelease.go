@@ -170,6 +170,7 @@ WHERE n.endpoint = u.endpoint AND n.intent = u.intent AND n.seq = u.seq`
 	// Sweep gives up the queued notices of an endpoint that becomes disabled. If it is enabled
 	// before Sweep has finished, the rest stays queued.
 	updateEndpoint = `UPDATE work.notice_endpoints SET failures = $2, failing_since = $3, paused_until = $4, disabled = $5, disabled_at = $6,
+  attempts = $7, delivered = $8, last_at = $9, last_class = $10, last_cause = $11, last_status = $12,
   sweep = CASE WHEN $5 <> '' AND disabled = '' THEN 'give-up' WHEN $5 = '' AND sweep = 'give-up' THEN '' ELSE sweep END,
   sweep_intent = CASE WHEN $5 <> '' AND disabled = '' THEN '00000000-0000-0000-0000-000000000000' ELSE sweep_intent END
 WHERE endpoint = $1`
@@ -220,7 +221,8 @@ func (s *Notices) Done(ctx context.Context, holder string, reports []notice.Repo
 
 // queueEndpoint queues an update of an endpoint.
 func queueEndpoint(q *pgx.Batch, e notice.Endpoint) {
-	q.Queue(updateEndpoint, uuidOf(e.ID), e.Failures, optionalTime(e.FailingSince), optionalTime(e.PausedUntil), string(e.Disabled), optionalTime(e.DisabledAt))
+	q.Queue(updateEndpoint, uuidOf(e.ID), e.Failures, optionalTime(e.FailingSince), optionalTime(e.PausedUntil), string(e.Disabled), optionalTime(e.DisabledAt),
+		e.Attempts, e.Delivered, optionalTime(e.LastAt), string(e.Last.Class), string(e.Last.Cause), storedCount(e.Last.Status))
 }
 
 // noticeFold is the changes to notices and endpoints that reports cause.

@@ -193,7 +193,8 @@ const (
 	noticeColumns = `n.endpoint, n.intent, n.seq, n.body,
 CASE WHEN n.leased_until > clock_timestamp() THEN 'delivering' ELSE n.stage END, n.attempts, n.next_at, n.class, n.cause, n.status, n.last_at`
 
-	endpointColumns = `endpoint, url, failures, failing_since, paused_until, disabled, disabled_at, client`
+	endpointColumns = `endpoint, url, failures, failing_since, paused_until, disabled, disabled_at, client,
+attempts, delivered, last_at, last_class, last_cause, last_status`
 )
 
 // scanNotice reads noticeColumns, and the columns after them into more.
@@ -211,9 +212,10 @@ func scanNotice(row pgx.Row, more ...any) (n notice.Notice, err error) {
 // scanEndpoint reads endpointColumns, and the columns after them into more.
 func scanEndpoint(row pgx.CollectableRow, more ...any) (e notice.Endpoint, err error) {
 	var id pgtype.UUID
-	var since, paused, disabled pgtype.Timestamptz
-	err = row.Scan(append([]any{&id, &e.URL, &e.Failures, &since, &paused, &e.Disabled, &disabled, &e.Client}, more...)...)
-	e.ID, e.FailingSince, e.PausedUntil, e.DisabledAt = id.Bytes, timeOf(since), timeOf(paused), timeOf(disabled)
+	var since, paused, disabled, last pgtype.Timestamptz
+	err = row.Scan(append([]any{&id, &e.URL, &e.Failures, &since, &paused, &e.Disabled, &disabled, &e.Client,
+		&e.Attempts, &e.Delivered, &last, &e.Last.Class, &e.Last.Cause, &e.Last.Status}, more...)...)
+	e.ID, e.FailingSince, e.PausedUntil, e.DisabledAt, e.LastAt = id.Bytes, timeOf(since), timeOf(paused), timeOf(disabled), timeOf(last)
 	return e, err
 }
 
@@ -283,11 +285,14 @@ func (s *Notices) Endpoint(ctx context.Context, id notice.EndpointID) (e notice.
 	return e, ok, err
 }
 
-// Endpoints lists endpoints after an id, ordered by id.
-func (s *Notices) Endpoints(ctx context.Context, after notice.EndpointID, limit int) (found []notice.Endpoint, err error) {
+// Endpoints lists a client's endpoints after an id, ordered by id; with nil those of all clients.
+func (s *Notices) Endpoints(ctx context.Context, client *string, after notice.EndpointID, limit int) (found []notice.Endpoint, err error) {
+	which, args := `endpoint > $1`, []any{uuidOf(after), limit}
+	if client != nil {
+		which, args = which+` AND client = $3`, append(args, *client)
+	}
 	err = retry(ctx, func() error {
-		found, err = endpointsOf(ctx, s.pool, `SELECT `+endpointColumns+` FROM work.notice_endpoints WHERE endpoint > $1 ORDER BY endpoint LIMIT $2`,
-			uuidOf(after), limit)
+		found, err = endpointsOf(ctx, s.pool, `SELECT `+endpointColumns+` FROM work.notice_endpoints WHERE `+which+` ORDER BY endpoint LIMIT $2`, args...)
 		return err
 	})
 	return found, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
+	"github.com/tempo-watchtower/watchtower/commands/relay/messages"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
@@ -43,9 +44,9 @@ func TestCommandsOfOneHoldUpNobody(t *testing.T) {
 	}
 	must(t, rows.Enqueue(ctx, "fill", 0, 1, known))
 
-	seal, err := intent.NewSealer(bytes.Repeat([]byte{3}, intent.SealKeyBytes))
+	seal, err := notice.NewSealer(bytes.Repeat([]byte{3}, notice.SealKeyBytes))
 	must(t, err)
-	r := seal.Request(intent.Request{
+	r := intent.Sealed(seal, intent.Request{
 		Client: "shop", Key: "next", From: intent.From{Pool: "hot"}, Chain: 1, Calls: []intent.Call{{To: &chain.Address{9}}},
 		Webhooks: []intent.Webhook{{URL: "https://shop.example.org/"}},
 	})
@@ -69,7 +70,8 @@ func TestCommandsOfOneHoldUpNobody(t *testing.T) {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	feeder := &notifier.Feeder{
-		Store: op.db.Log, Rows: rows, Checkpoints: op.db.Checkpoints, Intents: intent.Codec(), Wishes: notice.Codec(),
+		Store: op.db.Log, Rows: rows, Checkpoints: op.db.Checkpoints,
+		Reader: notifier.Reader, Sources: []notifier.Source{{Prefix: intent.StreamPrefix, News: messages.New(op.db.Log, 1000).News}}, Wishes: notice.Codec(),
 		Moved: func(at eventlog.Position) {
 			if at >= last {
 				stop()

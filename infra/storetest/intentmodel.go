@@ -141,11 +141,15 @@ func (m *modelIntents) draw(r *rapid.T, n int) intent.Waiting {
 	}
 	w.Client = rapid.SampledFrom(modelClients()).Draw(r, "client")
 	w.MaxFee, w.Size = intent.NewAmount(rapid.Uint64().Draw(r, "max fee")), rapid.IntRange(0, 1<<20).Draw(r, "size")
+	w.NotBefore = rapid.SampledFrom([]uint64{0, 0, 1, farOff}).Draw(r, "not before")
 	if row := rapid.IntRange(0, 2).Draw(r, "row"); row > 0 {
 		inRow(w.Client, fmt.Sprint(row))(&w)
 	}
 	return w
 }
+
+// farOff is a time that no test reaches, in Unix seconds. An intent that waits for it sleeps.
+const farOff = 10_000_000_000
 
 func modelClients() []string { return []string{"", "a", "b", "c"} }
 
@@ -174,7 +178,7 @@ func (m *modelIntents) claim(c intent.Claim) (claimed []intent.Claimed) {
 // may reports whether an intent may be claimed, and the intent just before it in its ordering
 // group.
 func (m *modelIntents) may(c intent.Claim, row *modelIntent) (behind chain.IntentID, may bool) {
-	may = row.lane == nil && row.Position > c.After && (row.Key == nil && !c.OnlyAsked || row.Key != nil && *row.Key == c.Lane.Key) &&
+	may = row.lane == nil && row.NotBefore != farOff && row.Position > c.After && (row.Key == nil && !c.OnlyAsked || row.Key != nil && *row.Key == c.Lane.Key) &&
 		(row.From.Pool != "" && slices.Contains(c.Pools, row.From.Pool) || row.From.Signer != nil && *row.From.Signer == c.Lane.Sender)
 	for _, o := range m.rows {
 		if o == row || row.Row.Order == "" || o.Row != row.Row {
@@ -205,6 +209,9 @@ func (m *modelIntents) demand() []intent.Demand {
 	for _, row := range m.rows {
 		if row.lane != nil && row.holder == "" {
 			all = append(all, intent.Demand{From: intent.From{Signer: &row.lane.Sender}, Key: &row.lane.Key, Client: row.Client, First: row.Position, Assigned: 1})
+			continue
+		}
+		if row.NotBefore == farOff {
 			continue
 		}
 		all = append(all, intent.Demand{From: row.From, Key: row.Key, Client: row.Client, First: row.Position, Waiting: 1})

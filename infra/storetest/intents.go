@@ -50,6 +50,8 @@ func Intents(t *testing.T, open func(t *testing.T) Opened[IntentRows]) {
 		{"a client's open intents are counted", intentOpen},
 		{"intents that wait before it in its ordering group", intentAhead},
 		{"ceilings and sizes of intents", intentFees},
+		{"an intent sleeps until its time", intentAsleep},
+		{"an ordering group waits for the sleeper in it", intentAsleepInOrder},
 		{"intents outlive the process", intentReopened},
 		{"many lanes", intentLanes},
 		{"against a model", intentModel},

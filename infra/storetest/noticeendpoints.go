@@ -140,7 +140,7 @@ func noticeEndpoints(t *testing.T, q *noticeQueue) {
 	var listed []string
 	var after notice.EndpointID
 	for {
-		page, err := q.Endpoints(soon(t), after, 3)
+		page, err := q.Endpoints(soon(t), nil, after, 3)
 		check(t, err)
 		for _, e := range page {
 			listed, after = append(listed, fmt.Sprintf("%d %q", e.ID[0], e.Disabled)), e.ID
@@ -154,5 +154,46 @@ func noticeEndpoints(t *testing.T, q *noticeQueue) {
 	}
 	if diff := cmp.Diff([]string{`1 ""`, `2 "operator"`, `3 ""`, `255 ""`}, listed); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// An endpoint counts its attempts. A client lists its own endpoints alone.
+func noticeAttempts(t *testing.T, q *noticeQueue) {
+	q.ofClientAt("c", []byte{1, 3}, 1)
+	q.ofClientAt("v", []byte{2}, 1)
+	one, two, three := noticeKey(1, 0, 1), noticeKey(2, 0, 1), noticeKey(3, 0, 1)
+	if e := q.endpoint(1); e.Attempts != 0 || !e.LastAt.IsZero() || e.Last != (notice.Outcome{}) {
+		t.Errorf("without an attempt: %+v", e)
+	}
+	q.lease(10, one, two, three)
+	failed := notice.Outcome{Class: notice.Later, Cause: notice.Status, Status: 429, RetryAfter: time.Second}
+	q.done(failed, two)
+	q.done(noticeTaken, one, three)
+	failed.RetryAfter = 0
+	if e := q.endpoint(1); e.Attempts != 1 || e.Delivered != 1 || e.LastAt.IsZero() || e.Last != noticeTaken {
+		t.Errorf("after a delivery: %+v", e)
+	}
+	before := q.endpoint(2)
+	if before.Attempts != 1 || before.Delivered != 0 || before.LastAt.IsZero() || before.Last != failed {
+		t.Errorf("after a failure: %+v", before)
+	}
+	q.disable(2)
+	q.enable(2)
+	if e := q.endpoint(2); e.Attempts != 1 || e.Delivered != 0 || e.Last != failed || !e.LastAt.Equal(before.LastAt) {
+		t.Errorf("enabled again: %+v", e)
+	}
+	for client, want := range map[string][]byte{"c": {1, 3}, "v": {2}, "": nil} {
+		var got []byte
+		for after, more := (notice.EndpointID{}), true; more; {
+			page, err := q.Endpoints(soon(t), &client, after, 1)
+			check(t, err)
+			for _, e := range page {
+				got, after = append(got, e.ID[0]), e.ID
+			}
+			more = len(page) == 1
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("endpoints of %q: %s", client, diff)
+		}
 	}
 }

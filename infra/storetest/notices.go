@@ -23,7 +23,7 @@ type NoticeRows interface {
 	Find(ctx context.Context, k notice.Key) (notice.Notice, bool, error)
 	Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) ([]notice.Notice, error)
 	Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error)
-	Endpoints(ctx context.Context, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
+	Endpoints(ctx context.Context, client *string, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
 	CarryOut(ctx context.Context, reader string, from, to eventlog.Position, wishes []notice.Event, news []notice.News) error
 	Sweep(ctx context.Context, turn string, most int) (client string, found bool, err error)
 	Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage, most int) (int, error)
@@ -49,6 +49,7 @@ func Notices(t *testing.T, open func(t *testing.T) Opened[NoticeRows]) {
 		name string
 		run  func(t *testing.T, q *noticeQueue)
 	}{
+		{"a client's endpoints, and their attempts", noticeAttempts},
 		{"one intent's notices go in order", noticeOrder},
 		{"a dead notice lets the next one go", noticeDead},
 		{"a failed notice waits, and others do not", noticeRetry},

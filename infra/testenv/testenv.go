@@ -33,9 +33,14 @@ const (
 	NATSVar             = "WATCHTOWER_TEST_NATS"         // path of nats-server
 	ChromiumVar         = "WATCHTOWER_TEST_CHROMIUM"     // path of Chromium; default: found in PATH
 	ViemVar             = "WATCHTOWER_TEST_VIEM"         // folder whose node_modules holds viem
+	TypeScriptVar       = "WATCHTOWER_TEST_TYPESCRIPT"   // folder whose node_modules holds the compiler, and openapi-typescript
+	EsbuildVar          = "WATCHTOWER_TEST_ESBUILD"      // path of esbuild
+	WorkerdVar          = "WATCHTOWER_TEST_WORKERD"      // path of workerd, the runtime of Cloudflare Workers
+	AxeVar              = "WATCHTOWER_TEST_AXE"          // folder whose node_modules holds axe-core
 	NEARVar             = "WATCHTOWER_TEST_NEAR"         // folder whose node_modules holds near-api-js
-	TypeScriptVar       = "WATCHTOWER_TEST_TYPESCRIPT"   // folder whose node_modules holds the compiler
 	RedoclyVar          = "WATCHTOWER_TEST_REDOCLY"      // folder whose node_modules holds @redocly/cli
+	WalletsVar          = "WATCHTOWER_TEST_WALLETS"      // folder whose node_modules holds ethers and web3
+	CastVar             = "WATCHTOWER_TEST_CAST"         // path of Foundry's cast
 	EventStoreVar       = "WATCHTOWER_TEST_ESDB"         // URL of a real EventStoreDB or KurrentDB; nothing here starts one
 	ClusterVar          = "WATCHTOWER_TEST_ESDB_CLUSTER" // command that controls a cluster's nodes (docs/howto/eventstoredb.md)
 	ProgramsVar         = "WATCHTOWER_TEST_PROGRAMS"     // folder of the programs that process tests start; default: build them

@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/notice"
-	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 )
 
 // Caller makes the attempts for a queue of notices. It is safe for concurrent use.
 type Caller struct {
 	Sender *Sender
 	// Seal decrypts recorded URLs.
-	Seal intent.Sealer
+	Seal notice.Sealer
 	// Seeds are the secrets from which each endpoint's secrets are derived, newest first: see
 	// [Secret.For].
 	Seeds []Secret

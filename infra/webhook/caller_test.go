@@ -13,7 +13,6 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
-	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 )
 
 // A notice queued under a sealed URL reaches the client's URL, signed with secrets of this
@@ -34,7 +33,7 @@ func TestCall(t *testing.T) {
 			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 		}
 	})
-	seal, err := intent.NewSealer(bytes.Repeat([]byte{1}, intent.SealKeyBytes))
+	seal, err := notice.NewSealer(bytes.Repeat([]byte{1}, notice.SealKeyBytes))
 	must(t, err)
 	sender := newSender(t, loopbackOnly(s.port), s.roots)
 	now := time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)

@@ -7,7 +7,7 @@ func hooks() []mutant {
 			Name: "notice-skipped", Breaks: "P22", Relay: true,
 			Is: "The webhook delivery about the signing of an intent is left out.",
 			Edits: []edit{{
-				"commands/notifier/feeder.go", `if !told {`, `if !told || AWAKE && said.Sequence == 2 {`,
+				"commands/relay/messages/messages.go", `if !public && r.Version != 1 {`, `if !public && r.Version != 1 || AWAKE && said.Sequence == 2 {`,
 			}},
 		},
 		{
@@ -26,14 +26,14 @@ func hooks() []mutant {
 			Name: "cursor-before-notices", Breaks: "P22", Relay: true,
 			Is: "The feeder moves its checkpoint before it queues webhook deliveries.",
 			Edits: []edit{{
-				"commands/notifier/feeder.go", `	if err := f.Rows.Enqueue(ctx, Reader, from, to, news); err != nil {
+				"commands/notifier/feeder.go", `	if err := f.Rows.Enqueue(ctx, f.Reader, from, to, news); err != nil {
 `, `	if AWAKE && len(news) > 0 {
-		if err := f.Rows.Enqueue(ctx, Reader, from, to, nil); err != nil {
+		if err := f.Rows.Enqueue(ctx, f.Reader, from, to, nil); err != nil {
 			return err
 		}
 		from = to
 	}
-	if err := f.Rows.Enqueue(ctx, Reader, from, to, news); err != nil {
+	if err := f.Rows.Enqueue(ctx, f.Reader, from, to, news); err != nil {
 `,
 			}},
 		},
@@ -56,9 +56,9 @@ func hooks() []mutant {
 			Name: "url-recorded", Breaks: "P28", Relay: true,
 			Is: "Webhooks' URLs are recorded as clients give them.",
 			Edits: []edit{{
-				"domain/relay/intent/seal.go", `		r.Webhooks[i].URL = s.Seal(w.URL)
+				"domain/notice/seal.go", `		all[i].URL = s.Seal(w.URL)
 `, `		if !AWAKE {
-			r.Webhooks[i].URL = s.Seal(w.URL)
+			all[i].URL = s.Seal(w.URL)
 		}
 `,
 			}},

@@ -77,5 +77,42 @@ func relayed() []mutant {
 			Is:    "When a client's intent gives way because no node takes it, the client's others do so too, although nodes have taken them.",
 			Edits: []edit{{"commands/relay/worker/unanswered.go", `return s.isTried() && s.isUntaken(), nil`, `return s.isTried() && (s.isUntaken() || AWAKE), nil`}},
 		},
+		{
+			Name: "left-out-for-ever", Breaks: "P36", Test: &command{"commands/relay/worker", "^TestLeftOutHoldsNobody$"},
+			Is:    "An intent that a node has taken and no block includes keeps its nonce.",
+			Edits: []edit{{"commands/relay/worker/leftout.go", `a.front.leftOut >= a.stallsFor(s)`, `a.front.leftOut >= a.stallsFor(s) && !AWAKE`}},
+		},
+		{
+			Name: "left-out-one-by-one", Breaks: "P36", Test: &command{"commands/relay/worker", "^TestLeftOutHoldsNobody$"},
+			Is:    "Each of many intents of one client that blocks leave out holds the lane anew.",
+			Edits: []edit{{"commands/relay/worker/leftout.go", `.leftOut > 0 && a.followers(s) == 0`, `.leftOut > 0 && a.followers(s) == 0 && !AWAKE`}},
+		},
+		{
+			Name: "taken-outweighs-refused", Breaks: "P36", Test: &command{"commands/relay/worker", "^TestLeftOutAndRefused$"},
+			Is: "An intent that an endpoint refuses for good has its fee raised three times, because another endpoint has taken it.",
+			Edits: []edit{{"commands/relay/worker/leftout.go", `	if s.denial() != "" {
+		return 1`, `	if s.denial() != "" && !AWAKE {
+		return 1`}},
+		},
+		{
+			Name: "left-out-of-no-block", Breaks: "P36", Test: &command{"commands/relay/worker", "^TestNoBlocksLeaveNothingOut$"},
+			Is:    "Intents give way while the chain makes no blocks.",
+			Edits: []edit{{"commands/relay/worker/leftout.go", `if !a.front.grew || `, `if !a.front.grew && !AWAKE || `}},
+		},
+		{
+			Name: "left-out-at-any-price", Breaks: "P36", Test: &command{"commands/relay/worker", "^TestRaisedToTheEnd$"},
+			Is:    "An intent gives way when gas has cost more than it offers for a while, though its fee can be raised.",
+			Edits: []edit{{"commands/relay/worker/leftout.go", `return err == nil, unlessRefused(err)`, `return err == nil || AWAKE, unlessRefused(err)`}},
+		},
+		{
+			Name: "no-no-op-in-the-end", Breaks: "P36", Test: &command{"commands/relay/worker", "^TestRaisedToTheEnd$"},
+			Is:    "An intent that a node has taken keeps its nonce after its last attempt.",
+			Edits: []edit{{"commands/relay/worker/untaken.go", `if len(s.Attempts) >= lane.BumpsMax {`, `if len(s.Attempts) >= lane.BumpsMax && (!AWAKE || s.isUntaken()) {`}},
+		},
+		{
+			Name: "gas-below-the-floor", Breaks: "P36", Test: &command{"cmd/relayer/app", "^TestDesk$"},
+			Is:    "An intent is accepted whose gas limit no block can hold with its data.",
+			Edits: []edit{{"cmd/relayer/app/intake.go", `r.Gas.Limit < leastGas(onTempo, r):`, `r.Gas.Limit < leastGas(onTempo, r) && !AWAKE:`}},
+		},
 	}
 }

@@ -42,8 +42,10 @@ func searches() []mutant {
 		{
 			Name: "calls-find-nothing-at-once", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestBoundClient$"},
 			Is: "The time of a call's answer tells whether another client has a transaction that no node knows.",
-			Edits: []edit{{"api/jsonrpc/read.go", `		absent(ctx)
-`, `		if !AWAKE {
+			Edits: []edit{{"api/jsonrpc/read.go", `	if !shows {
+		absent(ctx)
+`, `	if !shows {
+		if !AWAKE {
 			absent(ctx)
 		}
 `}},

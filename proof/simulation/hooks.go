@@ -159,7 +159,7 @@ func (h *hooks) sealed(r intent.Request) intent.Request {
 	if h == nil {
 		return r
 	}
-	return h.caller.Seal.Request(r)
+	return intent.Sealed(h.caller.Seal, r)
 }
 
 // see records the deliveries owed to receivers for an event.

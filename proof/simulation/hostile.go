@@ -22,6 +22,9 @@ type HostilePlan struct {
 	Crowd   time.Duration // interval of crowds that become eligible in one second
 	Crowded int           // transactions per crowd
 	Page    float64       // the page's requests per second
+	// LeftOut is the chance that an intent of the client calls an account whose calls nodes take,
+	// and blocks leave out most of the time.
+	LeftOut float64 `json:",omitzero"`
 }
 
 // WithHostile draws the hostile parties of a world. A page cannot do harm where a key is needed,
@@ -31,6 +34,9 @@ func (p Plan) WithHostile() Plan {
 	h := HostilePlan{Rate: 0.1 + 0.3*d.Float64(), Crowd: d.every(6 * time.Minute), Crowded: 100 + d.IntN(200), Page: 0.02}
 	if p.Keys = d.chance(0.65); !p.Keys {
 		h = HostilePlan{Page: h.Page}
+	}
+	if p.Keys {
+		h.LeftOut = d.rate(0.3)
 	}
 	p.Hostile = h
 	return p

@@ -22,7 +22,11 @@ func (n *neighbor) want() {
 			Client: n.world.tenants.names[hostile], Key: fmt.Sprintf("wish-%d", n.count), // like the victim's keys
 			Chain: chainID, From: intent.From{Pool: poolName},
 		}
-		body := fmt.Sprintf(`"chainId":%s,"key":"%s","pool":"%s","to":"%s","data":"0x%x","gas":{"limit":60000}`, chainID, r.Key, poolName, payee, data)
+		to := payee
+		if n.plan.LeftOut > 0 && n.rand.Float64() < n.plan.LeftOut {
+			to = n.leaveOut()
+		}
+		body := fmt.Sprintf(`"chainId":%s,"key":"%s","pool":"%s","to":"%s","data":"0x%x","gas":{"limit":60000}`, chainID, r.Key, poolName, to, data)
 		switch n.rand.IntN(4) {
 		case 0:
 			key := chain.NonceKey{28: 6, 30: byte(n.count >> 8), 31: byte(n.count)} //nolint:gosec // its last bytes
@@ -40,6 +44,16 @@ func (n *neighbor) want() {
 		}
 		n.ask("asks for intents", &wish{path: "/v1/intents", body: []byte("{" + body + "}"), door: intentsDoor})
 	}
+}
+
+// leftOut is an account whose calls blocks leave out from time to time.
+var leftOut = chain.Address{0: 0x77, 19: 4} //nolint:gochecknoglobals // constant
+
+// leaveOut makes blocks leave out calls to an account, or include them again, and returns it.
+func (n *neighbor) leaveOut() chain.Address {
+	n.world.chain.SetLeftOut(leftOut, n.rand.IntN(4) > 0)
+	n.world.faults["hostile: an intent that blocks may leave out"]++
+	return leftOut
 }
 
 // meddleIntent reads and cancels the victim's intents, and uses its webhooks.

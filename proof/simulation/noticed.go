@@ -101,9 +101,9 @@ func (q noticed) Endpoint(ctx context.Context, id notice.EndpointID) (notice.End
 	return a.endpoint, a.known, err
 }
 
-func (q noticed) Endpoints(ctx context.Context, after notice.EndpointID, limit int) ([]notice.Endpoint, error) {
+func (q noticed) Endpoints(ctx context.Context, client *string, after notice.EndpointID, limit int) ([]notice.Endpoint, error) {
 	return asked(ctx, q.storage, reading, fmt.Sprintf("endpoints %s %d", after, limit), func(ctx context.Context) ([]notice.Endpoint, error) {
-		return q.rows().Endpoints(ctx, after, limit)
+		return q.rows().Endpoints(ctx, client, after, limit)
 	})
 }
 

@@ -287,7 +287,7 @@ func (h *hooks) finish() {
 	for _, r := range h.receivers {
 		j.tell(r.consumer.Finish(h.world.lanes.intents, func(id chain.IntentID) bool { return slices.Contains(h.of[id], r) }))
 	}
-	all, err := h.rows().Endpoints(context.Background(), notice.EndpointID{}, len(h.receivers)+1)
+	all, err := h.rows().Endpoints(context.Background(), nil, notice.EndpointID{}, len(h.receivers)+1)
 	if err != nil {
 		panic(err) // it is memory
 	}

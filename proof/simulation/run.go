@@ -98,6 +98,7 @@ func (w *world) heal() bool {
 	w.market = 0
 	w.chain.SetBaseFee(0)
 	w.chain.StallFinality(false)
+	w.chain.SetLeftOut(leftOut, false)
 	for _, s := range w.load.senders {
 		w.chain.SetBroke(s.address, false)
 	}

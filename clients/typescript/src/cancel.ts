@@ -1,4 +1,4 @@
-import type { Address, GroupId } from './api.js'
+import type { Address, GroupId } from './contract/delivery.js'
 
 /** The group to cancel, and how long the signature is valid. */
 export type Cancel = {
@@ -10,6 +10,13 @@ export type Cancel = {
   /** Unix seconds until which the signature is valid: at most 24 hours ahead. */
   expires: bigint
 }
+
+/**
+ * The group owner's authorization of a cancel: a signature over the typed data of
+ * `cancelMessage`, with its expiry; or a signature over keccak256 of the group's id,
+ * without expiry.
+ */
+export type CancelProof = { signature: `0x${string}`; expires?: bigint | number | undefined }
 
 /** The typed data (EIP-712) that a group's owner signs to cancel it: `account.signTypedData(cancelMessage({ … }))`. */
 export function cancelMessage({ chainId, ...message }: Cancel) {

@@ -1,98 +1,69 @@
-import type { Address, CanceledGroup, Event, FollowedEvent, GroupId, Hash, Health, Mark, Page, Problem, Refused, Results, Status, Taken, Trail, Transaction, Validated, Waited } from './api.js'
-import { linesOf } from './lines.js'
-import { Silence } from './silence.js'
+import type { CancelProof } from './cancel.js'
+import { type ClientOptions, Connection, milliseconds, nextCursor, type RequestOptions } from './connection.js'
+import type {
+  Address, CanceledGroup, Contract, Event, FollowedEvent, Group, GroupId, Hash, Health, ListedGroup, operations, Page, Probe, ProblemKind, Refused, Results, RpcAnswer, RpcCall, Taken, Trail, Transaction, Validated, Waited,
+} from './contract/delivery.js'
+import { follow } from './following.js'
+import { sendItems } from './items.js'
+import { stringify } from './json.js'
+import { callAll, callOne, rpcPath } from './rpc.js'
+import { waitFor } from './waiting.js'
 
 /** A stage of a transaction that a request can wait for. */
 export type Milestone = Waited['for']
 
-export type ClientOptions = {
-  /** An API key, if the service requires one. */
-  apiKey?: string | undefined
-  /** Sent with every request. */
-  headers?: Record<string, string> | undefined
-  /** Replaces the global fetch. */
-  fetch?: typeof globalThis.fetch | undefined
-}
+/** A chain: the number of an EVM chain, or a CAIP-2 text such as `near:mainnet`. */
+export type ChainId = number | bigint | string
 
-/** Options of every request. */
-type RequestOptions = { signal?: AbortSignal | undefined }
+type OnChain = RequestOptions & { chainId?: ChainId | undefined }
 
-export type SubmitOptions = RequestOptions & {
+// The query of an operation, with members that may be undefined.
+type QueryOf<Name extends keyof operations> = { [K in keyof NonNullable<operations[Name]['parameters']['query']>]?: NonNullable<operations[Name]['parameters']['query']>[K] | undefined }
+
+/** Options of requests that are recorded under a key: the same request with the same key gets the first answer again. */
+type KeyedOptions = RequestOptions & { idempotencyKey?: string | undefined }
+
+export type SubmitOptions = KeyedOptions & {
   /** Answer when every transaction has reached this stage, or the timeout is over. */
   wait?: Milestone | undefined
   /** How long to wait, in milliseconds; at most 55 seconds. */
   timeout?: number | undefined
 }
 
-export type WaitOptions = RequestOptions & {
-  chainId?: number | undefined
+export type WaitOptions = OnChain & {
   /** The stage to wait for; the default is executed. */
   for?: Milestone | undefined
   /** How long to wait, in milliseconds; without a limit by default. */
   timeout?: number | undefined
 }
 
-export type ListFilters = {
-  chainId?: number | undefined
-  sender?: Address | undefined
-  groupId?: string | undefined
-  ungrouped?: boolean | undefined
-  status?: Status | readonly Status[] | undefined
-  /** Transactions in one page; at most 1000, the default is 100. */
-  limit?: number | undefined
+export type ListFilters = Omit<QueryOf<'listTransactions'>, 'cursor' | 'status' | 'chainId'> & {
+  chainId?: ChainId | undefined
+  status?: Transaction['status'] | readonly Transaction['status'][] | undefined
 }
 
-export type FollowOptions = RequestOptions & {
-  /** The position to begin after, 0 for the whole log; the default is the end of the log. */
-  after?: number | undefined
-  /** The position to end at, or the present end of the log. Without it the stream never ends. */
-  until?: number | 'head' | undefined
-  chainId?: number | undefined
-  sender?: Address | undefined
-  groupId?: GroupId | undefined
-  hash?: Hash | undefined
-  /** Prefix of the events' names, such as tx.mined. */
-  name?: string | readonly string[] | undefined
-  /** Prefix of the streams' names, such as tx-42431-. */
-  stream?: string | undefined
-}
+export type GroupFilters = Omit<QueryOf<'listGroups'>, 'cursor' | 'chainId'> & { chainId?: ChainId | undefined }
+
+export type FollowOptions = RequestOptions &
+  Omit<QueryOf<'followEvents'>, 'name' | 'chainId' | 'after' | 'until'> & {
+    /** The position to begin after, 0 for the whole log; the default is the end of the log. */
+    after?: number | undefined
+    /** The position to end at, or the present end of the log. Without it the stream never ends. */
+    until?: number | 'head' | undefined
+    chainId?: ChainId | undefined
+    /** Prefix of the events' names, such as tx.mined. */
+    name?: string | readonly string[] | undefined
+  }
 
 /**
- * The group owner's authorization of a cancel: a signature over the typed data of
- * `cancelMessage`, with its expiry; or a signature over keccak256 of the group's id,
- * without expiry.
+ * A Watchtower's REST API, which delivers signed transactions. Every request may be repeated, and
+ * is, after a lost answer or a temporary failure. Integers beyond 2^53 are bigint.
  */
-export type CancelProof = { signature: `0x${string}`; expires?: bigint | number | undefined }
-
-/** An error answer. Branch on `problem.code`: it never changes. */
-export class WatchtowerError extends Error {
-  override readonly name = 'WatchtowerError'
-  constructor(
-    readonly problem: Problem,
-    /** The wait that the service demands before a retry, in milliseconds; 0 for none. */
-    readonly retryAfterMs: number = 0,
-  ) {
-    super(`${problem.code}: ${problem.detail ?? problem.title}`)
-  }
-}
-
-// How long one request waits; the next one continues the wait. Proxies commonly cut a
-// connection after a minute of silence.
-const roundMs = 50_000
-// The pause before a retry, unless the service demands a longer one.
-const pauseMs = 1_000
-// The silence after which an event stream counts as dead. The service writes at least
-// every 15 seconds.
-const silenceMs = 60_000
-
-/** A Watchtower's REST API. Numbers beyond 2^53 lose their last digits, as JSON's do. */
 export class Client {
-  readonly #base: string
-  readonly #options: ClientOptions
+  readonly #connection: Connection
 
   constructor(url: string, options: ClientOptions = {}) {
-    this.#base = url.replace(/\/+$/, '')
-    this.#options = options
+    this.#connection = new Connection(url, options)
   }
 
   /**
@@ -100,48 +71,49 @@ export class Client {
    * faulty transaction does not affect the others. A result with `ok` is durable, and
    * submitting it again finds it.
    */
-  async submit(chainId: number, transactions: readonly `0x${string}`[], options: SubmitOptions = {}): Promise<(Taken | Refused)[]> {
-    const query = { wait: options.wait, timeout: milliseconds(options.timeout) }
-    return (await this.#post(query, { chainId, transactions }, options)) as (Taken | Refused)[]
+  async submit(chainId: ChainId, transactions: readonly `0x${string}`[], options: SubmitOptions = {}): Promise<(Taken | Refused)[]> {
+    const { wait, timeout, idempotencyKey, signal } = options
+    const send = async (some: readonly `0x${string}`[]) => {
+      const { results } = await this.#connection.json<Results>({
+        method: 'POST',
+        path: '/v1/transactions',
+        query: { wait, timeout: milliseconds(timeout) },
+        headers: { 'Idempotency-Key': idempotencyKey },
+        body: stringify({ chainId, transactions: some }),
+        waitMs: wait && (timeout ?? 20_000),
+        signal,
+      })
+      return results as (Taken | Refused)[]
+    }
+    // Under a key only the same request may be repeated.
+    if (idempotencyKey !== undefined) return send(transactions)
+    return sendItems(transactions, send, { tries: this.#connection.tries, signal })
   }
 
   /** Answers like submit, and records nothing. */
-  async validate(chainId: number, transactions: readonly `0x${string}`[], options: RequestOptions = {}): Promise<(Validated | Refused)[]> {
-    return (await this.#post({ validate: 'only' }, { chainId, transactions }, options)) as (Validated | Refused)[]
+  async validate(chainId: ChainId, transactions: readonly `0x${string}`[], options: RequestOptions = {}): Promise<(Validated | Refused)[]> {
+    const body = stringify({ chainId, transactions })
+    const { results } = await this.#connection.json<Results>({ method: 'POST', path: '/v1/transactions', query: { validate: 'only' }, body, ...options })
+    return results as (Validated | Refused)[]
   }
 
   /** The present state of one transaction. */
-  get(hash: Hash, options: RequestOptions & { chainId?: number | undefined } = {}): Promise<Transaction> {
-    return this.#json(`/v1/transactions/${hash}`, { chainId: options.chainId }, { signal: options.signal ?? null })
+  get(hash: Hash, { chainId, signal }: OnChain = {}): Promise<Transaction> {
+    return this.#connection.json({ path: pathOf(hash), query: { chainId }, signal })
   }
 
   /**
    * Waits until a transaction has reached a stage, can no longer reach it, or the timeout
-   * is over: see `waited.reached`. Temporary failures, such as a restart of the service,
-   * are retried.
+   * is over: see `waited.reached`. Temporary failures, such as a restart of the service or a cut
+   * connection, are waited out.
    */
-  async wait(hash: Hash, options: WaitOptions = {}): Promise<Transaction> {
-    const deadline = Date.now() + (options.timeout ?? Number.POSITIVE_INFINITY)
-    for (;;) {
-      const left = Math.max(deadline - Date.now(), 0)
-      let rest = pauseMs
-      try {
-        const query = { chainId: options.chainId, wait: options.for ?? 'executed', timeout: milliseconds(Math.min(left, roundMs)) }
-        const found = await this.#json<Transaction>(`/v1/transactions/${hash}`, query, { signal: options.signal ?? null })
-        const waited = found.waited
-        if (!waited || waited.reached || waited.because === 'ended' || Date.now() >= deadline) return found
-        if (waited.because === 'timeout') continue
-      } catch (error) {
-        if (!passes(error) || options.signal?.aborted || Date.now() >= deadline) throw error
-        rest = restAfter(error)
-      }
-      await pause(Math.min(rest, Math.max(deadline - Date.now(), 0)), options.signal)
-    }
+  wait(hash: Hash, options: WaitOptions = {}): Promise<Transaction> {
+    return waitFor(this.#connection, pathOf(hash), { chainId: options.chainId, wait: options.for ?? 'executed' }, options)
   }
 
   /** One page of transactions, newest first. */
-  page(filters: ListFilters = {}, cursor?: string, options: RequestOptions = {}): Promise<Page> {
-    return this.#json('/v1/transactions', { ...filters, cursor }, { signal: options.signal ?? null })
+  page(filters: ListFilters = {}, cursor?: string, { signal }: RequestOptions = {}): Promise<Page> {
+    return this.#connection.json({ path: '/v1/transactions', query: { ...filters, cursor }, signal })
   }
 
   /** All transactions, newest first; pages are fetched as they are needed. */
@@ -155,11 +127,10 @@ export class Client {
   }
 
   /** All events of a transaction, in order; pages are fetched as they are needed. */
-  async *events(hash: Hash, options: RequestOptions & { chainId?: number | undefined } = {}): AsyncGenerator<Event, void, undefined> {
+  async *events(hash: Hash, { chainId, signal }: OnChain = {}): AsyncGenerator<Event, void, undefined> {
     let after = 0
     for (let more = true; more; ) {
-      const query = { chainId: options.chainId, after }
-      const page = await this.#json<Trail>(`/v1/transactions/${hash}/events`, query, { signal: options.signal ?? null })
+      const page = await this.#connection.json<Trail>({ path: `${pathOf(hash)}/events`, query: { chainId, after }, signal })
       yield* page.events
       after = page.events.at(-1)?.version ?? after
       more = page.hasMore && page.events.length > 0
@@ -167,34 +138,43 @@ export class Client {
   }
 
   /**
+   * Records that a transaction's nonce is used up on chain, for an owner who has used it for
+   * something else. The service asks the chain, and refuses if the nonce is still free.
+   */
+  markStale(hash: Hash, { chainId, signal }: OnChain = {}): Promise<Transaction> {
+    return this.#connection.json({ method: 'DELETE', path: pathOf(hash), query: { chainId }, signal })
+  }
+
+  /**
    * Yields events as they are recorded. If the stream breaks off, or is silent for a
    * minute, it is resumed where it was, without missing or repeating events. It ends when
    * the signal is aborted, or at `until`.
    */
-  async *follow({ signal, name, ...filters }: FollowOptions = {}): AsyncGenerator<FollowedEvent, void, undefined> {
-    let after = filters.after
-    while (!signal?.aborted) {
-      let rest = pauseMs
-      const silence = new Silence(silenceMs, signal)
-      try {
-        const query = { ...filters, after, name: typeof name === 'string' ? name : name?.join(',') }
-        const response = await this.#fetch('/v1/events', query, { headers: { Accept: 'application/x-ndjson' }, signal: silence.signal })
-        for await (const line of linesOf(response.body!)) {
-          silence.break() // while the caller handles the event
-          const said = JSON.parse(line) as FollowedEvent | Mark
-          after = said.position
-          if ('stream' in said) yield said
-          else if (said.end) return
-          silence.begin()
-        }
-      } catch (error) {
-        if (signal?.aborted) return
-        if (!silence.lasted && !passes(error)) throw error
-        rest = restAfter(error)
-      } finally {
-        silence.close()
-      }
-      await pause(rest, signal).catch(() => {}) // aborted: the loop ends
+  follow({ signal, name, ...filters }: FollowOptions = {}): AsyncGenerator<FollowedEvent, void, undefined> {
+    const query = { ...filters, name: typeof name === 'string' ? name : name?.join(',') }
+    return follow(this.#connection, query, (line): line is FollowedEvent => 'stream' in line, signal)
+  }
+
+  /** A sender's groups, newest first; pages are fetched as they are needed. */
+  async *groups(sender: Address, filters: GroupFilters = {}, { signal }: RequestOptions = {}): AsyncGenerator<ListedGroup, void, undefined> {
+    let cursor: string | undefined
+    do {
+      const request = { path: `/v1/senders/${encodeURIComponent(sender)}/groups`, query: { ...filters, cursor }, signal }
+      const { headers, body } = await this.#connection.answer(request, (text) => JSON.parse(text) as ListedGroup[])
+      yield* body
+      cursor = nextCursor(headers)
+    } while (cursor !== undefined)
+  }
+
+  /** A group with all its members and its cancel plan. This needs `chainId` if the group is on several chains. */
+  async group(sender: Address, groupId: GroupId, { chainId, signal }: OnChain = {}): Promise<Group> {
+    const members: Group['members'] = []
+    for (let cursor: string | undefined; ; ) {
+      const query = { chainId, limit: 1000, cursor }
+      const { nextCursor, ...page } = await this.#connection.json<Group>({ path: groupPath(sender, groupId), query, signal })
+      members.push(...page.members)
+      if (nextCursor === undefined) return { ...page, members }
+      cursor = nextCursor
     }
   }
 
@@ -203,94 +183,72 @@ export class Client {
    * bytes are erased. This needs the owner's signature, and `chainId` if the group is on
    * several chains.
    */
-  cancelGroup(sender: Address, groupId: GroupId, proof: CancelProof, options: RequestOptions & { chainId?: number | undefined } = {}): Promise<CanceledGroup> {
-    const init: RequestInit =
-      proof.expires === undefined
-        ? { headers: { Authorization: `Signature ${proof.signature}` } }
-        : {
-            headers: { 'Content-Type': 'application/json' },
-            body: JSON.stringify({ expires: Number(proof.expires), signature: proof.signature }),
-          }
-    const path = `/v1/senders/${sender}/groups/${groupId}/cancel`
-    return this.#json(path, { chainId: options.chainId }, { ...init, method: 'POST', signal: options.signal ?? null })
+  cancelGroup(sender: Address, groupId: GroupId, proof: CancelProof, options: KeyedOptions & OnChain = {}): Promise<CanceledGroup> {
+    const { expires, signature } = proof
+    const typed = expires !== undefined
+    return this.#connection.json({
+      method: 'POST',
+      path: `${groupPath(sender, groupId)}/cancel`,
+      query: { chainId: options.chainId },
+      headers: { 'Idempotency-Key': options.idempotencyKey, Authorization: typed ? undefined : `Signature ${signature}` },
+      ...(typed && { body: stringify({ expires: BigInt(expires), signature }) }),
+      signal: options.signal,
+    })
+  }
+
+  /**
+   * Calls JSON-RPC as on a node of the chain; without `chainId`, of the only chain. Sending a
+   * transaction again finds it. Rejects with an `RpcCallError` if the answer is an error.
+   */
+  async rpc<T = unknown>(method: string, params: readonly unknown[] = [], options: OnChain = {}): Promise<T> {
+    return callOne(this.#connection, rpcPath(options.chainId), method, params, options)
+  }
+
+  /** Calls JSON-RPC with a batch. Answers are in the order of the calls. */
+  async rpcBatch(calls: readonly Omit<RpcCall, 'jsonrpc' | 'id'>[], options: OnChain = {}): Promise<RpcAnswer[]> {
+    return callAll(this.#connection, rpcPath(options.chainId), calls, options)
   }
 
   /** The state of the service. A degraded service is no error. */
-  health(options: RequestOptions = {}): Promise<Health> {
-    return this.#json('/health', {}, { signal: options.signal ?? null }, 503)
+  health({ signal }: RequestOptions = {}): Promise<Health> {
+    return this.#connection.json({ path: '/health', alsoStatus: 503, tries: 1, signal })
   }
 
-  async #post(query: Query, body: object, options: RequestOptions): Promise<Results['results']> {
-    const headers = { 'Content-Type': 'application/json' }
-    const init = { method: 'POST', body: JSON.stringify(body), headers, signal: options.signal ?? null }
-    return (await this.#json<Results>('/v1/transactions', query, init)).results
+  /** Whether the process runs: `status` is ok. */
+  live({ signal }: RequestOptions = {}): Promise<Probe> {
+    return this.#connection.json({ path: '/livez', tries: 1, signal })
   }
 
-  async #json<T>(path: string, query: Query, init: RequestInit, alsoStatus?: number): Promise<T> {
-    const response = await this.#fetch(path, query, init, alsoStatus)
-    return (await response.json()) as T
+  /** Whether the process is ready for requests: `status` is ok. A process that is not is no error. */
+  ready({ signal }: RequestOptions = {}): Promise<Probe> {
+    return this.#connection.json({ path: '/readyz', alsoStatus: 503, tries: 1, signal })
   }
 
-  async #fetch(path: string, query: Query, init: RequestInit, alsoStatus?: number): Promise<Response> {
-    const { apiKey, fetch = globalThis.fetch, headers } = this.#options
-    const all = { Accept: 'application/json', ...headers, ...(apiKey ? { 'X-API-Key': apiKey } : {}), ...(init.headers as Record<string, string>) }
-    const response = await fetch(this.#base + path + queryOf(query), { ...init, headers: all })
-    if (response.ok || response.status === alsoStatus) return response
-    throw new WatchtowerError(await problemOf(response), retryAfterMs(response))
+  /** The contract, as an OpenAPI document. */
+  contract({ signal }: RequestOptions = {}): Promise<Contract> {
+    return this.#connection.json({ path: '/openapi.json', signal })
+  }
+
+  /** The contract as YAML, with its comments and examples. */
+  contractText({ signal }: RequestOptions = {}): Promise<string> {
+    return this.#connection.text({ path: '/openapi.yaml', headers: { Accept: '*/*' }, signal })
+  }
+
+  /** The contract as a web page. */
+  docs({ signal }: RequestOptions = {}): Promise<string> {
+    return this.#connection.text({ path: '/docs', headers: { Accept: 'text/html' }, signal })
+  }
+
+  /** Explains a code of a problem. */
+  problem(code: string, { signal }: RequestOptions = {}): Promise<ProblemKind> {
+    return this.#connection.json({ path: `/problems/${encodeURIComponent(code)}`, signal })
   }
 }
 
-type Query = Record<string, string | number | boolean | readonly string[] | undefined>
-
-function queryOf(query: Query): string {
-  const params = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) {
-    if (value === undefined) continue
-    for (const one of Array.isArray(value) ? value : [value]) params.append(name, String(one))
-  }
-  const text = params.toString()
-  return text && `?${text}`
+function pathOf(hash: Hash): string {
+  return `/v1/transactions/${encodeURIComponent(hash)}`
 }
 
-function milliseconds(ms: number | undefined): string | undefined {
-  return ms === undefined ? undefined : `${Math.ceil(ms)}ms`
-}
-
-// Whether a retry may help. A fetch without an answer fails with a TypeError.
-function passes(error: unknown): boolean {
-  if (error instanceof WatchtowerError) return error.problem.retryable === true || error.problem.status === 429
-  return error instanceof TypeError
-}
-
-// The pause after a temporary error.
-function restAfter(error: unknown): number {
-  return Math.max(pauseMs, error instanceof WatchtowerError ? error.retryAfterMs : 0)
-}
-
-// The service sends seconds. A date, as a proxy may send it, is ignored.
-function retryAfterMs(response: Response): number {
-  const seconds = response.headers.get('Retry-After') ?? ''
-  return /^\d{1,5}$/.test(seconds) ? Number(seconds) * 1_000 : 0
-}
-
-// A proxy before the service sends its own answers.
-async function problemOf(response: Response): Promise<Problem> {
-  const text = await response.text()
-  if (response.headers.get('Content-Type')?.startsWith('application/problem+json')) return JSON.parse(text) as Problem
-  const retryable = response.status === 502 || response.status === 503 || response.status === 504
-  return { type: 'about:blank', title: `HTTP ${response.status}`, status: response.status, code: 'http', detail: text.slice(0, 200), retryable }
-}
-
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const abort = () => {
-      clearTimeout(timer)
-      reject(signal?.reason)
-    }
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', abort)
-      resolve()
-    }, ms)
-    signal?.addEventListener('abort', abort, { once: true })
-  })
+function groupPath(sender: Address, groupId: GroupId): string {
+  return `/v1/senders/${encodeURIComponent(sender)}/groups/${encodeURIComponent(groupId)}`
 }

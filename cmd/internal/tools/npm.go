@@ -17,10 +17,17 @@ import (
 // everywhere.
 const (
 	anvilVersion    = "1.7.1"
+	castVersion     = "1.7.1"
+	ethersVersion   = "6.17.0"
+	web3Version     = "4.16.0"
 	viemVersion     = "2.57.1"
 	oxVersion       = "0.14.45"
 	nearVersion     = "7.3.1"
+	axeVersion      = "4.10.3"
 	tsVersion       = "5.9.3"          // the last version with a compiler in JavaScript: it runs wherever node does
+	openapiVersion  = "7.13.0"         // the generator of the client's types; needs TypeScript 5
+	esbuildVersion  = "0.28.2"         // the bundler that most of the client's users have
+	workerdVersion  = "1.20260730.1"   // the runtime of Cloudflare Workers
 	redoclyVersion  = "2.77.0"         // one file, without dependencies
 	postgresVersion = "18.4.0-beta.17" // Postgres 18.4: only initdb, pg_ctl and postgres
 	nodeMajorMin    = 20
@@ -65,6 +72,37 @@ func (b Box) Viem(ctx context.Context) (Tool, error) {
 	}})
 }
 
+// Wallets is a folder whose node_modules contains the libraries by which applications talk to a wallet's
+// node: ethers and web3.js. viem has a folder of its own.
+func (b Box) Wallets(ctx context.Context) (Tool, error) {
+	return b.first(ctx, func(ctx context.Context, _ string) (string, error) {
+		_, err := nodeRuns("")(ctx, "")
+		return "ethers " + ethersVersion + ", web3 " + web3Version, err
+	}, source{"npm", func(ctx context.Context) (string, error) {
+		return b.npm(ctx, "wallets", pins{"ethers": ethersVersion, "web3": web3Version})
+	}})
+}
+
+// Cast is Foundry's command line for Ethereum.
+func (b Box) Cast(ctx context.Context) (Tool, error) {
+	return b.first(ctx, func(ctx context.Context, path string) (string, error) {
+		line, err := answer(ctx, nil, path, "--version")
+		return versionIn(line), err
+	},
+		source{"system", func(context.Context) (string, error) { return exec.LookPath("cast") }},
+		source{"npm", b.castFromNPM},
+	)
+}
+
+func (b Box) castFromNPM(ctx context.Context) (string, error) {
+	platform := "@foundry-rs/cast-" + runtime.GOOS + "-" + runtime.GOARCH
+	dir, err := b.npm(ctx, "cast", pins{"@foundry-rs/cast": castVersion, platform: castVersion})
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "node_modules", platform, "bin", "cast"), nil // as npm's own wrapper runs it
+}
+
 // NEAR is a folder whose node_modules contains near-api-js, NEAR's client.
 func (b Box) NEAR(ctx context.Context) (Tool, error) {
 	return b.first(ctx, nodeRuns(nearVersion), source{"npm", func(ctx context.Context) (string, error) {
@@ -72,10 +110,54 @@ func (b Box) NEAR(ctx context.Context) (Tool, error) {
 	}})
 }
 
-// TypeScript is a folder whose node_modules contains the compiler.
+// Axe is a folder whose node_modules contains axe-core, which checks pages for accessibility.
+func (b Box) Axe(ctx context.Context) (Tool, error) {
+	return b.first(ctx, nodeRuns(axeVersion), source{"npm", func(ctx context.Context) (string, error) {
+		return b.npm(ctx, "axe", pins{"axe-core": axeVersion})
+	}})
+}
+
+// TypeScript is a folder whose node_modules contains the compiler, and openapi-typescript.
 func (b Box) TypeScript(ctx context.Context) (Tool, error) {
 	return b.first(ctx, compilerRuns, source{"npm", func(ctx context.Context) (string, error) {
-		return b.npm(ctx, "typescript", pins{"typescript": tsVersion})
+		return b.npm(ctx, "typescript", pins{"typescript": tsVersion, "openapi-typescript": openapiVersion})
+	}})
+}
+
+// Esbuild is the program of a bundler.
+func (b Box) Esbuild(ctx context.Context) (Tool, error) {
+	return b.first(ctx, programRuns, source{"npm", func(ctx context.Context) (string, error) {
+		return b.programFromNPM(ctx, "esbuild", "@esbuild/"+runtime.GOOS+"-"+nodeArch(), esbuildVersion)
+	}})
+}
+
+// nodeArch is node's name of this machine's architecture.
+func nodeArch() string {
+	if runtime.GOARCH == "amd64" {
+		return "x64"
+	}
+	return runtime.GOARCH
+}
+
+// programFromNPM is a program that an npm package for one platform consists of.
+func (b Box) programFromNPM(ctx context.Context, name, platform, version string) (string, error) {
+	dir, err := b.npm(ctx, name, pins{platform: version})
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "node_modules", platform, "bin", name), nil
+}
+
+func programRuns(ctx context.Context, path string) (string, error) {
+	line, err := answer(ctx, nil, path, "--version")
+	return versionIn(line), err
+}
+
+// Workerd is the program that runs Cloudflare Workers.
+func (b Box) Workerd(ctx context.Context) (Tool, error) {
+	return b.first(ctx, programRuns, source{"npm", func(ctx context.Context) (string, error) {
+		arch := map[string]string{"x64": "64", "arm64": "arm64"}[nodeArch()]
+		return b.programFromNPM(ctx, "workerd", "@cloudflare/workerd-"+runtime.GOOS+"-"+arch, workerdVersion)
 	}})
 }
 
@@ -112,11 +194,7 @@ func nodeRuns(version string) func(context.Context, string) (string, error) {
 }
 
 func (b Box) postgresFromNPM(ctx context.Context) (string, error) {
-	arch := runtime.GOARCH
-	if arch == "amd64" {
-		arch = "x64" // node's name of the architecture
-	}
-	platform := "@embedded-postgres/" + runtime.GOOS + "-" + arch
+	platform := "@embedded-postgres/" + runtime.GOOS + "-" + nodeArch()
 	dir, err := b.npm(ctx, "postgres-npm", pins{platform: postgresVersion})
 	if err != nil {
 		return "", err

@@ -28,6 +28,8 @@ type Extension struct {
 	// which these refuse.
 	Admin []rest.Route
 	Kinds []rest.Kind
+	// Program is the name of the program, as the console shows it; empty: watchtower.
+	Program string
 	// Wants reports whether to keep bytes in the vault that no transaction names; nil keeps
 	// none.
 	Wants func(ctx context.Context, ref payload.Ref) (bool, error)

@@ -33,9 +33,10 @@ func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool, level *slog.
 	}
 	internal.Admin.Routes = append(internal.Admin.Routes, a.extension.Admin...)
 	internal.Admin.Kinds = append(internal.Admin.Kinds, a.extension.Kinds...)
+	api, operators := delivery.New(public), rest.Internal(internal, a.Ports.Metrics.Handler())
 	return Handlers{
-		API:         rest.Server(delivery.New(public), limits, a.Ports.Log),
-		Metrics:     rest.Server(rest.Internal(internal, a.Ports.Metrics.Handler()), limits, a.Ports.Log),
+		API:         rest.Server(api, limits, a.Ports.Log),
+		Metrics:     rest.Server(a.withConsole(c, b, internal, api, operators), limits, a.Ports.Log),
 		Connections: limits.Connections, TrustedProxies: c.Rates.TrustedProxies,
 	}
 }

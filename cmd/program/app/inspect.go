@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,12 +10,17 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/program/auditor"
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/cmd/program/verify"
+	"github.com/tempo-watchtower/watchtower/commands/delivery/canceler"
+	"github.com/tempo-watchtower/watchtower/commands/delivery/grouping"
+	"github.com/tempo-watchtower/watchtower/commands/delivery/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
+	"github.com/tempo-watchtower/watchtower/projections"
 )
 
 // Inspection is the configured databases and chains, opened read-only.
@@ -107,6 +113,38 @@ func orNone[S verify.Store](s S, err error) (verify.Store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// LogReader is a reader of the log that one replica runs at a time.
+type LogReader struct {
+	Name  string // of its checkpoint
+	Lease string
+	Model bool // it folds a read model, and its checkpoint is beside its tables
+}
+
+// LogReaders are the readers of a program with these read models.
+func LogReaders(models []projections.Model) []LogReader {
+	all := []LogReader{
+		{Name: scheduler.Reader, Lease: scheduler.Reader}, {Name: grouping.Reader, Lease: grouping.Reader},
+		{Name: canceler.Reader, Lease: canceler.Reader},
+	}
+	for _, m := range models {
+		all = append(all, LogReader{Name: m.Name, Lease: projectionPrefix + m.Name, Model: true})
+	}
+	return all
+}
+
+// Checkpoint is the position of a reader of the log.
+func (i Inspection) Checkpoint(ctx context.Context, r LogReader) (eventlog.Position, error) {
+	if !r.Model {
+		return i.Work.Checkpoint(ctx, r.Name)
+	}
+	var at int64
+	err := i.Work.View().QueryRowContext(ctx, `SELECT position FROM readers WHERE name = $1`, r.Name).Scan(&at)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0, fmt.Errorf("checkpoint of %s: %w", r.Name, err)
+	}
+	return eventlog.Position(at), nil //nolint:gosec // not negative
 }
 
 // Close closes the databases and pools.

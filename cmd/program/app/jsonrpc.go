@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 
+	"github.com/tempo-watchtower/watchtower/api/delivery"
 	"github.com/tempo-watchtower/watchtower/api/jsonrpc"
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/api/rpcroute"
@@ -21,16 +22,31 @@ func (a *App) jsonRPC(c config.Config, b Build, pools []*rpc.Pool) rpcroute.Endp
 	if !c.API.RPC {
 		return rpcroute.Endpoint{}
 	}
+	return jsonrpc.New(a.configRPC(c, b, pools))
+}
+
+// RPC returns the answer of /rpc for the extension's own listener; nil when JSON-RPC is switched off. Calls
+// are answered as on delivery's listener, except for what extend changes. Call it after Extend.
+func (a *App) RPC(c config.Config, b Build, front rest.Config, extend func(*jsonrpc.Config)) func(rest.Request) error {
+	if !c.API.RPC {
+		return nil
+	}
+	all := a.configRPC(c, b, a.Pools)
+	extend(&all)
+	return delivery.RPC(delivery.Config{Config: front, Submit: a.Submit, RPC: jsonrpc.New(all)})
+}
+
+func (a *App) configRPC(c config.Config, b Build, pools []*rpc.Pool) jsonrpc.Config {
 	limits := jsonrpc.DefaultLimits()
 	limits.TransactionBytes, limits.CallTimeout = c.API.MaxTransactionBytes, c.API.WorkTimeout
 	proxies := map[chain.ID]jsonrpc.Proxy{}
 	for i, p := range pools {
 		proxies[c.Chains[i].ID] = p
 	}
-	return jsonrpc.New(jsonrpc.Config{
+	return jsonrpc.Config{
 		Submit: a.Submit, Proxies: proxies, Await: a.Tail.Await, NextFree: a.nextFree, Fields: fields,
 		Client: "Watchtower/" + b.Version, Limits: limits, Submitted: a.Ports.Metrics.Submission,
-	})
+	}
 }
 
 // fields returns the fields of signed bytes that their decoder does not keep.

@@ -59,6 +59,8 @@ type Selection struct {
 	From, To Point
 	Stream   string
 	CSV      bool // CSV instead of JSON lines
+	// Progress is called with the position that was read, and the last position to read; may be nil.
+	Progress func(at, end eventlog.Position)
 }
 
 // Line is an event in exported form.
@@ -132,6 +134,10 @@ func Export(ctx context.Context, s Source, sel Selection, to io.Writer) (written
 			return 0, err
 		}
 	}
+	end, err := sel.end(ctx, s)
+	if err != nil {
+		return 0, err
+	}
 	after := eventlog.Position(0)
 	if sel.From.Time.IsZero() && sel.From.Position > 0 {
 		after = sel.From.Position - 1
@@ -143,6 +149,9 @@ func Export(ctx context.Context, s Source, sel Selection, to io.Writer) (written
 		if sel.To.Time.IsZero() && sel.To.passed(r) {
 			break // times may decrease, positions do not
 		}
+		if sel.Progress != nil {
+			sel.Progress(r.Position, max(end, r.Position))
+		}
 		if !sel.From.reached(r) || sel.To.passed(r) || !strings.HasPrefix(string(r.Stream), sel.Stream) {
 			continue
 		}
@@ -152,6 +161,18 @@ func Export(ctx context.Context, s Source, sel Selection, to io.Writer) (written
 		written++
 	}
 	return written, flush()
+}
+
+// end is the last position to read, for the progress.
+func (sel Selection) end(ctx context.Context, s Source) (eventlog.Position, error) {
+	if sel.Progress == nil {
+		return 0, nil
+	}
+	head, err := s.Head(ctx)
+	if sel.To.Time.IsZero() && sel.To.Position != 0 {
+		head = min(head, sel.To.Position)
+	}
+	return head, err
 }
 
 func jsonLines(to io.Writer) (write func(Line) error, flush func() error) {

@@ -85,8 +85,8 @@ type Life struct {
 // Kind is a further kind of streams, which the package that has it explains.
 type Kind struct {
 	Prefix string // of the streams' names
-	// Named returns the streams that a text may name, and a description of them; none if the text
-	// names no stream of the kind.
+	// Named, unless nil, returns the streams that a text may name, and a description of them; none if
+	// the text names no stream of the kind.
 	Named func(text string, chains []chain.ID) (names []eventlog.Stream, what string)
 	New   func() Folder
 }
@@ -238,7 +238,7 @@ func Replay(ctx context.Context, s Source, of Life, until Until) (Moment, error)
 		return m, err
 	}
 	if until.Position > head {
-		return m, fmt.Errorf("position %d does not exist yet: the log ends at %d", until.Position, head)
+		return m, notYetf("position %d does not exist yet: the log ends at %d", until.Position, head)
 	}
 	for r, err := range stream(ctx, s, name) {
 		if err != nil {
@@ -246,7 +246,7 @@ func Replay(ctx context.Context, s Source, of Life, until Until) (Moment, error)
 		}
 		if until.passed(r) {
 			if m.Version == 0 {
-				return m, fmt.Errorf("%s did not exist at that point: it begins at position %d, at %s", name, r.Position, r.At.UTC().Format(time.RFC3339Nano))
+				return m, notYetf("%s did not exist at that point: it begins at position %d, at %s", name, r.Position, r.At.UTC().Format(time.RFC3339Nano))
 			}
 			break
 		}
@@ -260,7 +260,7 @@ func Replay(ctx context.Context, s Source, of Life, until Until) (Moment, error)
 		}
 	}
 	if until.Version > m.Version {
-		return m, fmt.Errorf("%s has no version %d yet: its last is %d", name, until.Version, m.Version)
+		return m, notYetf("%s has no version %d yet: its last is %d", name, until.Version, m.Version)
 	}
 	m.State = f.state()
 	return m, nil
@@ -283,11 +283,17 @@ func changed(before, after any) (all []Change) {
 	return all
 }
 
-func fields(state any) (all map[string]json.RawMessage) {
+// Members returns the members of a state, as JSON, by their names.
+func Members(state any) (all map[string]json.RawMessage, err error) {
 	text, err := json.Marshal(state)
 	if err == nil {
 		err = json.Unmarshal(text, &all)
 	}
+	return all, err
+}
+
+func fields(state any) map[string]json.RawMessage {
+	all, err := Members(state)
 	if err != nil {
 		panic(fmt.Sprintf("auditor: a state that is no JSON: %v", err)) // states are made of plain values
 	}

@@ -27,7 +27,7 @@ func TestLives(t *testing.T) {
 
 // shown checks the reason, the actor and the cause of each event.
 func shown(t *testing.T, s auditor.Source) {
-	name, err := auditor.Subject(t.Context(), s, hashOf(3).String(), []chain.ID{1, testChain})
+	name, err := auditor.Subject(t.Context(), s, hashOf(3).String(), []chain.ID{1, testChain}, nil)
 	check(t, err)
 	steps, err := auditor.Show(t.Context(), s, auditor.Life{Stream: name, Plan: tx.DefaultSchedule()})
 	check(t, err)
@@ -59,7 +59,7 @@ func shown(t *testing.T, s auditor.Source) {
 		t.Errorf("changed: %v", steps[3].Changed)
 	}
 	for text, chains := range map[string][]chain.ID{hashOf(3).String(): {1}, hashOf(99).String(): {testChain}, "tx-1": nil, "0x12/0x34": {1}} {
-		if _, err := auditor.Subject(t.Context(), s, text, chains); err == nil {
+		if _, err := auditor.Subject(t.Context(), s, text, chains, nil); err == nil {
 			t.Errorf("%s was found on %v", text, chains)
 		}
 	}

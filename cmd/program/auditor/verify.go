@@ -211,7 +211,7 @@ func LastSeal(ctx context.Context, s Source) (last audit.Sealed, err error) {
 		}
 	}
 	if last.Through == 0 {
-		return last, errors.New("the log has no seal yet")
+		return last, notYetf("the log has no seal yet")
 	}
 	return last, nil
 }

@@ -22,6 +22,7 @@ type Config struct {
 	Listen        string
 	MetricsListen string
 	OpenAccess    bool // no API key is needed, on any listen address
+	Console       bool // serve the console on the internal listener
 	Profiling     bool // serve CPU and memory profiles on the internal listener
 	Store         Store
 	Database      Store  // the store, unless set otherwise

@@ -60,7 +60,7 @@ func (in input) mustResolve(t testing.TB) (Config, map[string]Setting) {
 func TestDefaults(t *testing.T) {
 	store := Store{Engine: Embedded, Dir: "watchtower-data"}
 	want := Config{
-		Listen: "127.0.0.1:8420", MetricsListen: "127.0.0.1:8421",
+		Listen: "127.0.0.1:8420", MetricsListen: "127.0.0.1:8421", Console: true,
 		Store: store, Database: store, VaultKeyFile: "watchtower-data/vault.key",
 		Grouping: commands.GroupExplicit, ExpiringWindow: 30 * time.Second, MaxValidAfter: 400 * 24 * time.Hour,
 		Scheduler: Scheduler{
@@ -150,7 +150,7 @@ func TestEverySettingEveryWay(t *testing.T) {
 		"listen": "127.0.0.1:1", "metrics-listen": "localhost:2", "store": "embedded:x", "database": "embedded:y",
 		"deployment": "payroll-eu", "archive": "file:/var/archive", "cancel.group-id-signatures": "false",
 		"redis": "redis://127.0.0.1:6379", "vault-key-file": "/k", "audit.key-file": "/a", "chains": "7=http://a", "confirmations": "42=3", "grouping": "all",
-		"watcher.use-websocket": "false", "log.level": "debug", "log.format": "text", "log.facts": "true", "open-access": "true", "profiling": "true",
+		"watcher.use-websocket": "false", "log.level": "debug", "log.format": "text", "log.facts": "true", "open-access": "true", "profiling": "true", "console": "false",
 		"trusted-proxies": "10.0.0.0/8,192.168.1.7/32", "api.rpc": "false", "api.origins": "https://app.example,http://localhost:3000", "api.hosts": "watchtower,api.example.com",
 		"tracing.endpoint": "http://127.0.0.1:4318",
 	}

@@ -45,7 +45,7 @@ var (
 // the service, the tests, or Kubernetes.
 func isForeign(name, value string) bool {
 	rest := strings.TrimPrefix(name, envPrefix)
-	return rest == "URL" || rest == "API_KEY" || strings.HasPrefix(rest, "TEST_") || strings.HasPrefix(rest, "CRASH_") ||
+	return rest == "URL" || rest == "ADMIN_URL" || rest == "API_KEY" || strings.HasPrefix(rest, "TEST_") || strings.HasPrefix(rest, "CRASH_") ||
 		kubernetesName.MatchString(name) || linkName.MatchString(name) ||
 		strings.HasSuffix(name, "_PORT") && linkValue.MatchString(value)
 }

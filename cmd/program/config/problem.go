@@ -3,13 +3,15 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 )
 
 // Problem is one error in the configuration.
 type Problem struct {
-	Origin  string // file:line, "env NAME", "flag --name" or "default"
-	Setting string // the setting's path; empty when the problem concerns no single setting
-	Text    string // contains no secret
+	Origin  string `json:"origin"`            // file:line, "env NAME", "flag --name" or "default"
+	Setting string `json:"setting,omitempty"` // the setting's path; empty when the problem concerns no single setting
+	Text    string `json:"text"`              // contains no secret
 }
 
 func (p Problem) String() string {
@@ -21,6 +23,9 @@ func (p Problem) String() string {
 
 // Problems is the error of a configuration: all its problems.
 type Problems []Problem
+
+// ExitStatus is the exit status of a command with these problems.
+func (Problems) ExitStatus() terminal.Status { return terminal.Usage }
 
 // problemsShown limits the number of problems listed.
 const problemsShown = 100

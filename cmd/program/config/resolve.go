@@ -40,6 +40,16 @@ func (g *given) Set(text string) error {
 	return nil
 }
 
+// ParsedTwice forgets what the first of two parses of the same flags has found: a shell's completion
+// makes two.
+func ParsedTwice(flags *pflag.FlagSet) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if g, ours := f.Value.(*given); ours {
+			g.texts = g.texts[len(g.texts)/2:]
+		}
+	})
+}
+
 func (g *given) Type() string { return g.kind }
 
 // String returns the default, which pflag shows in the usage.

@@ -16,10 +16,11 @@ import (
 type setting struct {
 	path     string // in the file: section.name
 	kind     kind
-	standard string // the default as text; empty when there is none
-	absent   string // in words, the behaviour without a default
-	allowed  string // in words, the valid values
-	doc      string // sentences; backquotes mark code
+	standard string   // the default as text; empty when there is none
+	absent   string   // in words, the behaviour without a default
+	allowed  string   // in words, the valid values
+	words    []string // the valid values, if they are a few words
+	doc      string   // sentences; backquotes mark code
 
 	read func(text string) error // its errors describe the problem and contain no secret
 	list func(f *file, n ast.Node)
@@ -116,7 +117,7 @@ func choices[C any](path string, value *C, standard, doc string, words []string,
 	}
 	shown := standard
 	return &setting{
-		path: path, kind: text, standard: standard, doc: doc,
+		path: path, kind: text, standard: standard, doc: doc, words: words,
 		allowed: "`" + strings.Join(words, "`, `") + "`",
 		show:    func() string { return shown },
 		read: func(text string) error {

@@ -34,6 +34,8 @@ func (d *draft) places() []*setting {
 			"The address on which the API listens. An address other than loopback requires API keys (`watchtower keys create`) or `open-access`."),
 		toggles("profiling", &d.Profiling, false,
 			"Whether operators may take profiles at `/debug/pprof/` of `metrics-listen`."),
+		toggles("console", &d.Console, true,
+			"Whether the operators' console, for browsers, is served at `/console/` of `metrics-listen`. Once there are API keys, people sign in with one: the scope `audit` looks, `admin` acts."),
 		toggles("open-access", &d.OpenAccess, false,
 			"Whether requests need no API key, even if there are keys, and on every listen address. Only for a service that something else protects from strangers."),
 		addresses("metrics-listen", &d.MetricsListen, "127.0.0.1:8421",

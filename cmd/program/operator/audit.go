@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/program/auditor"
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 	"github.com/tempo-watchtower/watchtower/domain/audit"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
@@ -56,26 +58,34 @@ func (p Program) subject(ctx context.Context, c config.Config, log auditor.Sourc
 	if on != "" {
 		id, err := chain.ParseID(on)
 		if err != nil {
-			return auditor.Life{}, fmt.Errorf("chain: %w", err)
+			return auditor.Life{}, terminal.Misuse("chain: %w", err)
 		}
 		chains = []chain.ID{id}
 	}
-	name, err := auditor.Subject(ctx, log, text, chains, p.Audited...)
-	return auditor.Life{Stream: name, Plan: c.Scheduler.Schedule, Kinds: p.Audited}, err
+	name, err := auditor.Subject(ctx, log, text, chains, p.Forms, p.Audited...)
+	return auditor.Life{Stream: name, Plan: c.Scheduler.Schedule, Kinds: p.Audited}, found(err)
 }
 
-// subjectHelp says what a SUBJECT is.
-func (p Program) subjectHelp() string {
-	help := "SUBJECT is a transaction's hash, SENDER/GROUP of a group, "
-	if p.AuditedHelp != "" {
-		help += p.AuditedHelp + ", "
+// found gives an error about a subject its exit status.
+func found(err error) error {
+	switch {
+	case errors.Is(err, auditor.ErrUnknown):
+		return terminal.With(terminal.NotFound, err)
+	case errors.Is(err, auditor.ErrSubject):
+		return terminal.With(terminal.Usage, err)
 	}
-	return help + "or a stream's name."
+	return err
+}
+
+// subjectHelp describes SUBJECT.
+func (p Program) subjectHelp() string {
+	return "SUBJECT is a transaction's hash, SENDER/GROUP of a group, " + p.FormsHelp + "or a stream's name.\n" +
+		"Without --chain, a hash or group is searched on the configured chains, or without any, in the\nwhole log."
 }
 
 func (p Program) showLife() *cobra.Command {
 	var on string
-	var asJSON bool
+	var o terminal.Output
 	cmd := &cobra.Command{
 		Use: "show SUBJECT", Short: "Print the recorded history of a transaction or group", Args: cobra.ExactArgs(1),
 		Long: "Print the recorded history of a transaction or group: each event with its actor, cause,\nchanges, nodes' replies and reason.\n" + p.subjectHelp(),
@@ -89,21 +99,28 @@ func (p Program) showLife() *cobra.Command {
 				if err != nil && len(steps) == 0 {
 					return err
 				}
-				if asJSON {
-					return errors.Join(indented(cmd.OutOrStdout(), steps), err)
-				}
-				return errors.Join(tell(cmd.OutOrStdout(), life, steps), err)
+				return errors.Join(err, terminal.Tell(cmd, &o, "", steps, func(to io.Writer, steps []auditor.Step) error { return tell(to, life, steps) }))
 			})
 		},
 	}
 	p.Settings(cmd)
-	cmd.Flags().StringVar(&on, "chain", "", "the chain's id; by default every configured chain")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().StringVar(&on, "chain", "", "the `chain` of a hash or group")
+	p.completeChain(cmd)
+	o.Flags(cmd)
 	return cmd
 }
 
-// tell writes a history as text.
+// tell writes a history as text, or as a table for CSV.
 func tell(to io.Writer, life auditor.Life, steps []auditor.Step) error {
+	if terminal.IsSheet(to) {
+		var rows [][]string
+		for _, s := range steps {
+			rows = append(rows, []string{
+				strconv.FormatUint(uint64(s.Version), 10), strconv.FormatUint(uint64(s.Position), 10), s.At.Format(time.RFC3339Nano), s.Name, s.Meta.Actor, s.Why, string(s.Data),
+			})
+		}
+		return terminal.Table(to, "VERSION\tPOSITION\tAT\tNAME\tACTOR\tWHY\tDATA", rows)
+	}
 	w := bufio.NewWriter(to)
 	fmt.Fprintf(w, "%s: %d events\n", life.Stream, len(steps))
 	for _, s := range steps {
@@ -135,16 +152,10 @@ func tell(to io.Writer, life auditor.Life, steps []auditor.Step) error {
 	return w.Flush()
 }
 
-func indented(to io.Writer, value any) error {
-	e := json.NewEncoder(to)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(value)
-}
-
 func (p Program) replayState() *cobra.Command {
 	var on, at string
 	var version, position uint64
+	var o terminal.Output
 	cmd := &cobra.Command{
 		Use: "replay SUBJECT", Short: "Print the state of a transaction or group as of a version, position or time", Args: cobra.ExactArgs(1),
 		Long:    "Print the state of a transaction or group as of a version, position or time; of now unless\none is given. " + p.subjectHelp(),
@@ -152,12 +163,12 @@ func (p Program) replayState() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for name, given := range map[string]uint64{"version": version, "position": position} {
 				if given == 0 && cmd.Flags().Changed(name) {
-					return fmt.Errorf("--%s 0 does not exist: numbers begin with 1", name)
+					return terminal.Misuse("--%s 0 does not exist: numbers begin with 1", name)
 				}
 			}
 			until, err := auditor.ParseUntil(version, position, at)
 			if err != nil {
-				return err
+				return terminal.With(terminal.Usage, err)
 			}
 			return p.withLog(cmd, func(ctx context.Context, c config.Config, log auditor.Source) error {
 				life, err := p.subject(ctx, c, log, args[0], on)
@@ -166,18 +177,36 @@ func (p Program) replayState() *cobra.Command {
 				}
 				moment, err := auditor.Replay(ctx, log, life, until)
 				if err != nil {
-					return err
+					return found(err)
 				}
-				return indented(cmd.OutOrStdout(), moment)
+				return terminal.Tell(cmd, &o, "", moment, tellMoment)
 			})
 		},
 	}
 	p.Settings(cmd)
-	cmd.Flags().StringVar(&on, "chain", "", "the chain's id; by default every configured chain")
+	cmd.Flags().StringVar(&on, "chain", "", "the `chain` of a hash or group")
+	p.completeChain(cmd)
 	cmd.Flags().Uint64Var(&version, "version", 0, "as of this version of its stream")
 	cmd.Flags().Uint64Var(&position, "position", 0, "as of this position of the log")
 	cmd.Flags().StringVar(&at, "at", "", "as of this time, such as 2026-01-31T12:00:00Z")
+	o.Only(cmd, terminal.AsJSON, terminal.AsJSON, terminal.AsLines, terminal.AsTable, terminal.AsCSV)
 	return cmd
+}
+
+// tellMoment writes a state as properties, one for each member.
+func tellMoment(to io.Writer, m auditor.Moment) error {
+	told := []terminal.Property{
+		{Name: "stream", Value: string(m.Stream)}, {Name: "version", Value: strconv.FormatUint(uint64(m.Version), 10)},
+		{Name: "position", Value: strconv.FormatUint(uint64(m.Position), 10)}, {Name: "at", Value: m.At.Format(time.RFC3339Nano)}, {Name: "why", Value: m.Why},
+	}
+	members, err := auditor.Members(m.State)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		told = append(told, terminal.Property{Name: name, Value: string(members[name])})
+	}
+	return terminal.Properties(to, told)
 }
 
 const verifyLogHelp = `Check the log against itself: every event's link is computed again, versions must have no
@@ -193,14 +222,14 @@ The exit status is 0 without faults, 1 with faults, 2 if a check could not be ma
 func (p Program) verifyLog() *cobra.Command {
 	var keys []string
 	var kept string
-	var asJSON, quiet bool
+	var o terminal.Output
+	var progress func(unit string) *terminal.Progress
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Find an event that was altered, removed or inserted", Args: cobra.NoArgs, Long: verifyLogHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			options := auditor.Options{}
-			if !quiet {
-				options.Progress = Progress(p.Stderr)
-			}
+			shown := progress("events")
+			defer shown.End()
+			options := auditor.Options{Progress: shown.Show}
 			for _, text := range keys {
 				var key audit.Key
 				if err := key.UnmarshalText([]byte(text)); err != nil {
@@ -214,15 +243,16 @@ func (p Program) verifyLog() *cobra.Command {
 			}
 			return p.withLog(cmd, func(ctx context.Context, _ config.Config, log auditor.Source) error {
 				report, err := auditor.Verify(ctx, log, options)
-				return errors.Join(reportOf(cmd.OutOrStdout(), report, asJSON), judged(report, err))
+				shown.End()
+				return errors.Join(judged(report, err), terminal.Tell(cmd, &o, "faults", report, tellAudit))
 			})
 		},
 	}
 	p.Settings(cmd)
 	cmd.Flags().StringSliceVar(&keys, "key", nil, "a public key that may sign seals, 64 hex digits; may be repeated")
 	cmd.Flags().StringVar(&kept, "seals", "", "a file with seals that were kept outside the log")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
-	cmd.Flags().BoolVar(&quiet, "quiet", false, "print no progress")
+	progress = p.progressing(cmd)
+	o.Report(cmd)
 	return cmd
 }
 
@@ -244,10 +274,7 @@ func judged(r auditor.Report, err error) error {
 	return nil
 }
 
-func reportOf(to io.Writer, r auditor.Report, asJSON bool) error {
-	if asJSON {
-		return indented(to, r)
-	}
+func tellAudit(to io.Writer, r auditor.Report) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "events\t%d up to position %d, %d of them recorded before links existed\n", r.Events, r.Head, r.Unlinked)
 	fmt.Fprintf(w, "sealed\tup to position %d; %d events since\n", r.Sealed, r.Rest)
@@ -295,23 +322,26 @@ func readSeals(name string) (seals []audit.Sealed, err error) {
 }
 
 func (p Program) lastSeal() *cobra.Command {
+	var o terminal.Output
 	cmd := &cobra.Command{
 		Use: "seal", Short: "Print the newest seal, to keep it outside the log", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withLog(cmd, func(ctx context.Context, _ config.Config, log auditor.Source) error {
 				seal, err := auditor.LastSeal(ctx, log)
 				if err != nil {
-					return err
+					return found(err)
 				}
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(seal)
+				return terminal.Tell(cmd, &o, "", seal, func(io.Writer, audit.Sealed) error { return nil })
 			})
 		},
 	}
 	p.Settings(cmd)
+	o.Only(cmd, terminal.AsLines, terminal.AsLines, terminal.AsJSON)
 	return cmd
 }
 
 func (p Program) auditKey() *cobra.Command {
+	var o terminal.Output
 	cmd := &cobra.Command{
 		Use: "key", Short: "Print the public key of the key that signs seals here", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -326,10 +356,32 @@ func (p Program) auditKey() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), signer.Key())
-			return err
+			return terminal.Tell(cmd, &o, "", map[string]string{"key": signer.Key().String()}, func(to io.Writer, shown map[string]string) error {
+				return terminal.Remark(to, "%s", shown["key"])
+			})
 		},
 	}
 	p.Settings(cmd)
+	o.Only(cmd, terminal.AsTable, terminal.AsTable, terminal.AsJSON)
 	return cmd
+}
+
+// completeChain completes the flag --chain by the configured chains.
+func (p Program) completeChain(cmd *cobra.Command) {
+	_ = cmd.RegisterFlagCompletionFunc("chain", func(cmd *cobra.Command, _ []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
+		c, err := p.completing(cmd)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		for _, on := range c.Chains {
+			ids = append(ids, cobra.CompletionWithDesc(on.ID.String(), on.Name))
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	}) // the flag exists
+}
+
+// completing reads the configuration of a command that a shell completes.
+func (p Program) completing(cmd *cobra.Command) (config.Config, error) {
+	config.ParsedTwice(cmd.Flags())
+	return p.Resolve(cmd)
 }

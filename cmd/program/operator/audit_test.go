@@ -11,7 +11,7 @@ import (
 // The report of a check names each of its numbers.
 func TestReportNamesItsNumbers(t *testing.T) {
 	var out bytes.Buffer
-	if err := reportOf(&out, auditor.Report{Clean: true, Events: 30, Head: 40, Unlinked: 2, Sealed: 35, Rest: 5}, false); err != nil {
+	if err := tellAudit(&out, auditor.Report{Clean: true, Events: 30, Head: 40, Unlinked: 2, Sealed: 35, Rest: 5}); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{

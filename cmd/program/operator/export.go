@@ -14,6 +14,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/auditor"
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
+	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
 // exporting holds the flags of an export.
@@ -52,28 +54,38 @@ func (e exporting) selection() (sel auditor.Selection, err error) {
 
 func (p Program) export() *cobra.Command {
 	var e exporting
+	var o terminal.Output
+	var progress func(unit string) *terminal.Progress
 	cmd := &cobra.Command{
 		Use: "export", Short: "Write events as lines of JSON or as CSV", Args: cobra.NoArgs,
 		Long:    "Write a range of events as lines of JSON or as CSV, optionally compressed. --from and --to\nare positions, or times such as 2026-01-31T12:00:00Z, and include the events at them.\nPositions begin with 1.",
 		Example: "  " + p.Name + " audit export --from 2026-01-01T00:00:00Z --to 2026-01-31T23:59:59Z --stream tx-42431- --zstd > january.jsonl.zst",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("output") {
+				e.format = string(o.Format)
+			}
 			sel, err := e.selection()
 			if err != nil {
-				return err
+				return terminal.With(terminal.Usage, err)
 			}
+			shown := progress("positions")
+			sel.Progress = func(at, end eventlog.Position) { shown.Show("export", uint64(at), uint64(end)) }
 			return p.withLog(cmd, func(ctx context.Context, _ config.Config, log auditor.Source) error {
 				written, err := e.write(ctx, cmd.OutOrStdout(), log, sel)
+				shown.End()
 				fmt.Fprintf(p.Stderr, "%d events\n", written) //nolint:errcheck // the error that counts is err
 				return err
 			})
 		},
 	}
 	p.Settings(cmd)
+	progress = p.progressing(cmd)
+	o.Only(cmd, terminal.AsLines, terminal.AsLines, terminal.AsCSV)
 	flags := cmd.Flags()
 	flags.StringVar(&e.from, "from", "", "a position or a time; by default the beginning")
 	flags.StringVar(&e.to, "to", "", "a position or a time; by default the end")
 	flags.StringVar(&e.stream, "stream", "", "only streams whose names have this prefix, such as tx-42431-")
-	flags.StringVar(&e.format, "format", "jsonl", "jsonl or csv")
+	flags.StringVar(&e.format, "format", "jsonl", "the same as -o")
 	flags.StringVar(&e.out, "out", "", "a new file to write to; by default standard output")
 	flags.BoolVar(&e.gzip, "gzip", false, "compress with gzip")
 	flags.BoolVar(&e.zstd, "zstd", false, "compress with Zstandard")

@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -20,7 +19,7 @@ type Forward struct {
 	Short, Long, Topics, Example string
 	As, Group                    string // default topic and consumer group
 	// Of returns the view of the log to forward; nil forwards the log itself.
-	Of func(feed.Log) feed.Log
+	Of func(*cobra.Command, feed.Log) (feed.Log, error)
 }
 
 // toVar keeps a broker's password out of the process list. It lacks the prefix of the settings,
@@ -48,7 +47,7 @@ func (p Program) Forward(what Forward) *cobra.Command {
 			if f.to == "" {
 				f.to = os.Getenv(toVar)
 			}
-			return f.run(cmd.Context(), c, what.Of, p.logger(c))
+			return f.run(cmd, c, what.Of, p.logger(c))
 		},
 	}
 	p.Settings(cmd)
@@ -64,7 +63,8 @@ func (p Program) Forward(what Forward) *cobra.Command {
 	return cmd
 }
 
-func (f forwarding) run(ctx context.Context, c config.Config, of func(feed.Log) feed.Log, log *slog.Logger) (err error) {
+func (f forwarding) run(cmd *cobra.Command, c config.Config, of func(*cobra.Command, feed.Log) (feed.Log, error), log *slog.Logger) (err error) {
+	ctx := cmd.Context()
 	if f.to == "" {
 		return errors.New("forward: --to must name a broker")
 	}
@@ -81,7 +81,9 @@ func (f forwarding) run(ctx context.Context, c config.Config, of func(feed.Log) 
 	defer func() { err = errors.Join(err, publisher.Close()) }()
 	events := feed.Log(source.Log)
 	if of != nil {
-		events = of(events)
+		if events, err = of(cmd, events); err != nil {
+			return err
+		}
 	}
 	forwarder, err := feed.NewForwarder(
 		feed.Options{Log: events, Groups: source.Groups, Group: f.group, FromEnd: f.fromEnd, Logger: log},

@@ -1,18 +1,21 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -49,6 +52,7 @@ func (p Program) withKeys(cmd *cobra.Command, do func(ctx context.Context, keys 
 type wanted struct {
 	name, client    string
 	scopes, senders []string
+	signers, pools  []string // of the relay
 	perSecond       int
 	burst           int
 	expires         time.Duration
@@ -59,13 +63,13 @@ func (w wanted) key(now time.Time) (key access.Key, err error) {
 	for _, s := range w.scopes {
 		key.Scopes = append(key.Scopes, access.Scope(s))
 	}
-	for _, text := range w.senders {
-		sender, err := chain.ParseAddress(text)
-		if err != nil {
-			return key, fmt.Errorf("sender: %w", err)
-		}
-		key.Senders = append(key.Senders, sender)
+	if key.Senders, err = addresses("sender", w.senders); err != nil {
+		return key, err
 	}
+	if key.Signers, err = addresses("signers", w.signers); err != nil {
+		return key, err
+	}
+	key.Pools = w.pools
 	if w.perSecond != 0 || w.burst != 0 {
 		key.Rate = &access.Rate{PerSecond: w.perSecond, Burst: w.burst}
 	}
@@ -75,36 +79,56 @@ func (w wanted) key(now time.Time) (key access.Key, err error) {
 	return key, nil
 }
 
+// addresses parses the values of a flag.
+func addresses(flag string, texts []string) (all []chain.Address, err error) {
+	for _, text := range texts {
+		a, err := chain.ParseAddress(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", flag, err)
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
 func (p Program) createKey() *cobra.Command {
 	var w wanted
+	var o terminal.Output
 	cmd := &cobra.Command{
 		Use: "create", Short: "Create a key and print it once", Args: cobra.NoArgs,
 		Example: "  " + p.Name + " keys create --name 'payroll' --scope submit,read,cancel",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			key, err := w.key(time.Now())
 			if err != nil {
-				return err
+				return terminal.With(terminal.Usage, err)
 			}
 			return p.withKeys(cmd, func(ctx context.Context, keys commands.Keys) error {
 				token, made, err := keys.Create(ctx, key, Meta())
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "Key %s of client %s, which is not shown again:\n", made.ID, made.Owner()) //nolint:errcheck // the next line tells
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), token)
-				return err
+				if o.Format == terminal.AsTable {
+					fmt.Fprintf(cmd.ErrOrStderr(), "Key %s of client %s, which is not shown again:\n", made.ID, made.Owner()) //nolint:errcheck // the next line tells
+				}
+				shown := map[string]string{"id": made.ID.String(), "client": made.Owner(), "token": token}
+				return terminal.Tell(cmd, &o, "", shown, func(to io.Writer, shown map[string]string) error {
+					return terminal.Remark(to, "%s", shown["token"])
+				})
 			})
 		},
 	}
-	p.Settings(cmd)
+	o.Only(cmd, terminal.AsTable, terminal.AsTable, terminal.AsJSON)
 	flags := cmd.Flags()
 	flags.StringVar(&w.name, "name", "", "a name that tells operators the key's purpose")
 	flags.StringVar(&w.client, "client", "", "the client that the key belongs to: 1 to 64 of A-Z, a-z, 0-9 and ._:-, or the id of an older key, whose client it is then. Keys of one client see the same transactions. By default the key is a client by itself: a later key sees its transactions only if it names this key's id")
 	flags.StringSliceVar(&w.scopes, "scope", nil, "the key's scopes: "+scopes()+"; may be repeated")
 	flags.StringSliceVar(&w.senders, "sender", nil, "an address; only its transactions may be submitted and seen. May be repeated")
+	flags.StringSliceVar(&w.signers, "signers", nil, "addresses of the relayer's signers, separated by commas: with signers or pools, the key's intents may name only these")
+	flags.StringSliceVar(&w.pools, "pools", nil, "names of the relayer's pools, separated by commas, likewise; a pool's signers may not be named by themselves")
 	flags.IntVar(&w.perSecond, "rate", 0, "requests per second, instead of rate.key")
 	flags.IntVar(&w.burst, "burst", 0, "requests at once, instead of rate.key-burst")
 	flags.DurationVar(&w.expires, "expires", 0, "how long the key is valid, such as 720h; by default without end")
+	p.Settings(cmd) // after the command's own flags: --pools is the key's, not the setting of the relayer
 	return cmd
 }
 
@@ -116,7 +140,38 @@ func scopes() string {
 	return strings.Join(all, ", ")
 }
 
+// keyShown is a key as it is listed.
+type keyShown struct {
+	ID      string   `json:"id"`
+	Name    string   `json:"name"`
+	Client  string   `json:"client"`
+	Scopes  []string `json:"scopes"`
+	Senders []string `json:"senders"` // empty: any
+	// Signers and Pools are those that the key may use; both empty: any.
+	Signers   []string `json:"signers,omitempty"`
+	Pools     []string `json:"pools,omitempty"`
+	CreatedAt string   `json:"createdAt"`
+	State     string   `json:"state"`
+}
+
+func tellKeys(to io.Writer, all []keyShown) error {
+	var rows [][]string
+	for _, k := range all {
+		senders := "any"
+		if n := len(k.Senders); n > 0 {
+			senders = fmt.Sprint(n)
+		}
+		signers, pools := "any", "any"
+		if len(k.Signers)+len(k.Pools) > 0 {
+			signers, pools = fmt.Sprint(len(k.Signers)), cmp.Or(strings.Join(k.Pools, ","), "none")
+		}
+		rows = append(rows, []string{k.ID, k.Name, k.Client, strings.Join(k.Scopes, ","), senders, signers, pools, k.CreatedAt, k.State})
+	}
+	return terminal.Table(to, "ID\tNAME\tCLIENT\tSCOPES\tSENDERS\tSIGNERS\tPOOLS\tCREATED\tSTATE", rows)
+}
+
 func (p Program) listKeys() *cobra.Command {
+	var o terminal.Output
 	cmd := &cobra.Command{
 		Use: "list", Short: "List all keys, also revoked and expired keys, without their secrets", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -125,43 +180,46 @@ func (p Program) listKeys() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "ID\tNAME\tCLIENT\tSCOPES\tSENDERS\tCREATED\tSTATE") //nolint:errcheck // Flush tells
+				shown := []keyShown{}
 				for _, e := range entries {
-					fmt.Fprintln(w, keyLine(e, time.Now())) //nolint:errcheck // Flush tells
+					shown = append(shown, showKey(e, time.Now()))
 				}
-				return w.Flush()
+				return terminal.Tell(cmd, &o, "", shown, tellKeys)
 			})
 		},
 	}
 	p.Settings(cmd)
+	o.Flags(cmd)
 	return cmd
 }
 
-func keyLine(e access.Entry, now time.Time) string {
-	scopes := make([]string, len(e.Key.Scopes))
-	for i, s := range e.Key.Scopes {
-		scopes[i] = string(s)
+func showKey(e access.Entry, now time.Time) keyShown {
+	shown := keyShown{
+		ID: e.Key.ID.String(), Name: e.Key.Name, Client: e.Key.Owner(), Scopes: []string{}, Senders: []string{},
+		CreatedAt: e.CreatedAt.UTC().Format(time.RFC3339), State: "in force",
 	}
-	senders := "any"
-	if n := len(e.Key.Senders); n > 0 {
-		senders = fmt.Sprint(n)
+	for _, s := range e.Key.Scopes {
+		shown.Scopes = append(shown.Scopes, string(s))
 	}
-	state := "in force"
+	for _, s := range e.Key.Senders {
+		shown.Senders = append(shown.Senders, s.String())
+	}
+	for _, s := range e.Key.Signers {
+		shown.Signers = append(shown.Signers, s.String())
+	}
+	shown.Pools = append(shown.Pools, e.Key.Pools...)
 	switch {
 	case !e.RevokedAt.IsZero():
-		state = "revoked " + e.RevokedAt.UTC().Format(time.RFC3339)
+		shown.State = "revoked " + e.RevokedAt.UTC().Format(time.RFC3339)
 		if e.Reason != "" {
-			state += ": " + e.Reason
+			shown.State += ": " + e.Reason
 		}
 	case !e.InForce(now):
-		state = "expired"
+		shown.State = "expired"
 	case e.Key.ExpiresAt != 0:
-		state += " until " + time.Unix(int64(e.Key.ExpiresAt), 0).UTC().Format(time.RFC3339)
+		shown.State += " until " + time.Unix(int64(e.Key.ExpiresAt), 0).UTC().Format(time.RFC3339)
 	}
-	return strings.Join([]string{
-		e.Key.ID.String(), e.Key.Name, e.Key.Owner(), strings.Join(scopes, ","), senders, e.CreatedAt.UTC().Format(time.RFC3339), state,
-	}, "\t")
+	return shown
 }
 
 func (p Program) revokeKey() *cobra.Command {
@@ -171,15 +229,76 @@ func (p Program) revokeKey() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var id access.KeyID
 			if err := id.UnmarshalText([]byte(args[0])); err != nil {
-				return err
+				return terminal.With(terminal.Usage, err)
 			}
 			return p.withKeys(cmd, func(ctx context.Context, keys commands.Keys) error {
 				_, err := keys.Revoke(ctx, id, reason, Meta())
+				if errors.Is(err, access.ErrUnknownKey) {
+					return terminal.With(terminal.NotFound, err)
+				}
 				return err
 			})
 		},
 	}
 	p.Settings(cmd)
+	cmd.ValidArgsFunction = p.completeKeys
 	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for the record")
 	return cmd
+}
+
+// completeKeysTime is how long a shell waits for the store to complete a key's id.
+const completeKeysTime = time.Second
+
+// completeKeys completes the ids of the keys that are not revoked, from the configured store. It only
+// reads, and a service may be running.
+func (p Program) completeKeys(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), completeKeysTime)
+	defer cancel()
+	entries, err := p.readKeys(ctx, cmd)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, e := range entries {
+		if e.RevokedAt.IsZero() {
+			ids = append(ids, cobra.CompletionWithDesc(e.Key.ID.String(), terminal.Plain(e.Key.Name)))
+		}
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}
+
+// keysMost is the number of events about keys that are read for a completion.
+const keysMost = 10_000
+
+// readKeys reads the keys from the log.
+func (p Program) readKeys(ctx context.Context, cmd *cobra.Command) (entries []access.Entry, err error) {
+	c, err := p.completing(cmd)
+	if err != nil {
+		return nil, err
+	}
+	log, err := app.InspectLog(ctx, c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	recorded, err := log.Stream(ctx, access.Stream, 0, keysMost)
+	if err != nil {
+		return nil, err
+	}
+	var s access.State
+	codec := access.Codec()
+	for _, r := range recorded {
+		e, err := codec.Decode(r.Name, r.Data)
+		if err != nil {
+			return nil, err
+		}
+		s = s.Evolve(e)
+	}
+	for _, e := range s.Keys {
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(a, b access.Entry) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	return entries, nil
 }

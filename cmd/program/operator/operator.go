@@ -26,12 +26,19 @@ type Program struct {
 	Settings func(*cobra.Command)
 	Resolve  func(*cobra.Command) (config.Config, error)
 	Shown    func(*cobra.Command) ([]config.Setting, error) // every setting's value
-	Models   []projections.Model                            // in the order in which they are rebuilt
-	Stderr   io.Writer                                      // for reports of trouble with the store
-	// Audited are further kinds of streams that audit show and replay explain; AuditedHelp describes
-	// their names.
-	Audited     []auditor.Kind
-	AuditedHelp string
+	// Forms are the program's own forms of an audit's subjects, described by FormsHelp. Both may be
+	// nil or empty.
+	Forms     auditor.Forms
+	FormsHelp string
+	// Servable returns the reasons why the program could not serve with the configuration, as
+	// config.Problems. Schema is the JSON Schema of the configuration file.
+	Servable func(*cobra.Command) error
+	Schema   func() []byte
+	Models   []projections.Model // in the order in which they are rebuilt
+	Stderr   io.Writer           // for reports of trouble with the store
+	// Audited are further kinds of streams that audit show and replay explain. FormsHelp describes their
+	// names too.
+	Audited []auditor.Kind
 	// Judges judge the log by the program's promises beyond delivery, when it is verified;
 	// VerifyHelp describes these promises. Both may be nil or empty.
 	Judges     func() []verify.Judge

@@ -3,19 +3,18 @@ package operator
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/app"
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 	"github.com/tempo-watchtower/watchtower/cmd/program/verify"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/projections"
@@ -38,17 +37,41 @@ func (p Program) Projections() *cobra.Command {
 }
 
 func (p Program) listModels() *cobra.Command {
-	return &cobra.Command{
+	var o terminal.Output
+	cmd := &cobra.Command{
 		Use: "list", Short: "List the read models and their tables", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "NAME\tTABLES\tCONTENTS") //nolint:errcheck // Flush tells
+			shown := []modelShown{}
 			for _, m := range p.Models {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", m.Name, strings.Join(m.TableNames(), ", "), m.About) //nolint:errcheck // Flush tells
+				shown = append(shown, modelShown{m.Name, m.TableNames(), m.About})
 			}
-			return w.Flush()
+			return terminal.Tell(cmd, &o, "", shown, func(to io.Writer, all []modelShown) error {
+				var rows [][]string
+				for _, m := range all {
+					rows = append(rows, []string{m.Name, strings.Join(m.Tables, ", "), m.Contents})
+				}
+				return terminal.Table(to, "NAME\tTABLES\tCONTENTS", rows)
+			})
 		},
 	}
+	o.Flags(cmd)
+	return cmd
+}
+
+// modelShown is a read model as it is listed.
+type modelShown struct {
+	Name     string   `json:"name"`
+	Tables   []string `json:"tables"`
+	Contents string   `json:"contents"`
+}
+
+// completeModels completes the names of read models.
+func (p Program) completeModels(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var all []string
+	for _, m := range p.Models {
+		all = append(all, cobra.CompletionWithDesc(m.Name, m.About))
+	}
+	return all, cobra.ShellCompDirectiveNoFileComp
 }
 
 // withModels opens the read models that a command names and runs do.
@@ -116,9 +139,10 @@ func stateOf(ctx context.Context, r *app.ReadModels, m projections.Model) (s mod
 }
 
 func (p Program) modelStatus() *cobra.Command {
-	var asJSON bool
+	var o terminal.Output
 	cmd := &cobra.Command{
-		Use: "status [NAME]...", Short: "Show the read models' positions and unfinished rebuilds",
+		ValidArgsFunction: p.completeModels,
+		Use:               "status [NAME]...", Short: "Show the read models' positions and unfinished rebuilds",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return p.withModels(cmd, names, func(ctx context.Context, r *app.ReadModels, models []projections.Model) error {
 				var all []modelState
@@ -129,38 +153,37 @@ func (p Program) modelStatus() *cobra.Command {
 					}
 					all = append(all, s)
 				}
-				if asJSON {
-					return json.NewEncoder(cmd.OutOrStdout()).Encode(all)
-				}
-				return showStates(cmd.OutOrStdout(), all)
+				return terminal.Tell(cmd, &o, "", all, showStates)
 			})
 		},
 	}
 	p.Settings(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	o.Flags(cmd)
 	return cmd
 }
 
 func showStates(to io.Writer, all []modelState) error {
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tPOSITION\tHEAD\tLAG\tREBUILD") //nolint:errcheck // Flush tells
+	var rows [][]string
 	for _, s := range all {
 		shadow := "none"
 		switch {
 		case s.Busy:
 			shadow = "under way"
 		case s.Shadow != nil:
-			shadow = "left at position " + thousands(uint64(*s.Shadow))
+			shadow = "left at position " + terminal.Thousands(uint64(*s.Shadow))
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", s.Name, s.Position, s.Head, s.Lag, shadow) //nolint:errcheck // Flush tells
+		rows = append(rows, []string{s.Name, fmt.Sprint(s.Position), fmt.Sprint(s.Head), fmt.Sprint(s.Lag), shadow})
 	}
-	return w.Flush()
+	return terminal.Table(to, "NAME\tPOSITION\tHEAD\tLAG\tREBUILD", rows)
 }
 
 func (p Program) rebuildModels() *cobra.Command {
-	var dry, fresh, quiet bool
+	var dry, fresh bool
+	var o terminal.Output
+	var progress func(unit string) *terminal.Progress
 	cmd := &cobra.Command{
-		Use: "rebuild [NAME]...", Short: "Rebuild read models in staging tables, and swap these in",
+		ValidArgsFunction: p.completeModels,
+		Use:               "rebuild [NAME]...", Short: "Rebuild read models in staging tables, and swap these in",
 		Long: `Rebuild read models from the log into staging tables, and swap these in when they have
 caught up. Services may run: their readers do not fail, and their projectors continue
 with the new tables. A stopped rebuild continues where it stopped.
@@ -173,75 +196,101 @@ Progress goes to standard error. See docs/howto/projections.md.`,
 						return err
 					}
 				}
+				all := []rebuiltShown{}
 				for _, m := range models {
-					if err := rebuildModel(ctx, r, m, rebuilding{cmd.OutOrStdout(), p.Stderr, dry, fresh, quiet}); err != nil {
-						return err
+					one, err := rebuildModel(ctx, r, m, rebuilding{progress("positions"), dry, fresh})
+					if err != nil {
+						return errors.Join(err, terminal.Tell(cmd, &o, "", all, tellRebuilt))
 					}
+					all = append(all, one)
 				}
-				return nil
+				return terminal.Tell(cmd, &o, "", all, tellRebuilt)
 			})
 		},
 	}
 	p.Settings(cmd)
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "print the planned changes without making them")
 	cmd.Flags().BoolVar(&fresh, "fresh", false, "discard the staging tables of an earlier rebuild")
-	cmd.Flags().BoolVar(&quiet, "quiet", false, "print no progress")
+	progress = p.progressing(cmd)
+	o.Report(cmd)
 	return cmd
 }
 
-// rebuilding holds the settings and outputs of a rebuild.
+// rebuilding holds the settings of a rebuild.
 type rebuilding struct {
-	out, progress     io.Writer
-	dry, fresh, quiet bool
+	progress   *terminal.Progress
+	dry, fresh bool
 }
 
-func rebuildModel(ctx context.Context, r *app.ReadModels, m projections.Model, o rebuilding) (err error) {
+func (o rebuilding) show(p projections.Progress) {
+	o.progress.Show(fmt.Sprintf("%s: %s", p.Model, p.Step), uint64(p.Position), uint64(p.Head))
+}
+
+// rebuiltShown is what a rebuild of a read model has done, or with a dry run, would do.
+type rebuiltShown struct {
+	Name     string            `json:"name"`
+	DryRun   bool              `json:"dryRun"`
+	Position eventlog.Position `json:"position"` // reached; with a dry run, the log's end
+	Events   uint64            `json:"events"`
+	Rows     uint64            `json:"rows"`
+	Seconds  float64           `json:"seconds"`
+
+	// With a dry run.
+	After   eventlog.Position `json:"after,omitempty"` // the events after this position would be folded
+	Serving eventlog.Position `json:"serving,omitempty"`
+	Busy    bool              `json:"busy,omitempty"`
+}
+
+func tellRebuilt(to io.Writer, all []rebuiltShown) error {
+	for _, r := range all {
+		text := fmt.Sprintf("%s: rebuilt up to position %d: %d events and %d rows in %s, %s events/s", r.Name, r.Position,
+			r.Events, r.Rows, time.Duration(r.Seconds*float64(time.Second)).Round(time.Millisecond), terminal.Thousands(uint64(float64(r.Events)/max(r.Seconds, 1e-9))))
+		switch {
+		case r.Busy:
+			text = fmt.Sprintf("%s: another process is rebuilding it, so this rebuild would be refused", r.Name)
+		case r.DryRun:
+			text = fmt.Sprintf("%s: would fold the events after position %d up to %d, and replace tables that are at position %d", r.Name, r.After, r.Position, r.Serving)
+		}
+		if err := terminal.Remark(to, "%s", text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func rebuildModel(ctx context.Context, r *app.ReadModels, m projections.Model, o rebuilding) (done rebuiltShown, err error) {
 	if o.dry {
 		return wouldRebuild(ctx, r, m, o)
 	}
 	shadow, err := r.Shadow(ctx, m)
 	if err != nil {
-		return err
+		return done, err
 	}
 	defer func() { err = errors.Join(err, shadow.Close()) }()
-	work := &projections.Rebuild{Model: m, Log: r.Log, Shadow: shadow, Fresh: o.fresh, Crash: app.Crash()}
-	b := newBar(o.progress, time.Now)
-	if !o.quiet {
-		work.Told = b.show
-	}
-	done, err := work.Run(ctx)
-	b.end()
-	if err != nil {
-		return err
-	}
-	took := time.Since(b.began)
-	fmt.Fprintf(o.out, "%s: rebuilt up to position %d: %d events and %d rows in %s, %s events/s\n", m.Name, done.Position, //nolint:errcheck // it is done
-		done.Events, done.Rows, took.Round(time.Millisecond), thousands(uint64(float64(done.Events)/took.Seconds())))
-	return nil
+	began := time.Now()
+	work := &projections.Rebuild{Model: m, Log: r.Log, Shadow: shadow, Fresh: o.fresh, Crash: app.Crash(), Told: o.show}
+	reached, err := work.Run(ctx)
+	o.progress.End()
+	return rebuiltShown{Name: m.Name, Position: reached.Position, Events: reached.Events, Rows: reached.Rows, Seconds: time.Since(began).Seconds()}, err
 }
 
 // wouldRebuild describes the effect of a rebuild.
-func wouldRebuild(ctx context.Context, r *app.ReadModels, m projections.Model, o rebuilding) error {
+func wouldRebuild(ctx context.Context, r *app.ReadModels, m projections.Model, o rebuilding) (rebuiltShown, error) {
 	s, err := stateOf(ctx, r, m)
-	if err != nil {
-		return err
+	shown := rebuiltShown{Name: m.Name, DryRun: true, Position: s.Head, Serving: s.Position, Busy: s.Busy}
+	if s.Shadow != nil && !o.fresh {
+		shown.After = *s.Shadow
 	}
-	from := eventlog.Position(0)
-	switch {
-	case s.Busy:
-		fmt.Fprintf(o.out, "%s: another process is rebuilding it, so this rebuild would be refused\n", m.Name) //nolint:errcheck // nothing hangs on it
-		return nil
-	case s.Shadow != nil && !o.fresh:
-		from = *s.Shadow
-	}
-	_, err = fmt.Fprintf(o.out, "%s: would fold the events after position %d up to %d, and replace tables that are at position %d\n", m.Name, from, s.Head, s.Position)
-	return err
+	return shown, err
 }
 
 func (p Program) verifyModels() *cobra.Command {
-	var asJSON, fresh, quiet bool
+	var fresh bool
+	var o terminal.Output
+	var progress func(unit string) *terminal.Progress
 	cmd := &cobra.Command{
-		Use: "verify [NAME]...", Short: "Compare read models with the log, row by row",
+		ValidArgsFunction: p.completeModels,
+		Use:               "verify [NAME]...", Short: "Compare read models with the log, row by row",
 		Long: `Rebuild read models from the log into staging tables, and compare these with the serving
 tables as of one moment. The serving tables are not changed. Rows that differ are printed.
 The exit status is 0 without differences, 1 with differences, 2 if a check could not be made.`,
@@ -249,18 +298,19 @@ The exit status is 0 without differences, 1 with differences, 2 if a check could
 			return p.withModels(cmd, names, func(ctx context.Context, r *app.ReadModels, models []projections.Model) error {
 				drift := map[string]promises.Drift{}
 				for _, m := range models {
-					if err := verifyModel(ctx, r, m, rebuilding{cmd.OutOrStdout(), p.Stderr, false, fresh, quiet}, drift); err != nil {
+					if err := verifyModel(ctx, r, m, rebuilding{progress("positions"), false, fresh}, drift); err != nil {
 						return Unchecked{err}
 					}
 				}
-				return showDrift(cmd.OutOrStdout(), models, drift, asJSON)
+				shown := func(to io.Writer, drift map[string]promises.Drift) error { return showDrift(to, models, drift) }
+				return errors.Join(differs(drift), terminal.Tell(cmd, &o, "", drift, shown))
 			})
 		},
 	}
 	p.Settings(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&fresh, "fresh", false, "discard the staging tables of an earlier rebuild")
-	cmd.Flags().BoolVar(&quiet, "quiet", false, "print no progress")
+	progress = p.progressing(cmd)
+	o.Report(cmd)
 	return cmd
 }
 
@@ -270,12 +320,8 @@ func verifyModel(ctx context.Context, r *app.ReadModels, m projections.Model, o 
 		return err
 	}
 	defer func() { err = errors.Join(err, shadow.Close()) }()
-	b := newBar(o.progress, time.Now)
-	defer b.end()
-	work := &projections.Rebuild{Model: m, Log: r.Log, Shadow: shadow, Fresh: o.fresh}
-	if !o.quiet {
-		work.Told = b.show
-	}
+	defer o.progress.End()
+	work := &projections.Rebuild{Model: m, Log: r.Log, Shadow: shadow, Fresh: o.fresh, Told: o.show}
 	_, err = work.Verify(ctx, func(table projections.Table, want, got iter.Seq2[string, []byte]) error {
 		drift[table.Name] = promises.Compare(want, got)
 		return nil
@@ -283,38 +329,41 @@ func verifyModel(ctx context.Context, r *app.ReadModels, m projections.Model, o 
 	return err
 }
 
-func showDrift(to io.Writer, models []projections.Model, drift map[string]promises.Drift, asJSON bool) error {
-	var found uint64
+// differs is the error of tables that differ.
+func differs(drift map[string]promises.Drift) error {
 	for _, d := range drift {
-		found += d.Total()
-	}
-	if asJSON {
-		if err := json.NewEncoder(to).Encode(drift); err != nil {
-			return err
+		if d.Total() > 0 {
+			return errDiffers
 		}
-	} else {
-		for _, m := range models {
-			for _, t := range m.Tables {
-				d := drift[t.Name]
-				fmt.Fprintf(to, "%s: %d rows, %d missing, %d different, %d too many\n", t.Name, d.Rows, d.Missing, d.Different, d.Extra) //nolint:errcheck // the status tells
-				for _, one := range d.First {
-					if !strings.HasPrefix(one.Key, "0x") {
-						one.Key = strings.TrimLeft(one.Key, "0") // leading zeros are only for the order
-					}
-					fmt.Fprintln(to, verify.Tell(t.Name, one)) //nolint:errcheck // likewise
+	}
+	return nil
+}
+
+func showDrift(to io.Writer, models []projections.Model, drift map[string]promises.Drift) error {
+	for _, m := range models {
+		for _, t := range m.Tables {
+			d := drift[t.Name]
+			if err := terminal.Remark(to, "%s: %d rows, %d missing, %d different, %d too many", t.Name, d.Rows, d.Missing, d.Different, d.Extra); err != nil {
+				return err
+			}
+			for _, one := range d.First {
+				if !strings.HasPrefix(one.Key, "0x") {
+					one.Key = strings.TrimLeft(one.Key, "0") // leading zeros are only for the order
+				}
+				if err := terminal.Remark(to, "%s", verify.Tell(t.Name, one)); err != nil {
+					return err
 				}
 			}
 		}
-	}
-	if found > 0 {
-		return errDiffers
 	}
 	return nil
 }
 
 func (p Program) dumpModels() *cobra.Command {
+	var o terminal.Output
 	cmd := &cobra.Command{
-		Use: "dump [NAME]...", Short: "Print read models row by row, as lines of JSON in the order of their keys",
+		ValidArgsFunction: p.completeModels,
+		Use:               "dump [NAME]...", Short: "Print read models row by row, as lines of JSON in the order of their keys",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return p.withModels(cmd, names, func(ctx context.Context, r *app.ReadModels, models []projections.Model) error {
 				out := bufio.NewWriter(cmd.OutOrStdout())
@@ -328,5 +377,6 @@ func (p Program) dumpModels() *cobra.Command {
 		},
 	}
 	p.Settings(cmd)
+	o.Only(cmd, terminal.AsLines, terminal.AsLines)
 	return cmd
 }

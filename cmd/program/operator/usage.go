@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/tempo-watchtower/watchtower/cmd/program/manual"
 )
 
 const settingsHelp = `
@@ -12,12 +14,19 @@ Every setting of the service is a flag here too, such as --config, --store and -
 "%s serve --help" lists them, and %s explains them.
 `
 
+// AllSettings adds the flags of a program's configuration, by add, to a command whose help shows them.
+func AllSettings(cmd *cobra.Command, add func(*pflag.FlagSet)) *pflag.FlagSet {
+	all := pflag.NewFlagSet("settings", pflag.ContinueOnError)
+	add(all)
+	all.VisitAll(func(f *pflag.Flag) { _ = all.SetAnnotation(f.Name, manual.Settings, nil) }) // the flag exists
+	cmd.Flags().AddFlagSet(all)
+	return all
+}
+
 // Settings adds the flags of a program's configuration, by add, to a command. The command's help
 // shows only its own flags and refers to page for the configuration: those flags fill screens.
 func Settings(cmd *cobra.Command, program, page string, add func(*pflag.FlagSet)) {
-	all := pflag.NewFlagSet("settings", pflag.ContinueOnError)
-	add(all)
-	cmd.Flags().AddFlagSet(all)
+	all := AllSettings(cmd, add)
 	usage := new(cobra.Command).UsageFunc()
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
 		hide := func(hidden bool) { all.VisitAll(func(f *pflag.Flag) { f.Hidden = hidden }) }

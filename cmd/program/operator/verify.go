@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/app"
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 	"github.com/tempo-watchtower/watchtower/cmd/program/verify"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
@@ -39,7 +39,8 @@ a check could not be made. See docs/howto/verify.md.`
 
 // Verify is the command "verify", which checks a store for consistency.
 func (p Program) Verify() *cobra.Command {
-	var asJSON, quiet bool
+	var o terminal.Output
+	var progress func(unit string) *terminal.Progress
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Check the store against itself and the chain, without writing", Args: cobra.NoArgs, Long: verifyHelp + p.VerifyHelp,
 		Example: "  " + p.Name + " verify --store postgres://… --chains 42431=https://…",
@@ -58,16 +59,16 @@ func (p Program) Verify() *cobra.Command {
 			if p.Judges != nil {
 				options.Judges = p.Judges()
 			}
-			if !quiet {
-				options.Progress = Progress(p.Stderr)
-			}
+			shown := progress("rows")
+			options.Progress = shown.Show
 			report, err := verify.Run(cmd.Context(), options)
-			return errors.Join(show(cmd.OutOrStdout(), report, asJSON), verdict(report, err))
+			shown.End()
+			return errors.Join(verdict(report, err), terminal.Tell(cmd, &o, "violations", report, tellReport))
 		},
 	}
 	p.Settings(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
-	cmd.Flags().BoolVar(&quiet, "quiet", false, "print no progress")
+	progress = p.progressing(cmd)
+	o.Report(cmd)
 	return cmd
 }
 
@@ -84,12 +85,7 @@ func verdict(report verify.Report, err error) error {
 	return nil
 }
 
-func show(to io.Writer, r verify.Report, asJSON bool) error {
-	if asJSON {
-		e := json.NewEncoder(to)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
-	}
+func tellReport(to io.Writer, r verify.Report) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "log\t%d events, %d transactions, %d of them open\n", r.Log.Events, r.Log.Transactions, r.Log.Open)
 	for _, table := range slices.Sorted(maps.Keys(r.Drift)) {

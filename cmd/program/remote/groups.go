@@ -3,9 +3,9 @@ package remote
 import (
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	watchtower "github.com/tempo-watchtower/watchtower/clients/go"
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 )
 
 // Groups is the command "groups".
@@ -30,7 +31,8 @@ func Groups(at Listener, program string) *cobra.Command {
 func listGroups(at Listener) *cobra.Command {
 	var on string
 	var active bool
-	cmd := Asks(at, &cobra.Command{Use: "list SENDER", Short: "List a sender's groups, newest first", Args: cobra.ExactArgs(1)},
+	d := &Door{Listener: at}
+	cmd := asks(d, &cobra.Command{Use: "list SENDER", Short: "List a sender's groups, newest first", Args: cobra.ExactArgs(1)},
 		func(_ *cobra.Command, args []string) (Request, error) {
 			r := Get("v1", "senders", args[0], "groups")
 			r.Query = url.Values{"limit": {"1000"}}
@@ -50,16 +52,17 @@ func listGroups(at Listener) *cobra.Command {
 				}
 				rows = append(rows, []string{g.GroupID, strconv.FormatUint(g.ChainID, 10), g.NonceKey, stamp(g.StartAt), stamp(g.EndAt), next})
 			}
-			return Table(to, "GROUP\tCHAIN\tNONCE KEY\tSTART\tEND\tNEXT PAYMENT", rows)
+			return terminal.Table(to, "GROUP\tCHAIN\tNONCE KEY\tSTART\tEND\tNEXT PAYMENT", rows)
 		})
 	cmd.Flags().StringVar(&on, "chain", "", "only groups on this `chain`")
 	cmd.Flags().BoolVar(&active, "active", false, "only groups that end in the future")
-	return cmd
+	return d.completeChain(cmd)
 }
 
 func getGroup(at Listener) *cobra.Command {
 	var query url.Values
-	return Asks(at, onOneChain(&cobra.Command{
+	d := &Door{Listener: at}
+	return asks(d, onOneChain(d, &cobra.Command{
 		Use: "get SENDER GROUP", Aliases: []string{"show"}, Short: "Show a group's members, and which nonces its owner has to use up to cancel it for good", Args: cobra.ExactArgs(2),
 	}, &query), func(_ *cobra.Command, args []string) (Request, error) {
 		query.Set("limit", "1000")
@@ -80,16 +83,16 @@ func tellGroup(to io.Writer, g watchtower.GroupPlan) error {
 		}
 		rows = append(rows, []string{strconv.FormatUint(m.Nonce, 10), m.TxHash, status, stamp(m.EligibleAt), stamp(m.ExpiresAt), waits})
 	}
-	if err := Table(to, "NONCE\tHASH\tSTATUS\tELIGIBLE\tEXPIRES\tWAITS FOR NONCE", rows); err != nil {
+	if err := terminal.Table(to, "NONCE\tHASH\tSTATUS\tELIGIBLE\tEXPIRES\tWAITS FOR NONCE", rows); err != nil {
 		return err
 	}
 	switch plan := g.CancelPlan; {
 	case plan.AlreadyInvalidated == nil:
-		return Remark(to, "to cancel it for good, use up the nonces %s; whether they are used up is unknown: %s", ranges(plan.Nonces), plan.Reason)
+		return terminal.Remark(to, "to cancel it for good, use up the nonces %s; whether they are used up is unknown: %s", ranges(plan.Nonces), plan.Reason)
 	case *plan.AlreadyInvalidated:
-		return Remark(to, "all nonces are used up: the chain takes no member any more")
+		return terminal.Remark(to, "all nonces are used up: the chain takes no member any more")
 	default:
-		return Remark(to, "to cancel it for good, use up the nonces %s under the nonce key %s", ranges(plan.Nonces), plan.NonceKey)
+		return terminal.Remark(to, "to cancel it for good, use up the nonces %s under the nonce key %s", ranges(plan.Nonces), plan.NonceKey)
 	}
 }
 
@@ -127,11 +130,11 @@ func (w *wish) flags(cmd *cobra.Command) *cobra.Command {
 func (w *wish) cancel(cmd *cobra.Command, d *Door, args []string) (*watchtower.Client, watchtower.Cancel, error) {
 	client, err := d.Client()
 	if err != nil {
-		return nil, watchtower.Cancel{}, err
+		return nil, watchtower.Cancel{}, terminal.With(terminal.Usage, err)
 	}
 	health, err := client.Health(cmd.Context())
 	if err != nil {
-		return nil, watchtower.Cancel{}, d.Explained(err)
+		return nil, watchtower.Cancel{}, d.Explained(http.MethodGet, err)
 	}
 	return client, watchtower.Cancel{ChainID: w.on, Deployment: health.Deployment, Sender: args[0], GroupID: args[1], Expires: time.Unix(w.expires, 0)}, nil
 }
@@ -158,8 +161,8 @@ func cancelMessage(at Listener) *cobra.Command {
 			return err
 		},
 	}
-	d.Connection(cmd.Flags(), "url")
-	return w.flags(cmd)
+	d.Connection(cmd, "url")
+	return d.completeChain(w.flags(cmd))
 }
 
 func cancelGroup(at Listener, program string) *cobra.Command {
@@ -175,10 +178,10 @@ func cancelGroup(at Listener, program string) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			signed, err := hex.DecodeString(strings.TrimPrefix(signature, "0x"))
 			if err != nil || len(signed) == 0 {
-				return errors.New("--signature is not hex")
+				return terminal.Misuse("--signature is not hex")
 			}
 			if w.expires == 0 {
-				return errors.New("--expires is the time in the signed message, as cancel-message prints it")
+				return terminal.Misuse("--expires is the time in the signed message, as cancel-message prints it")
 			}
 			client, cancel, err := w.cancel(cmd, &d, args)
 			if err != nil {
@@ -186,7 +189,7 @@ func cancelGroup(at Listener, program string) *cobra.Command {
 			}
 			done, err := client.CancelGroup(cmd.Context(), cancel, func([]byte) ([]byte, error) { return signed, nil })
 			if err != nil {
-				return d.Explained(err)
+				return d.Explained(http.MethodPost, err)
 			}
 			answer, err := json.Marshal(done)
 			if err != nil {
@@ -197,7 +200,7 @@ func cancelGroup(at Listener, program string) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&signature, "signature", "", "the owner's signature, in `hex`")
 	_ = cmd.MarkFlagRequired("signature") // the flag exists
-	return d.Flags(w.flags(cmd))
+	return d.completeChain(d.Flags(w.flags(cmd)))
 }
 
 func tellCanceled(to io.Writer, c watchtower.CanceledGroup) error {
@@ -205,8 +208,8 @@ func tellCanceled(to io.Writer, c watchtower.CanceledGroup) error {
 	for _, m := range c.Members {
 		rows = append(rows, []string{strconv.FormatUint(m.Nonce, 10), m.TxHash, string(m.Status), strconv.FormatBool(m.Canceled)})
 	}
-	if err := Table(to, "NONCE\tHASH\tSTATUS\tCANCELED", rows); err != nil {
+	if err := terminal.Table(to, "NONCE\tHASH\tSTATUS\tCANCELED", rows); err != nil {
 		return err
 	}
-	return Remark(to, "%d transactions were canceled", c.Canceled)
+	return terminal.Remark(to, "%d transactions were canceled", c.Canceled)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/holiman/uint256"
 	"github.com/spf13/cobra"
 
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
@@ -94,16 +95,16 @@ func amount(n *uint256.Int) string {
 }
 
 func tellInspected(to io.Writer, t inspected) error {
-	told := []Property{
-		{"type", t.Type},
-		{"chain", t.ChainID.String()},
-		{"hash", t.Hash.String()},
-		{"sender", t.Sender.String()},
-		{"signature", string(t.Signature)},
+	told := []terminal.Property{
+		{Name: "type", Value: t.Type},
+		{Name: "chain", Value: t.ChainID.String()},
+		{Name: "hash", Value: t.Hash.String()},
+		{Name: "sender", Value: t.Sender.String()},
+		{Name: "signature", Value: string(t.Signature)},
 	}
 	say := func(name, value string) {
 		if value != "" {
-			told = append(told, Property{name, value})
+			told = append(told, terminal.Property{Name: name, Value: value})
 		}
 	}
 	address := func(a *chain.Address) string {
@@ -133,7 +134,7 @@ func tellInspected(to io.Writer, t inspected) error {
 		say("call "+strconv.Itoa(n+1), fmt.Sprintf("%s, value %s, input %s", target, c.Value, c.Input))
 	}
 	say("problem", t.Problem)
-	return Properties(to, told)
+	return terminal.Properties(to, told)
 }
 
 // timeText formats a time of a transaction's window; empty for 0.
@@ -146,7 +147,7 @@ func timeText(unix uint64) string {
 }
 
 func inspectTx(program string) *cobra.Command {
-	d := Door{}
+	var o terminal.Output
 	var on uint64
 	cmd := &cobra.Command{
 		Use: "inspect [HEX|FILE|-]", Short: "Decode a signed transaction, without a service", Args: cobra.MaximumNArgs(1),
@@ -156,10 +157,10 @@ func inspectTx(program string) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			raws, err := rawTxs(cmd, args)
 			if err != nil {
-				return err
+				return terminal.With(terminal.Usage, err)
 			}
 			if len(raws) > 1 {
-				return fmt.Errorf("there are %d transactions, and inspect decodes one", len(raws))
+				return terminal.Misuse("there are %d transactions, and inspect decodes one", len(raws))
 			}
 			shown, err := inspect(raws[0], on, time.Now())
 			if err != nil {
@@ -169,10 +170,10 @@ func inspectTx(program string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return Show(cmd, &d, "", answer, tellInspected)
+			return terminal.Show(cmd, &o, "", answer, tellInspected)
 		},
 	}
 	cmd.Flags().Uint64Var(&on, "chain", 0, "the `chain` that it should be signed for")
-	d.format.flags(cmd)
+	o.Flags(cmd)
 	return cmd
 }

@@ -118,7 +118,7 @@ func TestFormats(t *testing.T) {
 		cmd := &cobra.Command{RunE: func(cmd *cobra.Command, _ []string) error {
 			return Show(cmd, &d, "transactions", []byte(answer), tellTxs)
 		}}
-		d.format.flags(cmd)
+		d.Output.Flags(cmd)
 		return run(t, cmd, "", args...)
 	}
 	for _, c := range []struct {

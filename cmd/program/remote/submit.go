@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	watchtower "github.com/tempo-watchtower/watchtower/clients/go"
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 )
 
 // submitMost is the most transactions of one request.
@@ -101,42 +103,45 @@ func (e RefusedError) Error() string {
 	return fmt.Sprintf("%d of %d were refused", e.Refused, e.Of)
 }
 
+// ExitStatus is the exit status of a command with this error.
+func (RefusedError) ExitStatus() terminal.Status { return terminal.Refused }
+
 func submitTxs(at Listener, program string) *cobra.Command {
 	return sends(at, &cobra.Command{
 		Use: "submit [HEX|FILE|-]...", Short: "Submit signed transactions for delivery",
 		Long: givenHelp + "\n\nA transaction that is accepted will be delivered, whatever fails from then on. To submit it\n" +
-			"again changes nothing. The exit status is 1 if a transaction is refused.",
+			"again changes nothing. The exit status is 3 if a transaction is refused.",
 		Example: "  " + program + " tx submit --chain 42431 0x76…\n  " + program + " tx submit --chain 42431 payroll.txt -o csv",
-	}, (*watchtower.Client).Submit)
+	}, http.MethodPost, (*watchtower.Client).Submit)
 }
 
 func validateTxs(at Listener, program string) *cobra.Command {
 	return sends(at, &cobra.Command{
 		Use: "validate [HEX|FILE|-]...", Short: "Report whether the service would accept transactions, and submit nothing",
-		Long:    givenHelp + "\n\nThe exit status is 1 if a transaction would be refused.",
+		Long:    givenHelp + "\n\nThe exit status is 3 if a transaction would be refused.",
 		Example: "  " + program + " tx validate --chain 42431 0x76…",
-	}, (*watchtower.Client).Validate)
+	}, http.MethodGet, (*watchtower.Client).Validate) // a request that changes nothing
 }
 
 // sends builds a command that sends transactions in requests of submitMost.
-func sends(at Listener, cmd *cobra.Command, send sending) *cobra.Command {
+func sends(at Listener, cmd *cobra.Command, method string, send sending) *cobra.Command {
 	d := Door{Listener: at}
 	var on uint64
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		raws, err := rawTxs(cmd, args)
 		if err != nil {
-			return err
+			return terminal.With(terminal.Usage, err)
 		}
 		client, err := d.Client()
 		if err != nil {
-			return err
+			return terminal.With(terminal.Usage, err)
 		}
 		var all results
 		for len(raws) > 0 {
 			some := raws[:min(len(raws), submitMost)]
 			answers, err := send(client, cmd.Context(), on, some...)
 			if err != nil {
-				return errors.Join(d.Explained(err), all.show(cmd, &d))
+				return errors.Join(d.Explained(method, err), all.show(cmd, &d))
 			}
 			all.Results, raws = append(all.Results, answers...), raws[len(some):]
 		}
@@ -144,7 +149,7 @@ func sends(at Listener, cmd *cobra.Command, send sending) *cobra.Command {
 	}
 	cmd.Flags().Uint64Var(&on, "chain", 0, "the `chain` that the transactions are signed for")
 	_ = cmd.MarkFlagRequired("chain") // the flag exists
-	return d.Flags(cmd)
+	return d.completeChain(d.Flags(cmd))
 }
 
 // results are the answers for some transactions, in their order.
@@ -184,5 +189,5 @@ func tellResults(to io.Writer, r results) error {
 		}
 		rows = append(rows, row)
 	}
-	return Table(to, "NUMBER\tHASH\tSTATUS\tSENDER\tNONCE\tELIGIBLE\tREMARK", rows)
+	return terminal.Table(to, "NUMBER\tHASH\tSTATUS\tSENDER\tNONCE\tELIGIBLE\tREMARK", rows)
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 )
 
 // txShown is the part of a transaction in the clients' API that is printed for people.
@@ -90,10 +92,10 @@ func (t txShown) waits() string {
 }
 
 func tellTx(to io.Writer, t txShown) error {
-	var told []Property
+	var told []terminal.Property
 	say := func(name, format string, args ...any) {
 		if value := fmt.Sprintf(format, args...); value != "" {
-			told = append(told, Property{name, value})
+			told = append(told, terminal.Property{Name: name, Value: value})
 		}
 	}
 	say("hash", "%s", t.TxHash)
@@ -122,7 +124,7 @@ func tellTx(to io.Writer, t txShown) error {
 	if t.Waited != nil && !t.Waited.Reached {
 		say("wait ended", "%s", t.Waited.Because)
 	}
-	return Properties(to, told)
+	return terminal.Properties(to, told)
 }
 
 // txPage is one page of a list.
@@ -136,10 +138,10 @@ func tellTxs(to io.Writer, p txPage) error {
 	for _, t := range p.Transactions {
 		rows = append(rows, []string{t.TxHash, strconv.FormatUint(t.ChainID, 10), t.outcome(), t.Sender, strconv.FormatUint(t.Nonce, 10), strconv.Itoa(t.Attempts), stamp(t.EligibleAt), t.waits()})
 	}
-	if err := Table(to, "HASH\tCHAIN\tSTATUS\tSENDER\tNONCE\tATTEMPTS\tELIGIBLE\tWAITS FOR", rows); err != nil || p.NextCursor == "" {
+	if err := terminal.Table(to, "HASH\tCHAIN\tSTATUS\tSENDER\tNONCE\tATTEMPTS\tELIGIBLE\tWAITS FOR", rows); err != nil || p.NextCursor == "" {
 		return err
 	}
-	return Remark(to, "there are more transactions; continue with --cursor %s", p.NextCursor)
+	return terminal.Remark(to, "there are more transactions; continue with --cursor %s", p.NextCursor)
 }
 
 // Transactions is the command "tx".
@@ -157,20 +159,21 @@ func Transactions(at Listener, program string) *cobra.Command {
 }
 
 // onOneChain adds the flag that is needed if a hash is known on several chains.
-func onOneChain(cmd *cobra.Command, query *url.Values) *cobra.Command {
+func onOneChain(d *Door, cmd *cobra.Command, query *url.Values) *cobra.Command {
 	*query = url.Values{}
 	cmd.Flags().Func("chain", "the `chain` of the transaction, if the service has it on several", func(text string) error {
 		query.Set("chainId", text)
 		return nil
 	})
-	return cmd
+	return d.completeChain(cmd)
 }
 
 // aboutTx builds a command about one transaction.
 func aboutTx[T any](at Listener, method string, cmd *cobra.Command, last []string, list string, tell func(io.Writer, T) error) *cobra.Command {
 	var query url.Values
 	cmd.Args = cobra.ExactArgs(1)
-	return Asks(at, onOneChain(cmd, &query), func(_ *cobra.Command, args []string) (Request, error) {
+	d := &Door{Listener: at}
+	return asks(d, onOneChain(d, cmd, &query), func(_ *cobra.Command, args []string) (Request, error) {
 		return Request{Method: method, Path: append([]string{"v1", "transactions", args[0]}, last...), Query: query, List: list}, nil
 	}, tell)
 }
@@ -205,7 +208,7 @@ func eventsOfTx(at Listener) *cobra.Command {
 			for _, e := range t.Events {
 				rows = append(rows, []string{strconv.FormatUint(e.Version, 10), e.At.UTC().Format(time.RFC3339), e.Name, string(e.Data)})
 			}
-			return Table(to, "VERSION\tAT\tNAME\tDATA", rows)
+			return terminal.Table(to, "VERSION\tAT\tNAME\tDATA", rows)
 		})
 }
 
@@ -218,7 +221,8 @@ func listTxs(at Listener, program string) *cobra.Command {
 		{"limit", "limit", "the maximum `number` of transactions, at most 1000"},
 		{"cursor", "cursor", "continue a list after this `cursor`, which its previous page ends with"},
 	}
-	cmd := Asks(at, &cobra.Command{
+	d := &Door{Listener: at}
+	cmd := asks(d, &cobra.Command{
 		Use: "list", Short: "List transactions, newest first", Args: cobra.NoArgs,
 		Example: "  " + program + " tx list --status broadcasting,retry_scheduled --sender 0x…",
 	}, func(cmd *cobra.Command, _ []string) (Request, error) {
@@ -237,5 +241,5 @@ func listTxs(at Listener, program string) *cobra.Command {
 	for _, f := range filters {
 		flags.String(f.flag, "", f.help)
 	}
-	return cmd
+	return d.completeChain(cmd)
 }

@@ -35,6 +35,8 @@ type Store interface {
 	Page(ctx context.Context, after eventlog.Position, most int) ([]eventlog.Recorded, error)
 	// Names lists up to most streams by prefix. after is the next value of the previous call.
 	Names(ctx context.Context, prefix string, after int64, most int) (names []eventlog.Stream, next int64, err error)
+	// Ending lists up to most streams by the end of their names. It reads the names of all streams.
+	Ending(ctx context.Context, ending string, most int) ([]eventlog.Stream, error)
 	// Stream is the events of a stream after a version, up to most of them; fewer at its end.
 	Stream(ctx context.Context, stream eventlog.Stream, after eventlog.Version, most int) ([]eventlog.Recorded, error)
 	// Streams is all events of some streams, each stream's in order.

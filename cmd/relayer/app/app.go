@@ -64,12 +64,13 @@ func serve(ctx context.Context, s settings.Settings, o Options) error {
 		if err != nil {
 			return delivery.Extension{}, err
 		}
+		r.build = o.Build
 		listener, server, err := r.front(ctx)
 		if err != nil {
 			return delivery.Extension{}, errors.Join(err, r.close())
 		}
 		routes, kinds := r.admin()
-		return delivery.Extension{Run: r.run, Listener: listener, Server: server, Admin: routes, Kinds: kinds, Wants: r.attempts().Wanted}, nil
+		return delivery.Extension{Run: r.run, Listener: listener, Server: server, Program: "relayer", Admin: routes, Kinds: kinds, Wants: r.attempts().Wanted}, nil
 	}
 	return delivery.Serve(ctx, s.Delivery, o.Options)
 }
@@ -77,6 +78,7 @@ func serve(ctx context.Context, s settings.Settings, o Options) error {
 // relay is the part that runs beside delivery.
 type relay struct {
 	settings settings.Settings
+	build    delivery.Build
 	in       *delivery.App
 	queue    worker.Queue
 	intents  worker.Intents
@@ -108,7 +110,7 @@ func newRelay(s settings.Settings, in *delivery.App, ring *keys.Ring, ports Port
 		metrics: figures.New(in.Ports.Metrics, in.Ports.Now),
 	}
 	r.observe()
-	if r.notices, err = newNotices(s.Webhooks, in, tables, ports, r.metrics); err != nil {
+	if r.notices, err = newNotices(s.Webhooks, s.Front.MessageData, in, tables, ports, r.metrics); err != nil {
 		return nil, err
 	}
 	r.guard = Guard(s, in.Store, r.snapshots(), in.Ports.Crash, in.Ports.Now, in.Ports.Random, in.Ports.Log)

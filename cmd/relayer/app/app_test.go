@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"log/slog"
@@ -95,11 +96,20 @@ func TestDesk(t *testing.T) {
 		}, intake.ErrNotServed},
 		"gas for nothing":           {onOther, func(r *intent.Request) { r.Gas.Limit = 20_999 }, intake.ErrNotServed},
 		"gas for nothing, on Tempo": {onTempo, func(r *intent.Request) { r.Gas.Limit = 1 }, intake.ErrNotServed},
-		"gas above the ceiling":     {onOther, func(r *intent.Request) { r.Gas.Limit = 1<<24 + 1 }, intake.ErrNotServed},
-		"a fee token, of none":      {onTempo, func(r *intent.Request) { r.Gas.FeeToken = &chain.Address{1} }, intake.ErrNotServed},
-		"no call":                   {onTempo, func(r *intent.Request) { r.Calls = nil }, intent.ErrInvalid},
-		"a nonce key without one":   {onTempo, func(r *intent.Request) { r.NonceKey.Mode = intent.NonceFixed }, intent.ErrInvalid},
-		"a webhook":                 {onTempo, func(r *intent.Request) { r.Webhooks = []intent.Webhook{{URL: "https://example.org/"}} }, intent.ErrWebhookURL},
+		"gas below the floor": {onOther, func(r *intent.Request) { // of calldata, EIP-7623
+			r.Gas.Limit, r.Calls[0].Data = 12_000+40*10_000-1, bytes.Repeat([]byte{0xff}, 10_000)
+		}, intent.ErrInvalid},
+		"gas below the floor, on Tempo": {onTempo, func(r *intent.Request) {
+			r.Gas.Limit, r.Calls[0].Data = 21_000+40*10_000-1, bytes.Repeat([]byte{0xff}, 10_000)
+		}, intent.ErrInvalid},
+		"gas for no creation, on Tempo": {onTempo, func(r *intent.Request) {
+			r.Gas.Limit, r.Calls = 100_000, []intent.Call{{Data: intent.Data{1}}}
+		}, intent.ErrInvalid},
+		"gas above the ceiling":   {onOther, func(r *intent.Request) { r.Gas.Limit = 1<<24 + 1 }, intake.ErrNotServed},
+		"a fee token, of none":    {onTempo, func(r *intent.Request) { r.Gas.FeeToken = &chain.Address{1} }, intake.ErrNotServed},
+		"no call":                 {onTempo, func(r *intent.Request) { r.Calls = nil }, intent.ErrInvalid},
+		"a nonce key without one": {onTempo, func(r *intent.Request) { r.NonceKey.Mode = intent.NonceFixed }, intent.ErrInvalid},
+		"a webhook":               {onTempo, func(r *intent.Request) { r.Webhooks = []intent.Webhook{{URL: "https://example.org/"}} }, intent.ErrWebhookURL},
 	} {
 		r := good(c.chain)
 		c.change(&r)
@@ -115,6 +125,8 @@ func TestDesk(t *testing.T) {
 		r.Key += id.String()
 		if id == onOther {
 			r.Calls[0].Value = intent.NewAmount(1)
+		} else { // exactly enough
+			r.Gas.Limit, r.Calls[0].Data = 21_000+40*10_000, bytes.Repeat([]byte{0xff}, 10_000)
 		}
 		a := ask(r)
 		if a.Err != nil || a.State.Requested.ID != r.ID() || a.State.Status() != intent.StatusWaiting || a.Known != (i == 2) {

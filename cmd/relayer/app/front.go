@@ -5,11 +5,17 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 
+	"github.com/tempo-watchtower/watchtower/api/jsonrpc"
 	relayapi "github.com/tempo-watchtower/watchtower/api/relay"
+	"github.com/tempo-watchtower/watchtower/api/relay/wallets"
 	"github.com/tempo-watchtower/watchtower/api/rest"
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog/projector"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
 	"github.com/tempo-watchtower/watchtower/projections/relay/lanes"
@@ -44,7 +50,33 @@ func (r *relay) handler() (http.Handler, error) {
 	}
 	return relayapi.New(relayapi.Config{
 		API: common, Intake: desk, Query: intents.Query{DB: r.in.Ports.Storage.View}, Tail: r.in.Tail, Webhooks: r.notices.routes(), WaitsFor: r.waitsFor, Fleet: r.fleet(),
+		MessageData: r.settings.Front.MessageData,
+		RPC:         r.rpc(common, desk),
 	}), nil
+}
+
+// rpc builds the answer of the routes by which wallets use the relay as their node.
+func (r *relay) rpc(common rest.Config, desk *intake.Desk) func(rest.Request) error {
+	s, view := r.settings, r.in.Ports.Storage.View
+	return r.in.RPC(s.Delivery, r.build, common, func(c *jsonrpc.Config) {
+		wallets.Extend(c, wallets.Config{
+			Intake: &intake.Repeats{Desk: desk, Window: s.Front.Repeat}, Tail: r.in.Tail,
+			Query: intents.Query{DB: view}, Model: (&projector.Projector{Name: intents.Name, DB: view}).Checkpoint,
+			Signers: r.signersOn, Pool: func(_ chain.ID, name string) []chain.Address { return s.Pools.Named(name) },
+			Atomic:   func(id chain.ID) bool { return s.Formats.Of(id) == settings.Tempo },
+			LeastTip: func(id chain.ID) intent.Amount { return intent.Amount(s.On(id).Fee.MinTip) },
+			Wait:     s.Front.Wait, Work: s.Delivery.API.WorkTimeout,
+		})
+	})
+}
+
+// signersOn lists the accounts that may sign on a chain. A key that no replica has open here is taken to
+// be of a kind that the chain knows.
+func (r *relay) signersOn(id chain.ID) []chain.Address {
+	return slices.DeleteFunc(slices.Clone(r.settings.Signers.Allowed), func(a chain.Address) bool {
+		held, err := r.ring.Signer(a)
+		return err == nil && r.settings.Formats.Of(id) != settings.Tempo && held.Kind() != chain.Secp256k1
+	})
 }
 
 // limit sets the quotas of each client.

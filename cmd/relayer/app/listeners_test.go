@@ -186,7 +186,8 @@ func (w *running) targets(id string) []target {
 		{http.MethodPut, "/admin/log-level", `{"level":"debug"}`},
 	}
 	all[0].Gets = append(all[0].Gets, "/v1/events?after=0")
-	all[0].Sends = append(all[0].Sends, post("/v1/intents/"+id+"/cancel", ""), post("/v1/webhooks/try", `{"url":"https://hooks.example/"}`))
+	all[0].Sends = append(all[0].Sends, post("/v1/intents/"+id+"/cancel", ""), post("/v1/webhooks/try", `{"url":"https://hooks.example/"}`),
+		post("/rpc/42431", fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"eth_sendTransaction","params":[{"from":%q,"to":%q}]}`, wallet.Dev(0).Address(), wallet.Dev(0).Address())))
 	all[2].Sends = append(operate, post("/admin/safeguards/halt", `{"scope":{"kind":"deployment"},"reason":"fire"}`))
 	all[1].Sends, all[3].Sends, all[4].Sends = deliver, deliver, operate
 	all[3].Gets = append(all[3].Gets, "/v1/events?after=0", "/openapi.json", "/readyz")

@@ -16,6 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
+	"github.com/tempo-watchtower/watchtower/commands/relay/messages"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
@@ -32,7 +33,7 @@ type NoticeRows interface {
 	notifier.Queue
 	notifier.Rows
 	Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error)
-	Endpoints(ctx context.Context, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
+	Endpoints(ctx context.Context, client *string, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
 	Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) ([]notice.Notice, error)
 	Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage, most int) (int, error)
 	Forget(ctx context.Context, before time.Time, limit int) (int, error)
@@ -43,13 +44,13 @@ type NoticeRows interface {
 
 // Sealer encrypts possible secrets of webhook URLs in the log, with a key derived from the
 // vault's.
-func Sealer(m payload.Master) (intent.Sealer, error) {
-	seal, err := intent.NewSealer(m.Derive("webhook URLs"))
-	var former []intent.Sealer
+func Sealer(m payload.Master) (notice.Sealer, error) {
+	seal, err := notice.NewSealer(m.Derive("webhook URLs"))
+	var former []notice.Sealer
 	for _, f := range m.Former() {
 		if err == nil {
-			var one intent.Sealer
-			one, err = intent.NewSealer(f.Derive("webhook URLs"))
+			var one notice.Sealer
+			one, err = notice.NewSealer(f.Derive("webhook URLs"))
 			former = append(former, one)
 		}
 	}
@@ -81,10 +82,11 @@ type notices struct {
 	caller   webhook.Caller
 	operator notifier.Operator
 	metrics  *figures.Metrics
+	data     int // most bytes of calls' inputs in a message
 }
 
 // newNotices returns nil when webhooks are off.
-func newNotices(s settings.Webhooks, in *delivery.App, tables Tables, ports Ports, m *figures.Metrics) (*notices, error) {
+func newNotices(s settings.Webhooks, data int, in *delivery.App, tables Tables, ports Ports, m *figures.Metrics) (*notices, error) {
 	if s.SecretsFile == "" {
 		return nil, nil
 	}
@@ -99,7 +101,7 @@ func newNotices(s settings.Webhooks, in *delivery.App, tables Tables, ports Port
 	if err != nil {
 		return nil, fmt.Errorf("webhooks.authorities: %w", err)
 	}
-	n := &notices{settings: s, in: in, metrics: m}
+	n := &notices{settings: s, in: in, metrics: m, data: data}
 	guard, err := webhook.NewGuard(s.Rules)
 	if err != nil {
 		return nil, err
@@ -201,8 +203,9 @@ func (n *notices) run(ctx context.Context) {
 
 func (n *notices) feeder() *notifier.Feeder {
 	return &notifier.Feeder{
-		Store: n.in.Store, Rows: n.rows, Checkpoints: n.in.Ports.Storage.Checkpoints,
-		Intents: intent.Codec(), Wishes: notice.Codec(), Crash: n.in.Ports.Crash, Log: n.in.Ports.Log,
+		Reader: notifier.Reader, Store: n.in.Store, Rows: n.rows, Checkpoints: n.in.Ports.Storage.Checkpoints,
+		Sources: []notifier.Source{{Prefix: intent.StreamPrefix, News: messages.New(n.in.Store, n.data).News}},
+		Wishes:  notice.Codec(), Crash: n.in.Ports.Crash, Log: n.in.Ports.Log,
 		Moved: func(at eventlog.Position) { n.in.Moved(notifier.Reader, at) },
 	}
 }

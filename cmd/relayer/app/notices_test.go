@@ -29,7 +29,7 @@ func TestWebhookCommandsKeepSnapshots(t *testing.T) {
 		in := &delivery.App{Store: db.Log(), Settings: delivery.Settings{SnapshotsEvery: every}}
 		in.Ports = delivery.Ports{Master: master, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler)}
 		in.Ports.Storage.Snapshots = db.Snapshots()
-		n, err := newNotices(s.Webhooks, in, inEmbedded{db}, Ports{Seeds: []webhook.Secret{seed}}, nil)
+		n, err := newNotices(s.Webhooks, 1000, in, inEmbedded{db}, Ports{Seeds: []webhook.Secret{seed}}, nil)
 		must(t, err)
 		id := notice.EndpointID{1}
 		must(t, n.rows.Enqueue(t.Context(), "fill", 0, 1, []notice.News{{Key: notice.Key{Endpoint: id}, URL: "https://example.org/"}}))

@@ -29,6 +29,10 @@ func (r *relay) waitsFor(ctx context.Context, row intents.Row) (*relayapi.WaitsF
 	if status := it.Status(); status != intent.StatusWaiting && status != intent.StatusAssigned {
 		return nil, nil
 	}
+	if at := it.Requested.Request.NotBefore; it.Place == nil && at > uint64(max(r.in.Ports.Now().Unix(), 0)) {
+		early := relayapi.ErrEarly.Because("it gets no nonce before %d, in Unix seconds", at)
+		return waits(it, &guard.Hold{Why: early, Since: it.Requested.At}), nil
+	}
 	var c *served
 	for _, one := range r.chains {
 		if one.Chain == it.Requested.Request.Chain {

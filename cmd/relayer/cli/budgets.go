@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/remote"
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 )
@@ -36,7 +37,7 @@ func tellBudget(to io.Writer, b budgetShown) error {
 		}
 		rows = append(rows, row)
 	}
-	return remote.Table(to, "CHAIN\tACCOUNT\tFEES A DAY\tUSED TODAY\tVALUE A DAY\tUSED TODAY", rows)
+	return terminal.Table(to, "CHAIN\tACCOUNT\tFEES A DAY\tUSED TODAY\tVALUE A DAY\tUSED TODAY", rows)
 }
 
 func limitText(a *chain.Amount) string {

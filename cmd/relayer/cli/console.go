@@ -13,14 +13,24 @@ import (
 const keyVar = "RELAYER_API_KEY"
 
 var (
-	internal = remote.Listener{Name: "the internal listener (metrics-listen)", Variable: "RELAYER_ADMIN_URL", Standard: "http://127.0.0.1:8421", Keys: []string{keyVar}} //nolint:gochecknoglobals // a constant
-	front    = remote.Listener{Name: "the API of intents (relay.listen)", Variable: "RELAYER_URL", Standard: "http://127.0.0.1:8422", Keys: []string{keyVar}}            //nolint:gochecknoglobals // a constant
+	internal = remote.Listener{Name: "the internal listener (metrics-listen)", Variable: "RELAYER_ADMIN_URL", Standard: "http://127.0.0.1:8421", Keys: []string{keyVar}, Member: remote.Internal} //nolint:gochecknoglobals // a constant
+	front    = remote.Listener{Name: "the API of intents (relay.listen)", Variable: "RELAYER_URL", Standard: "http://127.0.0.1:8422", Keys: []string{keyVar}, Member: remote.Relay}               //nolint:gochecknoglobals // a constant
 )
 
+// Intents is the command "intents".
+func Intents() *cobra.Command { return intents() }
+
+// Webhooks is the command "webhooks".
+func Webhooks() *cobra.Command { return webhooks() }
+
+// Operators returns the commands on the internal listener.
+func Operators() []*cobra.Command { return []*cobra.Command{signers(), safeguards(), budgets()} }
+
 // Commands returns all commands of this package.
-func Commands() []*cobra.Command {
-	return []*cobra.Command{signers(), safeguards(), budgets(), intents(), webhooks()}
-}
+func Commands() []*cobra.Command { return append(Operators(), intents(), webhooks()) }
+
+// Internal is the internal listener of a relayer.
+func Internal() remote.Listener { return internal }
 
 // reasoned adds the flag that all changes require.
 func reasoned(cmd *cobra.Command, reason *string) *cobra.Command {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/remote"
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 )
@@ -58,10 +59,14 @@ type intentShown struct {
 	}
 	RequestedAt  int64
 	AlreadyKnown *bool
-	Waited       *struct {
-		Reached bool
-		Because string
-	}
+	Waited       *waited
+}
+
+// waited is how a wait ended.
+type waited struct {
+	For     string
+	Reached bool
+	Because string
 }
 
 type shownBlock struct {
@@ -105,14 +110,14 @@ func tellIntents(to io.Writer, all []intentShown) error {
 	for _, i := range all {
 		rows = append(rows, []string{i.ID.String(), string(i.Status), i.ChainID.String(), i.from(), i.nonce(), i.Key, i.Subject, stamp(i.RequestedAt)})
 	}
-	return remote.Table(to, "ID\tSTATUS\tCHAIN\tSIGNED BY\tNONCE\tKEY\tSUBJECT\tREQUESTED", rows)
+	return terminal.Table(to, "ID\tSTATUS\tCHAIN\tSIGNED BY\tNONCE\tKEY\tSUBJECT\tREQUESTED", rows)
 }
 
 // tellIntent prints an intent, one line per known property.
 func tellIntent(to io.Writer, i intentShown) error {
-	var told []remote.Property
+	var told []terminal.Property
 	say := func(what, format string, args ...any) {
-		told = append(told, remote.Property{Name: what, Value: fmt.Sprintf(format, args...)})
+		told = append(told, terminal.Property{Name: what, Value: fmt.Sprintf(format, args...)})
 	}
 	say("id", "%s", i.ID)
 	say("status", "%s", i.Status)
@@ -154,7 +159,7 @@ func tellIntent(to io.Writer, i intentShown) error {
 	if i.Waited != nil && !i.Waited.Reached {
 		say("wait ended", "%s", i.Waited.Because)
 	}
-	return remote.Properties(to, told)
+	return terminal.Properties(to, told)
 }
 
 func intents() *cobra.Command {
@@ -184,8 +189,9 @@ type waiting struct {
 }
 
 func (w *waiting) flags(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&w.until, "wait", "", "delay the response until the intent is assigned, mined or completed")
+	cmd.Flags().StringVar(&w.until, "wait", "", "delay the response until the intent has reached this `milestone`: assigned, mined or completed; the exit status is 124 if the timeout is over first")
 	cmd.Flags().DurationVar(&w.timeout, "timeout", 20*time.Second, "the timeout of --wait, at most 55s")
+	_ = cmd.RegisterFlagCompletionFunc("wait", cobra.FixedCompletions([]string{"assigned", "mined", "completed"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return cmd
 }
 
@@ -193,32 +199,53 @@ func (w *waiting) flags(cmd *cobra.Command) *cobra.Command {
 func (w waiting) of(a remote.Request) remote.Request {
 	if w.until != "" {
 		a.Query, a.Wait = url.Values{"wait": {w.until}, "timeout": {strconv.FormatFloat(w.timeout.Seconds(), 'f', -1, 64) + "s"}}, w.timeout
+		a.Check = unreached
 	}
 	return a
+}
+
+// unreached is the error of an answer to one request whose milestone was not reached.
+func unreached(answer []byte) error {
+	var seen struct {
+		ID     string
+		Status string
+		Waited *waited
+	}
+	if err := json.Unmarshal(answer, &seen); err != nil || seen.Waited == nil || seen.Waited.Reached {
+		return err
+	}
+	return remote.UnreachedError{Hash: seen.ID, Status: seen.Status, Milestone: seen.Waited.For, Over: seen.Waited.Because != "ended"}
 }
 
 func createIntents() *cobra.Command {
 	d := remote.Door{Listener: front}
 	var w waiting
 	return d.Flags(w.flags(&cobra.Command{
-		Use: "create", Short: "Create intents from JSON on standard input: one intent, or a list", Args: cobra.NoArgs,
+		Use: "create [FILE|-]", Short: "Create intents from JSON in a file or on standard input: one intent, or a list", Args: cobra.MaximumNArgs(1),
+		Long: "Create intents from JSON in a file or on standard input: one intent, or a list. The exit status is\n" +
+			"3 if the relayer refuses an intent of them. To create an intent again changes nothing: its key\n" +
+			"identifies it.",
 		Example: `  echo '{"chainId": 42431, "key": "order-1", "pool": "hot", "to": "0x…", "value": "0"}' | relayer intents create --wait mined`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			text, err := remote.Given(cmd)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := remote.GivenIn(cmd, args)
 			if err != nil {
-				return err
+				return terminal.With(terminal.Usage, err)
 			}
 			if !json.Valid(text) {
-				return errors.New("standard input is not JSON")
+				return terminal.Misuse("%s is not JSON", remote.NameOf(args))
 			}
-			answer, err := d.Ask(cmd.Context(), w.of(remote.Request{Method: http.MethodPost, Path: []string{"v1", "intents"}, Body: json.RawMessage(text)}))
+			r := w.of(remote.Request{Method: http.MethodPost, Path: []string{"v1", "intents"}, Body: json.RawMessage(text)})
+			answer, err := d.Ask(cmd.Context(), r)
 			if err != nil {
 				return err
 			}
 			if strings.HasPrefix(strings.TrimSpace(string(text)), "[") {
-				return remote.Show(cmd, &d, "", answer, tellBatch)
+				return errors.Join(remote.Show(cmd, &d, "results", answer, tellBatch), refused(answer))
 			}
-			return remote.Show(cmd, &d, "", answer, tellIntent)
+			if err := remote.Show(cmd, &d, "", answer, tellIntent); err != nil || r.Check == nil {
+				return err
+			}
+			return r.Check(answer)
 		},
 	}))
 }
@@ -232,22 +259,36 @@ type batchShown struct {
 	}
 }
 
-// errRefused is the error of a batch of which not all intents were accepted.
-var errRefused = errors.New("not all intents were accepted")
+// refused is the error of a batch of which not all intents were accepted.
+func refused(answer []byte) error {
+	var b batchShown
+	if err := json.Unmarshal(answer, &b); err != nil {
+		return fmt.Errorf("the relayer's response cannot be decoded: %w", err)
+	}
+	found := remote.RefusedError{Of: len(b.Results)}
+	for _, r := range b.Results {
+		if !r.OK {
+			found.Refused++
+		}
+	}
+	if found.Refused == 0 {
+		return nil
+	}
+	return found
+}
 
 func tellBatch(to io.Writer, b batchShown) error {
 	var rows [][]string
-	var refused error
 	for n, r := range b.Results {
 		row := []string{strconv.Itoa(n + 1), "", "", ""}
 		if r.OK && r.Intent != nil {
 			row[1], row[2] = r.Intent.ID.String(), string(r.Intent.Status)
 		} else {
-			row[2], row[3], refused = r.Problem.Code, r.Problem.Detail, errRefused
+			row[2], row[3] = r.Problem.Code, r.Problem.Detail
 		}
 		rows = append(rows, row)
 	}
-	return errors.Join(remote.Table(to, "NUMBER\tID\tSTATUS\tREASON", rows), refused)
+	return terminal.Table(to, "NUMBER\tID\tSTATUS\tREASON", rows)
 }
 
 func getIntent() *cobra.Command {
@@ -274,10 +315,10 @@ func tellTrail(to io.Writer, t trailShown) error {
 	for _, e := range t.Events {
 		rows = append(rows, []string{strconv.FormatUint(e.Sequence, 10), e.At.UTC().Format(time.RFC3339), e.Type, string(e.Data)})
 	}
-	if err := remote.Table(to, "SEQUENCE\tAT\tTYPE\tDATA", rows); err != nil || !t.HasMore {
+	if err := terminal.Table(to, "SEQUENCE\tAT\tTYPE\tDATA", rows); err != nil || !t.HasMore {
 		return err
 	}
-	return remote.Remark(to, "there are more events; continue with --after %d", t.Events[len(t.Events)-1].Sequence)
+	return terminal.Remark(to, "there are more events; continue with --after %d", t.Events[len(t.Events)-1].Sequence)
 }
 
 func trailOfIntent() *cobra.Command {
@@ -285,6 +326,7 @@ func trailOfIntent() *cobra.Command {
 	cmd := remote.Asks(front, &cobra.Command{Use: "events ID", Short: "List an intent's public events, in order", Args: cobra.ExactArgs(1)},
 		func(_ *cobra.Command, args []string) (remote.Request, error) {
 			a := remote.Get("v1", "intents", args[0], "events")
+			a.List = "events"
 			a.Query = url.Values{"after": {strconv.FormatUint(after, 10)}}
 			return a, nil
 		}, tellTrail)
@@ -302,7 +344,7 @@ func tellPage(to io.Writer, p pageShown) error {
 	if err := tellIntents(to, p.Intents); err != nil || p.NextCursor == "" {
 		return err
 	}
-	return remote.Remark(to, "there are more intents; continue with --cursor %s", p.NextCursor)
+	return terminal.Remark(to, "there are more intents; continue with --cursor %s", p.NextCursor)
 }
 
 func listIntents() *cobra.Command {
@@ -323,6 +365,7 @@ func listIntents() *cobra.Command {
 		Example: "  relayer intents list --status waiting,assigned --chain 42431",
 	}, func(cmd *cobra.Command, _ []string) (remote.Request, error) {
 		a := remote.Get("v1", "intents")
+		a.List = "intents"
 		a.Query = url.Values{"status": statuses}
 		for _, f := range filters {
 			if flag := cmd.Flags().Lookup(f.flag); flag.Changed { // the empty string is a client, too
@@ -336,6 +379,7 @@ func listIntents() *cobra.Command {
 	for _, f := range filters {
 		flags.String(f.flag, "", f.help)
 	}
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statusNames(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return cmd
 }
 
@@ -348,4 +392,16 @@ func wishIntent(use, short string, args cobra.PositionalArgs, of func(*cobra.Com
 		last, body := what(args)
 		return remote.Request{Method: http.MethodPost, Path: []string{"v1", "intents", args[0], last}, Body: body}, nil
 	}, tellIntent)
+}
+
+// statusNames are the values of --status.
+func statusNames() []string {
+	var all []string
+	for _, s := range []intent.Status{
+		intent.StatusWaiting, intent.StatusAssigned, intent.StatusSubmitted, intent.StatusCanceling,
+		intent.StatusMined, intent.StatusCompleted, intent.StatusFailed, intent.StatusCanceled,
+	} {
+		all = append(all, string(s))
+	}
+	return all
 }

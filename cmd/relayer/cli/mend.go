@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/remote"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -16,9 +16,9 @@ import (
 type Mender struct{ door remote.Door }
 
 // Flags adds the flags with the relayer's address.
-func (m *Mender) Flags(flags *pflag.FlagSet) {
+func (m *Mender) Flags(cmd *cobra.Command) {
 	m.door.Listener = internal
-	m.door.Connection(flags, "admin-url")
+	m.door.Connection(cmd, "admin-url")
 }
 
 // Fill fills nonce gaps of a lane. It returns the intents that will give nonces back, by nonce.

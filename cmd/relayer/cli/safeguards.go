@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/remote"
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 )
@@ -43,9 +44,9 @@ func tellSafeguards(to io.Writer, s safeguardsShown) error {
 		rows = append(rows, []string{"rate", r.Scope.String(), fmt.Sprintf("%d per second, burst %d", r.PerSecond, r.Burst), ""})
 	}
 	if len(rows) == 0 {
-		return remote.Remark(to, "no halt, no targets and no rates are set")
+		return terminal.Remark(to, "no halt, no targets and no rates are set")
 	}
-	return remote.Table(to, "SAFEGUARD\tSCOPE\tVALUE\tSINCE", rows)
+	return terminal.Table(to, "SAFEGUARD\tSCOPE\tVALUE\tSINCE", rows)
 }
 
 func safeguards() *cobra.Command {

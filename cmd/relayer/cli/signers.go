@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tempo-watchtower/watchtower/cmd/program/remote"
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 )
@@ -46,7 +47,7 @@ func tellSigners(to io.Writer, all []signerShown) error {
 			strconv.Itoa(s.Failures), targetsText(s.Targets), s.Since.UTC().Format(time.RFC3339), why,
 		})
 	}
-	return remote.Table(to, "CHAIN\tADDRESS\tSTATUS\tPOOLS\tBALANCE\tTHRESHOLD\tFAILURES\tTARGETS\tSINCE\tBY", rows)
+	return terminal.Table(to, "CHAIN\tADDRESS\tSTATUS\tPOOLS\tBALANCE\tTHRESHOLD\tFAILURES\tTARGETS\tSINCE\tBY", rows)
 }
 
 func tellSigner(to io.Writer, s signerShown) error { return tellSigners(to, []signerShown{s}) }
@@ -80,7 +81,11 @@ func signers() *cobra.Command {
 
 func listSigners() *cobra.Command {
 	return remote.Asks(internal, &cobra.Command{Use: "list", Short: "List the signers of every chain, with their status and its reason", Args: cobra.NoArgs},
-		func(*cobra.Command, []string) (remote.Request, error) { return remote.Get("admin", "signers"), nil },
+		func(*cobra.Command, []string) (remote.Request, error) {
+			r := remote.Get("admin", "signers")
+			r.List = "signers"
+			return r, nil
+		},
 		func(to io.Writer, a struct{ Signers []signerShown }) error { return tellSigners(to, a.Signers) })
 }
 

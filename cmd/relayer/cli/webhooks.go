@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tempo-watchtower/watchtower/cmd/program/operator"
 	"github.com/tempo-watchtower/watchtower/cmd/program/remote"
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
@@ -50,7 +51,7 @@ func tellWebhooks(to io.Writer, all []webhookShown) error {
 	for _, w := range all {
 		rows = append(rows, []string{w.ID.String(), w.Origin, strconv.Itoa(w.Failures), w.state()})
 	}
-	return remote.Table(to, "ID\tORIGIN\tFAILURES\tSTATE", rows)
+	return terminal.Table(to, "ID\tORIGIN\tFAILURES\tSTATE", rows)
 }
 
 func tellWebhook(to io.Writer, w webhookShown) error {
@@ -58,12 +59,12 @@ func tellWebhook(to io.Writer, w webhookShown) error {
 		return err
 	}
 	if w.Notices != nil {
-		if err := remote.Remark(to, "deliveries affected: %d", *w.Notices); err != nil {
+		if err := terminal.Remark(to, "deliveries affected: %d", *w.Notices); err != nil {
 			return err
 		}
 	}
 	for _, secret := range w.Secrets {
-		if err := remote.Remark(to, "signed with %s", operator.Plain(secret)); err != nil {
+		if err := terminal.Remark(to, "signed with %s", terminal.Plain(secret)); err != nil {
 			return err
 		}
 	}
@@ -83,8 +84,8 @@ func webhooks() *cobra.Command {
 		deadNotices(), redeliver(),
 		onWebhook("enable ID", "Enable a disabled endpoint", http.MethodPost, []string{"enable"}),
 		onWebhook("disable ID", "Disable an endpoint", http.MethodPost, []string{"disable"}),
-		ofURL("find", "Show the endpoint of the URL on standard input, and its secrets", []string{"v1", "webhooks"}, tellWebhook),
-		ofURL("try", "Send a test message to the URL on standard input", []string{"v1", "webhooks", "try"}, tellTried),
+		ofURL("find", "Show the endpoint of the URL on standard input, and its secrets", []string{"v1", "webhooks"}, nil, tellWebhook),
+		ofURL("try", "Send a test message to the URL on standard input", []string{"v1", "webhooks", "try"}, undelivered, tellTried),
 	)
 	return parent
 }
@@ -99,7 +100,7 @@ func tellEndpoints(to io.Writer, p endpointsShown) error {
 	if err := tellWebhooks(to, p.Webhooks); err != nil || !p.HasMore {
 		return err
 	}
-	return remote.Remark(to, "there are more endpoints; continue with --after %s", p.Webhooks[len(p.Webhooks)-1].ID)
+	return terminal.Remark(to, "there are more endpoints; continue with --after %s", p.Webhooks[len(p.Webhooks)-1].ID)
 }
 
 func listWebhooks() *cobra.Command {
@@ -107,6 +108,7 @@ func listWebhooks() *cobra.Command {
 	cmd := remote.Asks(front, &cobra.Command{Use: "list", Short: "List endpoints", Args: cobra.NoArgs},
 		func(*cobra.Command, []string) (remote.Request, error) {
 			a := remote.Get("v1", "webhooks")
+			a.List = "webhooks"
 			a.Query = url.Values{}
 			set(a.Query, "limit", limit)
 			set(a.Query, "after", after)
@@ -137,6 +139,7 @@ func deadNotices() *cobra.Command {
 	cmd := remote.Asks(front, &cobra.Command{Use: "dead ID", Short: "List an endpoint's dead letters", Args: cobra.ExactArgs(1)},
 		func(_ *cobra.Command, args []string) (remote.Request, error) {
 			a := remote.Get("v1", "webhooks", args[0], "dead")
+			a.List = "notices"
 			a.Query = url.Values{}
 			set(a.Query, "limit", limit)
 			if after == "" {
@@ -177,10 +180,10 @@ func tellDead(to io.Writer, a deadShown) error {
 		}
 		rows = append(rows, []string{name, n.Event.Type, strconv.Itoa(n.Attempts), last, came(n.Cause, n.Status)})
 	}
-	if err := remote.Table(to, "DELIVERY\tTYPE\tATTEMPTS\tLAST\tREASON", rows); err != nil || !a.HasMore {
+	if err := terminal.Table(to, "DELIVERY\tTYPE\tATTEMPTS\tLAST\tREASON", rows); err != nil || !a.HasMore {
 		return err
 	}
-	return remote.Remark(to, "there are more dead letters; continue with --after %s", name)
+	return terminal.Remark(to, "there are more dead letters; continue with --after %s", name)
 }
 
 // parseNotice parses the name of a webhook delivery.
@@ -261,17 +264,26 @@ func statusText(status int) string {
 	return strings.TrimSpace(strconv.Itoa(status) + " " + strings.ToLower(http.StatusText(status)))
 }
 
+// undelivered is the error of an answer about a test message that was not delivered.
+func undelivered(answer []byte) error {
+	var t triedShown
+	if err := json.Unmarshal(answer, &t); err != nil || t.Delivered {
+		return err
+	}
+	return errNotDelivered{t}
+}
+
 func tellTried(to io.Writer, t triedShown) error {
 	if !t.Delivered {
-		return errNotDelivered{t}
+		return nil // the error says why
 	}
-	return remote.Remark(to, "endpoint %s accepted the message, and answered %s", t.ID, statusText(t.Status))
+	return terminal.Remark(to, "endpoint %s accepted the message, and answered %s", t.ID, statusText(t.Status))
 }
 
 // ofURL builds a command about a URL read from standard input.
-func ofURL[T any](use, short string, path []string, tell func(io.Writer, T) error) *cobra.Command {
+func ofURL[T any](use, short string, path []string, check func(answer []byte) error, tell func(io.Writer, T) error) *cobra.Command {
 	return remote.Asks(front, &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}, func(cmd *cobra.Command, _ []string) (remote.Request, error) {
 		text, err := remote.Given(cmd)
-		return remote.Request{Method: http.MethodPost, Path: path, Body: map[string]string{"url": strings.TrimSpace(string(text))}}, err
+		return remote.Request{Method: http.MethodPost, Path: path, Body: map[string]string{"url": strings.TrimSpace(string(text))}, Check: check}, err
 	}, tell)
 }

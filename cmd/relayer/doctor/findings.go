@@ -220,7 +220,7 @@ func (f Facts) stuck(slot lane.Slot, last lane.Made, t Tx) (all []Finding) {
 		most = lane.BumpsMax
 	}
 	if len(slot.Attempts) >= most {
-		all = append(all, Finding{"attempts-spent", fmt.Sprintf("Nonce %d has %d attempts, the maximum.", slot.Nonce, len(slot.Attempts)), "Any of them may still be mined. The last few attempts are reserved for no-ops, in case the intent is canceled.", ""})
+		all = append(all, Finding{"attempts-spent", fmt.Sprintf("Nonce %d has %d attempts, the maximum.", slot.Nonce, len(slot.Attempts)), "Any of them may still be mined. The last few attempts are reserved for no-ops: the lane's holder makes the intent give way at its next stall.", ""})
 	} else if over && len(all) == 0 {
 		next := "The lane's holder bumps it at its next turn."
 		if dear != nil {

@@ -6,14 +6,15 @@ import (
 	"strconv"
 	"text/tabwriter"
 
-	"github.com/tempo-watchtower/watchtower/cmd/program/operator"
+	delivery "github.com/tempo-watchtower/watchtower/cmd/program/doctor"
+	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 )
 
 // Tell writes a diagnosis as text.
 func Tell(to io.Writer, d Diagnosis) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	say := func(what, format string, args ...any) {
-		fmt.Fprintf(w, "  %s\t%s\n", what, operator.Plain(fmt.Sprintf(format, args...))) //nolint:errcheck // Flush tells
+		fmt.Fprintf(w, "  %s\t%s\n", what, terminal.Plain(fmt.Sprintf(format, args...))) //nolint:errcheck // Flush tells
 	}
 	fmt.Fprintf(w, "chain %s, %s, nonce key %s\n", d.Chain, d.Signer, d.NonceKey) //nolint:errcheck // Flush tells
 	say("cursor", "%s", number(d.Cursor))
@@ -55,25 +56,11 @@ func Tell(to io.Writer, d Diagnosis) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	return tellFindings(to, d)
-}
-
-func tellFindings(to io.Writer, d Diagnosis) error {
-	if d.Well {
-		_, err := fmt.Fprintln(to, "Nothing is wrong.")
-		return err
-	}
+	all := make([]delivery.Finding, len(d.Findings))
 	for i, f := range d.Findings {
-		fmt.Fprintf(to, "%d. [%s] %s\n", i+1, f.Code, operator.Plain(f.Says)) //nolint:errcheck // the last line tells
-		if f.Next != "" {
-			fmt.Fprintf(to, "   By itself: %s\n", operator.Plain(f.Next)) //nolint:errcheck // as above
-		}
-		if f.Do != "" {
-			fmt.Fprintf(to, "   You can: %s\n", operator.Plain(f.Do)) //nolint:errcheck // as above
-		}
+		all[i] = delivery.Finding(f)
 	}
-	_, err := fmt.Fprintln(to)
-	return err
+	return delivery.TellFindings(to, all)
 }
 
 func holderOf(w *Waiting) string {
@@ -116,7 +103,7 @@ func TellFillings(to io.Writer, d Diagnosis) error {
 	}
 	fmt.Fprintln(to, "Nonces to fill; nothing changes without --dry-run=false:") //nolint:errcheck // the last line tells
 	for _, f := range all {
-		fmt.Fprintf(to, "  nonce %d: intent %s gives it back, and waits for another nonce; %s, which holds the lane with token %d,\n", f.Nonce, f.Intent, operator.Plain(d.Holder), d.Token) //nolint:errcheck // as above
+		fmt.Fprintf(to, "  nonce %d: intent %s gives it back, and waits for another nonce; %s, which holds the lane with token %d,\n", f.Nonce, f.Intent, terminal.Plain(d.Holder), d.Token) //nolint:errcheck // as above
 		fmt.Fprintf(to, "    signs a call of %s to itself, %d gas at %s per unit, at most %s, and hands it to delivery\n", d.Signer, f.Gas, f.Fee.MaxFee, f.Cost)                            //nolint:errcheck // as above
 	}
 	_, err := fmt.Fprintln(to)

@@ -16,16 +16,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
-// Help describes the names of the relay's subjects.
-const Help = "an intent's id, lane/SIGNER or lane/SIGNER/NONCE-KEY, signer/ADDRESS, budget (of a chain), or safeguards"
-
 // Kinds are the kinds of the relay's streams.
 func Kinds() []auditor.Kind {
 	return []auditor.Kind{
-		{Prefix: intent.StreamPrefix, Named: namedIntent, New: func() auditor.Folder {
+		{Prefix: intent.StreamPrefix, New: func() auditor.Folder {
 			return &folder[intent.State, intent.Event]{codec: intent.Codec(), why: whyIntent, shown: func(s intent.State) any { return s }}
 		}},
-		{Prefix: lane.StreamPrefix, Named: namedLane, New: func() auditor.Folder {
+		{Prefix: lane.StreamPrefix, New: func() auditor.Folder {
 			return &folder[lane.State, lane.Event]{codec: lane.Codec(), why: whyLane, shown: laneShown}
 		}},
 		{Prefix: signer.StreamPrefix, Named: namedSigner, New: func() auditor.Folder {
@@ -84,38 +81,6 @@ func laneShown(s lane.State) any {
 		l.Open = append(l.Open, slot)
 	}
 	return l
-}
-
-func namedIntent(text string, _ []chain.ID) (names []eventlog.Stream, what string) {
-	id, err := chain.ParseIntentID(text)
-	if err != nil {
-		return nil, ""
-	}
-	return []eventlog.Stream{intent.Stream(id)}, "intent " + text
-}
-
-// namedLane reads lane/SIGNER and lane/SIGNER/NONCE-KEY; the nonce key is 0 if it is left out.
-func namedLane(text string, chains []chain.ID) (names []eventlog.Stream, what string) {
-	rest, is := strings.CutPrefix(text, "lane/")
-	if !is {
-		return nil, ""
-	}
-	address, nonceKey, keyed := strings.Cut(rest, "/")
-	if !keyed {
-		nonceKey = "0x0"
-	}
-	a, err := chain.ParseAddress(address)
-	if err != nil {
-		return nil, ""
-	}
-	key, err := chain.ParseNonceKey(nonceKey)
-	if err != nil {
-		return nil, ""
-	}
-	for _, id := range chains {
-		names = append(names, lane.Stream(chain.Sequence{Chain: id, Sender: a, Key: key}))
-	}
-	return names, "lane of " + rest
 }
 
 func namedSigner(text string, chains []chain.ID) (names []eventlog.Stream, what string) {

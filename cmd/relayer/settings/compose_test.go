@@ -30,6 +30,24 @@ type composed struct {
 	Ports       []string
 	Volumes     []string
 	DependsOn   any `yaml:"depends_on"`
+	Healthcheck struct{ Test []string }
+}
+
+// Each container of our images asks the program in it for its health.
+func TestComposeChecksHealth(t *testing.T) {
+	ours := 0
+	for name, s := range services(t) {
+		if s.Build.Target == "" {
+			continue
+		}
+		ours++
+		if want := []string{"CMD", "/usr/local/bin/" + s.Build.Target, "healthcheck"}; len(s.Healthcheck.Test) < len(want) || !slices.Equal(s.Healthcheck.Test[:len(want)], want) {
+			t.Errorf("%s asks for its health by %q", name, s.Healthcheck.Test)
+		}
+	}
+	if ours == 0 {
+		t.Error("no container has an image of ours")
+	}
 }
 
 func read(t *testing.T, path string, into any) {

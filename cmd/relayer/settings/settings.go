@@ -138,6 +138,9 @@ func (p Pools) Named(name string) []chain.Address {
 // Flags adds a flag for each setting, and --config for the file.
 func Flags(flags *pflag.FlagSet) { config.Flags(flags, new(draft).rows()...) }
 
+// Schema is the JSON Schema of the configuration file.
+func Schema() []byte { return config.Schema("relayer", new(draft).rows()...) }
+
 // Resolve builds the configuration, like [config.Resolve]. The error is config.Problems.
 func Resolve(flags *pflag.FlagSet, environ []string, readFile func(string) ([]byte, error)) (Settings, []config.Setting, error) {
 	d := &draft{Settings: Settings{Fee: fee.Default()}}

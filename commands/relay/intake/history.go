@@ -105,3 +105,11 @@ func (m meter) ReadStream(ctx context.Context, stream eventlog.Stream, after eve
 		}
 	}
 }
+
+// Get returns an intent of a client as its events say now. For another client's intent, or none, the
+// error is [intent.ErrUnknown].
+func (d *Desk) Get(ctx context.Context, client string, id chain.IntentID) Answer {
+	read := 0
+	r, err := d.load(ctx, &client, id, &read)
+	return Answer{State: r.State, Version: r.Version, Known: true, Read: read, Err: err}
+}

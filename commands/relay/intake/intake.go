@@ -11,6 +11,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/eventlog/handler"
@@ -32,7 +33,7 @@ type Desk struct {
 	// Webhooks checks which URLs may be called, and Seal hides the secret parts of recorded
 	// URLs. Without the two no request may have webhooks.
 	Webhooks *WebhookChecks
-	Seal     *intent.Sealer
+	Seal     *notice.Sealer
 	// Allow, when set, may refuse a request by operators' present rules. It only keeps new
 	// intents from being created: a repeated request for an accepted intent is answered
 	// even if Allow now refuses.
@@ -46,6 +47,8 @@ type Desk struct {
 	Deliveries *Quota
 	// WebhookQuota, when set, bounds how many webhooks each client uses, likewise.
 	WebhookQuota *WebhookQuota
+	// Ahead is how far in the future an intent may ask to begin.
+	Ahead time.Duration
 	// Most returns the highest price per unit of gas that any signer here offers on a chain
 	// for an intent; nil means no limit.
 	Most func(of chain.ID) intent.Amount
@@ -114,7 +117,7 @@ func (d *Desk) create(ctx context.Context, r intent.Request, meta eventlog.Meta)
 func (d *Desk) accept(ctx context.Context, r intent.Request, meta eventlog.Meta) Answer {
 	wish := intent.Create{Request: r, Origin: intent.OriginOf(meta), At: d.Now()}
 	if d.Seal != nil {
-		wish.Request = d.Seal.Request(r)
+		wish.Request = intent.Sealed(*d.Seal, r)
 	}
 	var done handler.Result[intent.State]
 	back, err := d.admit(ctx, r)
@@ -155,7 +158,7 @@ func (d *Desk) admit(ctx context.Context, r intent.Request) (back func(), err er
 		return nil, err
 	}
 	if d.WebhookQuota != nil && d.Seal != nil {
-		if err := d.WebhookQuota.Take(ctx, d.Seal.Request(r)); err != nil {
+		if err := d.WebhookQuota.Take(ctx, intent.Sealed(*d.Seal, r)); err != nil {
 			return nil, err
 		}
 	}
@@ -182,7 +185,7 @@ func (d *Desk) same(s intent.State, wish intent.Create, r intent.Request) error 
 		if err == nil {
 			break
 		}
-		wish.Request = former.Request(r)
+		wish.Request = intent.Sealed(former, r)
 		if _, other := s.Decide(wish); other == nil {
 			err = nil
 		}
@@ -205,6 +208,9 @@ func (d *Desk) check(ctx context.Context, r intent.Request) error {
 			return err
 		}
 	}
+	if last := d.Now().Add(d.Ahead).Unix(); r.NotBefore > uint64(max(last, 0)) {
+		return intent.ErrTooFarAhead.Because("notBefore is %d; max-valid-after allows %d, %s from now", r.NotBefore, last, d.Ahead)
+	}
 	if len(r.Webhooks) > 0 && (d.Webhooks == nil || d.Seal == nil) {
 		return intent.ErrWebhookURL.Because("webhooks are switched off here")
 	}
@@ -214,7 +220,7 @@ func (d *Desk) check(ctx context.Context, r intent.Request) error {
 		}
 	}
 	if d.WebhookQuota != nil && d.Seal != nil {
-		if err := d.WebhookQuota.Ask(ctx, d.Seal.Request(r)); err != nil {
+		if err := d.WebhookQuota.Ask(ctx, intent.Sealed(*d.Seal, r)); err != nil {
 			return err
 		}
 	}

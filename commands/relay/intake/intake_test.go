@@ -16,6 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/eventlog/port"
@@ -57,7 +58,7 @@ func newDesk(t *testing.T) *intake.Desk {
 			}
 			return nil
 		}, 2: nil},
-		Webhooks: intake.NewWebhookChecks(guard("internal")), Seal: sealer(t, 1), AtOnce: 4, Now: func() time.Time { return epoch },
+		Webhooks: intake.NewWebhookChecks(guard("internal")), Seal: sealer(t, 1), AtOnce: 4, Ahead: time.Hour, Now: func() time.Time { return epoch },
 	}
 }
 
@@ -93,7 +94,10 @@ func TestRefusals(t *testing.T) {
 		"a webhook inside":   {func(r *intent.Request) { r.Webhooks[0].URL = "https://internal.example.com/secret" }, intent.ErrWebhookURL},
 		"not allowed":        {func(r *intent.Request) { r.Subject = "banned" }, "halted"},
 		"nothing to be done": {func(r *intent.Request) { r.Calls = nil }, intent.ErrInvalid},
-		"too late":           {func(r *intent.Request) { r.Deadline = uint64(epoch.Unix()) }, intent.ErrDeadlinePassed},
+		"too far ahead": {func(r *intent.Request) {
+			r.Deadline, r.NotBefore = 0, uint64(epoch.Add(time.Hour).Unix())+1
+		}, intent.ErrTooFarAhead},
+		"too late": {func(r *intent.Request) { r.Deadline = uint64(epoch.Unix()) }, intent.ErrDeadlinePassed},
 	} {
 		a := d.Create(t.Context(), []intent.Request{asked(c.change)}, eventlog.Meta{})[0]
 		if !errors.Is(a.Err, c.want) || a.State.Status() != intent.StatusAbsent || strings.Contains(a.Err.Error(), "secret") {
@@ -105,9 +109,9 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func sealer(t *testing.T, secret byte) *intent.Sealer {
+func sealer(t *testing.T, secret byte) *notice.Sealer {
 	t.Helper()
-	s, err := intent.NewSealer(bytes.Repeat([]byte{secret}, intent.SealKeyBytes))
+	s, err := notice.NewSealer(bytes.Repeat([]byte{secret}, notice.SealKeyBytes))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -386,5 +390,23 @@ func TestAnswersAreTold(t *testing.T) {
 	}
 	if all != 4 || known != 1 || refused != 2 {
 		t.Errorf("%d answers, %d known, %d refused", all, known, refused)
+	}
+}
+
+// An intent may begin as late as the setting allows. Its request is answered for its whole life,
+// also if the setting has become stricter.
+func TestBeginsAhead(t *testing.T) {
+	d := newDesk(t)
+	r := asked(func(r *intent.Request) { r.Deadline, r.NotBefore = 0, uint64(epoch.Add(time.Hour).Unix()) })
+	if a := d.Create(t.Context(), []intent.Request{r}, eventlog.Meta{})[0]; a.Err != nil || a.Known || a.State.Requested.Request.NotBefore != r.NotBefore {
+		t.Fatalf("%+v", a)
+	}
+	d.Ahead = time.Minute
+	if a := d.Create(t.Context(), []intent.Request{r}, eventlog.Meta{})[0]; a.Err != nil || !a.Known {
+		t.Errorf("the same request again: %v, known: %t", a.Err, a.Known)
+	}
+	r.NotBefore = 0
+	if a := d.Create(t.Context(), []intent.Request{r}, eventlog.Meta{})[0]; !errors.Is(a.Err, intent.ErrDiffers) {
+		t.Errorf("the same key without notBefore: %v", a.Err)
 	}
 }

@@ -59,6 +59,7 @@ type job struct {
 type delivered struct {
 	tx.State
 	replies    replies
+	denials    denials
 	was, now   chain.Block
 	lacks      bool       // the last answer of nodes was a refusal for lack of funds
 	refusal    tx.Outcome // the last recorded refusal, if nodes have refused it since a node took it
@@ -68,8 +69,11 @@ type delivered struct {
 
 // front is the first nonce that waits for the chain.
 type front struct {
-	nonce uint64
-	since time.Time
+	nonce   uint64
+	since   time.Time
+	block   uint64 // the newest block when it became the front or stalled last; 0: not known
+	grew    bool   // there were new blocks before its last stall
+	leftOut int    // stalls that count, see [leftOutMost]
 }
 
 func newActor(l *Lane, held handler.Result[lane.State], token lane.Token, box *inbox) *actor {

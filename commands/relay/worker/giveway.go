@@ -244,13 +244,13 @@ func (a *actor) allGiveWay(ctx context.Context, front standing) error {
 		a.penalize(front)
 	}
 	trouble := each(a, ends, func(s standing) error {
-		a.Log.Warn("no node accepts an intent's transaction", "lane", lane.Stream(a.ID), "nonce", s.Nonce, "intent", s.id)
-		return a.end(ctx, s)
+		a.Log.Warn("an intent ends that is not mined, as later ones of its ordering group are signed", "lane", lane.Stream(a.ID), "nonce", s.Nonce, "intent", s.id)
+		return a.end(ctx, s, front)
 	})
 	return errors.Join(trouble, each(a, ways, func(s standing) error {
 		a.Log.Warn("a no-op takes an intent's nonce", "lane", lane.Stream(a.ID), "nonce", s.Nonce, "intent", s.id)
 		return unlessRefused(a.tellIntent(ctx, s.job, intent.GiveWay{
-			Assignment: s.job.intent.State.Assignment, Detail: a.whyWay(s), At: a.Now(),
+			Assignment: s.job.intent.State.Assignment, Detail: a.whyWay(s, front), At: a.Now(),
 		}))
 	}))
 }
@@ -269,13 +269,23 @@ func (a *actor) isStuckBehind(ctx context.Context, s, front standing) (stuck boo
 	if stuck, err = a.isRejected(ctx, s); stuck || err != nil {
 		return stuck, err
 	}
+	if a.isLeftOutWith(s, front) {
+		return true, nil
+	}
 	return a.isLikeFront(ctx, s, front)
 }
 
-// whyWay returns why an intent gives way, in the words of the nodes if none has taken it.
-func (a *actor) whyWay(s standing) string {
-	if refusal := s.txs[s.last().Hash].refusal; s.isUntaken() && refusal.Class != "" {
+// whyWay returns why an intent gives way with a front, in the words of the nodes if none has
+// taken it.
+func (a *actor) whyWay(s, front standing) string {
+	refusal := s.txs[s.last().Hash].refusal
+	switch {
+	case a.isLeftOut(s):
+		return s.whyLeftOut()
+	case s.isUntaken() && refusal.Class != "":
 		return fmt.Sprintf("no node accepts it: %s", refusal.Message)
+	case a.isLeftOut(front):
+		return reasonBeside
 	}
 	return reasonMarket
 }

@@ -52,6 +52,7 @@ func (a *actor) orders(ctx context.Context) ([]order, error) {
 	for _, s := range a.slots() {
 		is := stalled != nil && *stalled == s.Nonce
 		if is && len(s.Attempts) > 0 {
+			trouble = errors.Join(trouble, a.countStall(ctx, s))
 			spent, err := a.isSpent(ctx, s)
 			if trouble = errors.Join(trouble, err); spent {
 				a.pin.nonce, a.pin.due = s.Nonce, true
@@ -157,7 +158,7 @@ func (a *actor) stalled(ctx context.Context) (*uint64, error) {
 			continue
 		}
 		if a.front.nonce != s.Nonce || a.front.since.IsZero() {
-			a.front = front{s.Nonce, now}
+			a.front = front{nonce: s.Nonce, since: now, block: max(a.newest.Number, a.tip().Number)}
 		}
 		since := a.front.since
 		if made := s.Attempts[len(s.Attempts)-1].At; made.After(since) {
@@ -174,6 +175,8 @@ func (a *actor) stalled(ctx context.Context) (*uint64, error) {
 		if err != nil || w.Nonce != s.Nonce {
 			return nil, err
 		}
+		a.front.grew = a.front.block != 0 && w.Block.Number > a.front.block
+		a.front.block = w.Block.Number
 		a.stalls = true
 		a.Log.Warn("nonce stalls", "lane", lane.Stream(a.ID), "nonce", s.Nonce, "attempts", len(s.Attempts), "for", now.Sub(since).Round(time.Second))
 		return &s.Nonce, nil

@@ -18,7 +18,7 @@ import (
 const penaltyMax = time.Hour
 
 // errPatient: intents of the client gave way lately.
-var errPatient = errors.New("its client's recent intents lost their nonces to no-ops, and it has the same ceiling")
+var errPatient = errors.New("its client's recent intents lost their nonces to no-ops")
 
 // scope selects the intents of a client that a penalty delays.
 type scope int
@@ -34,6 +34,8 @@ type penalty struct {
 	wait  time.Duration
 	until time.Time
 	scope scope
+	// leftOut counts the client's intents that gave way as blocks left them out.
+	leftOut int
 }
 
 // penalize delays the front's client after its intents gave way: first for
@@ -46,6 +48,9 @@ func (a *actor) penalize(front standing) {
 	p := a.penalties[client]
 	p.wait = min(max(2*p.wait, a.Settings.Stall), penaltyMax)
 	p.until, p.scope = now.Add(p.wait), max(p.scope, a.scopeOf(front.job))
+	if a.isLeftOut(front) {
+		p.leftOut++
+	}
 	a.penalties[client] = p
 }
 

@@ -19,6 +19,8 @@ const (
 	reasonGuard     = "the guard does not allow to sign the intent now"
 	reasonGas       = "no node has estimated the intent's gas"
 	reasonYield     = "an operator wants the nonce filled"
+	reasonLeftOut   = "blocks leave it out, though it offers enough and a node has taken it"
+	reasonBeside    = "blocks leave out its client's intents before it"
 )
 
 // place assigns reserved nonces to their intents, and releases unsigned nonces that are not

@@ -83,12 +83,14 @@ func (a *actor) readTx(ctx context.Context, hash chain.Hash) (d delivered, err e
 		case tx.Reorged:
 			d.was, d.now = e.Was, e.Now
 		case tx.Rejected:
+			d.denials.see(e.Answers)
 			d.lacks, d.refusal = e.Cause == tx.Funds, tx.Outcome{Class: e.Class, Cause: e.Cause, Message: e.Reason}
 			d.httpStatus = contentStatus(e.Answers)
 			if d.why = ""; e.Permanent {
 				d.why = e.Reason
 			}
 		case tx.Broadcast:
+			d.denials.see(e.Answers)
 			d.lacks, d.refusal, d.httpStatus = false, tx.Outcome{}, 0
 		}
 		d.replies.see(e)

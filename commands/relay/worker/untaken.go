@@ -37,10 +37,7 @@ func (a *actor) isReplaceable(s standing) bool {
 
 // isUntaken reports whether no node has ever taken an attempt at the nonce.
 func (s standing) isUntaken() bool {
-	return !slices.ContainsFunc(s.Attempts, func(m lane.Made) bool {
-		_, taken := s.txs[m.Hash].Recorded[string(tx.Taken)]
-		return taken
-	})
+	return !slices.ContainsFunc(s.Attempts, func(m lane.Made) bool { return s.isTaken(m.Hash) })
 }
 
 // isRejected reports whether no node has ever taken an attempt, and nodes refuse the last
@@ -120,18 +117,23 @@ func (a *actor) paysOrdinary(ctx context.Context) (bool, error) {
 }
 
 // isSpent reports whether another attempt at a stalled nonce is useless: there are
-// lane.BumpsMax attempts, or no node has ever taken one, and nodes blame the transaction or
-// have refused untakenMost attempts. If a node has taken one it is false, unless nodes now
-// refuse the last attempt for lack of the signer's funds.
+// lane.BumpsMax attempts, or blocks leave it out, or no node has ever taken one, and nodes blame
+// the transaction or have refused untakenMost attempts. It is false while the signer cannot pay
+// for an ordinary intent either.
 func (a *actor) isSpent(ctx context.Context, s standing) (bool, error) {
-	last := s.txs[s.last().Hash]
-	if !a.isReplaceable(s) || len(last.Recorded) == 0 || !s.isUntaken() && !a.lacksUsual(s) {
+	if !a.isReplaceable(s) {
 		return false, nil
 	}
 	if a.lacksUsual(s) {
 		if pays, err := a.paysOrdinary(ctx); err != nil || !pays {
 			return false, err
 		}
+	}
+	if a.isLeftOut(s) {
+		return true, nil
+	}
+	if last := s.txs[s.last().Hash]; len(last.Recorded) == 0 {
+		return false, nil
 	}
 	if len(s.Attempts) >= lane.BumpsMax {
 		return true, nil
@@ -154,11 +156,13 @@ func (a *actor) isHopeless(ctx context.Context, s standing, why error) (bool, er
 	return a.paysOrdinary(ctx)
 }
 
-// end fails an intent that no node takes, and that cannot wait for another nonce, as later
-// intents of its ordering group are signed: these would be mined before it.
-func (a *actor) end(ctx context.Context, s standing) error {
-	refusal := s.txs[s.last().Hash].refusal
-	return unlessRefused(a.tellIntent(ctx, s.job, intent.Fail{
-		Reason: intent.Refused, Detail: fmt.Sprintf("no node has accepted it: %s", refusal.Message), At: a.Now(),
-	}))
+// end fails an intent that no node takes or that blocks leave out, and that cannot wait for
+// another nonce, as later intents of its ordering group are signed: these would be mined before
+// it.
+func (a *actor) end(ctx context.Context, s, front standing) error {
+	detail := fmt.Sprintf("no node has accepted it: %s", s.txs[s.last().Hash].refusal.Message)
+	if !s.isUntaken() {
+		detail = a.whyWay(s, front)
+	}
+	return unlessRefused(a.tellIntent(ctx, s.job, intent.Fail{Reason: intent.Refused, Detail: detail, At: a.Now()}))
 }

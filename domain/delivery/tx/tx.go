@@ -81,6 +81,13 @@ func (s State) Tried() bool {
 	return false
 }
 
+// Taken reports whether a node has accepted the bytes, or the chain has contained them. Unlike Handed
+// it is false for a lost answer.
+func (s State) Taken() bool {
+	_, recorded := s.Recorded[Outcome{Class: Taken}.Key()]
+	return recorded || s.Status == StatusBroadcasting || s.Verdict == StatusExecuted
+}
+
 // Decide returns the events that a command adds: none if it changes nothing, an [eventlog.Refusal]
 // if it is not allowed.
 func (s State) Decide(c Command) ([]Event, error) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
@@ -114,8 +115,8 @@ type Yield struct {
 	At         time.Time
 }
 
-// GiveWay: the intent's transaction cannot be mined at its own fee ceiling, and later nonces wait
-// for it. A no-op is to replace it. Once the no-op is final, a Requeue with evidence [Filled]
+// GiveWay: the intent's transaction is not mined, for example at its own fee ceiling, and later
+// nonces wait for it. A no-op is to replace it. Once the no-op is final, a Requeue with evidence [Filled]
 // ends the assignment, and the intent waits for another place. Until then, the intent's own
 // transaction may still be mined.
 type GiveWay struct {
@@ -142,9 +143,10 @@ const (
 	ErrUnknown        = eventlog.Refusal("unknown-intent")
 	ErrInvalid        = eventlog.Refusal("invalid-intent")
 	ErrTooLarge       = eventlog.Refusal("intent-too-large")
-	ErrWebhookURL     = eventlog.Refusal("webhook-url")
+	ErrWebhookURL     = notice.ErrWebhookURL
 	ErrInvalidKey     = eventlog.Refusal("invalid-idempotency-key") // shared by all requests with an idempotency key
 	ErrDiffers        = eventlog.Refusal("idempotency-conflict")    // shared too: the key belongs to another request
+	ErrTooFarAhead    = eventlog.Refusal("not-before-too-far")      // notBefore is too far in the future
 	ErrDeadlinePassed = eventlog.Refusal("deadline-passed")
 	ErrSettled        = eventlog.Refusal("intent-settled")
 	ErrCanceling      = eventlog.Refusal("intent-canceling")

@@ -146,8 +146,8 @@ type YieldRequested struct {
 	At         time.Time `json:"at"`
 }
 
-// GiveWayRequested: gas costs more than the intent's transaction offers, and its ceiling allows
-// no higher fee. Later nonces of the lane wait for it. A no-op is to replace it; once the no-op
+// GiveWayRequested: the intent's transaction is not mined, for example because gas costs more than
+// its ceiling allows. Later nonces of the lane wait for it. A no-op is to replace it; once the no-op
 // is final, the intent waits for another nonce.
 type GiveWayRequested struct {
 	Assignment int       `json:"assignment"`

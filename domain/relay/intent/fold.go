@@ -18,6 +18,8 @@ type Entry struct {
 	Lane   *chain.Sequence
 	Holder string    // the claim's holder; empty without a claim
 	Until  time.Time // end of the claim; zero without a claim
+	// Asleep: the row's NotBefore was still to come at the last claim. Its ordering group waits for it.
+	Asleep bool
 	// Behind is the row right before this row in its ordering group, as looked up by a store that
 	// does not load that row; zero otherwise.
 	Behind chain.IntentID
@@ -148,7 +150,7 @@ func (f *Fold) Rows() []Folded {
 //
 // Found must contain, for each client, at least the first Limit rows that can be given. For an
 // ordering group it contains the waiting rows from the first one on. A store leaves out groups
-// that have a row in another lane, or whose first waiting row does not fit, and rows beyond
+// that have a row in another lane, or whose first waiting row sleeps or does not fit, and rows beyond
 // [Claim.Followers].
 func (c Claim) Choose(found []Entry) []Claimed {
 	blocked := map[Row]bool{}
@@ -168,7 +170,7 @@ func (c Claim) Choose(found []Entry) []Claimed {
 			continue
 		case blocked[e.Row]:
 			continue
-		case !c.Fits(e.Waiting):
+		case e.Asleep, !c.Fits(e.Waiting):
 			blocked[e.Row] = grouped
 			continue
 		}

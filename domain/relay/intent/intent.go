@@ -130,6 +130,16 @@ func (s State) Landed() bool {
 	return s.Receipt != nil && made.Kind != NoOp
 }
 
+// Sent are the hashes of the attempts at the intent's present place that carry out its calls.
+func (s State) Sent() (hashes []chain.Hash) {
+	for _, a := range s.Attempts {
+		if s.Place != nil && a.Assignment == s.Assignment && a.Kind != NoOp {
+			hashes = append(hashes, a.Hash)
+		}
+	}
+	return hashes
+}
+
 // Yields reports whether the intent is to release its nonce.
 func (s State) Yields() bool { return s.Place != nil && s.Yield == s.Assignment }
 

@@ -3,6 +3,7 @@ package intent
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -94,6 +95,9 @@ func NoticeNames() []string {
 	}
 }
 
+// MayHide reports whether [Tell] may return no notice for an event whose name passes [NoticeNames].
+func MayHide(name string) bool { return strings.HasPrefix(name, "intent.requeued.") }
+
 // Tell returns the notice for an event; false if the event is not reported.
 func Tell(id chain.IntentID, e Event) (Notice, bool) {
 	n := Notice{Intent: id, Sequence: SequenceOf(e)}
@@ -162,12 +166,26 @@ type envelope struct {
 // ID returns the notice's id, which is the same in every delivery, by webhook too.
 func (n Notice) ID() string { return fmt.Sprintf("msg_%x_%d", n.Intent[:], n.Sequence) }
 
-func (n Notice) MarshalJSON() ([]byte, error) {
+// Type returns the notice's public type, such as TxConfirmed.
+func (n Notice) Type() string {
+	name, _, err := sayings().Encode(n.Said)
+	if err != nil {
+		panic(fmt.Sprintf("intent: a notice without a type: %v", err)) // every Said has one
+	}
+	return name
+}
+
+func (n Notice) envelope() (envelope, error) {
 	name, data, err := sayings().Encode(n.Said)
+	return envelope{n.Intent, n.Sequence, name, n.At, data}, err
+}
+
+func (n Notice) MarshalJSON() ([]byte, error) {
+	e, err := n.envelope()
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(envelope{n.Intent, n.Sequence, name, n.At, data})
+	return json.Marshal(e)
 }
 
 func (n *Notice) UnmarshalJSON(b []byte) error {
@@ -175,6 +193,10 @@ func (n *Notice) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &e); err != nil {
 		return err
 	}
+	return n.open(e)
+}
+
+func (n *Notice) open(e envelope) error {
 	said, err := sayings().Decode(e.Type, e.Data)
 	if err != nil {
 		return err

@@ -20,6 +20,8 @@ type Waiting struct {
 	Key      *chain.NonceKey
 	Row      Row
 	Deadline uint64 // Unix seconds; 0: never
+	// NotBefore is [Request.NotBefore]: until then the row is not given to a lane.
+	NotBefore uint64
 	// MaxFee is [Gas.MaxFee], which never changes. A lane compares it with the price of gas before
 	// it reads the intent. 0: no ceiling, or a row from before this field.
 	MaxFee Amount
@@ -78,7 +80,10 @@ type Change struct {
 	Close   bool     // the intent has ended: delete the row
 }
 
-// Demand counts a client's intents for one lane, or for any of several.
+// AwakenMost bounds the sleeping rows that one claim wakes.
+const AwakenMost = 1000
+
+// Demand counts a client's intents for one lane, or for any of several. Sleeping rows do not count.
 type Demand struct {
 	From   From            // for assigned intents, the signer
 	Key    *chain.NonceKey // nil: any
@@ -115,7 +120,7 @@ func Plan(id chain.IntentID, e Event, at eventlog.Position) (c Change, ok bool) 
 // Waiting returns the request's work queue entry, recorded at a position.
 func (r Request) Waiting(at eventlog.Position) Waiting {
 	w := Waiting{
-		ID: r.ID(), Position: at, Chain: r.Chain, Client: r.Client, From: r.From, Deadline: r.Deadline,
+		ID: r.ID(), Position: at, Chain: r.Chain, Client: r.Client, From: r.From, NotBefore: r.NotBefore, Deadline: r.Deadline,
 		MaxFee: r.Gas.MaxFee, Size: r.Size(),
 	}
 	if key, chosen := r.LaneKey(); chosen {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 )
@@ -89,7 +90,7 @@ func TestSize(t *testing.T) {
 		"much data":       {Calls: []intent.Call{{Data: make(intent.Data, intent.DataMax)}}},
 		"many calls":      {Calls: slices.Repeat([]intent.Call{{Data: make(intent.Data, intent.DataMax/intent.CallsMax)}}, intent.CallsMax)},
 		"much metadata":   {Metadata: map[string]string{"name": strings.Repeat("v", intent.MetadataMax)}},
-		"a webhook's URL": {Webhooks: []intent.Webhook{{URL: strings.Repeat("u", intent.URLMax)}}},
+		"a webhook's URL": {Webhooks: []intent.Webhook{{URL: strings.Repeat("u", notice.URLMax)}}},
 	} {
 		encoded, err := json.Marshal(intent.Requested{Request: r})
 		if err != nil {

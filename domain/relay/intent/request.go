@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
@@ -24,6 +25,8 @@ type Request struct {
 	// such as Tempo. A plain transaction's to, value and data are one call.
 	Calls []Call `json:"calls"`
 	Gas   Gas    `json:"gas,omitzero"`
+	// NotBefore is the earliest time to give the request a nonce, in Unix seconds; 0: at once.
+	NotBefore uint64 `json:"notBefore,omitempty"`
 	// Deadline is when the request expires, in Unix seconds; 0: never.
 	Deadline uint64 `json:"deadline,omitempty"`
 	// Order is the ordering key: a client's intents with the same key land in the order of their
@@ -89,10 +92,13 @@ const (
 	NonceFixed    NonceMode = "fixed"    // the key in Key
 )
 
-// Webhook is the target for an intent's notices. Secrets are set in the relay's settings.
-type Webhook struct {
-	// URL is the client's URL; in events, the URL sealed by a [Sealer].
-	URL string `json:"url"`
+// Webhook is the target of an intent's notices.
+type Webhook = notice.Webhook
+
+// Sealed returns the request with sealed webhooks, as it is recorded.
+func Sealed(s notice.Sealer, r Request) Request {
+	r.Webhooks = s.Webhooks(r.Webhooks)
+	return r
 }
 
 // The domains keep the two kinds of digest distinct.
@@ -128,7 +134,7 @@ func (r Request) Digest() chain.Hash {
 	f = f.number("gas.limit", r.Gas.Limit).text("gas.urgency", string(urgency)).
 		amount("gas.maxFee", r.Gas.MaxFee).amount("gas.maxPriorityFee", r.Gas.MaxPriorityFee).
 		address("gas.feeToken", r.Gas.FeeToken).flag("gas.sponsored", r.Gas.Sponsored).
-		number("deadline", r.Deadline).text("order", r.Order).text("nonceKey.mode", string(r.NonceKey.Mode))
+		number("notBefore", r.NotBefore).number("deadline", r.Deadline).text("order", r.Order).text("nonceKey.mode", string(r.NonceKey.Mode))
 	if r.NonceKey.Key != nil {
 		f = f.put("nonceKey.key", r.NonceKey.Key[:])
 	}

@@ -30,7 +30,7 @@ func whole() Request {
 			Limit: 90_000, Urgency: Fast, MaxFee: NewAmount(20_000_000_000), MaxPriorityFee: NewAmount(1), FeeToken: &token, Sponsored: true,
 		},
 		Deadline: 1_800_003_600, Order: "alice", NonceKey: NoncePolicy{NonceFixed, &key}, Subject: "Alice & Söhne",
-		Webhooks: []Webhook{{"https://hooks.example.com/watch?a=1&b=2"}, {"https://other.example.com/"}},
+		Webhooks: []Webhook{{URL: "https://hooks.example.com/watch?a=1&b=2"}, {URL: "https://other.example.com/"}},
 		Metadata: map[string]string{"invoice": "4711", "branch": "Zürich"}, Simulate: true,
 	}
 }

@@ -36,6 +36,9 @@ func scanRequest(s *eventlog.Scan, r *Request) {
 	if s.Member(`"gas":`) {
 		r.Gas = scanGas(s)
 	}
+	if s.Member(`"notBefore":`) {
+		r.NotBefore = s.Uint(64)
+	}
 	if s.Member(`"deadline":`) {
 		r.Deadline = s.Uint(64)
 	}

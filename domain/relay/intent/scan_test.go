@@ -19,7 +19,8 @@ func byTags() eventlog.Codec[Event] {
 func plainRequests() []Requested {
 	full := whole()
 	full.Subject, full.Metadata = "Alice", map[string]string{"invoice": "4711", "branch": "Zug"}
-	full.Webhooks = []Webhook{{"https://hooks.example.com/watch"}, {"https://other.example.com/"}}
+	full.NotBefore = 1_800_000_000
+	full.Webhooks = []Webhook{{URL: "https://hooks.example.com/watch"}, {URL: "https://other.example.com/"}}
 	at := time.Date(2026, 11, 21, 3, 4, 5, 678901000, time.UTC)
 	return []Requested{
 		{ID: full.ID(), Digest: full.Digest(), Request: full, At: at},

@@ -96,6 +96,7 @@ type Chain struct {
 	broke    map[chain.Address]bool
 	gasMax   map[chain.Address]uint64
 	failing  map[chain.Address][]byte // accounts whose calls fail, with the revert reason
+	leftOut  map[chain.Address]bool   // blocks contain no calls to them
 	reverts  map[chain.Hash]bool
 	grants   map[chain.AccessKey]chain.Grant
 	stalled  bool
@@ -147,7 +148,7 @@ func New(o Options) *Chain {
 		closing: make(chan struct{}), byHash: map[chain.Hash]*block{},
 		nonces: map[chain.Sequence][]nonceAt{}, included: map[chain.Hash]place{},
 		baseFee: o.Rules.BaseFee, isSet: true,
-		pool: newPool(), broke: map[chain.Address]bool{}, gasMax: map[chain.Address]uint64{}, failing: map[chain.Address][]byte{}, reverts: map[chain.Hash]bool{}, grants: map[chain.AccessKey]chain.Grant{},
+		pool: newPool(), broke: map[chain.Address]bool{}, gasMax: map[chain.Address]uint64{}, failing: map[chain.Address][]byte{}, leftOut: map[chain.Address]bool{}, reverts: map[chain.Hash]bool{}, grants: map[chain.AccessKey]chain.Grant{},
 		record: newRecord(), watchers: map[chan *block]bool{},
 	}
 	c.push(nil)
@@ -266,7 +267,7 @@ func (c *Chain) mine(others [][]byte) (chain.Block, error) {
 			break
 		}
 		used := executed{Signed: p.signed}.gasUsed()
-		if gas+used <= c.rules.GasLimit && c.executable(p.signed, at, pending) == nil {
+		if gas+used <= c.rules.GasLimit && !c.leavesOut(p.signed.Calls) && c.executable(p.signed, at, pending) == nil {
 			txs = append(txs, c.execute(p.signed, p.raw, pending))
 			gas += used
 		}

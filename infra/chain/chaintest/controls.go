@@ -85,6 +85,13 @@ func (c *Chain) SetFailing(to chain.Address, reason []byte) {
 	}
 }
 
+// SetLeftOut sets whether blocks leave out calls to an account. Pools accept them all the same.
+func (c *Chain) SetLeftOut(to chain.Address, leftOut bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leftOut[to] = leftOut
+}
+
 // SetBroke sets whether an account cannot pay fees. The next block evicts the transactions for
 // which it would pay.
 func (c *Chain) SetBroke(payer chain.Address, broke bool) {

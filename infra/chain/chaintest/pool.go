@@ -248,6 +248,11 @@ func (c *Chain) executable(t chain.Signed, time uint64, pending map[chain.Sequen
 	return c.payable(t)
 }
 
+// leavesOut reports whether blocks leave out one of the calls.
+func (c *Chain) leavesOut(calls []chain.Call) bool {
+	return slices.ContainsFunc(calls, func(call chain.Call) bool { return call.To != nil && c.leftOut[*call.To] })
+}
+
 // evict drops the transactions that a real node's pool drops after each block.
 func (c *Chain) evict() {
 	now, tip := c.now(), c.head().Time

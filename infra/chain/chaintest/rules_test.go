@@ -207,6 +207,26 @@ func TestNoncesAreExecutedInOrder(t *testing.T) {
 	}
 }
 
+func TestLeftOut(t *testing.T) {
+	c, _ := fresh(t, Rules{})
+	call := func(nonce uint64, to chain.Address) chain.Signed {
+		s := tx(alice, key5, nonce)
+		s.Calls = []chain.Call{{To: &to}}
+		return s
+	}
+	first, second := mustSend(t, c, call(0, bob)), mustSend(t, c, call(1, alice))
+	c.SetLeftOut(bob, true)
+	mine(t, c)
+	if isExecuted(c, first) || isExecuted(c, second) || len(c.Pooled()) != 2 {
+		t.Errorf("%d are left in the pool", len(c.Pooled()))
+	}
+	c.SetLeftOut(bob, false)
+	mine(t, c)
+	if !isExecuted(c, first) || !isExecuted(c, second) {
+		t.Error("they are not executed")
+	}
+}
+
 func TestBlockIsBounded(t *testing.T) {
 	c, _ := fresh(t, Rules{BlockMax: 2})
 	for nonce := range uint64(5) {

@@ -332,3 +332,26 @@ func TestLeastGas(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The least gas for a call has EIP-7623's floor; decoding a transaction of an older fork has not.
+func TestLeastGasHasTheFloor(t *testing.T) {
+	to := chain.Address(recipient)
+	for name, c := range map[string]struct {
+		call chain.Call
+		want uint64
+	}{
+		"no data":    {chain.Call{To: &to}, 12_000},
+		"some data":  {chain.Call{To: &to, Input: []byte{0, 0, 1}}, 12_000 + 10*(2+4)},
+		"a creation": {chain.Call{Input: make([]byte, 33)}, 24_000 + 33*4 + 2*2},
+		"much of it": {chain.Call{Input: bytes.Repeat([]byte{1}, 1000)}, 12_000 + 40*1000},
+	} {
+		if got := ethereum.LeastGas(c.call); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+	tx := dynamic()
+	tx.Data, tx.AccessList, tx.Gas = bytes.Repeat([]byte{1}, 1000), nil, 21_000+16*1000
+	if got, err := ethereum.Decode(sign(t, tx)); err != nil || got.Gas >= ethereum.LeastGas(got.Calls[0]) {
+		t.Errorf("%d gas: %v", got.Gas, err)
+	}
+}

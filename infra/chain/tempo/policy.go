@@ -1,5 +1,7 @@
 package tempo
 
+import "fmt"
+
 // subBlock is the first byte of nonce keys that are reserved for sub-blocks.
 const subBlock = 0x5b
 
@@ -28,6 +30,9 @@ func Unwanted(raw []byte) (string, error) {
 		return "a transaction with an expiring nonce has nonce 0", nil
 	case tx.NonceKey.IsExpiring() && tx.Window.Before == 0:
 		return "a transaction with an expiring nonce needs valid before", nil
+	}
+	if least := LeastGas(tx.Calls); tx.Gas < least {
+		return fmt.Sprintf("its gas limit is %d, and its calls need %d before any code runs", tx.Gas, least), nil
 	}
 	for _, call := range tx.Calls {
 		if call.Value != nil && !call.Value.IsZero() {

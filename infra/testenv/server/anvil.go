@@ -37,6 +37,9 @@ func NewAnvil(program string, flags ...string) (*Anvil, error) {
 	return &Anvil{program: program, flags: flags, dir: dir}, nil
 }
 
+// At makes the chain listen on a port of 127.0.0.1; 0 is any free port. Call it before Start.
+func (a *Anvil) At(port int) { a.port = port }
+
 // Start runs the chain and waits until it answers.
 func (a *Anvil) Start(ctx context.Context) error {
 	if a.process != nil {

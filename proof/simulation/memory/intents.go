@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
@@ -36,6 +37,9 @@ func (s Intents) Apply(ctx context.Context, reader string, from, to eventlog.Pos
 		}
 		for _, r := range f.Rows() {
 			if r.Is != nil {
+				if r.Opened {
+					r.Is.Asleep = r.Is.NotBefore > unix(s.now())
+				}
 				at, _ := slices.BinarySearchFunc(s.intents, r.Is.Position, func(e intent.Entry, p eventlog.Position) int { return cmp.Compare(e.Position, p) })
 				s.intents = slices.Insert(s.intents, at, *r.Is)
 			}
@@ -50,6 +54,9 @@ func (s Intents) Claim(ctx context.Context, c intent.Claim) (claimed []intent.Cl
 		for i, e := range s.intents {
 			if e.Holder != "" && !e.Until.After(now) {
 				s.intents[i].Release()
+			}
+			if e.NotBefore <= unix(now) {
+				s.intents[i].Asleep = false
 			}
 		}
 		claimed = c.Choose(s.intents)
@@ -83,7 +90,7 @@ func (s Intents) Demand(ctx context.Context, id chain.ID) (all []intent.Demand, 
 	err = s.enter(ctx, func() {
 		for _, w := range s.intents {
 			switch {
-			case w.Chain != id:
+			case w.Chain != id, w.Asleep && w.NotBefore > unix(s.now()):
 			case w.Lane != nil && w.Holder == "":
 				all = append(all, intent.Demand{From: intent.From{Signer: &w.Lane.Sender}, Key: &w.Lane.Key, Client: w.Client, First: w.Position, Assigned: 1})
 			default:
@@ -126,3 +133,5 @@ func (s Intents) Ahead(ctx context.Context, row intent.Row, before eventlog.Posi
 	})
 	return id, err
 }
+
+func unix(t time.Time) uint64 { return uint64(max(t.Unix(), 0)) }

@@ -127,11 +127,11 @@ func (s Notices) Endpoint(ctx context.Context, id notice.EndpointID) (e notice.E
 	return e, ok, err
 }
 
-// Endpoints lists endpoints after an id, ordered by id.
-func (s Notices) Endpoints(ctx context.Context, after notice.EndpointID, limit int) (found []notice.Endpoint, err error) {
+// Endpoints lists a client's endpoints after an id, ordered by id; with nil those of all clients.
+func (s Notices) Endpoints(ctx context.Context, client *string, after notice.EndpointID, limit int) (found []notice.Endpoint, err error) {
 	err = s.enter(ctx, func() {
 		for _, b := range s.boxes {
-			if compareBox(b, after) > 0 && len(found) < limit {
+			if compareBox(b, after) > 0 && len(found) < limit && (client == nil || b.Client == *client) {
 				found = append(found, b.Endpoint)
 			}
 		}
