@@ -176,10 +176,8 @@ func (d *desk) listLanes(r rest.Request) error {
 
 // laneFilters reads the filters of a list.
 func laneFilters(q url.Values) (f lanes.Filters, err error) {
-	if q.Has("chainId") {
-		if f.Chain, err = chain.ParseID(q.Get("chainId")); err != nil {
-			return f, rest.ErrInvalidFilter.Because("chainId is not a positive decimal number")
-		}
+	if f.Chain, err = rest.ReadChain(q); err != nil {
+		return f, err
 	}
 	if q.Has("signer") {
 		a, err := chain.ParseAddress(q.Get("signer"))
@@ -271,7 +269,7 @@ func (d *desk) laneIn(r rest.Request) (id chain.Sequence, err error) {
 		return text
 	}
 	var wrong [3]error
-	id.Chain, wrong[0] = chain.ParseID(path("chain"))
+	id.Chain, wrong[0] = chain.ParseNamed(path("chain"))
 	id.Sender, wrong[1] = chain.ParseAddress(path("address"))
 	id.Key, wrong[2] = chain.ParseNonceKey(path("nonceKey"))
 	if err := errors.Join(err, wrong[0], wrong[1], wrong[2]); err != nil {

@@ -292,13 +292,12 @@ type Fleet struct {
 
 // chainsOf reads the filter by chain. Without it, all chains are meant.
 func (f *Fleet) chainsOf(q url.Values) ([]chain.ID, error) {
-	if !q.Has("chainId") {
-		return f.Chains, nil
-	}
-	id, err := chain.ParseID(q.Get("chainId"))
+	id, err := rest.ReadChain(q)
 	switch {
 	case err != nil:
-		return nil, rest.ErrInvalidFilter.Because("chainId is not a positive decimal number")
+		return nil, err
+	case id == 0:
+		return f.Chains, nil
 	case !slices.Contains(f.Chains, id):
 		return []chain.ID{}, nil
 	}
