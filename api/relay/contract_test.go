@@ -40,7 +40,7 @@ func TestContractNamesEveryParameter(t *testing.T) {
 			if r.Method == http.MethodPost {
 				body = "{}"
 			}
-			target := strings.NewReplacer("{id}", chain.IntentID{1}.String(), "{endpoint}", notice.EndpointID{1}.String()).Replace(r.Path)
+			target := strings.NewReplacer("{id}", chain.IntentID{1}.String(), "{endpoint}", notice.EndpointID{1}.String(), "{chain}", "1", "{address}", chain.Address{1}.String(), "{nonceKey}", "0x0").Replace(r.Path)
 			res := s.do(r.Method, target+"?nosuch=1", body)
 			p := into[rest.Problem](t, res, http.StatusBadRequest)
 			_, names, _ := strings.Cut(p.Detail, "only: ")

@@ -80,8 +80,6 @@ func (Operators) Kinds() []rest.Kind {
 			Meaning: "Such an account is invalid, or the reason is missing."},
 		rest.Kind{Code: budget.ErrTooMany, Status: http.StatusConflict, Title: "There are too many budgets",
 			Meaning: "1000 accounts have limits already."},
-		rest.Kind{Code: lane.ErrUnknown, Status: http.StatusNotFound, Title: "There is no such lane",
-			Meaning: "No relayer has ever opened this lane."},
 		rest.Kind{Code: lane.ErrNoHole, Status: http.StatusConflict, Title: "This nonce does not need to be filled",
 			Meaning: "A transaction is signed for this nonce, or no transaction is signed above it."},
 		rest.Kind{Code: intent.ErrNotAssigned, Status: http.StatusConflict, Title: "The intent does not have this nonce",

@@ -48,6 +48,11 @@ func (h *hooked) probesOf(id chain.IntentID, to notice.EndpointID) map[string]pr
 		"POST /v1/webhooks/{endpoint}/redeliver": {target: hook + "/redeliver", missing: none, names: to.String()},
 		"POST /v1/webhooks/{endpoint}/enable":    {target: hook + "/enable", missing: none, names: to.String()},
 		"POST /v1/webhooks/{endpoint}/disable":   {target: hook + "/disable", missing: none, names: to.String()},
+		"GET /v1/signers":                        {target: "/v1/signers", names: `"assigned":7`},
+		"GET /v1/signers/{address}":              {target: "/v1/signers/" + annie.String(), names: `"assigned":7`},
+		"GET /v1/lanes":                          {target: "/v1/lanes", names: `"assigned":7`},
+		"GET " + laneRoute:                       {target: annieLane, names: `"assigned":7`},
+		"GET " + laneRoute + "/diagnosis":        {target: annieLane + "/diagnosis", names: `"well"`},
 		"GET /openapi.yaml":                      {target: "/openapi.yaml", open: true},
 	}
 }
@@ -68,6 +73,7 @@ func TestOwnedOnEveryRoute(t *testing.T) {
 		ann := h.token("ann", clients...)
 		made := into[shown](t, h.do(http.MethodPost, "/v1/intents", fmt.Sprintf(whole, "of-ann"), "X-API-Key", ann), http.StatusAccepted)
 		h.command(made.ID, assign(), attempted(1))
+		h.openLane(laneOf(annie))
 		h.project()
 		h.feed()
 		h.answer(notice.Outcome{Class: notice.Gone, Cause: notice.Status, Status: 410})

@@ -8,6 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/budget"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/domain/relay/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/relay/signer"
 	"github.com/tempo-watchtower/watchtower/eventlog"
@@ -65,6 +66,12 @@ func kinds() []rest.Kind {
 			Meaning: "The webhook is disabled: enable it first."},
 		{Code: notice.ErrRedeliver, Status: http.StatusRequestEntityTooLarge, Title: "Too many webhook deliveries are named",
 			Meaning: "More than 1000 deliveries are named. Name none to send all dead deliveries again."},
+		{Code: ErrNoSigner, Status: http.StatusNotFound, Title: "There is no such signer",
+			Meaning: "The address is no signer here, or no signer that the key may use."},
+		{Code: lane.ErrUnknown, Status: http.StatusNotFound, Title: "There is no such lane",
+			Meaning: "No relayer has ever opened this lane."},
+		{Code: ErrNoDiagnosis, Status: http.StatusServiceUnavailable, Title: "The lane could not be examined",
+			Meaning: "The lane could not be examined; the log has the cause."},
 		{Code: ErrInvalidWebhookID, Status: http.StatusBadRequest, Title: "This is not the id of a webhook",
 			Meaning: "The id in the path is not 32 hex digits in lower case."},
 		{Code: ErrForeignSigner, Status: http.StatusForbidden, Title: "The API key does not cover this signer or pool",

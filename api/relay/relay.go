@@ -43,6 +43,8 @@ type Config struct {
 	// WaitsFor, when set, returns the reason why an intent is not signed yet; nil if none is
 	// known.
 	WaitsFor func(ctx context.Context, row intents.Row) (*WaitsFor, error)
+	// Fleet are the signers, pools and lanes.
+	Fleet *Fleet
 	// RPC answers the routes of /rpc, by which wallets use the relay as their node; nil: there are none.
 	RPC func(rest.Request) error
 }
@@ -59,6 +61,8 @@ type desk struct {
 	tellings [2]tellings                          // public forms of the newest events, by viewer
 	stories  *states.States[intent.Story]         // of intents that are followed
 	tries    *commands.Places[string]             // places of test deliveries
+	// diagnoses are the places of diagnoses of lanes.
+	diagnoses *rest.Places
 }
 
 // New returns the handler of the relay's listener. It panics if the configuration cannot work.
@@ -72,8 +76,11 @@ func New(c Config) http.Handler {
 	if c.Client == nil {
 		c.Client = access.Key.Owner
 	}
+	if c.Fleet == nil {
+		panic("relay: the fleet is missing")
+	}
 	front := rest.NewFront(c.API, kinds()...)
-	d := &desk{Config: c, tries: commands.NewPlaces[string](tryPlaces, tryShare, tryQueue)}
+	d := &desk{Config: c, tries: commands.NewPlaces[string](tryPlaces, tryShare, tryQueue), diagnoses: rest.NewPlaces(diagnosePlaces, diagnoseShare, diagnoseQueue)}
 	d.stories = d.newStories()
 	return front.Handler(d.served(front))
 }
@@ -84,7 +91,7 @@ func (d *desk) served(front *rest.Front) []rest.Route {
 }
 
 func (d *desk) routes() []rest.Route {
-	return slices.Concat(d.webhookRoutes(), d.rpcRoutes(), []rest.Route{
+	return slices.Concat(d.webhookRoutes(), d.fleetRoutes(), d.rpcRoutes(), []rest.Route{
 		{Method: http.MethodPost, Path: "/v1/intents", Scope: access.Submit, Answer: d.create},
 		{Method: http.MethodGet, Path: "/v1/intents", Scope: access.Read, Answer: d.list},
 		{Method: http.MethodGet, Path: "/v1/intents/{id}", Scope: access.Read, Answer: d.intent},

@@ -30,6 +30,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 	"github.com/tempo-watchtower/watchtower/eventlog/port"
@@ -41,6 +42,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/migrations"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
+	"github.com/tempo-watchtower/watchtower/projections/relay/lanes"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -107,6 +109,7 @@ func newStack(t testing.TB, log port.Store, view *sql.DB, change ...func(*Config
 		},
 		Query: intents.Query{DB: view}, Tail: tailOf(t, log),
 	}
+	s.config.Fleet = fleetOf(log, view)
 	for _, c := range change {
 		c(&s.config)
 	}
@@ -208,6 +211,8 @@ func (s *stack) send(method, target, body string, header ...string) (res respons
 var (
 	pathOfIntent  = regexp.MustCompile(`^(/v1/intents/)[^/]+(.*)$`)
 	pathOfWebhook = regexp.MustCompile(`^(/v1/webhooks/)([0-9a-fA-F]+)(.*)$`)
+	pathOfSigner  = regexp.MustCompile(`^(/v1/signers/)[^/]+$`)
+	pathOfLane    = regexp.MustCompile(`^(/v1/lanes/)[^/]+/[^/]+/[^/]+(.*)$`)
 )
 
 // do sends a request, and checks the answer against the contract.
@@ -218,6 +223,8 @@ func (s *stack) do(method, target, body string, header ...string) response {
 	path, _, _ := strings.Cut(target, "?")
 	path = pathOfIntent.ReplaceAllString(path, "${1}{id}$2")
 	path = pathOfWebhook.ReplaceAllString(path, "${1}{endpoint}$3")
+	path = pathOfSigner.ReplaceAllString(path, "${1}{address}")
+	path = pathOfLane.ReplaceAllString(path, "${1}{chain}/{address}/{nonceKey}$2")
 	if err := conforms(strings.ToLower(method), path, res); err != nil {
 		s.t.Errorf("%s %s answered %d %s: %v", method, target, res.status, res.body, err)
 	}
@@ -320,6 +327,7 @@ func (s *stack) project() {
 	check(s.t, err)
 	for _, p := range []projector.Projector{
 		{Name: intents.Name, Filter: intents.Filter(), Fold: intents.Projection{Codec: intent.Codec()}.Fold},
+		{Name: lanes.Name, Filter: lanes.Filter(), Fold: lanes.Projection{Codec: lane.Codec()}.Fold},
 		{Name: intents.TermsName, Filter: intents.TermsFilter(), Fold: intents.Terms{Codec: intent.Codec()}.Fold},
 	} {
 		ctx, stop := context.WithCancel(s.t.Context())

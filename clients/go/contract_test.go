@@ -38,6 +38,8 @@ var relayTypes = map[string]reflect.Type{
 	"Problem": reflect.TypeFor[Problem](), "Taken": reflect.TypeFor[IntentResult](), "Refused": reflect.TypeFor[IntentResult](),
 	"Message": reflect.TypeFor[IntentEvent](), "MessageRequest": reflect.TypeFor[MessageRequest](), "MessageCall": reflect.TypeFor[MessageCall](),
 	"MessageState": reflect.TypeFor[MessageState](), "MessageReceipt": reflect.TypeFor[MessageReceipt](),
+	"Signers": reflect.TypeFor[Signers](), "Signer": reflect.TypeFor[Signer](), "SignerOnChain": reflect.TypeFor[SignerOnChain](),
+	"LastError": reflect.TypeFor[OperatorError](), "Lane": reflect.TypeFor[Lane](), "Lanes": nil, "Diagnosis": nil,
 	"Fault": reflect.TypeFor[Fault](), "ProblemKind": reflect.TypeFor[ProblemKind](), "Contract": nil,
 	"RpcAnswer": reflect.TypeFor[RPCAnswer](), "RpcError": reflect.TypeFor[RPCError](), "RpcCall": nil,
 	"Cancel": nil, "SpeedUp": nil, "Results": nil, "Page": nil, "Trail": nil, "GivenURL": nil, "WebhooksPage": nil, "DeadPage": nil, "Redelivery": nil, "Mark": nil,

@@ -22,9 +22,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/program/terminal"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/cli"
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/history"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
+	"github.com/tempo-watchtower/watchtower/projections/relay/lanes"
 )
 
 // Set at build time by -ldflags "-X main.version=…".
@@ -73,7 +76,8 @@ func withSettings(cmd *cobra.Command) {
 // program describes the relayer to the shared operator commands.
 func program(stderr io.Writer) operator.Program {
 	return operator.Program{
-		Name: "relayer", Models: append(delivery.Models(), intents.Model(intent.Codec()), intents.TermsModel(intent.Codec())), Stderr: stderr,
+		Audited: history.Kinds(),
+		Name:    "relayer", Models: append(delivery.Models(), intents.Model(intent.Codec()), intents.TermsModel(intent.Codec()), lanes.Model(lane.Codec())), Stderr: stderr,
 		Settings: withSettings, Judges: judges, VerifyHelp: verifyHelp,
 		Resolve: func(cmd *cobra.Command) (config.Config, error) {
 			s, _, err := resolve(cmd)
@@ -91,7 +95,8 @@ func program(stderr io.Writer) operator.Program {
 			return errors.Join(s.Delivery.CheckServe(), s.CheckServe())
 		},
 		Schema: settings.Schema,
-		Forms:  subjects, FormsHelp: "an intent's id, CHAIN/SIGNER[/NONCEKEY] of a lane, ",
+		Forms:  subjects, FormsHelp: "an intent's id, CHAIN/SIGNER[/NONCEKEY] of a lane, " +
+			"signer/ADDRESS, budget (of a chain), safeguards, ",
 	}
 }
 

@@ -264,11 +264,7 @@ func (i *Inspection) Checkpoint(ctx context.Context, reader string) (eventlog.Po
 // lease was given up.
 func (i *Inspection) Lease(ctx context.Context, name string) (holder string, until time.Time, err error) {
 	defer reading(ctx, i.work)()
-	err = query(i.work, "SELECT holder, until FROM leases WHERE name = ? AND holder IS NOT NULL", func(s *sqlite.Stmt) bool {
-		holder, until = s.ColumnText(0), time.UnixMicro(s.ColumnInt64(1))
-		return false
-	}, name)
-	return holder, until, err
+	return leaseOf(i.work, name)
 }
 
 // Work returns rows of the due queue.

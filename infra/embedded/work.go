@@ -213,6 +213,25 @@ func (w *Work) Acquire(ctx context.Context, name, holder string, ttl time.Durati
 	return t.held, err
 }
 
+// Leased returns the last holder of a lease, and the end of its term; an empty holder if the lease was
+// given up.
+func (w *Work) Leased(ctx context.Context, name string) (holder string, until time.Time, err error) {
+	err = w.file.readers.read(ctx, func(conn *sqlite.Conn) error {
+		holder, until, err = leaseOf(conn, name)
+		return err
+	})
+	return holder, until, err
+}
+
+// leaseOf reads a lease.
+func leaseOf(conn *sqlite.Conn, name string) (holder string, until time.Time, err error) {
+	err = query(conn, "SELECT holder, until FROM leases WHERE name = ? AND holder IS NOT NULL", func(s *sqlite.Stmt) bool {
+		holder, until = s.ColumnText(0), time.UnixMicro(s.ColumnInt64(1))
+		return false
+	}, name)
+	return holder, until, err
+}
+
 // Release ends a lease at once. Not holding it is no error.
 func (w *Work) Release(ctx context.Context, name, holder string) error {
 	_, err := write(ctx, w.file, "release lease "+name, func(conn *sqlite.Conn) (struct{}, error) {

@@ -283,11 +283,7 @@ func (i *Inspection) Checkpoint(ctx context.Context, reader string) (eventlog.Po
 // Lease returns the last holder of a lease, and the end of its term by the server's clock; an
 // empty holder if the lease was given up.
 func (i *Inspection) Lease(ctx context.Context, name string) (holder string, until time.Time, err error) {
-	err = i.conn.QueryRow(ctx, `SELECT holder, until FROM work.leases WHERE name = $1 AND until > '-infinity'`, name).Scan(&holder, &until)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", time.Time{}, nil
-	}
-	return holder, until, err
+	return leaseOf(ctx, i.conn, name)
 }
 
 // Work returns rows of the due queue.

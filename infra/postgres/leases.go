@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -126,6 +127,27 @@ func (s *Leases) acquire(ctx context.Context, asked []*leaseAsk) error {
 		}
 	}
 	return nil
+}
+
+// Leased returns the last holder of a lease, and the end of its term by the server's clock; an empty
+// holder if the lease was given up.
+func (s *Leases) Leased(ctx context.Context, name string) (holder string, until time.Time, err error) {
+	err = retry(ctx, func() error {
+		holder, until, err = leaseOf(ctx, s.pool, name)
+		return err
+	})
+	return holder, until, err
+}
+
+// leaseOf reads a lease.
+func leaseOf(ctx context.Context, db interface {
+	QueryRow(ctx context.Context, text string, args ...any) pgx.Row
+}, name string) (holder string, until time.Time, err error) {
+	err = db.QueryRow(ctx, `SELECT holder, until FROM work.leases WHERE name = $1 AND until > '-infinity'`, name).Scan(&holder, &until)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", time.Time{}, nil
+	}
+	return holder, until, err
 }
 
 // Release ends a lease at once. Not holding it is no error.

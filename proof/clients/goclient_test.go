@@ -206,7 +206,16 @@ func (c goClient) relayCalls() map[string]goCall {
 			return c.relay.CreateAndWait(ctx, a.Request, a.Wait, millis(a))
 		},
 		"relay.createAll": func(ctx context.Context, a arguments) (any, error) { return c.relay.CreateAll(ctx, a.Requests...) },
-		"relay.get":       func(ctx context.Context, a arguments) (any, error) { return c.relay.Get(ctx, a.ID) },
+		"relay.signers":   func(ctx context.Context, _ arguments) (any, error) { return c.relay.Signers(ctx, "") },
+		"relay.signer":    func(ctx context.Context, a arguments) (any, error) { return c.relay.Signer(ctx, a.Sender) },
+		"relay.lanes": func(ctx context.Context, a arguments) (any, error) {
+			return collect(c.relay.Lanes(ctx, watchtower.LaneFilters{Signer: a.Sender}), a)
+		},
+		"relay.lane": func(ctx context.Context, a arguments) (any, error) { return c.relay.Lane(ctx, laneOf(a)) },
+		"relay.diagnosis": func(ctx context.Context, a arguments) (any, error) {
+			return parsed(texted(c.relay.Diagnosis(ctx, laneOf(a))))
+		},
+		"relay.get": func(ctx context.Context, a arguments) (any, error) { return c.relay.Get(ctx, a.ID) },
 		"relay.find": func(ctx context.Context, a arguments) (any, error) {
 			var f watchtower.IntentFilters
 			if err := into(a.Filters, &f); err != nil {
@@ -291,3 +300,10 @@ func collect[T any](all iter.Seq2[T, error], a arguments) (any, error) {
 	}
 	return some, nil
 }
+
+// laneOf is the lane of the arguments.
+func laneOf(a arguments) watchtower.LaneID {
+	return watchtower.LaneID{ChainID: watchtower.EVM(a.Chain), Signer: a.Sender}
+}
+
+func texted(text json.RawMessage, err error) (string, error) { return string(text), err }

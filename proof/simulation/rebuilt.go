@@ -12,6 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/domain/relay/lane"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/eventlog/port"
 	"github.com/tempo-watchtower/watchtower/eventlog/projector"
@@ -19,6 +20,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/delivery/owners"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
+	"github.com/tempo-watchtower/watchtower/projections/relay/lanes"
 	"github.com/tempo-watchtower/watchtower/proof/promises"
 )
 
@@ -32,6 +34,7 @@ func (w *world) projectors(db *sql.DB, log projector.Log) []*projector.Projector
 	if w.relayed() {
 		all = append(all,
 			&projector.Projector{Name: intents.Name, DB: db, Log: log, Filter: intents.Filter(), Fold: intents.Projection{Codec: intent.Codec()}.Fold},
+			&projector.Projector{Name: lanes.Name, DB: db, Log: log, Filter: lanes.Filter(), Fold: lanes.Projection{Codec: lane.Codec()}.Fold},
 			&projector.Projector{Name: intents.TermsName, DB: db, Log: log, Filter: intents.TermsFilter(), Fold: intents.Terms{Codec: intent.Codec()}.Fold})
 	}
 	return all

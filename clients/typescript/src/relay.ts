@@ -1,5 +1,5 @@
 import { type ClientOptions, Connection, milliseconds, type RequestOptions } from './connection.js'
-import type { Call, Contract, Event, Gas, Intent, Message, operations, Page, ProblemKind, Request, Results, StreamedEvent, Trail, Waited } from './contract/relay.js'
+import type { Call, Contract, Diagnosis, Event, Gas, Intent, Lane, Lanes, Message, operations, Page, ProblemKind, Request, Results, Signer, Signers, StreamedEvent, Trail, Waited } from './contract/relay.js'
 import { follow } from './following.js'
 import { sendItems } from './items.js'
 import { stringify } from './json.js'
@@ -8,7 +8,7 @@ import { waitFor } from './waiting.js'
 import { Webhooks } from './webhooks.js'
 
 export type { ClientOptions, RequestOptions } from './connection.js'
-export type { Attempt as IntentAttempt, Intent, Outcome as IntentOutcome, Status as IntentStatus, Tried as TriedWebhook, WaitingFor, Webhook } from './contract/relay.js'
+export type { Attempt as IntentAttempt, Diagnosis, Intent, Lane, Outcome as IntentOutcome, Signer, Signers, Status as IntentStatus, Tried as TriedWebhook, WaitingFor, Webhook } from './contract/relay.js'
 export { NoAnswerError, type Problem, type RequestOutcome, WatchtowerError } from './errors.js'
 export { RpcCallError } from './rpc.js'
 export { type DeadNotice, type NoticeId, Webhooks } from './webhooks.js'
@@ -81,6 +81,18 @@ export type FollowIntentsOptions = RequestOptions & {
   after?: number | undefined
   /** The position to end at, or the present end of the log. Without it the stream never ends. */
   until?: number | 'head' | undefined
+}
+
+/** A lane: a signer's nonces on a chain, under a nonce key (`0x0` by default). */
+export type LaneId = { chainId: number | bigint | string; signer: string; nonceKey?: string | undefined }
+
+export type LaneFilters = {
+  chainId?: number | bigint | string | undefined
+  signer?: string | undefined
+  /** The process that opened the lane last. */
+  holder?: string | undefined
+  /** Whether a nonce is in flight. */
+  busy?: boolean | undefined
 }
 
 /**
@@ -174,6 +186,36 @@ export class Relay {
     return follow(this.#connection, filters, (line): line is FollowedIntentEvent => 'sequence' in line, signal)
   }
 
+  /** The signers and pools that the key may use, with counts of the client's own intents. */
+  signers({ chainId, signal }: RequestOptions & { chainId?: number | bigint | string | undefined } = {}): Promise<Signers> {
+    return this.#connection.json({ path: '/v1/signers', query: { chainId }, signal })
+  }
+
+  /** One signer. */
+  signer(address: string, { signal }: RequestOptions = {}): Promise<Signer> {
+    return this.#connection.json({ path: `/v1/signers/${encodeURIComponent(address)}`, signal })
+  }
+
+  /** All lanes, newest first; pages are fetched as they are needed. Needs the scope audit. */
+  async *lanes(filters: LaneFilters = {}, { signal }: RequestOptions = {}): AsyncGenerator<Lane, void, undefined> {
+    let cursor: string | undefined
+    do {
+      const page: Lanes = await this.#connection.json<Lanes>({ path: '/v1/lanes', query: { ...filters, cursor }, signal })
+      yield* page.lanes
+      cursor = page.hasMore ? page.nextCursor : undefined
+    } while (cursor !== undefined)
+  }
+
+  /** One lane, compared with the chain. Needs the scope audit. */
+  lane(id: LaneId, { signal }: RequestOptions = {}): Promise<Lane> {
+    return this.#connection.json({ path: pathOfLane(id), signal })
+  }
+
+  /** The diagnosis of a lane, as `relayer doctor` prints it. Needs the scope audit. */
+  diagnosis(id: LaneId, { signal }: RequestOptions = {}): Promise<Diagnosis> {
+    return this.#connection.json({ path: `${pathOfLane(id)}/diagnosis`, signal })
+  }
+
   /** Cancels an intent. Once it is signed, a no-op competes for its nonce: `outcome` shows which of the two has landed. */
   cancel(id: string, { reason, signal }: RequestOptions & { reason?: string | undefined } = {}): Promise<Intent> {
     return this.#connection.json({ method: 'POST', path: `${pathOf(id)}/cancel`, body: stringify({ reason }), signal })
@@ -213,6 +255,8 @@ export class Relay {
     return this.#connection.text({ path: '/openapi.yaml', headers: { Accept: '*/*' }, signal })
   }
 }
+
+const pathOfLane = ({ chainId, signer, nonceKey = '0x0' }: LaneId): string => `/v1/lanes/${[String(chainId), signer, nonceKey].map(encodeURIComponent).join('/')}`
 
 function pathOf(id: string): string {
   return `/v1/intents/${encodeURIComponent(id)}`

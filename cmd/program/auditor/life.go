@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
@@ -55,30 +56,65 @@ type folder interface {
 	state() any
 }
 
-// folderOf returns the folder for a transaction or a group; other streams have no state.
-func folderOf(name eventlog.Stream, plan tx.Schedule) folder {
-	switch {
-	case strings.HasPrefix(string(name), tx.StreamPrefix):
-		return &transaction{codec: tx.Codec(), plan: plan}
-	case strings.HasPrefix(string(name), group.StreamPrefix):
+// folder returns the folder for the stream's kind: a transaction, a group, or one of the further kinds.
+// Other streams have no state.
+func (of Life) folder() folder {
+	switch name := string(of.Stream); {
+	case strings.HasPrefix(name, tx.StreamPrefix):
+		return &transaction{codec: tx.Codec(), plan: of.Plan}
+	case strings.HasPrefix(name, group.StreamPrefix):
 		return &members{codec: group.Codec()}
+	default:
+		for _, k := range of.Kinds {
+			if strings.HasPrefix(name, k.Prefix) {
+				return &further{k.New()}
+			}
+		}
 	}
 	return nil
 }
 
 // Life is the stream to explain. Plan is today's schedule, from which the due time of an
-// attempt's successor is derived.
+// attempt's successor is derived. Kinds are the further kinds of streams that are explained.
 type Life struct {
 	Stream eventlog.Stream
 	Plan   tx.Schedule
+	Kinds  []Kind
 }
+
+// Kind is a further kind of streams, which the package that has it explains.
+type Kind struct {
+	Prefix string // of the streams' names
+	// Named, unless nil, returns the streams that a text may name, and a description of them; none if
+	// the text names no stream of the kind.
+	Named func(text string, chains []chain.ID) (names []eventlog.Stream, what string)
+	New   func() Folder
+}
+
+// Folder folds one stream of a [Kind].
+type Folder interface {
+	// Add applies an event, and explains it in a sentence.
+	Add(r eventlog.Recorded) (why string, err error)
+	// State returns the state, which is an object in JSON.
+	State() any
+}
+
+// further is a folder of a further kind.
+type further struct{ Folder }
+
+func (f *further) add(r eventlog.Recorded, step *Step) (err error) {
+	step.Why, err = f.Add(r)
+	return err
+}
+
+func (f *further) state() any { return f.State() }
 
 // Show returns the recorded history of a stream. With an error it returns the steps read so far.
 func Show(ctx context.Context, s Source, of Life) ([]Step, error) {
 	name := of.Stream
 	var steps []Step
 	causes := map[eventlog.ID]string{}
-	f := folderOf(name, of.Plan)
+	f := of.folder()
 	var last time.Time
 	for r, err := range stream(ctx, s, name) {
 		if err != nil {
@@ -193,9 +229,9 @@ type Moment struct {
 func Replay(ctx context.Context, s Source, of Life, until Until) (Moment, error) {
 	name := of.Stream
 	m := Moment{Stream: name}
-	f := folderOf(name, of.Plan)
+	f := of.folder()
 	if f == nil {
-		return m, fmt.Errorf("%s is neither a transaction's stream nor a group's", name)
+		return m, fmt.Errorf("%s is of no kind of streams with a state", name)
 	}
 	head, err := s.Head(ctx)
 	if err != nil {

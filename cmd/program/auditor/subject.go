@@ -44,12 +44,23 @@ type endings interface {
 }
 
 // Subject finds the stream that a text names: the hash of a transaction, SENDER/GROUP of a
-// group, a form of forms, or the name of a stream. Hashes and groups are searched on these chains; if
+// group, a form of forms, a name of one of the further kinds, or the name of a stream. Hashes and groups are searched on these chains; if
 // there are none, on every chain of the log.
-func Subject(ctx context.Context, s Source, text string, chains []chain.ID, forms Forms) (eventlog.Stream, error) {
+func Subject(ctx context.Context, s Source, text string, chains []chain.ID, forms Forms, kinds ...Kind) (eventlog.Stream, error) {
 	if forms != nil {
 		if name, what, is := forms(text); is {
 			return only(ctx, s, []eventlog.Stream{name}, text, what)
+		}
+	}
+	for _, k := range kinds {
+		if k.Named == nil {
+			continue
+		}
+		if names, what := k.Named(text, chains); what != "" {
+			if len(names) == 0 {
+				return "", misnamedf("name the chain of %s with --chain", what)
+			}
+			return only(ctx, s, names, text, what)
 		}
 	}
 	names, what, err := named(text, chains)

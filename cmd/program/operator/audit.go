@@ -62,8 +62,8 @@ func (p Program) subject(ctx context.Context, c config.Config, log auditor.Sourc
 		}
 		chains = []chain.ID{id}
 	}
-	name, err := auditor.Subject(ctx, log, text, chains, p.Forms)
-	return auditor.Life{Stream: name, Plan: c.Scheduler.Schedule}, found(err)
+	name, err := auditor.Subject(ctx, log, text, chains, p.Forms, p.Audited...)
+	return auditor.Life{Stream: name, Plan: c.Scheduler.Schedule, Kinds: p.Audited}, found(err)
 }
 
 // found gives an error about a subject its exit status.

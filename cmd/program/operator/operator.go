@@ -36,6 +36,9 @@ type Program struct {
 	Schema   func() []byte
 	Models   []projections.Model // in the order in which they are rebuilt
 	Stderr   io.Writer           // for reports of trouble with the store
+	// Audited are further kinds of streams that audit show and replay explain. FormsHelp describes their
+	// names too.
+	Audited []auditor.Kind
 	// Judges judge the log by the program's promises beyond delivery, when it is verified;
 	// VerifyHelp describes these promises. Both may be nil or empty.
 	Judges     func() []verify.Judge

@@ -91,6 +91,8 @@ type relay struct {
 	close    func() error
 	feeds    atomic.Bool // whether this process feeds the queue of intents
 	crowds   crowds
+	demands  demands
+	working  working
 	metrics  *figures.Metrics
 	log      *slog.Logger
 }

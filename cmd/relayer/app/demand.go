@@ -42,6 +42,7 @@ func (r *relay) follow(ctx context.Context, c *served) {
 			continue
 		}
 		r.waiting(c.Chain, demand)
+		r.demands.set(c.Chain, demand, began)
 		now := r.in.Ports.Now()
 		next = max(r.settings.Lane.Poll, demandShare*now.Sub(began))
 		wanted := c.wanted(demand)

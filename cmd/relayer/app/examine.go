@@ -113,34 +113,53 @@ func (e *Examination) Lanes(ctx context.Context, on []chain.ID, signers []chain.
 	}
 }
 
-// Facts reads the facts of a lane. It asks the chain before it reads the log, so that
-// transactions sent in between are not taken for another sender's.
+// Facts reads the facts of a lane.
 func (e *Examination) Facts(ctx context.Context, id chain.Sequence) (doctor.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, examineTime)
 	defer cancel()
+	f := e.begun(ctx, id)
+	in, err := delivery.InspectStores(ctx, e.settings.Delivery, e.log)
+	if err != nil {
+		return f, err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	return e.continued(ctx, f, inspected(in))
+}
+
+// facts reads the facts of a lane from a running relayer's databases.
+func (e *Examination) facts(ctx context.Context, id chain.Sequence, from sources) (doctor.Facts, error) {
+	ctx, cancel := context.WithTimeout(ctx, examineTime)
+	defer cancel()
+	return e.continued(ctx, e.begun(ctx, id), from)
+}
+
+// begun has the chain's state and the settings. The chain is asked before the log is read, so that
+// transactions sent in between are not taken for another sender's.
+func (e *Examination) begun(ctx context.Context, id chain.Sequence) doctor.Facts {
 	on := e.settings.On(id.Chain)
 	f := doctor.Facts{ID: id, Rules: doctor.Rules{
 		Policy: on.Fee, Legacy: e.settings.Formats.Of(id.Chain) == settings.Legacy, NoOpGas: on.Lane.NoOpGas, First: written(e.settings.Formats.Of(id.Chain)).First,
 		Budget: on.Lane.Budget, Stall: on.Lane.Stall, Look: on.Lane.Look, Claim: on.Lane.Claim,
 	}}
 	e.askChain(ctx, &f)
-	in, err := delivery.InspectStores(ctx, e.settings.Delivery, e.log)
-	if err != nil {
-		return f, err
-	}
-	defer in.Close() //nolint:errcheck // it was only read
+	return f
+}
+
+// continued adds what the databases have.
+func (e *Examination) continued(ctx context.Context, f doctor.Facts, from sources) (doctor.Facts, error) {
 	f.Now = e.now()
-	if err := readLog(ctx, in.Log, &f); err != nil {
+	if err := readLog(ctx, from.log, &f); err != nil {
 		return f, err
 	}
-	f.Lease = e.lease(ctx, in, id, f.Now)
-	if err := e.readFront(ctx, in, &f); err != nil {
+	f.Lease = e.lease(ctx, from, f.ID, f.Now)
+	if err := e.readFront(ctx, from, &f); err != nil {
 		return f, err
 	}
 	if f.NodeErr == nil && f.Regressed() { // otherwise it was final before the log was read
-		f.Witness, f.NodeErr = e.node(id.Chain).Next(ctx, id, false)
+		f.Witness, f.NodeErr = e.node(f.ID.Chain).Next(ctx, f.ID, false)
 	}
-	f.Waits, err = e.waits(ctx, in, f)
+	var err error
+	f.Waits, err = e.waits(ctx, from, f)
 	return f, err
 }
 
@@ -189,13 +208,13 @@ func isKnown(ctx context.Context, pool *rpc.Pool, hash chain.Hash) *bool {
 }
 
 // lease returns the holder of a lane's lease, according to the database or Redis.
-func (e *Examination) lease(ctx context.Context, in delivery.Inspection, id chain.Sequence, now time.Time) (l doctor.Lease) {
+func (e *Examination) lease(ctx context.Context, from sources, id chain.Sequence, now time.Time) (l doctor.Lease) {
 	name := (&worker.Lane{ID: id}).LeaseName()
 	var err error
 	l.Where = "Redis"
 	if e.leases == nil {
 		l.Where = "the database " + e.settings.Delivery.Database.String()
-		l.Holder, l.Until, err = in.Work.Lease(ctx, name)
+		l.Holder, l.Until, err = from.lease(ctx, name)
 	} else {
 		var left time.Duration
 		l.Holder, left, err = e.leases.Lease(ctx, name)

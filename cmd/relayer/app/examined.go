@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 
-	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/doctor"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
@@ -39,14 +38,14 @@ func readLog(ctx context.Context, log streamed, f *doctor.Facts) error {
 }
 
 // readFront reads the intents of the waiting nonces, and the attempts at the first nonce.
-func (e *Examination) readFront(ctx context.Context, in delivery.Inspection, f *doctor.Facts) error {
+func (e *Examination) readFront(ctx context.Context, from sources, f *doctor.Facts) error {
 	f.Intents, f.Txs = map[chain.IntentID]intent.State{}, map[chain.Hash]doctor.Tx{}
 	for slot := range f.Lane.Slots() {
 		if slot.Intent.IsZero() || slot.Landed != nil {
 			continue
 		}
 		var it intent.State
-		if err := fold(ctx, in.Log, intent.Stream(slot.Intent), intent.Codec(), func(e intent.Event) { it = it.Evolve(e) }); err != nil {
+		if err := fold(ctx, from.log, intent.Stream(slot.Intent), intent.Codec(), func(e intent.Event) { it = it.Evolve(e) }); err != nil {
 			return err
 		}
 		f.Intents[slot.Intent] = it
@@ -57,7 +56,7 @@ func (e *Examination) readFront(ctx context.Context, in delivery.Inspection, f *
 	}
 	var refs []payload.Ref
 	for i, made := range front.Attempts {
-		t, err := readTx(ctx, in.Log, f.ID.Chain, made.Hash)
+		t, err := readTx(ctx, from.log, f.ID.Chain, made.Hash)
 		if err != nil {
 			return err
 		}
@@ -67,7 +66,7 @@ func (e *Examination) readFront(ctx context.Context, in delivery.Inspection, f *
 		f.Txs[made.Hash] = t
 		refs = append(refs, payload.Ref{Chain: f.ID.Chain, Hash: made.Hash})
 	}
-	work, err := in.Work.Work(ctx, refs)
+	work, err := from.work(ctx, refs)
 	for ref, w := range work {
 		if w.Phase == tx.Open {
 			t := f.Txs[ref.Hash]

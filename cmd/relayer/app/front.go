@@ -18,6 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog/projector"
 	"github.com/tempo-watchtower/watchtower/projections/relay/intents"
+	"github.com/tempo-watchtower/watchtower/projections/relay/lanes"
 )
 
 // front opens the listener of the API of intents, and builds its server.
@@ -48,7 +49,7 @@ func (r *relay) handler() (http.Handler, error) {
 		return nil, err
 	}
 	return relayapi.New(relayapi.Config{
-		API: common, Intake: desk, Query: intents.Query{DB: r.in.Ports.Storage.View}, Tail: r.in.Tail, Webhooks: r.notices.routes(), WaitsFor: r.waitsFor,
+		API: common, Intake: desk, Query: intents.Query{DB: r.in.Ports.Storage.View}, Tail: r.in.Tail, Webhooks: r.notices.routes(), WaitsFor: r.waitsFor, Fleet: r.fleet(),
 		MessageData: r.settings.Front.MessageData,
 		RPC:         r.rpc(common, desk),
 	}), nil
@@ -104,6 +105,7 @@ func (r *relay) project(ctx context.Context) {
 	defer running.Wait()
 	for _, p := range []projector.Projector{
 		{Name: intents.Name, Filter: intents.Filter(), Fold: intents.Projection{Codec: r.intents.Codec}.Fold},
+		{Name: lanes.Name, Filter: lanes.Filter(), Fold: lanes.Projection{Codec: r.lanes.Codec}.Fold},
 		{Name: intents.TermsName, Filter: intents.TermsFilter(), Fold: intents.Terms{Codec: r.intents.Codec}.Fold},
 	} {
 		running.Go(func() { r.in.Project(ctx, p) })

@@ -31,7 +31,9 @@ func (r *relay) observe() {
 
 // turned records the state of a lane.
 func (r *relay) turned(t worker.Turn) {
-	r.crowds.turned(t, r.in.Ports.Now())
+	now := r.in.Ports.Now()
+	r.crowds.turned(t, now)
+	r.working.turned(t, now)
 	if t.Over {
 		r.metrics.NoLane(t.Lane)
 		return

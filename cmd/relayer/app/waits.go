@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	delivery "github.com/tempo-watchtower/watchtower/cmd/program/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/doctor"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -26,9 +25,9 @@ const (
 
 // waits lists the oldest intents without a nonce that could get one in a lane, and the obstacle
 // that the lane's holder would meet for each at this moment. It makes only read requests.
-func (e *Examination) waits(ctx context.Context, in delivery.Inspection, f doctor.Facts) ([]doctor.Wait, error) {
+func (e *Examination) waits(ctx context.Context, from sources, f doctor.Facts) ([]doctor.Wait, error) {
 	of := intent.Claim{Lane: f.ID, Pools: e.settings.Pools.Of(f.ID.Sender)}
-	rows, err := intents.Waiting(ctx, in.Work.View(), f.ID.Chain, of.Names(), waitsRead)
+	rows, err := intents.Waiting(ctx, from.view, f.ID.Chain, of.Names(), waitsRead)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +40,7 @@ func (e *Examination) waits(ctx context.Context, in delivery.Inspection, f docto
 		}
 		id := row.Request().ID()
 		var it intent.State
-		if err := fold(ctx, in.Log, intent.Stream(id), intent.Codec(), func(e intent.Event) { it = it.Evolve(e) }); err != nil {
+		if err := fold(ctx, from.log, intent.Stream(id), intent.Codec(), func(e intent.Event) { it = it.Evolve(e) }); err != nil {
 			return nil, err
 		}
 		if it.Status() == intent.StatusWaiting && f.Now.Sub(it.Requested.At) >= waitsAfter {

@@ -107,6 +107,7 @@ type Turn struct {
 	Stalled bool
 	// Troubled means that a step failed. The error is logged and the step retried.
 	Troubled bool
+	Trouble  string // the error, cut at toldMax bytes
 	Took     time.Duration
 	// Over means that this process has stopped working on the lane; only Lane is set then.
 	Over bool

@@ -62,9 +62,14 @@ func (a *actor) report(began time.Time, trouble error) {
 	if a.drift > 0 {
 		a.drift = min(a.drift, max(a.held.State.Drift(a.witness), 0))
 	}
+	text := ""
+	if trouble != nil {
+		text = trouble.Error()
+		text = text[:min(len(text), toldMax)]
+	}
 	a.turned(Turn{
 		Lane: a.ID, State: a.held.State, Budget: a.Settings.Budget, Drift: a.drift,
-		Stalled: a.stalls, Troubled: trouble != nil, Took: a.Now().Sub(began),
+		Stalled: a.stalls, Troubled: trouble != nil, Trouble: text, Took: a.Now().Sub(began),
 	})
 	a.stalls = false
 }

@@ -84,6 +84,8 @@ type State struct {
 	// Failures are the consecutive failures. Disabled means that there were too many.
 	Failures []Failure
 	Disabled bool
+	// Last is the last failure ever recorded, also after it recovered; nil: none.
+	Last *Failed
 }
 
 // Stance is the status set by an operator.
@@ -184,7 +186,7 @@ func (s State) Evolve(e Event) State {
 	case BalanceRestored:
 		s.Low = false
 	case Failed:
-		s.Failures = append(slices.Clip(s.Failures), Failure{e.Report, e.Kind})
+		s.Failures, s.Last = append(slices.Clip(s.Failures), Failure{e.Report, e.Kind}), &e
 	case Recovered:
 		s.Failures = nil
 	case Disabled:

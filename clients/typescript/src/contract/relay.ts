@@ -284,6 +284,116 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/signers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the signers and pools that the key may use
+         * @description A client sees the signers and pools that its key may use, whether they get new intents,
+         *     and counts of its own open intents. With the scope audit or admin, and where no API key
+         *     exists, the state of all signers is shown, with counts of everybody's intents.
+         *
+         *     Counts are taken every few moments: `countedAt` says when. Balances are as this replica
+         *     last read them.
+         */
+        get: operations["listSigners"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/signers/{address}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a signer
+         * @description As in the list. A signer that the key may not use does not exist for it.
+         */
+        get: operations["getSigner"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/lanes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List lanes, newest first
+         * @description A lane is a signer's nonces on one chain, under one nonce key. The list has every lane that
+         *     was ever opened. It comes from a read model, which may be behind by moments. `here` and
+         *     `drift` are known to the replica that works on the lane.
+         */
+        get: operations["listLanes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/lanes/{chain}/{address}/{nonceKey}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a lane, and the chain's next nonce
+         * @description As in the list, and with the nonce that the chain expects next, on which a quorum of endpoints
+         *     agrees. Without an answer in two seconds, `chainError` is set instead. The request counts as 10.
+         */
+        get: operations["getLane"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/lanes/{chain}/{address}/{nonceKey}/diagnosis": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Diagnose a lane
+         * @description The JSON of `relayer doctor`: nonces in flight, nonces that block others, intents that wait,
+         *     and findings with their automatic next step and your options. It asks the chain, and reads the
+         *     lane's events. The request counts as 50, and one diagnosis of a client runs at a time.
+         */
+        get: operations["diagnoseLane"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/rpc": {
         parameters: {
             query?: never;
@@ -705,6 +815,359 @@ export interface components {
             /** @description Continues the list. A page may have fewer rows than `limit`, or none, and still have a cursor: the request then read many rows that the filter excludes. */
             nextCursor?: string;
             hasMore: boolean;
+        };
+        /**
+         * @example {
+         *       "signers": [
+         *         {
+         *           "address": "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266",
+         *           "pools": [
+         *             "hot"
+         *           ],
+         *           "chains": [
+         *             {
+         *               "chainId": 42431,
+         *               "serves": true,
+         *               "waiting": 0,
+         *               "assigned": 2
+         *             }
+         *           ]
+         *         }
+         *       ],
+         *       "pools": [
+         *         {
+         *           "name": "hot",
+         *           "signers": [
+         *             "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
+         *           ],
+         *           "waiting": 5
+         *         }
+         *       ],
+         *       "countedAt": 1795230000
+         *     }
+         */
+        Signers: {
+            signers: components["schemas"]["Signer"][];
+            pools: {
+                name: string;
+                signers: components["schemas"]["Address"][];
+                /**
+                 * Format: int64
+                 * @description Intents without a nonce that were requested from the pool.
+                 */
+                waiting: number;
+            }[];
+            /**
+             * Format: int64
+             * @description When the intents were counted; absent before the first count.
+             */
+            countedAt?: number;
+        };
+        /**
+         * @example {
+         *       "address": "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266",
+         *       "pools": [
+         *         "hot"
+         *       ],
+         *       "chains": [
+         *         {
+         *           "chainId": 42431,
+         *           "serves": true,
+         *           "waiting": 0,
+         *           "assigned": 2,
+         *           "status": "serving",
+         *           "threshold": "0",
+         *           "balance": "500000000000000000",
+         *           "balanceAt": 1795230000,
+         *           "failures": 0,
+         *           "nextNonce": 9,
+         *           "inFlight": 2,
+         *           "signedAt": 1795229999
+         *         }
+         *       ]
+         *     }
+         */
+        Signer: {
+            address: components["schemas"]["Address"];
+            pools: string[];
+            chains: components["schemas"]["SignerOnChain"][];
+        };
+        /** @description The members from `status` on are for keys with the scope audit or admin. */
+        SignerOnChain: {
+            /** Format: int64 */
+            chainId: number;
+            /** @description The signer gets new intents. */
+            serves: boolean;
+            /**
+             * Format: int64
+             * @description Intents that name the signer and have no nonce.
+             */
+            waiting: number;
+            /**
+             * Format: int64
+             * @description Intents that have a nonce of the signer.
+             */
+            assigned: number;
+            status?: components["schemas"]["SignerStatus"];
+            /** @description The actor of the last change of the status. */
+            actor?: string;
+            reason?: string;
+            /** Format: int64 */
+            since?: number;
+            /** @description The least balance with which it serves. */
+            threshold?: string;
+            /** @description As this replica last read it. */
+            balance?: string;
+            /**
+             * Format: int64
+             * @description When the balance was read.
+             */
+            balanceAt?: number;
+            /**
+             * Format: int32
+             * @description Failures in a row.
+             */
+            failures?: number;
+            lastError?: components["schemas"]["LastError"];
+            /**
+             * Format: int64
+             * @description Of the lane of nonce key 0: the lowest nonce that was never assigned.
+             */
+            nextNonce?: number;
+            /**
+             * Format: int32
+             * @description Nonces in flight in the lane of nonce key 0.
+             */
+            inFlight?: number;
+            /**
+             * Format: int64
+             * @description When its last attempt in that lane was signed.
+             */
+            signedAt?: number;
+        };
+        /** @enum {string} */
+        SignerStatus: "serving" | "low" | "draining" | "drained" | "paused" | "disabled" | "unregistered";
+        LastError: {
+            kind?: string;
+            detail?: string;
+            /** Format: int64 */
+            at: number;
+        };
+        /**
+         * @example {
+         *       "lanes": [],
+         *       "hasMore": false
+         *     }
+         */
+        Lanes: {
+            lanes: components["schemas"]["Lane"][];
+            /** Format: int64 */
+            countedAt?: number;
+            nextCursor?: string;
+            hasMore: boolean;
+        };
+        /**
+         * @example {
+         *       "chainId": 42431,
+         *       "signer": "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266",
+         *       "nonceKey": "0x0",
+         *       "holder": "host-1",
+         *       "token": 3,
+         *       "openedAt": 1795220000,
+         *       "nextNonce": 9,
+         *       "inFlight": 2,
+         *       "open": 4,
+         *       "holes": 0,
+         *       "front": {
+         *         "nonce": 7,
+         *         "intentId": "0x9c41d7e09c41d7e09c41d7e09c41d7e0",
+         *         "since": 1795229990,
+         *         "attempts": 1,
+         *         "txHash": "0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d"
+         *       },
+         *       "waiting": 5,
+         *       "assigned": 2,
+         *       "signerStatus": "serving",
+         *       "balance": "500000000000000000",
+         *       "balanceAt": 1795230000,
+         *       "signedAt": 1795229999,
+         *       "seenAt": 1795230000,
+         *       "here": {
+         *         "budget": 100,
+         *         "turnAt": 1795230000,
+         *         "inTrouble": false
+         *       },
+         *       "chainNonce": 7,
+         *       "chainBlock": 184,
+         *       "drift": 0
+         *     }
+         */
+        Lane: {
+            /** Format: int64 */
+            chainId: number;
+            signer: components["schemas"]["Address"];
+            nonceKey: string;
+            /** @description The process that opened the lane last. */
+            holder?: string;
+            /**
+             * Format: int64
+             * @description The holder's fencing token.
+             */
+            token: number;
+            /** Format: int64 */
+            openedAt?: number;
+            /**
+             * Format: int64
+             * @description The lowest nonce that was never assigned; absent before the chain was asked.
+             */
+            nextNonce?: number;
+            /**
+             * Format: int32
+             * @description Nonces that an intent or a no-op has and that are in no block.
+             */
+            inFlight: number;
+            /**
+             * Format: int32
+             * @description Nonces that no final block has closed.
+             */
+            open: number;
+            /**
+             * Format: int32
+             * @description Unsigned nonces below a signed nonce.
+             */
+            holes: number;
+            /** @description The lowest nonce that is signed and in no block. */
+            front?: {
+                /** Format: int64 */
+                nonce: number | bigint;
+                intentId?: components["schemas"]["IntentId"];
+                /**
+                 * Format: int64
+                 * @description When its first attempt was signed.
+                 */
+                since: number;
+                /** Format: int32 */
+                attempts: number;
+                txHash: components["schemas"]["Hash"];
+            };
+            /**
+             * Format: int64
+             * @description Intents without a nonce that may get one of this lane. Other lanes of a pool may get them.
+             */
+            waiting: number;
+            /**
+             * Format: int64
+             * @description Intents that have a nonce of this lane.
+             */
+            assigned: number;
+            signerStatus: components["schemas"]["SignerStatus"];
+            balance?: string;
+            /** Format: int64 */
+            balanceAt?: number;
+            /**
+             * Format: int64
+             * @description When the last attempt was signed.
+             */
+            signedAt?: number;
+            /**
+             * Format: int64
+             * @description The last event or, at the replica that works on the lane, the last turn.
+             */
+            seenAt?: number;
+            /** @description Present at the replica that works on the lane. */
+            here?: {
+                /**
+                 * Format: int32
+                 * @description The most nonces in flight.
+                 */
+                budget: number;
+                /**
+                 * Format: int64
+                 * @description When the last turn ended.
+                 */
+                turnAt: number;
+                /** @description The last turn failed. */
+                inTrouble: boolean;
+                lastError?: components["schemas"]["LastError"];
+            };
+            /**
+             * Format: int64
+             * @description The nonce that the chain expects next.
+             */
+            chainNonce?: number;
+            /**
+             * Format: int64
+             * @description The block at which that was read.
+             */
+            chainBlock?: number;
+            /**
+             * Format: int64
+             * @description Nonces used on the chain but not in the records (above 0), or in the records but not on the chain (below 0).
+             */
+            drift?: number;
+            /** @description Why the chain's next nonce is not known. */
+            chainError?: string;
+        };
+        /**
+         * @description As `relayer doctor` prints it. Times are RFC 3339.
+         * @example {
+         *       "chain": 42431,
+         *       "signer": "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266",
+         *       "nonceKey": "0x0",
+         *       "well": false,
+         *       "cursor": 9,
+         *       "wants": 7,
+         *       "inFlight": 2,
+         *       "room": 100,
+         *       "holder": "host-1",
+         *       "token": 3,
+         *       "findings": [
+         *         {
+         *           "code": "full",
+         *           "says": "All 100 nonces that may be in flight are.",
+         *           "next": "The holder takes further intents as nonces land."
+         *         }
+         *       ]
+         *     }
+         */
+        Diagnosis: {
+            /** Format: int64 */
+            chain: number;
+            signer: components["schemas"]["Address"];
+            nonceKey: string;
+            /** @description Nothing was found. */
+            well: boolean;
+            /**
+             * Format: int64
+             * @description The next nonce to be reserved.
+             */
+            cursor?: number;
+            /**
+             * Format: int64
+             * @description The next nonce on the chain.
+             */
+            wants?: number;
+            /** Format: int32 */
+            inFlight: number;
+            /**
+             * Format: int32
+             * @description The most nonces in flight.
+             */
+            room: number;
+            holder?: string;
+            /** Format: int64 */
+            token?: number;
+            /** @description The first nonce that waits for the chain. */
+            front?: Record<string, never>;
+            holes?: Record<string, never>[];
+            findings: {
+                code: string;
+                says: string;
+                /** @description The automatic next step. */
+                next?: string;
+                /** @description What you can do. */
+                do?: string;
+            }[];
         };
         /**
          * @example {
@@ -1377,6 +1840,7 @@ export interface components {
              *     halted, target-not-allowed, budget-spent, budget-over-limit,
              *     signer-not-in-pool, target-not-of-signer, intent-not-served,
              *     unknown-webhook, endpoint-disabled, redelivery-too-large,
+             *     no-such-signer, unknown-lane, diagnosis-failed,
              *     invalid-webhook-id, foreign-signer, invalid-intent-id.
              */
             code: string;
@@ -1473,6 +1937,14 @@ export type Results = components['schemas']['Results'];
 export type Taken = components['schemas']['Taken'];
 export type Refused = components['schemas']['Refused'];
 export type Page = components['schemas']['Page'];
+export type Signers = components['schemas']['Signers'];
+export type Signer = components['schemas']['Signer'];
+export type SignerOnChain = components['schemas']['SignerOnChain'];
+export type SignerStatus = components['schemas']['SignerStatus'];
+export type LastError = components['schemas']['LastError'];
+export type Lanes = components['schemas']['Lanes'];
+export type Lane = components['schemas']['Lane'];
+export type Diagnosis = components['schemas']['Diagnosis'];
 export type Intent = components['schemas']['Intent'];
 export type Place = components['schemas']['Place'];
 export type Attempt = components['schemas']['Attempt'];
@@ -2115,6 +2587,176 @@ export interface operations {
             400: components["responses"]["Problem"];
             401: components["responses"]["Problem"];
             403: components["responses"]["Problem"];
+            429: components["responses"]["TooMany"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    listSigners: {
+        parameters: {
+            query?: {
+                /** @description Only this chain. */
+                chainId?: components["schemas"]["ChainId"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The signers and pools. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Signers"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            429: components["responses"]["TooMany"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    getSigner: {
+        parameters: {
+            query?: {
+                /** @description Only this chain. */
+                chainId?: components["schemas"]["ChainId"];
+            };
+            header?: never;
+            path: {
+                address: components["schemas"]["Address"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The signer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Signer"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            429: components["responses"]["TooMany"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    listLanes: {
+        parameters: {
+            query?: {
+                /** @description Only this chain. */
+                chainId?: components["schemas"]["ChainId"];
+                signer?: components["schemas"]["Address"];
+                /** @description The process that opened the lane last. */
+                holder?: string;
+                /** @description Whether a nonce is in flight. */
+                busy?: boolean;
+                limit?: number;
+                /** @description `nextCursor` of the previous page, with the same filters. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Lanes"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            429: components["responses"]["TooMany"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    getLane: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                chain: components["schemas"]["ChainId"];
+                /** @description The signer. */
+                address: components["schemas"]["Address"];
+                /**
+                 * @description The nonce key; `0x0` is the account's default sequence.
+                 * @example 0x0
+                 */
+                nonceKey: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lane. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Lane"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            429: components["responses"]["TooMany"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    diagnoseLane: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                chain: components["schemas"]["ChainId"];
+                /** @description The signer. */
+                address: components["schemas"]["Address"];
+                /**
+                 * @description The nonce key; `0x0` is the account's default sequence.
+                 * @example 0x0
+                 */
+                nonceKey: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The diagnosis. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Diagnosis"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
             429: components["responses"]["TooMany"];
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];
