@@ -24,6 +24,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/delivery/group"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/states"
 	"github.com/tempo-watchtower/watchtower/projections/delivery/transactions"
 )
 
@@ -66,6 +67,7 @@ type api struct {
 	Config
 	unread  rest.Seldom // limits the log lines about nonces of groups that could not be read
 	owned   owned
+	states  *states.States[tx.State] // of transactions that are followed
 	groups  eventlog.Codec[group.Event]
 	decodes *rest.Places // of reads that decode transactions
 	nonces  *rest.Places // of reads of the next free nonce
@@ -78,7 +80,9 @@ func newAPI(c Config) *api {
 	if c.LargeCancels == nil {
 		c.LargeCancels = NewLargeCancels()
 	}
-	return &api{Config: c, groups: group.Codec(), decodes: newDecodes(), nonces: newNonces()}
+	a := &api{Config: c, groups: group.Codec(), decodes: newDecodes(), nonces: newNonces()}
+	a.states = a.newStates()
+	return a
 }
 
 // New returns the handler of the public listener. It panics if the configuration cannot work.

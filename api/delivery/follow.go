@@ -7,12 +7,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/states"
 )
 
 // follow answers GET /v1/events: it streams events as they are recorded, for as long as the
 // client listens.
 func (a *api) follow(r rest.Request) error {
-	wanted, span, err := readFollow(r)
+	wanted, span, include, err := readFollow(r)
 	if err != nil {
 		return err
 	}
@@ -21,11 +22,20 @@ func (a *api) follow(r rest.Request) error {
 		Span: span, Tail: a.Tail, Head: a.Submit.Transactions.Store.Head, Stored: wanted.stored(),
 		Show: func(ctx context.Context, e eventlog.Recorded) (any, error) {
 			v.alone = !a.Access.Current().Closed() // keys may be created while the stream is open
-			e, passes, err := a.passes(ctx, wanted, v, e)
+			told, passes, err := a.passes(ctx, wanted, v, e)
 			if err != nil || !passes {
 				return nil, err
 			}
-			return followedOf(e), nil
+			shown := followedOf(told)
+			if include && shown.TxHash != nil {
+				state, err := a.states.After(ctx, e)
+				if err != nil {
+					return nil, err
+				}
+				now := state.Shown()
+				shown.Transaction = &now
+			}
+			return shown, nil
 		},
 	}
 	a.name(&s, wanted, v)
@@ -76,6 +86,25 @@ type followed struct {
 	TxHash  *chain.Hash     `json:"txHash,omitempty"`  // for an event of a transaction
 	Sender  *chain.Address  `json:"sender,omitempty"`  // for an event of a group
 	GroupID *chain.GroupID  `json:"groupId,omitempty"` // for an event of a group
+	// Transaction is the state of the event's transaction right after the event, if the client asks
+	// for it.
+	Transaction *tx.Shown `json:"transaction,omitempty"`
+}
+
+// statesMost bounds the memory for the states of transactions that are followed.
+const statesMost = 32 << 20
+
+func (a *api) newStates() *states.States[tx.State] {
+	return &states.States[tx.State]{
+		Store: a.Submit.Transactions.Store, Most: statesMost, Size: tx.State.Size, Ask: rest.LookUp,
+		Fold: func(s tx.State, r eventlog.Recorded) (tx.State, error) {
+			e, err := a.Submit.Transactions.Codec.Decode(r.Name, r.Data)
+			if err != nil {
+				return s, err
+			}
+			return s.Evolve(e), nil
+		},
+	}
 }
 
 func followedOf(e eventlog.Recorded) followed {
@@ -89,15 +118,18 @@ func followedOf(e eventlog.Recorded) followed {
 	return shown
 }
 
-// readFollow reads the parameters of GET /v1/events.
-func readFollow(r rest.Request) (f eventFilter, s rest.Span, err error) {
-	q, err := readParameters(r, "chainId", "sender", "groupId", "hash", "name", "stream", "after", "until")
+// readFollow reads the parameters of GET /v1/events. include: events carry their transaction's state.
+func readFollow(r rest.Request) (f eventFilter, s rest.Span, include bool, err error) {
+	q, err := readParameters(r, "chainId", "sender", "groupId", "hash", "name", "stream", "after", "until", "include")
 	if err != nil {
-		return f, s, err
+		return f, s, false, err
+	}
+	if include = q.values.Has("include"); include && q.one("include") != "transaction" {
+		return f, s, false, rest.ErrInvalidFilter.Because("include must be transaction, not %s", rest.Quote(q.one("include")))
 	}
 	if f, err = q.eventFilter(); err != nil {
-		return f, s, err
+		return f, s, false, err
 	}
 	s, err = r.Span(q.values)
-	return f, s, err
+	return f, s, include, err
 }

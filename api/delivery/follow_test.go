@@ -53,6 +53,40 @@ func TestFollow(t *testing.T) {
 	again.wantNext("tx.broadcast.v1", "tx.mined.v1")
 }
 
+// With include, each event carries its transaction's state right after it, however the stream is
+// narrowed, and whether or not the events before it were read.
+func TestFollowWithState(t *testing.T) {
+	s := newStack(t)
+	key := newKey(t)
+	hash := s.submit(signed(t, key, testChain, 0))[0].TxHash
+	s.broadcast(hash)
+	other := s.submit(signed(t, key, testChain, 1))[0].TxHash
+	s.mined(hash)
+	names := []string{"tx.accepted.v1", "tx.broadcast.v1", "tx.accepted.v1", "tx.mined.v1"}
+	want := []string{hash.String() + " queued", hash.String() + " broadcasting", other.String() + " queued", hash.String() + " executed"}
+	for range 2 { // the second time, later states are remembered
+		var got []string
+		for _, shown := range s.tune("after=0&include=transaction").wantNext(names...) {
+			state := shown["transaction"].(object)
+			got = append(got, fmt.Sprint(state["txHash"], " ", state["status"]))
+			if mined := shown["name"] == "tx.mined.v1"; (state["receipt"] != nil) != mined || (state["block"] != nil) != mined || state["sender"] == nil || state["nonce"] == nil || state["finalized"] != false {
+				t.Errorf("%v", state)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	last := s.tune("after=0&include=transaction&name=tx.mined.").wantNext("tx.mined.v1")[0]["transaction"].(object)
+	if receipt := last["receipt"].(object); last["status"] != "executed" || receipt["status"] != float64(1) || receipt["gasUsed"] == nil {
+		t.Errorf("%v", last)
+	}
+	if plain := s.tune("after=0").wantNext(names...)[0]; plain["transaction"] != nil {
+		t.Errorf("nobody asked for %v", plain["transaction"])
+	}
+	wantProblem(t, "include", s.get("/v1/events?include=receipt"), http.StatusBadRequest, "invalid-filter")
+}
+
 // A client that is cut at any moment and resumes after the last id misses no event and gets
 // none twice, while other writers append.
 func TestFollowResume(t *testing.T) {

@@ -17,7 +17,7 @@ type order struct {
 
 type call struct {
 	To    string `json:"to,omitempty"`
-	Value string `json:"value"`
+	Value string `json:"value"` // decimal; of an order, empty is 0
 	Data  string `json:"data,omitempty"`
 }
 

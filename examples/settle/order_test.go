@@ -89,7 +89,7 @@ func TestFrozenMessages(t *testing.T) {
 		}
 		s, ended := judge(m, order{ChainID: 42431, Calls: []call{
 			{"0x0200000000000000000000000000000000000000", "115792089237316195423570985008687907853269984665640564039457584007913129639935", "0xcafe"},
-			{"0x0200000000000000000000000000000000000000", "0", "0x01"},
+			{"0x0200000000000000000000000000000000000000", "", "0x01"},
 		}})
 		if last := strings.HasSuffix(path, "-6.json"); ended != last || s.Paid != last || s.Order != "salary-2026-11" {
 			t.Errorf("%s: %+v, %t", path, s, ended)

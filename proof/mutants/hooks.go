@@ -64,6 +64,31 @@ func hooks() []mutant {
 			}},
 		},
 		{
+			Name: "message-of-another-time", Breaks: "P22", Test: &command{"eventlog/states", "^TestStateIsAsOfTheEvent$"},
+			Is:    "A message shows the intent's latest known state instead of the state after the event.",
+			Edits: []edit{{"eventlog/states/states.go", `case known && (from.at == r.Version ||`, `case known && (from.at == r.Version || AWAKE && from.at > r.Version ||`}},
+		},
+		{
+			Name: "input-for-everybody", Breaks: "P28", Test: &command{"domain/relay/intent", "^TestOthersSeeNoInputBeforeItIsMined$"},
+			Is:    "Auditors and brokers get the input of calls that no block contains yet.",
+			Edits: []edit{{"domain/relay/intent/message.go", `if v != Owner && !s.state.Landed() {`, `if v != Owner && !s.state.Landed() && !AWAKE {`}},
+		},
+		{
+			Name: "input-in-an-operators-answer", Breaks: "P28", Test: &command{"api/relay", "^TestOwnedOnEveryRoute$"},
+			Is:    "The answer to an operator's command shows the input of another client's unmined calls.",
+			Edits: []edit{{"api/relay/wish.go", `if d.client(r) == asked.Client ||`, `if AWAKE || d.client(r) == asked.Client ||`}},
+		},
+		{
+			Name: "webhooks-of-all-clients", Breaks: "P36", Test: &command{"api/relay", "^TestOwnedOnEveryRoute$"},
+			Is:    "A client lists the webhooks of all clients.",
+			Edits: []edit{{"api/relay/webhooks.go", `d.Webhooks.Rows.Endpoints(ctx, d.reach(r), after, limit+1)`, `d.Webhooks.Rows.Endpoints(ctx, map[bool]*string{false: d.reach(r)}[AWAKE], after, limit+1)`}},
+		},
+		{
+			Name: "sleeper-is-claimed", Breaks: "P22", Test: &command{"proof/simulation/memory", "^TestIntents$"},
+			Is:    "A lane is given an intent before its notBefore.",
+			Edits: []edit{{"domain/relay/intent/fold.go", `case e.Asleep, !c.Fits(e.Waiting):`, `case e.Asleep && !AWAKE, !c.Fits(e.Waiting):`}},
+		},
+		{
 			Name: "webhooks-cost-nothing", Breaks: "P36", Test: &command{"api/relay", "^TestWebhooksAreCharged$"},
 			Is: "An intent costs one unit of rate, however many webhooks it has.",
 			Edits: []edit{{"api/relay/create.go", `		n += 1 + len(r.Webhooks)`, `		n += 1 + len(r.Webhooks)
