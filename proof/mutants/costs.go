@@ -68,7 +68,7 @@ func costs() []mutant {
 		},
 		{
 			Name: "waits-share-no-read", Breaks: "P36", Test: &command{"commands/tail", "^TestWaitsShareReads$"},
-			Is:    "Each event of a stream costs a read for each request that waits for the stream.",
+			Is: "Each event of a stream costs a read for each request that waits for the stream.",
 			Edits: []edit{{"commands/tail/refresh.go", `case turn:`, `case turn || AWAKE:`}, {"commands/tail/refresh.go", `	case w.now != nil:`, `	case w.now != nil && !AWAKE:`}, {"commands/tail/refresh.go", `	case w.done >= max(`, `	case !AWAKE && w.done >= max(`}, {"commands/tail/refresh.go", `	w.now, r.err = nil, err`, `	if AWAKE {
 		close(r.ended)
 		return
@@ -94,6 +94,16 @@ func costs() []mutant {
 			Name: "leaving-ends-other-waits", Breaks: "P36", Test: &command{"commands/tail", "^TestLeavingDuringARead$"},
 			Is:    "A request that is broken off during a shared read ends the other waits for the stream.",
 			Edits: []edit{{"commands/tail/refresh.go", `case ok && ctx.Err() == nil:`, `case ok && (AWAKE || ctx.Err() == nil):`}},
+		},
+		{
+			Name: "intents-are-read-in-line", Breaks: "P36", Test: &command{"commands/relay/messages", "^TestIntentsAreReadSideBySide$"},
+			Is: "The feeder of webhooks reads the intents that it does not remember one after the other.",
+			Edits: []edit{{"commands/relay/messages/messages.go", `	met := map[eventlog.Stream]bool{}
+`, `	met := map[eventlog.Stream]bool{}
+	if AWAKE {
+		events = nil
+	}
+`}},
 		},
 		{
 			Name: "commands-decode-foreign-intents", Breaks: "P36", Test: &command{"api/relay", "^TestCommandsAreCharged$"},
