@@ -14,9 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
+	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // secret is a part of a webhook's URL.
@@ -125,8 +127,10 @@ func TestWaits(t *testing.T) {
 		}
 		ask("completed", "completed")
 		id := intent.ID("", intent.From{Signer: &chain.Address{1}}, "waited")
-		check(t, s.config.Tail.Until(t.Context(), intent.Stream(id), func(ctx context.Context) (bool, error) {
-			r, err := s.config.Intake.Intents.Load(ctx, intent.Stream(id))
+		check(t, s.config.Tail.Until(t.Context(), func(ctx context.Context, w *tail.Wait) (bool, error) {
+			r, err := tail.Refresh(ctx, w, intent.Stream(id), handler.Result[intent.State]{}, func(ctx context.Context, _ handler.Result[intent.State]) (handler.Result[intent.State], error) {
+				return s.config.Intake.Intents.Load(ctx, intent.Stream(id))
+			})
 			return r.Version > 0, err
 		}))
 		ask("assigned", "")

@@ -9,10 +9,10 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/commands/relay/intake"
+	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
-	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
@@ -76,7 +76,7 @@ func (d *desk) waitForAll(r rest.Request, wanted *wait, all []intake.Answer) []*
 		out[i] = &rest.Waited{For: wanted.name}
 		if !room {
 			out[i].Because = rest.WaitBusy
-		} else if err := d.Tail.UntilAny(ctx, stream(all[i].State.Requested.ID), d.look(*wanted, &all[i], out[i])); err != nil {
+		} else if err := d.Tail.Until(ctx, d.look(*wanted, &all[i], out[i])); err != nil {
 			out[i].Because = rest.WaitEnded(err)
 		}
 	}
@@ -86,30 +86,28 @@ func (d *desk) waitForAll(r rest.Request, wanted *wait, all []intake.Answer) []*
 }
 
 // look returns a function that brings an intent's state up to date, and reports whether the wait is
-// over, and which transactions it depends on. It reads the intent's new events alone. It sets
-// w.Reached.
-func (d *desk) look(wanted wait, seen *intake.Answer, w *rest.Waited) func(context.Context) (bool, []eventlog.Stream, error) {
-	delivered := map[chain.Hash]*handler.Result[tx.State]{}
-	return func(ctx context.Context) (bool, []eventlog.Stream, error) {
-		if err := d.Intake.Refresh(ctx, seen); err != nil {
-			return false, nil, err
+// over. It reads new events alone: of the intent, and of the transactions that the milestone depends
+// on. It sets w.Reached.
+func (d *desk) look(wanted wait, seen *intake.Answer, w *rest.Waited) func(context.Context, *tail.Wait) (bool, error) {
+	delivered := map[chain.Hash]handler.Result[tx.State]{}
+	return func(ctx context.Context, waits *tail.Wait) (bool, error) {
+		known := handler.Result[intent.State]{State: seen.State, Version: seen.Version}
+		known, err := tail.Refresh(ctx, waits, stream(seen.State.Requested.ID), known, d.Intake.Refresh)
+		if err != nil {
+			return false, err
 		}
-		s := seen.State
-		var sent []eventlog.Stream
+		s := known.State
+		seen.State, seen.Version = s, known.Version
 		if w.Reached = wanted.reached(s); !w.Reached && wanted.taken {
 			for _, hash := range s.Sent() {
-				if delivered[hash] == nil {
-					delivered[hash] = new(handler.Result[tx.State])
-				}
-				stream := tx.Stream(s.Requested.Request.Chain, hash)
-				if err := d.Tail.Refresh(ctx, stream, delivered[hash]); err != nil {
-					return false, nil, err
+				of := tx.Stream(s.Requested.Request.Chain, hash)
+				if delivered[hash], err = d.Tail.Transaction(ctx, waits, of, delivered[hash]); err != nil {
+					return false, err
 				}
 				w.Reached = w.Reached || delivered[hash].State.Taken()
-				sent = append(sent, stream)
 			}
 		}
-		return w.Reached || s.End != nil, sent, nil
+		return w.Reached || s.End != nil, nil
 	}
 }
 
@@ -123,7 +121,7 @@ func (d *desk) lookAgain(r rest.Request, wanted wait, all []intake.Answer, out [
 			continue
 		}
 		if w.Because != "" {
-			if _, _, err := d.look(wanted, &all[i], w)(ctx); err != nil {
+			if _, err := d.look(wanted, &all[i], w)(ctx, nil); err != nil {
 				d.API.Log.WarnContext(ctx, "the intent could not be read after a wait", "request", r.ID(), "intent", all[i].State.Requested.ID.String(), "err", err)
 			}
 		}

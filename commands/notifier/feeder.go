@@ -43,6 +43,9 @@ type Source struct {
 	Prefix string // of the streams' names
 	// News returns the deliveries that an event causes, each with its whole body.
 	News func(ctx context.Context, r eventlog.Recorded) ([]notice.News, error)
+	// Ahead, when set, is called with the source's events of a batch before News, to read side by
+	// side what News needs.
+	Ahead func(ctx context.Context, events []eventlog.Recorded)
 }
 
 // Feeder folds events into deliveries to webhooks. It also executes operators' commands about
@@ -85,7 +88,7 @@ func (f *Feeder) Run(ctx context.Context) error {
 	}
 	return follower.Feeding[step]{
 		Store: f.Store, Checkpoints: f.Checkpoints, Reader: f.Reader, Filter: eventlog.Filter{Streams: streams},
-		Plan: f.plan, Apply: f.apply, Moved: f.Moved, Log: f.Log,
+		Ahead: f.ahead, Plan: f.plan, Apply: f.apply, Moved: f.Moved, Log: f.Log,
 	}.Run(ctx)
 }
 
@@ -125,6 +128,21 @@ func (p *part) add(s step) {
 
 // partMost bounds the weight of a part, unless it is a single step.
 const partMost = 2000
+
+func (f *Feeder) ahead(ctx context.Context, events []eventlog.Recorded) {
+	for _, source := range f.Sources {
+		if source.Ahead == nil {
+			continue
+		}
+		var own []eventlog.Recorded
+		for _, r := range events {
+			if strings.HasPrefix(string(r.Stream), source.Prefix) {
+				own = append(own, r)
+			}
+		}
+		source.Ahead(ctx, own)
+	}
+}
 
 func (f *Feeder) plan(ctx context.Context, r eventlog.Recorded) ([]step, error) {
 	if strings.HasPrefix(string(r.Stream), notice.StreamPrefix) {

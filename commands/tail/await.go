@@ -20,10 +20,9 @@ const WaitersMax = 10_000
 // the process is about to stop, [ErrTooManyWaiters] when there is no room to wait, or the
 // log's error. None of them says anything about the transaction.
 func (t *Tail) Await(ctx context.Context, id chain.ID, hash chain.Hash, done func(tx.State) bool) (tx.State, error) {
-	stream := tx.Stream(id, hash)
 	var seen handler.Result[tx.State]
-	err := t.Until(ctx, stream, func(ctx context.Context) (bool, error) {
-		if err := t.Refresh(ctx, stream, &seen); err != nil {
+	err := t.Until(ctx, func(ctx context.Context, w *Wait) (_ bool, err error) {
+		if seen, err = t.Transaction(ctx, w, tx.Stream(id, hash), seen); err != nil {
 			return false, err
 		}
 		return done(seen.State), nil
@@ -31,17 +30,19 @@ func (t *Tail) Await(ctx context.Context, id chain.ID, hash chain.Hash, done fun
 	return seen.State, err
 }
 
-// Refresh applies the events of a transaction's stream that seen does not contain yet.
-func (t *Tail) Refresh(ctx context.Context, stream eventlog.Stream, seen *handler.Result[tx.State]) error {
-	for recorded, err := range t.store.ReadStream(ctx, stream, seen.Version) {
-		if err != nil {
-			return fmt.Errorf("read %s: %w", stream, err)
+// Transaction is [Refresh] of a transaction's stream.
+func (t *Tail) Transaction(ctx context.Context, w *Wait, stream eventlog.Stream, seen handler.Result[tx.State]) (handler.Result[tx.State], error) {
+	return Refresh(ctx, w, stream, seen, func(ctx context.Context, seen handler.Result[tx.State]) (handler.Result[tx.State], error) {
+		for recorded, err := range t.store.ReadStream(ctx, stream, seen.Version) {
+			if err != nil {
+				return seen, fmt.Errorf("read %s: %w", stream, err)
+			}
+			e, err := t.codec.Decode(recorded.Name, recorded.Data)
+			if err != nil {
+				return seen, fmt.Errorf("%s version %d: %w", stream, recorded.Version, err)
+			}
+			seen.State, seen.Version = seen.State.Evolve(e), recorded.Version
 		}
-		e, err := t.codec.Decode(recorded.Name, recorded.Data)
-		if err != nil {
-			return fmt.Errorf("%s version %d: %w", stream, recorded.Version, err)
-		}
-		seen.State, seen.Version = seen.State.Evolve(e), recorded.Version
-	}
-	return nil
+		return seen, nil
+	})
 }

@@ -43,7 +43,7 @@ type Tail struct {
 	once    sync.Once
 
 	mu      sync.Mutex
-	waiting map[eventlog.Stream]map[chan struct{}]struct{}
+	waiting map[eventlog.Stream]*watch
 	waiters int // in waiting
 	recent  recent
 	grown   chan struct{} // closed when recent grows
@@ -59,7 +59,7 @@ type Tail struct {
 func New(store port.Store, codec eventlog.Codec[tx.Event], log *slog.Logger) *Tail {
 	return &Tail{
 		store: store, codec: codec, log: log, leaving: make(chan struct{}),
-		waiting: map[eventlog.Stream]map[chan struct{}]struct{}{}, grown: make(chan struct{}),
+		waiting: map[eventlog.Stream]*watch{}, grown: make(chan struct{}),
 		roused: make(chan struct{}, 1), stop: func() {},
 	}
 }
@@ -133,10 +133,9 @@ func (t *Tail) begin(at eventlog.Position) {
 		return
 	}
 	t.recent = recent{begun: true, from: at, upto: at}
-	for _, all := range t.waiting {
-		for w := range all {
-			wake(w)
-		}
+	for _, w := range t.waiting {
+		w.since = w.begun + 1
+		w.wakeAll()
 	}
 	t.strike()
 }
@@ -150,8 +149,9 @@ func (t *Tail) tell(batch eventlog.Batch) {
 	}
 	t.recent.add(batch)
 	for _, e := range batch.Events {
-		for w := range t.waiting[e.Stream] {
-			wake(w)
+		if w := t.waiting[e.Stream]; w != nil {
+			w.told, w.after = max(w.told, e.Version), w.begun+1
+			w.wakeAll()
 		}
 	}
 	t.strike()
@@ -162,11 +162,13 @@ func (t *Tail) strike() {
 	t.grown = make(chan struct{})
 }
 
-// wake makes a waiter read again; a waiter with a pending wake-up needs no second one.
-func wake(w chan struct{}) {
-	select {
-	case w <- struct{}{}:
-	default:
+// wakeAll makes the waiters look again; a waiter with a pending wake-up needs no second one.
+func (w *watch) wakeAll() {
+	for waiter := range w.waiters {
+		select {
+		case waiter <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -176,29 +178,33 @@ func (t *Tail) Leave() { t.once.Do(func() { close(t.leaving) }) }
 // Leaving is closed by [Tail.Leave].
 func (t *Tail) Leaving() <-chan struct{} { return t.leaving }
 
-// join has a waiter woken by a stream's next events, until it parts.
-func (t *Tail) join(stream eventlog.Stream, w chan struct{}) error {
+// join has a waiter woken by a stream's next events, until it parts. It returns the number of the
+// stream's next read.
+func (t *Tail) join(stream eventlog.Stream, waiter chan struct{}) (first uint64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.waiters >= WaitersMax {
-		return ErrTooManyWaiters
+		return 0, ErrTooManyWaiters
 	}
-	if t.waiting[stream] == nil {
-		t.waiting[stream] = map[chan struct{}]struct{}{}
+	w := t.waiting[stream]
+	if w == nil {
+		w = &watch{waiters: map[chan struct{}]struct{}{}}
+		t.waiting[stream] = w
 	}
-	t.waiting[stream][w] = struct{}{}
+	w.waiters[waiter] = struct{}{}
 	t.waiters++
 	t.listen()
-	return nil
+	return w.begun + 1, nil
 }
 
-func (t *Tail) part(stream eventlog.Stream, w chan struct{}) {
+func (t *Tail) part(stream eventlog.Stream, waiter chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.waiters--
 	t.unlisten()
-	delete(t.waiting[stream], w)
-	if len(t.waiting[stream]) == 0 {
+	w := t.waiting[stream]
+	delete(w.waiters, waiter)
+	if len(w.waiters) == 0 {
 		delete(t.waiting, stream)
 	}
 }

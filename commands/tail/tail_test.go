@@ -162,8 +162,9 @@ func TestLeave(t *testing.T) {
 // Waiting is bounded; a caller without room gets the current state.
 func TestTooManyWaiters(t *testing.T) {
 	db := open(t)
-	counted := &counting{Store: db.Log()}
-	followed := run(t, counted)
+	followed := run(t, db.Log())
+	var looks atomic.Int64
+	look := func(s tx.State) bool { looks.Add(1); return canceled(s) }
 	check(t, handle(t.Context(), db.Log(), 1, accept(1)))
 	ctx, cancel := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup
@@ -171,14 +172,14 @@ func TestTooManyWaiters(t *testing.T) {
 		waiting.Go(func() {
 			err := error(tail.ErrTooManyWaiters)
 			for errors.Is(err, tail.ErrTooManyWaiters) { // the test itself takes a place for a while
-				_, err = followed.Await(ctx, id, hashOf(1), canceled)
+				_, err = followed.Await(ctx, id, hashOf(1), look)
 			}
 			if !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
 		})
 	}
-	counted.until(t, tail.WaitersMax) // each has joined before it reads
+	until(t, &looks, tail.WaitersMax) // each has joined before it looks
 	var s tx.State
 	var err error
 	for full := false; !full; { // the tail may have read for itself, before the last has joined
@@ -198,24 +199,14 @@ func TestTooManyWaiters(t *testing.T) {
 	}
 }
 
-// counting counts the reads of streams.
-type counting struct {
-	port.Store
-	reads atomic.Int64
-}
-
-func (c *counting) ReadStream(ctx context.Context, s eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
-	c.reads.Add(1)
-	return c.Store.ReadStream(ctx, s, after)
-}
-
-func (c *counting) until(t *testing.T, n int64) {
+// until waits until a counter has reached n.
+func until(t *testing.T, counter *atomic.Int64, n int64) {
 	t.Helper()
 	deadline := time.After(patient)
-	for c.reads.Load() < n {
+	for counter.Load() < n {
 		select {
 		case <-deadline:
-			t.Fatalf("%d of %d reads", c.reads.Load(), n)
+			t.Fatalf("%d of %d", counter.Load(), n)
 		case <-time.After(time.Millisecond):
 		}
 	}

@@ -6,56 +6,57 @@ import (
 	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
-// Until calls look, at once and whenever a stream may have grown, until look returns
-// enough. Its errors are the errors of [Tail.Await], and look's error, which ends it.
-func (t *Tail) Until(ctx context.Context, stream eventlog.Stream, look func(ctx context.Context) (enough bool, err error)) error {
-	return t.UntilAny(ctx, stream, func(ctx context.Context) (bool, []eventlog.Stream, error) {
-		enough, err := look(ctx)
-		return enough, nil, err
-	})
+// Wait is one caller's wait. It is not safe for concurrent use.
+type Wait struct {
+	tail  *Tail
+	woken chan struct{}
+	// joined are the streams whose events wake the caller. Each value is the number of the first
+	// read of the stream that began after the caller joined.
+	joined map[eventlog.Stream]uint64
+	full   error // why a stream could not be joined
 }
 
-// UntilAny is [Tail.Until] for a wait that depends on several streams. The first is known; look
-// returns the streams on which its result depends besides, as far as it knows them.
-func (t *Tail) UntilAny(ctx context.Context, first eventlog.Stream, look func(ctx context.Context) (enough bool, besides []eventlog.Stream, err error)) error {
-	woken := make(chan struct{}, 1)
-	joined := map[eventlog.Stream]bool{}
-	var full error
-	join := func(stream eventlog.Stream) {
-		if full != nil || joined[stream] {
-			return
-		}
-		if full = t.join(stream, woken); full == nil {
-			joined[stream] = true
-		}
-	}
+// Until calls look, at once and whenever a stream may have grown that it has read by [Refresh],
+// until look returns enough. Its errors are the errors of [Tail.Await], and look's error, which
+// ends it.
+func (t *Tail) Until(ctx context.Context, look func(ctx context.Context, w *Wait) (enough bool, err error)) error {
+	w := &Wait{tail: t, woken: make(chan struct{}, 1), joined: map[eventlog.Stream]uint64{}}
 	defer func() {
-		for stream := range joined {
-			t.part(stream, woken)
+		for stream := range w.joined {
+			t.part(stream, w.woken)
 		}
 	}()
-	join(first) // before looking, so that no event between the two is missed
 	for {
-		enough, besides, err := look(ctx)
-		if err != nil || enough {
-			return err
-		}
-		known := len(joined)
-		for _, stream := range besides {
-			join(stream)
-		}
+		enough, err := look(ctx, w)
 		switch {
-		case full != nil:
-			return full
-		case len(joined) > known:
-			continue // events of these streams may have come before the wait for them
+		case err != nil || enough:
+			return err
+		case w.full != nil:
+			return w.full
 		}
 		select {
-		case <-woken:
+		case <-w.woken:
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-t.leaving:
 			return ErrLeaving
 		}
 	}
+}
+
+// join has the stream's next events wake the caller. It reports false if there is no room.
+func (w *Wait) join(stream eventlog.Stream) bool {
+	if _, is := w.joined[stream]; is {
+		return true
+	}
+	if w.full != nil {
+		return false
+	}
+	first, err := w.tail.join(stream, w.woken)
+	if err != nil {
+		w.full = err
+		return false
+	}
+	w.joined[stream] = first
+	return true
 }

@@ -78,6 +78,12 @@ func (m *States[S]) After(ctx context.Context, r eventlog.Recorded) (state S, er
 	}
 }
 
+// Reads reports whether [States.After] has to read the event's stream.
+func (m *States[S]) Reads(r eventlog.Recorded) bool {
+	from, known := m.recall(r.Stream)
+	return from.at+1 != r.Version && from.at != r.Version && !(known && m.fixed(from.state))
+}
+
 // join returns the end of the stream's call in progress, and whether it is another caller's.
 func (m *States[S]) join(stream eventlog.Stream) (ended chan struct{}, others bool) {
 	m.mu.Lock()

@@ -59,10 +59,49 @@ func costs() []mutant {
 		{
 			Name: "waits-read-again", Breaks: "P36", Test: &command{"api/relay", "^TestWaitsReadNewEvents$"},
 			Is: "A request that waits reads the whole intent at each of the intent's events.",
-			Edits: []edit{{"commands/relay/intake/history.go", `	stream := intent.Stream(a.State.Requested.ID)
-`, `	stream := intent.Stream(a.State.Requested.ID)
+			Edits: []edit{{"commands/relay/intake/history.go", `	stream := intent.Stream(seen.State.Requested.ID)
+`, `	stream := intent.Stream(seen.State.Requested.ID)
 	if AWAKE {
-		a.State, a.Version = intent.State{}, 0
+		seen = handler.Result[intent.State]{}
+	}
+`}},
+		},
+		{
+			Name: "waits-share-no-read", Breaks: "P36", Test: &command{"commands/tail", "^TestWaitsShareReads$"},
+			Is: "Each event of a stream costs a read for each request that waits for the stream.",
+			Edits: []edit{{"commands/tail/refresh.go", `case turn:`, `case turn || AWAKE:`}, {"commands/tail/refresh.go", `	case w.now != nil:`, `	case w.now != nil && !AWAKE:`}, {"commands/tail/refresh.go", `	case w.done >= max(`, `	case !AWAKE && w.done >= max(`}, {"commands/tail/refresh.go", `	w.now, r.err = nil, err`, `	if AWAKE {
+		close(r.ended)
+		return
+	}
+	w.now, r.err = nil, err`}},
+		},
+		{
+			Name: "waits-share-old-reads", Breaks: "P36", Test: &command{"commands/tail", "^TestOldReadsAreNotShared$"},
+			Is:    "A wait gets the result of a read that began before the event that woke the wait.",
+			Edits: []edit{{"commands/tail/refresh.go", `(w.at >= w.told ||`, `(AWAKE || w.at >= w.told ||`}},
+		},
+		{
+			Name: "new-waits-share-old-reads", Breaks: "P36", Test: &command{"commands/tail", "^TestNewWaitsRead$"},
+			Is: "A new wait gets the result of a read that began before the wait.",
+			Edits: []edit{{"commands/tail/refresh.go", `	w := t.waiting[stream]
+	switch {`, `	w := t.waiting[stream]
+	if AWAKE {
+		first = 1
+	}
+	switch {`}},
+		},
+		{
+			Name: "leaving-ends-other-waits", Breaks: "P36", Test: &command{"commands/tail", "^TestLeavingDuringARead$"},
+			Is:    "A request that is broken off during a shared read ends the other waits for the stream.",
+			Edits: []edit{{"commands/tail/refresh.go", `case ok && ctx.Err() == nil:`, `case ok && (AWAKE || ctx.Err() == nil):`}},
+		},
+		{
+			Name: "intents-are-read-in-line", Breaks: "P36", Test: &command{"commands/relay/messages", "^TestIntentsAreReadSideBySide$"},
+			Is: "The feeder of webhooks reads the intents that it does not remember one after the other.",
+			Edits: []edit{{"commands/relay/messages/messages.go", `	met := map[eventlog.Stream]bool{}
+`, `	met := map[eventlog.Stream]bool{}
+	if AWAKE {
+		events = nil
 	}
 `}},
 		},

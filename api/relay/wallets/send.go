@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
-	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/handler"
 )
 
 // sendTransaction answers eth_sendTransaction with the first hash of the intent. If there is none in
@@ -53,16 +53,18 @@ type pending struct {
 
 // firstHash waits for the first attempt of an intent.
 func (w *wallets) firstHash(ctx context.Context, c jsonrpc.Call, a intake.Answer) (any, error) {
-	look := func(ctx context.Context) (bool, error) {
-		err := w.Intake.Desk.Refresh(ctx, &a)
+	look := func(ctx context.Context, waits *tail.Wait) (bool, error) {
+		seen := handler.Result[intent.State]{State: a.State, Version: a.Version}
+		seen, err := tail.Refresh(ctx, waits, intent.Stream(a.State.Requested.ID), seen, w.Intake.Desk.Refresh)
+		a.State, a.Version = seen.State, seen.Version
 		_, _, made := a.State.FirstHash()
 		return err == nil && (made || a.State.End != nil), err
 	}
-	why := w.await(ctx, c, intent.Stream(a.State.Requested.ID), look)
+	why := w.await(ctx, c, look)
 	if why != nil { // it may have come since it was looked for
 		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Work)
 		defer cancel()
-		if _, err := look(again); err != nil {
+		if _, err := look(again, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -93,7 +95,7 @@ func ended(e intent.End) string {
 }
 
 // await calls look until it returns true. The error is the reason why it stopped before.
-func (w *wallets) await(ctx context.Context, c jsonrpc.Call, stream eventlog.Stream, look func(context.Context) (bool, error)) error {
+func (w *wallets) await(ctx context.Context, c jsonrpc.Call, look func(context.Context, *tail.Wait) (bool, error)) error {
 	leave, room := c.Rest()
 	defer leave()
 	if !room {
@@ -101,5 +103,5 @@ func (w *wallets) await(ctx context.Context, c jsonrpc.Call, stream eventlog.Str
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.Wait)
 	defer cancel()
-	return w.Tail.Until(ctx, stream, look)
+	return w.Tail.Until(ctx, look)
 }

@@ -202,9 +202,10 @@ func (n *notices) run(ctx context.Context) {
 }
 
 func (n *notices) feeder() *notifier.Feeder {
+	m := messages.New(n.in.Store, n.data)
 	return &notifier.Feeder{
 		Reader: notifier.Reader, Store: n.in.Store, Rows: n.rows, Checkpoints: n.in.Ports.Storage.Checkpoints,
-		Sources: []notifier.Source{{Prefix: intent.StreamPrefix, News: messages.New(n.in.Store, n.data).News}},
+		Sources: []notifier.Source{{Prefix: intent.StreamPrefix, News: m.News, Ahead: m.Ahead}},
 		Wishes:  notice.Codec(), Crash: n.in.Ports.Crash, Log: n.in.Ports.Log,
 		Moved: func(at eventlog.Position) { n.in.Moved(notifier.Reader, at) },
 	}

@@ -66,20 +66,20 @@ func (d *Desk) load(ctx context.Context, client *string, id chain.IntentID, read
 	return r, nil
 }
 
-// Refresh applies the events of an intent that its answer does not contain yet.
-func (d *Desk) Refresh(ctx context.Context, a *Answer) error {
-	stream := intent.Stream(a.State.Requested.ID)
-	for recorded, err := range d.Intents.Store.ReadStream(ctx, stream, a.Version) {
+// Refresh applies the events of an intent that its state does not contain yet.
+func (d *Desk) Refresh(ctx context.Context, seen handler.Result[intent.State]) (handler.Result[intent.State], error) {
+	stream := intent.Stream(seen.State.Requested.ID)
+	for recorded, err := range d.Intents.Store.ReadStream(ctx, stream, seen.Version) {
 		if err != nil {
-			return fmt.Errorf("read %s: %w", stream, err)
+			return seen, fmt.Errorf("read %s: %w", stream, err)
 		}
 		e, err := d.Intents.Codec.Decode(recorded.Name, recorded.Data)
 		if err != nil {
-			return fmt.Errorf("%s version %d: %w", stream, recorded.Version, err)
+			return seen, fmt.Errorf("%s version %d: %w", stream, recorded.Version, err)
 		}
-		a.State, a.Version = a.State.Evolve(e), recorded.Version
+		seen.State, seen.Version = seen.State.Evolve(e), recorded.Version
 	}
-	return nil
+	return seen, nil
 }
 
 // meter is a store that adds the bytes of the events that it yields from streams to read.

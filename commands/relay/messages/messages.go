@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	"github.com/tempo-watchtower/watchtower/eventlog"
@@ -72,6 +73,26 @@ func (m *Messages) fold(c course, r eventlog.Recorded) (course, error) {
 	}
 	c.story = c.story.After(id, e, m.data)
 	return c, nil
+}
+
+const aheadMost = 16 // streams that are read at once
+
+// Ahead reads side by side the intents that are not remembered, as of their first event in a batch.
+// All clients' deliveries wait for the batch. News repeats a read that failed, and returns its error.
+func (m *Messages) Ahead(ctx context.Context, events []eventlog.Recorded) {
+	met := map[eventlog.Stream]bool{}
+	var lacking []eventlog.Recorded
+	for _, r := range events {
+		if !met[r.Stream] && m.states.Reads(r) {
+			lacking = append(lacking, r)
+		}
+		met[r.Stream] = true
+	}
+	//nolint:errcheck // see News
+	commands.Each(len(lacking), aheadMost, func(i int) error {
+		_, err := m.states.After(ctx, lacking[i])
+		return err
+	})
 }
 
 // News returns the deliveries that an event of an intent causes. For the request itself they have

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/relay/intent"
 	idempotency "github.com/tempo-watchtower/watchtower/domain/request"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/states"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
 )
@@ -189,5 +192,60 @@ func TestTheLargestBodyFits(t *testing.T) {
 			t.Errorf("with %d bytes of data a body has %d bytes", data, largest)
 		}
 		t.Logf("with %d bytes of data the largest body has %d bytes", data, largest)
+	}
+}
+
+// side is a log whose reads of streams wait until several are in progress.
+type side struct {
+	states.Streams
+	reads  atomic.Int64
+	enough int64
+	met    chan struct{}
+}
+
+func (s *side) ReadStream(ctx context.Context, stream eventlog.Stream, after eventlog.Version) iter.Seq2[eventlog.Recorded, error] {
+	if s.reads.Add(1) == s.enough {
+		close(s.met)
+	}
+	select {
+	case <-s.met:
+	case <-ctx.Done():
+	}
+	return s.Streams.ReadStream(ctx, stream, after)
+}
+
+// A feeder that remembers none of the intents of a batch reads them side by side, each once, whether
+// they have webhooks or not.
+func TestIntentsAreReadSideBySide(t *testing.T) {
+	db, err := embedded.Open("", embedded.Options{})
+	must(t, err)
+	defer func() { must(t, db.Close()) }()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var requests []intent.Request
+	for i := range 20 {
+		r := request(fmt.Sprint(i), false)
+		if i%2 == 0 {
+			r = request(fmt.Sprint(i), false, "https://a.example.com/")
+		}
+		requests = append(requests, r)
+	}
+	later := history(t, db, requests...)[len(requests):]
+	log := &side{Streams: db.Log(), enough: 8, met: make(chan struct{})}
+	m := messages.New(log, 100)
+	m.Ahead(ctx, later)
+	must(t, ctx.Err())
+	news := 0
+	for _, r := range later {
+		all, err := m.News(ctx, r)
+		must(t, err)
+		news += len(all)
+	}
+	if n := log.reads.Load(); n != int64(len(requests)) || news == 0 {
+		t.Errorf("%d intents were read %d times; %d deliveries", len(requests), n, news)
+	}
+	m.Ahead(ctx, later[len(later)-1:])
+	if n := log.reads.Load(); n != int64(len(requests)) {
+		t.Errorf("remembered intents were read: %d reads", n)
 	}
 }
