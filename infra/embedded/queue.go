@@ -49,7 +49,7 @@ func (a *applying) apply(changes []tx.Change, beyond time.Duration) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range folded.Woken { // before the fold's rows are stored: a later change may have put one of them off again
+	for _, s := range folded.Woken { // before the fold's rows are written, see [tx.Folded]
 		if err := a.wake(s); err != nil {
 			return err
 		}

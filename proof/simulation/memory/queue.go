@@ -24,7 +24,7 @@ func (d *data) change(changes []tx.Change) {
 		f.Apply(c)
 	}
 	folded := f.Folded()
-	for _, s := range folded.Woken { // before the fold's rows are stored: a later change may have put one of them off again
+	for _, s := range folded.Woken { // before the fold's rows are written, see [tx.Folded]
 		d.wake(d.book(s.Chain), s)
 	}
 	for _, r := range folded.Drop {
