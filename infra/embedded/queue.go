@@ -49,13 +49,13 @@ func (a *applying) apply(changes []tx.Change, beyond time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if err := a.write(folded, before); err != nil {
-		return err
-	}
-	for _, s := range folded.Woken {
+	for _, s := range folded.Woken { // before the fold's rows are written, see [tx.Folded]
 		if err := a.wake(s); err != nil {
 			return err
 		}
+	}
+	if err := a.write(folded, before); err != nil {
+		return err
 	}
 	return a.park(before)
 }

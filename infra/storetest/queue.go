@@ -61,6 +61,7 @@ func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 		{"many changes to one sequence at once", parksInBulk},
 		{"a verdict wakes who waits", verdictWakes},
 		{"the same verdict again wakes nobody", verdictRepeats},
+		{"an attempt recorded after a verdict", verdictThenAttempt},
 		{"next free nonce", nextFree},
 		{"next free nonce of many rows", nextFreeOfMany},
 		{"claims take no place of the sender's", claimsApart},

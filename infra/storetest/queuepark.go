@@ -244,3 +244,18 @@ func verdictRepeats(t *testing.T, q *queue) {
 		}
 	}
 }
+
+// verdictThenAttempt checks that an attempt recorded after a verdict, in the same batch, says when
+// the follower is due.
+func verdictThenAttempt(t *testing.T, q *queue) {
+	later := q.clock.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
+	q.apply(opens(q.row(1, address(1), 0), q.row(2, address(1), 1))...)
+	q.wantSet("leased", q.lease("a", time.Hour, 10), 1, 2)
+	check(t, q.Done(soon(t), "a", []tx.Done{{Chain: 1, Hash: hash(2), NextAt: later, WaitNonce: 1}}))
+	q.apply(announce(1, block(1)), on(2, func(c *tx.Change) {
+		c.Attempt = &tx.Attempted{Number: 1, At: q.clock.Now().UTC().Truncate(time.Microsecond), NextAt: later}
+	}))
+	if got := q.find(2); !got.NextAt.Equal(later) {
+		t.Errorf("the follower is due %s, not %s", got.NextAt, later)
+	}
+}

@@ -74,7 +74,9 @@ type Folded struct {
 	// Shifted are the sequences whose set of open rows changed: their edge may have moved.
 	Shifted []chain.Sequence
 	// Woken are the sequences in which a nonce was used. Their rows that wait for a nonce are due
-	// now, also the rows that were not loaded.
+	// now, also the rows that were not loaded. The fold has done so for the loaded rows, and a later
+	// change may have given one of them another due time: a store makes these sequences due before it
+	// writes the fold's rows, or only the rows that were not loaded.
 	Woken []chain.Sequence
 	// Used is the change in each client's usage, as the first client of rows.
 	Used map[string]Usage

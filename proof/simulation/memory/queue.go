@@ -24,6 +24,9 @@ func (d *data) change(changes []tx.Change) {
 		f.Apply(c)
 	}
 	folded := f.Folded()
+	for _, s := range folded.Woken { // before the fold's rows are written, see [tx.Folded]
+		d.wake(d.book(s.Chain), s)
+	}
 	for _, r := range folded.Drop {
 		b := d.book(r.Chain)
 		b.leave(b.byHash[r.Hash])
@@ -47,9 +50,6 @@ func (d *data) change(changes []tx.Change) {
 	}
 	for _, s := range folded.Shifted {
 		d.book(s.Chain).park(s, d.window)
-	}
-	for _, s := range folded.Woken {
-		d.wake(d.book(s.Chain), s)
 	}
 }
 
