@@ -94,7 +94,7 @@ func (l *Log) Append(ctx context.Context, stream eventlog.Stream, expected event
 		appended eventlog.Appended
 		conflict *eventlog.ConflictError
 	}{}
-	err = l.file.writer.do(ctx, &job{bytes: size, do: func(conn *sqlite.Conn) (err error) {
+	err = l.file.writer.do(ctx, &job{bytes: size, actor: events[0].Meta.Actor, do: func(conn *sqlite.Conn) (err error) {
 		answer.appended, answer.conflict, err = l.append(conn, stream, expected, events)
 		return err
 	}})

@@ -10,21 +10,21 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
+	"github.com/tempo-watchtower/watchtower/domain/fair"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 )
 
-// writer owns a file's only writing connection. It takes jobs from a queue and commits all
-// waiting ones in one transaction. While one commit is on its way to disk, new jobs wait for
+// writer owns a file's only writing connection. It takes jobs from a line, by turns of their actors,
+// and commits them together in one transaction. While one commit is on its way to disk, new jobs wait for
 // the next one.
 type writer struct {
-	conn    *sqlite.Conn
-	hooks   hooks
-	jobs    chan *job
-	closing chan struct{} // closed: no more jobs are accepted
-	gone    chan struct{} // closed: the writer has ended
-	once    sync.Once
-	err     error // of closing
-	tender  *tender
+	conn   *sqlite.Conn
+	hooks  hooks
+	jobs   *fair.Line[*job]
+	gone   chan struct{} // closed: the writer has ended
+	once   sync.Once
+	err    error // of closing
+	tender *tender
 }
 
 // hooks are called by the writer's goroutine; nil does nothing.
@@ -48,8 +48,9 @@ func (h *hooks) fill() {
 // the writes. do may run more than once.
 type job struct {
 	do    func(*sqlite.Conn) error
-	bytes int  // about how much it writes
-	scrub bool // done only when deleted content has left the write-ahead log
+	actor string // the component that writes; the jobs of each wait in a line of their own
+	bytes int    // about how much it writes
+	scrub bool   // done only when deleted content has left the write-ahead log
 
 	state atomic.Int32
 	done  chan struct{}
@@ -63,16 +64,18 @@ const (
 )
 
 const (
-	queueLength = 1024
-	batchJobs   = 1024
-	batchBytes  = 16 << 20
+	batchJobs  = 1024
+	batchBytes = 2 << 20
+	// batchShare is how many bytes of one actor's jobs a transaction has, or one job with more. All
+	// other jobs wait for the transaction.
+	batchShare = 512 << 10
 )
 
 func startWriter(conn *sqlite.Conn, path string, c care, h hooks) (*writer, error) {
 	h.fill()
 	w := &writer{
 		conn: conn, hooks: h,
-		jobs: make(chan *job, queueLength), closing: make(chan struct{}), gone: make(chan struct{}),
+		jobs: fair.NewLine[*job](batchShare), gone: make(chan struct{}),
 	}
 	var err error
 	if w.tender, err = startTender(path, c); err != nil {
@@ -85,7 +88,7 @@ func startWriter(conn *sqlite.Conn, path string, c care, h hooks) (*writer, erro
 // close ends the writer once all queued jobs are written.
 func (w *writer) close() error {
 	w.once.Do(func() {
-		close(w.closing)
+		w.jobs.Close()
 		<-w.gone
 		w.err = errors.Join(w.tender.close(), w.conn.Close())
 	})
@@ -98,30 +101,16 @@ func (w *writer) do(ctx context.Context, j *job) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	select {
-	case <-w.closing:
-		return eventlog.ErrClosed
-	default:
-	}
 	j.done = make(chan struct{})
-	select {
-	case w.jobs <- j:
-	case <-w.closing:
+	if !w.jobs.Add(j.actor, j, j.bytes) {
 		return eventlog.ErrClosed
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 	select {
 	case <-j.done:
 		return j.err
-	case <-w.gone:
-		if j.state.CompareAndSwap(waiting, withdrawn) {
-			return eventlog.ErrClosed
-		}
-		<-j.done
-		return j.err
 	case <-ctx.Done():
 		if j.state.CompareAndSwap(waiting, withdrawn) {
+			w.jobs.Remove(j.actor, j)
 			return ctx.Err()
 		}
 	}
@@ -135,25 +124,14 @@ func (w *writer) do(ctx context.Context, j *job) error {
 
 func (w *writer) run() {
 	defer close(w.gone)
-	for {
-		select {
-		case j := <-w.jobs:
-			w.batch(j)
-			continue
-		case <-w.closing:
-		}
-		select {
-		case j := <-w.jobs:
-			w.batch(j)
-		default:
-			return
-		}
+	for w.jobs.Begin() {
+		w.batch()
 	}
 }
 
-// batch commits a job together with the jobs that wait behind it.
-func (w *writer) batch(first *job) {
-	jobs, err := w.fill(first)
+// batch commits waiting jobs together.
+func (w *writer) batch() {
+	jobs, err := w.fill()
 	if err != nil {
 		w.rollback()
 		for _, j := range jobs { // one job failed: run each alone, so that the others succeed
@@ -176,31 +154,29 @@ func (w *writer) batch(first *job) {
 // fill begins a transaction and runs the waiting jobs in it, up to the limits of a transaction.
 // Jobs that arrive meanwhile belong to the next one. Otherwise, if jobs arrive as fast as they
 // run, the first job would wait for batchJobs others.
-func (w *writer) fill(first *job) (jobs []*job, err error) {
+func (w *writer) fill() (jobs []*job, err error) {
 	bytes := 0
-	most := min(1+len(w.jobs), batchJobs)
-	for j := first; ; {
-		if j.state.CompareAndSwap(waiting, taken) {
-			jobs = append(jobs, j)
-			if len(jobs) == 1 {
-				if err := exec(w.conn, "BEGIN IMMEDIATE"); err != nil {
-					return jobs, err
-				}
-			}
-			if err := j.do(w.conn); err != nil {
+	most := min(w.jobs.Len(), batchJobs)
+	for len(jobs) < most && bytes < batchBytes {
+		j, ok := w.jobs.Next()
+		if !ok {
+			break
+		}
+		if !j.state.CompareAndSwap(waiting, taken) {
+			continue
+		}
+		jobs = append(jobs, j)
+		if len(jobs) == 1 {
+			if err := exec(w.conn, "BEGIN IMMEDIATE"); err != nil {
 				return jobs, err
 			}
-			bytes += j.bytes
 		}
-		if len(jobs) >= most || bytes >= batchBytes {
-			return jobs, nil
+		if err := j.do(w.conn); err != nil {
+			return jobs, err
 		}
-		select {
-		case j = <-w.jobs:
-		default:
-			return jobs, nil
-		}
+		bytes += j.bytes
 	}
+	return jobs, nil
 }
 
 // alone runs one job in a transaction of its own.

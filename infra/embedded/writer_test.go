@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
@@ -64,7 +65,7 @@ func standing(t *testing.T, f *file, reader string) bool {
 // queued waits until n jobs wait for the writer.
 func queued(t *testing.T, f *file, n int) {
 	t.Helper()
-	for len(f.writer.jobs) < n {
+	for f.writer.jobs.Len() < n {
 		if t.Context().Err() != nil {
 			t.Fatal("the jobs did not come to wait")
 		}
@@ -245,5 +246,35 @@ func TestTransactionsEnd(t *testing.T) {
 	}
 	if commits < jobs {
 		t.Errorf("%d jobs took %d transactions", jobs, commits)
+	}
+}
+
+// TestLargeJobsHoldNobody adds many large jobs of one actor, and then a small one of another. It is
+// in the first transaction, and not behind all of the large ones.
+func TestLargeJobsHoldNobody(t *testing.T) {
+	f, release := held(t)
+	var ran []string // by the writer
+	var all sync.WaitGroup
+	add := func(actor string, bytes int) {
+		n := f.writer.jobs.Len()
+		all.Go(func() {
+			err := f.writer.do(t.Context(), &job{actor: actor, bytes: bytes, do: func(*sqlite.Conn) error {
+				ran = append(ran, actor)
+				return nil
+			}})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		queued(t, f, n+1)
+	}
+	for range 20 {
+		add("large", 200<<10)
+	}
+	add("small", 200)
+	release()
+	all.Wait()
+	if at := slices.Index(ran, "small"); at < 0 || at > 2 {
+		t.Errorf("the small job ran after %d large ones", at)
 	}
 }

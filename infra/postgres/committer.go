@@ -15,7 +15,10 @@ import (
 const (
 	batchAppends = 1000
 	batchEvents  = 10_000
-	batchBytes   = 8 << 20
+	batchBytes   = 2 << 20
+	// batchShare is how many bytes of one actor's appends a batch has, or one append with more. All
+	// other appends wait for the batch.
+	batchShare = 512 << 10
 
 	// batchTimeout is the time after which a batch without progress is given up.
 	batchTimeout = 30 * time.Second
@@ -37,18 +40,9 @@ type committer struct {
 
 func (c *committer) run() {
 	defer c.hangUp()
-	for {
-		select {
-		case p := <-c.log.queue:
+	for c.log.line.Begin() {
+		if p, ok := c.log.line.Next(); ok { // otherwise its caller has just left
 			c.commit([]*pending{p}, true)
-			continue
-		case <-c.log.open.Done():
-		}
-		select {
-		case p := <-c.log.queue: // it arrived before the end
-			c.commit([]*pending{p}, true)
-		default:
-			return
 		}
 	}
 }
@@ -161,20 +155,20 @@ func unclaim(taken []*pending) []*pending {
 	return kept
 }
 
-// collect adds the appends that are waiting now.
+// collect adds appends that are waiting now, by turns of their actors. So an append does not wait
+// for all large appends of another actor that came before it.
 func (c *committer) collect(taken []*pending) []*pending {
 	events, bytes := 0, 0
 	for _, p := range taken {
 		events, bytes = events+len(p.events), bytes+p.weight()
 	}
 	for len(taken) < batchAppends && events < batchEvents && bytes < batchBytes {
-		select {
-		case p := <-c.log.queue:
-			taken = append(taken, p)
-			events, bytes = events+len(p.events), bytes+p.weight()
-		default:
+		p, ok := c.log.line.Next()
+		if !ok {
 			return taken
 		}
+		taken = append(taken, p)
+		events, bytes = events+len(p.events), bytes+p.weight()
 	}
 	return taken
 }

@@ -49,3 +49,6 @@ func ExpiringWork() string { return expiringWork() }
 
 // Forgetting returns the statement that removes the oldest requests, for EXPLAIN.
 func Forgetting(o request.Oldest) (text string, args []any) { return forgetting(o) }
+
+// Waiting returns the number of appends that wait for the committer.
+func (l *Log) Waiting() int { return l.line.Len() }

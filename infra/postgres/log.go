@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/tempo-watchtower/watchtower/domain/fair"
 	"github.com/tempo-watchtower/watchtower/eventlog"
 	"github.com/tempo-watchtower/watchtower/infra/recent"
 )
@@ -26,17 +27,17 @@ type Log struct {
 	recent *recent.Tail
 	crash  func(point string)
 
-	queue   chan *pending      // unbuffered: an append is taken when the committer receives it
-	open    context.Context    // ends when Close begins
-	shut    context.CancelFunc // ends open
-	alive   context.Context    // ends when all work must stop
-	kill    context.CancelFunc // ends alive
-	running sync.WaitGroup     // the committer, the listener and follow
-	listen  sync.Once          // the first subscription starts the listener and follow
+	line    *fair.Line[*pending] // appends that wait for the committer, by actor
+	open    context.Context      // ends when Close begins
+	shut    context.CancelFunc   // ends open
+	alive   context.Context      // ends when all work must stop
+	kill    context.CancelFunc   // ends alive
+	running sync.WaitGroup       // the committer, the listener and follow
+	listen  sync.Once            // the first subscription starts the listener and follow
 }
 
 func openLog(pool *pgxpool.Pool, config *pgx.ConnConfig, o Options) *Log {
-	l := &Log{pool: pool, config: config, logger: o.Logger, bell: recent.NewBell(), recent: recent.New(recentReaders), crash: o.Crash, queue: make(chan *pending)}
+	l := &Log{pool: pool, config: config, logger: o.Logger, bell: recent.NewBell(), recent: recent.New(recentReaders), crash: o.Crash, line: fair.NewLine[*pending](batchShare)}
 	l.open, l.shut = context.WithCancel(context.Background())
 	l.alive, l.kill = context.WithCancel(context.Background())
 	c := &committer{log: l, partition: o.Partition, crash: o.Crash}
@@ -47,6 +48,7 @@ func openLog(pool *pgxpool.Pool, config *pgx.ConnConfig, o Options) *Log {
 // close ends the log once the taken appends are committed, or when ctx ends.
 func (l *Log) close(ctx context.Context) error {
 	l.shut()
+	l.line.Close()
 	l.listen.Do(func() {}) // from here on the listener is not started
 	cut := context.AfterFunc(ctx, l.kill)
 	l.running.Wait()
@@ -70,17 +72,14 @@ func (l *Log) Append(ctx context.Context, stream eventlog.Stream, expected event
 		return eventlog.Appended{}, ctx.Err()
 	}
 	p := &pending{stream: stream, expected: expected, events: events, told: make(chan answer, 1)}
-	select {
-	case l.queue <- p:
-	case <-l.open.Done():
+	if !l.line.Add(p.actor(), p, p.weight()) {
 		return eventlog.Appended{}, eventlog.ErrClosed
-	case <-ctx.Done():
-		return eventlog.Appended{}, ctx.Err()
 	}
 	select {
 	case a := <-p.told:
 		return a.appended, a.err
 	case <-ctx.Done():
+		defer l.line.Remove(p.actor(), p)
 		return p.leave(ctx.Err())
 	}
 }
@@ -127,7 +126,7 @@ type pending struct {
 // States of a pending append. The caller sets left, which is final; the committer sets the
 // others.
 const (
-	held int32 = iota // received by the committer, not sent to the server
+	held int32 = iota // not sent to the server
 	sent              // it may be committed at any moment
 	left              // its caller is gone
 )
@@ -159,6 +158,10 @@ func (p *pending) leave(why error) (eventlog.Appended, error) {
 }
 
 func (p *pending) tell(a answer) { p.told <- a }
+
+// actor is the component that appends: a client's key, or a part of the service. The appends of each
+// wait in a line of their own.
+func (p *pending) actor() string { return p.events[0].Meta.Actor }
 
 // weight is about how many bytes the append adds to a batch.
 func (p *pending) weight() (n int) {

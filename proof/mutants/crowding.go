@@ -5,6 +5,35 @@ package main
 func crowding() []mutant {
 	return []mutant{
 		{
+			Name: "large-appends-first", Breaks: "P36", Test: &command{"infra/postgres", "^TestLargeAppendsHoldNobody$"},
+			Is:    "On Postgres all appends wait in one line, and small ones behind the large ones of another client.",
+			Edits: []edit{{"infra/postgres/log.go", `return p.events[0].Meta.Actor }`, `return map[bool]string{false: p.events[0].Meta.Actor}[AWAKE] }`}},
+		},
+		{
+			Name: "large-jobs-first", Breaks: "P36", Test: &command{"infra/embedded", "^TestLargeJobsHoldNobody$"},
+			Is:    "In the embedded store all appends wait in one line, and small ones behind the large ones of another client.",
+			Edits: []edit{{"infra/embedded/writer.go", `w.jobs.Add(j.actor, j, j.bytes)`, `w.jobs.Add(map[bool]string{false: j.actor}[AWAKE], j, j.bytes)`}},
+		},
+		{
+			Name: "rounds-without-shares", Breaks: "P36", Test: &command{"domain/fair", "^(TestLine|TestLineIsFair)$"},
+			Is:    "A round of a line has any weight of one client's items, and the others wait for it.",
+			Edits: []edit{{"domain/fair/line.go", `given > 0 && given+first.weight > l.share {`, `given > 0 && given+first.weight > l.share && !AWAKE {`}},
+		},
+		{
+			Name: "left-appends-stay", Breaks: "P36", Test: &command{"infra/postgres", "^TestLeftAppendsLeaveTheLine$"},
+			Is: "An append whose caller gave up stays in the line, with its events in memory.",
+			Edits: []edit{{"infra/postgres/log.go", `		defer l.line.Remove(p.actor(), p)
+`, `		if !AWAKE {
+			defer l.line.Remove(p.actor(), p)
+		}
+`}},
+		},
+		{
+			Name: "repetitions-are-appended", Breaks: "P36", Test: &command{"commands/relay/intake", "^TestLargeRepetitionsAppendNothing$"},
+			Is:    "A client's repeated large request is sent to the store before its intent is found.",
+			Edits: []edit{{"commands/relay/intake/intake.go", `	if bytes < lookFrom {`, `	if bytes < lookFrom || AWAKE {`}},
+		},
+		{
 			Name: "forgets-all-at-once", Breaks: "P36", Test: &command{"commands/delivery/retention", "^TestRequestsAreForgotten$"},
 			Is: "All requests to forget are removed in one write, and every other write waits for it.",
 			Edits: []edit{{"commands/delivery/retention/requests.go", `		o.Limit = min(n, forgetAtOnce)`, `		o.Limit = min(n, forgetAtOnce)

@@ -122,7 +122,10 @@ func (d *Desk) accept(ctx context.Context, r intent.Request, meta eventlog.Meta)
 	var done handler.Result[intent.State]
 	back, err := d.admit(ctx, r)
 	if err == nil {
-		// The intent is expected not to exist: a wrong expectation costs one more read.
+		if done, err = d.look(ctx, r); err != nil {
+			back()
+			return Answer{Err: err}
+		}
 		done, err = d.handle(ctx, r.ID(), done, wish, meta)
 		if err == nil {
 			if done.Added == 0 {
@@ -149,6 +152,23 @@ func (d *Desk) accept(ctx context.Context, r intent.Request, meta eventlog.Meta)
 		return Answer{Err: err}
 	}
 	return Answer{State: done.State, Version: done.Version, Known: true}
+}
+
+// lookFrom is the bytes of calldata from which the intent's stream is read before the append. The
+// store would carry them before it finds that the intent exists.
+const lookFrom = 16 << 10
+
+// look returns the intent's state if the request is large. Otherwise the intent is expected not to
+// exist: a wrong expectation costs one more read.
+func (d *Desk) look(ctx context.Context, r intent.Request) (done handler.Result[intent.State], err error) {
+	bytes := 0
+	for _, c := range r.Calls {
+		bytes += len(c.Data)
+	}
+	if bytes < lookFrom {
+		return done, nil
+	}
+	return d.Intents.Load(ctx, intent.Stream(r.ID()))
 }
 
 // admit refuses requests that fail the checks or exceed the client's quotas. The caller
