@@ -1131,6 +1131,62 @@ export interface components {
             sender?: components["schemas"]["Address"];
             /** @description Only in events of groups. */
             groupId?: components["schemas"]["GroupId"];
+            /** @description Only in events of transactions and with `include`. */
+            transaction?: components["schemas"]["TransactionState"];
+        };
+        /**
+         * @description A transaction's state right after one of its events.
+         * @example {
+         *       "chainId": 42431,
+         *       "txHash": "0x1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d1f6b2c9d",
+         *       "sender": "0x70997970c51812dc3a010c7d01b50e0d17dc79c8",
+         *       "nonceKey": "0x0",
+         *       "nonce": 7,
+         *       "eligibleAt": 1795230000,
+         *       "status": "broadcasting",
+         *       "finalized": false,
+         *       "attempts": 1
+         *     }
+         */
+        TransactionState: {
+            chainId: components["schemas"]["Uint64"];
+            txHash: components["schemas"]["Hash"];
+            sender: components["schemas"]["Address"];
+            feePayer?: components["schemas"]["Address"];
+            nonceKey: string;
+            nonce: number | bigint;
+            /** @description Absent while the sender is only claimed. */
+            groupId?: components["schemas"]["GroupId"];
+            eligibleAt: components["schemas"]["Uint64"];
+            expiresAt?: components["schemas"]["Uint64"];
+            status: components["schemas"]["Status"];
+            /** @description The verdict's block is final. */
+            finalized: boolean;
+            /** @description The block on which the verdict rests. */
+            block?: components["schemas"]["StateBlock"];
+            receipt?: {
+                block: components["schemas"]["StateBlock"];
+                index: components["schemas"]["Uint64"];
+                /** @description 1, or 0 if the transaction reverted. */
+                status: components["schemas"]["Uint64"];
+                gasUsed: components["schemas"]["Uint64"];
+                effectiveGasPrice?: string;
+                feePayer?: components["schemas"]["Address"];
+                feeToken?: components["schemas"]["Address"];
+            };
+            /**
+             * Format: int64
+             * @description The last recorded broadcast attempt.
+             */
+            attempts: number;
+            /** @description The owner has canceled sending. */
+            canceled?: boolean;
+        };
+        StateBlock: {
+            number: components["schemas"]["Uint64"];
+            hash: components["schemas"]["Hash"];
+            parent: components["schemas"]["Hash"];
+            time: components["schemas"]["Uint64"];
         };
         /**
          * @example {
@@ -1551,6 +1607,8 @@ export type CanceledMember = components['schemas']['CanceledMember'];
 export type Trail = components['schemas']['Trail'];
 export type Event = components['schemas']['Event'];
 export type FollowedEvent = components['schemas']['FollowedEvent'];
+export type TransactionState = components['schemas']['TransactionState'];
+export type StateBlock = components['schemas']['StateBlock'];
 export type Mark = components['schemas']['Mark'];
 export type Meta = components['schemas']['Meta'];
 export type Contract = components['schemas']['Contract'];
@@ -1910,6 +1968,11 @@ export interface operations {
             403: components["responses"]["Problem"];
             404: components["responses"]["Problem"];
             408: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            415: components["responses"]["Problem"];
+            429: components["responses"]["TooMany"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Unavailable"];
         };
     };
     cancelGroup: {
@@ -2071,6 +2134,13 @@ export interface operations {
                 name?: string;
                 /** @description Prefix of the stream's name, such as tx-42431-. */
                 stream?: string;
+                /**
+                 * @description With `transaction`, each event of a transaction carries the transaction's state
+                 *     right after the event, so that no look-up has to follow. If the stream leaves out
+                 *     earlier events of the transaction, the state costs a look-up, as a filter by sender
+                 *     does.
+                 */
+                include?: "transaction";
                 /** @description Only events whose position is greater. 0 is the beginning of the log. */
                 after?: number;
                 /**
