@@ -234,7 +234,8 @@ func (c *Chain) next(s chain.Sequence) uint64 {
 	return 0
 }
 
-// nextAt is the next nonce of a sequence after a block of any branch.
+// nextAt is the next nonce of a sequence after a block of any branch. A block that is invented
+// changes nothing: its nonces are those of the head.
 func (c *Chain) nextAt(s chain.Sequence, b *block) uint64 {
 	for c.blocks[min(b.Number, c.head().Number)] != b { // an orphan: walk to the fork
 		for _, t := range slices.Backward(b.txs) {
@@ -242,7 +243,9 @@ func (c *Chain) nextAt(s chain.Sequence, b *block) uint64 {
 				return t.Nonce + 1
 			}
 		}
-		b = c.byHash[b.Parent]
+		if b = c.byHash[b.Parent]; b == nil {
+			return c.next(s)
+		}
 	}
 	changes := c.nonces[s]
 	i, _ := slices.BinarySearchFunc(changes, b.Number+1, func(at nonceAt, number uint64) int {

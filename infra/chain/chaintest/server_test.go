@@ -238,6 +238,7 @@ func TestFaultsOfReads(t *testing.T) {
 		{"lag: receipt", Faults{Lag: 1}, "eth_getTransactionReceipt", receipt, "result", "<nil>"},
 		{"lag: nonce", Faults{Lag: 1}, "eth_getTransactionCount", count, "result", "0x0"},
 		{"ahead", Faults{Ahead: 3}, "eth_blockNumber", `[]`, "result", "0x5"},
+		{"ahead: nonce", Faults{Ahead: 3}, "eth_getTransactionCount", count, "result", "0x1"},
 		{"stale nonce", Faults{StaleNonces: 1}, "eth_getTransactionCount", count, "result", "0x0"},
 		{"high nonce", Faults{HighNonces: 1}, "eth_getTransactionCount", count, "result", "0x2"},
 		{"other chain", Faults{ChainID: 1}, "eth_chainId", `[]`, "result", "0x1"},
