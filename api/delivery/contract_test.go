@@ -19,6 +19,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api/rest"
 	"github.com/tempo-watchtower/watchtower/api/rest/resttest"
+	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/delivery/tx"
 )
@@ -73,7 +74,7 @@ func TestContractNamesEveryRoute(t *testing.T) {
 			promised = append(promised, strings.ToUpper(method)+" "+path)
 		}
 	}
-	for _, r := range allRoutes(Config{Config: rest.Config{CursorKey: make([]byte, rest.CursorKeyBytes), Limits: rest.DefaultLimits()}}) {
+	for _, r := range allRoutes(Config{Config: rest.Config{CursorKey: make([]byte, rest.CursorKeyBytes), Limits: rest.DefaultLimits()}, Submit: new(commands.Submit)}) {
 		served = append(served, r.Method+" "+r.Path)
 	}
 	slices.Sort(promised)

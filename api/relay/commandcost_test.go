@@ -142,7 +142,7 @@ func TestWaitsReadNewEvents(t *testing.T) {
 	}
 	h.store.whole.Store(0)
 	id := into[shown](t, h.do(http.MethodPost, "/v1/intents?wait=assigned&timeout=0", large("large"), "X-API-Key", ann), http.StatusAccepted).ID
-	whole(0)
+	whole(1) // before the append, as the request is large
 	in := "/v1/intents/" + id.String()
 	h.do(http.MethodGet, in+"?wait=assigned&timeout=0", "", "X-API-Key", ann)
 	whole(2) // before the wait and after it

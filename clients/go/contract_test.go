@@ -22,7 +22,7 @@ var deliveryTypes = map[string]reflect.Type{
 	"Outcome": reflect.TypeFor[Outcome](), "Attempt": reflect.TypeFor[Attempt](), "Answer": reflect.TypeFor[Answer](),
 	"Block": reflect.TypeFor[Block](), "Receipt": reflect.TypeFor[Receipt](), "Fees": reflect.TypeFor[Fees](), "Call": reflect.TypeFor[Call](),
 	"CanceledGroup": reflect.TypeFor[CanceledGroup](), "CanceledMember": reflect.TypeFor[CanceledMember](),
-	"FollowedEvent": reflect.TypeFor[Event](), "Event": reflect.TypeFor[Event](), "Meta": reflect.TypeFor[Meta](),
+	"FollowedEvent": reflect.TypeFor[Event](), "TransactionState": reflect.TypeFor[TransactionState](), "StateBlock": reflect.TypeFor[StateBlock](), "Event": reflect.TypeFor[Event](), "Meta": reflect.TypeFor[Meta](),
 	"Health": reflect.TypeFor[Health](), "Dependency": reflect.TypeFor[Dependency](), "Endpoint": reflect.TypeFor[Endpoint](),
 	"Head": reflect.TypeFor[Head](), "Reader": reflect.TypeFor[Reader](), "RpcAnswer": reflect.TypeFor[RPCAnswer](), "RpcError": reflect.TypeFor[RPCError](),
 	// Requests, pages and probes, which the methods write and read themselves.

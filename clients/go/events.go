@@ -23,6 +23,8 @@ type Event struct {
 	Sender   string          `json:"sender,omitempty"`  // for an event of a group
 	GroupID  string          `json:"groupId,omitempty"` // for an event of a group
 	Meta     Meta            `json:"meta"`
+	// Transaction is the transaction's state right after the event, with [EventFilter.WithState].
+	Transaction *TransactionState `json:"transaction,omitempty"`
 }
 
 // Meta is the origin of an event.
@@ -45,6 +47,8 @@ type EventFilter struct {
 	TxHash  string
 	Name    string // prefix of the name, such as tx.mined; several are separated by commas
 	Stream  string // prefix of the stream's name
+	// WithState adds [Event.Transaction] to events of transactions.
+	WithState bool
 	// Until is the last position that is wanted. UntilHead stops at the end of the log as of
 	// the start of the stream. Without either, the stream never ends.
 	Until     *uint64
@@ -72,6 +76,9 @@ func (f EventFilter) query(at *uint64) url.Values {
 	}
 	if f.ChainID != 0 {
 		query.Set("chainId", strconv.FormatUint(f.ChainID, 10))
+	}
+	if f.WithState {
+		query.Set("include", "transaction")
 	}
 	return between(query, at, f.Until, f.UntilHead)
 }

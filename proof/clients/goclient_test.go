@@ -26,6 +26,7 @@ type arguments struct {
 	Pool         string
 	Raws         []string
 	Hash         string
+	Include      string
 	Hashes       []string
 	ID           string
 	Wait         watchtower.Milestone
@@ -135,7 +136,7 @@ func (c goClient) deliveryCalls() map[string]goCall {
 		"client.events":    func(ctx context.Context, a arguments) (any, error) { return collect(c.client.Trail(ctx, a.Hash), a) },
 		"client.markStale": func(ctx context.Context, a arguments) (any, error) { return c.client.MarkStale(ctx, a.Hash) },
 		"client.follow": func(ctx context.Context, a arguments) (any, error) {
-			f := watchtower.EventFilter{After: &a.After, TxHash: a.Hash, Sender: a.Sender, UntilHead: a.StopAt == nil}
+			f := watchtower.EventFilter{After: &a.After, TxHash: a.Hash, Sender: a.Sender, UntilHead: a.StopAt == nil, WithState: a.Include == "transaction"}
 			return collect(c.client.Events(ctx, f), a)
 		},
 		"client.rpc": func(ctx context.Context, a arguments) (any, error) {

@@ -24,7 +24,7 @@ export function performer(lib, { delivery, relay: relaying }) {
     'client.list': (a) => collect(client.list(filters(a.filters))),
     'client.events': (a) => collect(client.events(a.hash)),
     'client.markStale': (a) => client.markStale(a.hash),
-    'client.follow': (a) => collect(client.follow({ after: a.after, hash: a.hash, sender: a.sender, until: until(a.stopAt) }), a.stopAt),
+    'client.follow': (a) => collect(client.follow({ after: a.after, hash: a.hash, sender: a.sender, include: a.include, until: until(a.stopAt) }), a.stopAt),
     'client.rpc': (a) => client.rpc(a.method, a.params, { chainId: a.chain }),
     'client.groups': (a) => collect(client.groups(a.sender, { chainId: a.chain })),
     'client.group': (a) => client.group(a.sender, a.group, { chainId: a.chain }),
