@@ -135,7 +135,7 @@ func TestEntries(t *testing.T) {
 }
 
 // sizes are the most bytes of an entry, bundled and minified; and of that gzipped.
-var sizes = map[string][2]int{"index.js": {14_500, 5_600}, "relay.js": {9_600, 4_000}, "webhook.js": {1_300, 800}}
+var sizes = map[string][2]int{"index.js": {15_200, 5_700}, "relay.js": {10_400, 4_200}, "webhook.js": {1_300, 800}}
 
 // Each entry stays small, and needs nothing of Node: the bundler finds no other package.
 func TestSizes(t *testing.T) {
