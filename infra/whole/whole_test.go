@@ -45,7 +45,7 @@ func life(hash chain.Hash) []tx.Event {
 	one, two := chain.Block{Number: 7, Hash: chain.Hash{1}, Time: 9}, chain.Block{Number: 7, Hash: chain.Hash{2}, Time: 9}
 	return []tx.Event{
 		tx.Accepted{Chain: 1, Hash: hash, Sender: chain.Address{1}, Signature: chain.Secp256k1, Nonce: 4, EligibleAt: 5, At: at},
-		tx.Broadcast{Attempt: 1, Answers: []tx.Answer{}, At: at},
+		tx.Broadcast{Attempt: 1, Answers: []tx.Answer{{Endpoint: "node", Class: tx.Taken}}, At: at},
 		tx.Mined{Receipt: chain.Receipt{Block: one, Status: 1, GasUsed: 21_000}, At: at},
 		tx.Reorged{Was: one, Now: two, At: at},
 		tx.Mined{Receipt: chain.Receipt{Block: two, Status: 0, GasUsed: 30_000}, At: at},
