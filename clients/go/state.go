@@ -23,8 +23,8 @@ type TransactionState struct {
 type StateBlock struct {
 	Number uint64 `json:"number"`
 	Hash   string `json:"hash"`
-	Parent string `json:"parent"`
-	Time   int64  `json:"time"` // Unix seconds
+	Parent string `json:"parent,omitempty"` // the hash of the block before it, if the verdict's source names it
+	Time   int64  `json:"time"`             // Unix seconds
 }
 
 // StateReceipt is the receipt of an executed transaction.

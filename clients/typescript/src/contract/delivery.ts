@@ -1185,7 +1185,8 @@ export interface components {
         StateBlock: {
             number: components["schemas"]["Uint64"];
             hash: components["schemas"]["Hash"];
-            parent: components["schemas"]["Hash"];
+            /** @description The hash of the block before it */
+            parent?: components["schemas"]["Hash"];
             time: components["schemas"]["Uint64"];
         };
         /**
