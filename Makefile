@@ -8,7 +8,7 @@
 ARGS ?=
 # What has dependencies that nobody else is to have. cmd/modules_test.go tests them.
 SIGNERS := $(patsubst %/go.mod,%,$(wildcard cmd/signers/*/go.mod))
-MODULES := $(SIGNERS) $(patsubst %/go.mod,%,$(wildcard proof/*/go.mod))
+MODULES := $(SIGNERS) $(patsubst %/go.mod,%,$(wildcard proof/*/go.mod proof/*/*/go.mod))
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
 # How long make contract-fuzz runs each contract.

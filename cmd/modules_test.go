@@ -61,7 +61,7 @@ func TestRootNeedsNothingOfModules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"github.com/aws/", "cloud.google.com/", "golang.org/x/oauth2", "github.com/prometheus/prometheus", "github.com/nats-io/nats-server", "github.com/VictoriaMetrics/"} {
+	for _, name := range []string{"github.com/aws/", "cloud.google.com/", "golang.org/x/oauth2", "github.com/prometheus/prometheus", "github.com/nats-io/nats-server", "github.com/VictoriaMetrics/", "helm.sh/", "k8s.io/"} {
 		if strings.Contains(string(text), name) {
 			t.Errorf("the root's go.mod names %s", name)
 		}
