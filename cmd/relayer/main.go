@@ -54,7 +54,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	operator.Group(root, operator.Clients, cli.Intents(), cli.Webhooks(), cli.Listen(), remote.Transactions(deliveryAPI(), p.Name), remote.Groups(deliveryAPI(), p.Name), remote.Tail(deliveryAPI(), p.Name), remote.Contexts(p.Name))
 	operator.Group(root, operator.Operators, cli.Operators()...)
 	operator.Group(root, operator.Service, serve(stderr), examine(stderr), p.Doctor("delivery-doctor [HASH]..."), check.Command(deliveryAPI(), cli.Internal(), p.Name), remote.HealthCheck(deliveryAPI(), p.Name), p.Configuration(), p.Version(build()))
-	operator.Group(root, operator.Store, request(stderr), p.Audit(), p.Verify(), p.Projections(), p.Archive(), p.Keys(), p.Migrate(), p.Consumers(), forward(p))
+	operator.Group(root, operator.Store, request(stderr), p.Audit(), p.Verify(), p.Projections(), p.Archive(), p.Backup(), p.Restore(), restored(p), p.Keys(), p.Migrate(), p.Consumers(), forward(p))
 	operator.Finish(root)
 	return root
 }
@@ -94,8 +94,9 @@ func program(stderr io.Writer) operator.Program {
 			}
 			return errors.Join(s.Delivery.CheckServe(), s.CheckServe())
 		},
-		Schema: settings.Schema,
-		Forms:  subjects, FormsHelp: "an intent's id, CHAIN/SIGNER[/NONCEKEY] of a lane, " +
+		Schema:   settings.Schema,
+		Restored: halted, RestoreHelp: restoreHelp,
+		Forms: subjects, FormsHelp: "an intent's id, CHAIN/SIGNER[/NONCEKEY] of a lane, " +
 			"signer/ADDRESS, budget (of a chain), safeguards, ",
 	}
 }

@@ -48,7 +48,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	p := program(stderr)
 	operator.Group(root, operator.Clients, remote.Transactions(service(), p.Name), remote.Groups(service(), p.Name), remote.Tail(service(), p.Name), remote.Listen(service(), p.Name, nil, remote.EventPosting), remote.Contexts(p.Name))
 	operator.Group(root, operator.Service, serve(stderr), p.Doctor("doctor [HASH]..."), check.Command(service(), internal(), p.Name), remote.HealthCheck(service(), p.Name), p.Configuration(), p.Version(build()))
-	operator.Group(root, operator.Store, p.Audit(), p.Verify(), p.Projections(), p.Archive(), p.Keys(), p.Migrate(), p.Consumers(), forward(p))
+	operator.Group(root, operator.Store, p.Audit(), p.Verify(), p.Projections(), p.Archive(), p.Backup(), p.Restore(), p.Keys(), p.Migrate(), p.Consumers(), forward(p))
 	operator.Finish(root)
 	return root
 }

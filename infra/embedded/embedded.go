@@ -128,7 +128,7 @@ func (d *DB) open(o Options) (err error) {
 	if d.lock, err = lock(d.dir); err != nil {
 		return err
 	}
-	if err := d.sweep(); err != nil {
+	if err := errors.Join(unfinished(d.dir), d.sweep()); err != nil {
 		return err
 	}
 	if d.log, err = openLog(d.path("events.db"), precious, o); err != nil {

@@ -15,6 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/program/config"
 	"github.com/tempo-watchtower/watchtower/cmd/program/verify"
 	"github.com/tempo-watchtower/watchtower/eventlog"
+	"github.com/tempo-watchtower/watchtower/eventlog/port"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
@@ -43,6 +45,10 @@ type Program struct {
 	// VerifyHelp describes these promises. Both may be nil or empty.
 	Judges     func() []verify.Judge
 	VerifyHelp string
+	// Restored appends what has to be in the log of a restored store before the store is used;
+	// RestoreHelp describes it, in whole lines. Both may be nil or empty.
+	Restored    func(ctx context.Context, log port.Store, b embedded.Backup) error
+	RestoreHelp string
 }
 
 // Migrate is the command "migrate", for deployments whose service has no right to change
