@@ -14,7 +14,7 @@ import (
 
 // imageNames finds the images named in files: of services, of build stages and their copies, of
 // the builder's syntax, and of docker commands in documents.
-var imageNames = regexp.MustCompile(`(?m)^\s*image:\s*["']?([^\s"'#]+)|^FROM\s+(?:--\S+\s+)?(\S+)(?:\s+(?i:AS)\s+(\S+))?|--from=(\S+)|^#\s*syntax=(\S+)|` +
+var imageNames = regexp.MustCompile(`(?m)^\s*image:[ \t]*["']?([^\s"'#]+)|^FROM\s+(?:--\S+\s+)?(\S+)(?:\s+(?i:AS)\s+(\S+))?|--from=(\S+)|^#\s*syntax=(\S+)|` +
 	`docker (?:run|pull|create)\b[^\n` + "`" + `]*?\s([a-z0-9./-]+/[a-z0-9./-]+(?:[:@][\w.:@-]+)?|[a-z][a-z0-9-]+:[\w.-]+)(?:[\s` + "`" + `]|$)`)
 
 // exactImage is an image with a digest, or with a version of three numbers. Postgres has had versions
