@@ -21,6 +21,7 @@ func TestCommandsFollowTheRules(t *testing.T) {
 		"serve":                 "it logs",
 		"forward":               "it publishes to a broker",
 		"migrate":               "it changes schemas",
+		"restored":              "its status tells",
 		"keys revoke":           "its status tells",
 		"healthcheck":           "its status tells",
 		"config schema":         "it prints a JSON Schema",
